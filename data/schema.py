@@ -1,0 +1,365 @@
+"""Every table of a run: its columns, types, units and meanings, each written once.
+
+`store` refuses what does not fit this module, and `python -m data.schema` prints the data dictionary `data/README.md`.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+SCHEMA_VERSION: Final = 1
+
+RUN_KINDS: Final = ("recording", "import")
+VARIANT_KINDS: Final = ("cuda", "library", "host")
+ROLES: Final = ("ceiling", "rung", "peer", "host", "specimen")
+PRECISIONS: Final = ("fp32", "tf32", "3xtf32", "fp64")
+STATUSES: Final = ("ok", "wrong_result", "skipped", "launch_error", "out_of_memory", "timeout")
+SCOPES: Final = ("device", "operation", "end_to_end")
+CACHES: Final = ("cold", "hot")
+SEVERITIES: Final = ("info", "warning", "error")
+MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its Arrow type, what it means, and the closed set of its values where it has one."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    unit: str = ""
+    nullable: bool = False
+    values: tuple[str, ...] = ()
+
+    @property
+    def field(self) -> pa.Field:
+        return pa.field(self.name, self.type, nullable=self.nullable)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a run. `key` names the columns that identify a row; it is empty where rows need not be unique."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([column.field for column in self.columns])
+
+
+def _text(name: str, meaning: str, *, nullable: bool = False, values: tuple[str, ...] = ()) -> Column:
+    return Column(name, pa.string(), meaning, nullable=nullable, values=values)
+
+
+def _int(name: str, meaning: str, unit: str = "", *, bits: int = 64, nullable: bool = False) -> Column:
+    return Column(name, {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits], meaning, unit, nullable)
+
+
+def _float(name: str, meaning: str, unit: str = "", *, nullable: bool = False) -> Column:
+    return Column(name, pa.float64(), meaning, unit, nullable)
+
+
+_WORKLOAD = _text("workload", "problem, e.g. `tensor_transpose`")
+_VARIANT = _text("variant", "one implementation of the workload, e.g. `v03_shared_tile`")
+_CONFIG = _text("config", "the variant's tunables, e.g. `block=16`; empty where it has none")
+_CASE = _text("case", "one point of the workload's axes, e.g. `n=512,perm=210`")
+_CELL = (_WORKLOAD, _VARIANT, _CONFIG, _CASE)
+_CELL_KEY = ("workload", "variant", "config", "case")
+
+
+def _of_ours(column: Column) -> Column:
+    return Column(column.name, column.type, column.meaning + "; null where the range is not one of ours", nullable=True)
+
+
+_START = _int("start_ns", "start on the trace's clock", "ns")
+_END = _int("end_ns", "end on the trace's clock", "ns")
+_PROCESS = _int("process", "process id in the trace")
+_CORRELATION = _int("correlation", "joins an API call to the device work that it caused; unique within a process")
+_RANGE = _int("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
+_STREAM = _int("stream", "CUDA stream id in the trace", nullable=True)
+_DEVICE = _int("device", "CUDA device ordinal", bits=32)
+
+RUN = Table(
+    "run",
+    "One row: what was run, where, with what, and when.",
+    (
+        _text("run_id", "name of the run's folder"),
+        _int("schema_version", "version of this contract that wrote the run", bits=32),
+        _text("label", "the user's name for the run; empty where none was given"),
+        _text("kind", "recorded here, or imported from a profiler's report", values=RUN_KINDS),
+        Column("started_at", pa.timestamp("us", tz="UTC"), "when the run started", "UTC"),
+        _text("collector", "collector that measured it, e.g. `cuda_events`"),
+        _text("collector_version", "version of that collector's tool"),
+        _text("source", "file that an import came from; empty for a recording"),
+        _text("device_name", "name of the GPU; empty without one"),
+        _int("device_count", "GPUs used", bits=16),
+        _text("compute_capability", "e.g. `9.0`; empty without a GPU"),
+        _int("sm_count", "streaming multiprocessors of one GPU", bits=32, nullable=True),
+        _int("l2_bytes", "L2 cache of one GPU", "B", nullable=True),
+        _int("memory_bytes", "memory of one GPU", "B", nullable=True),
+        _text("driver_version", "NVIDIA driver; empty without one"),
+        _text("cuda_version", "CUDA runtime that ran the kernels; empty without one"),
+        _text("cpu_name", "name of the processor"),
+        _text("os", "operating system and its release"),
+        _text("python_version", "Python that ran the collector"),
+        _text("packages", "JSON object: version of each package that matters to a measurement"),
+        _text("git_commit", "commit of this project; empty outside a checkout"),
+        Column("git_dirty", pa.bool_(), "the checkout had uncommitted changes; null outside one", nullable=True),
+        _text("command", "command line, without the paths of the machine"),
+    ),
+    ("run_id",),
+)
+
+CEILINGS = Table(
+    "ceilings",
+    "What this device was measured to do, in the same run.",
+    (
+        _text("name", "what was measured, e.g. `device_copy`"),
+        _text("device", "`cpu`, or `cuda:0`"),
+        _float("value", "the median over repetitions"),
+        _text("unit", "`GB/s`, `TFLOP/s` or `us`"),
+        _text("method", "how it was measured"),
+    ),
+    ("name", "device"),
+)
+
+VARIANTS = Table(
+    "variants",
+    "Every variant of the run's workloads, with its source as measured.",
+    (
+        _WORKLOAD,
+        _VARIANT,
+        _int("rung", "place on the ladder from naive to best; null off the ladder", bits=16, nullable=True),
+        _text("kind", "who computes", values=VARIANT_KINDS),
+        _text("role", "what it is compared as", values=ROLES),
+        _text("precision", "arithmetic of the products", values=PRECISIONS),
+        _text("title", "a few words for charts"),
+        _text("idea", "what this variant tries"),
+        _text("bottleneck", "what limits it"),
+        _text("next", "what the next rung changes"),
+        _text("source", "where the idea comes from"),
+        _text("source_path", "file within the project; empty where it is not of the project"),
+        _text("source_text", "source code as measured"),
+        _text("source_sha256", "SHA-256 of `source_text`"),
+        _int("registers", "registers a thread, the most of its kernels", bits=32, nullable=True),
+        _int("shared_bytes", "static and dynamic shared memory a block, the most of its kernels", "B", nullable=True),
+        _int("spill_bytes", "register spill stores a thread, the most of its kernels", "B", nullable=True),
+        _text("min_compute_capability", "least device it runs on, e.g. `7.5`; empty off the GPU"),
+    ),
+    ("workload", "variant"),
+)
+
+CASES = Table(
+    "cases",
+    "Every case of the run, with the work it is counted as.",
+    (
+        _WORKLOAD,
+        _CASE,
+        _int(
+            "size_rank",
+            "order of the case on a size axis; null for a case that is verified, not charted",
+            bits=16,
+            nullable=True,
+        ),
+        _text("params", "JSON object: the workload's own axes"),
+        _int("flops", "floating-point operations, a multiply-add counted as two", "FLOP"),
+        _int("min_bytes", "each input read once and each output written once", "B"),
+        _int("h2d_bytes", "bytes copied to the device for one end-to-end operation", "B"),
+        _int("d2h_bytes", "bytes copied back from it", "B"),
+    ),
+    ("workload", "case"),
+)
+
+RESULTS = Table(
+    "results",
+    "One verdict a cell. A cell that failed or was skipped is a row with its reason.",
+    (
+        *_CELL,
+        _text("status", "verdict", values=STATUSES),
+        _text("detail", "reason of the verdict, or why sampling stopped"),
+        _float("rel_l2_error", "norm(out - ref) / norm(ref) against float64", nullable=True),
+        _float("max_rel_error", "max |out - ref| / max |ref| against float64", nullable=True),
+        _float("tolerance", "largest rel_l2_error that passes", nullable=True),
+        _int("verified_elements", "output elements compared", nullable=True),
+    ),
+    _CELL_KEY,
+)
+
+SAMPLES = Table(
+    "samples",
+    "Every timed repetition.",
+    (
+        *_CELL,
+        _int("gpus", "GPUs that worked together; 0 on the host", bits=16),
+        _int("rank", "process that took the sample", bits=16),
+        _text("cache", "L2 flushed before the sample, or not", values=CACHES),
+        _text("scope", "`device`, `operation`, `end_to_end` or `phase:NAME`"),
+        _int("twin", "1 for the baseline's second copy (A/A)", bits=8),
+        _int("round", "pass over all variants of the case that the sample belongs to", bits=32),
+        _int("position", "place within the round's shuffled order", bits=16),
+        _int("duration_ns", "time of one execution; a batch is divided by its length", "ns"),
+        _int("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),
+        _int("temperature_c", "GPU temperature", "°C", bits=16, nullable=True),
+        _float("power_w", "GPU power draw", "W", nullable=True),
+        _int("throttle_reasons", "NVML bit mask; 0 where nothing slowed the clock", nullable=True),
+    ),
+    (*_CELL_KEY, "gpus", "rank", "cache", "scope", "twin", "round", "position"),
+)
+
+RANGES = Table(
+    "ranges",
+    "NVTX ranges of a trace.",
+    (
+        _int("range_id", "identifies the range within the run"),
+        _int("parent_id", "range that encloses it on the same thread", nullable=True),
+        _int("depth", "how many ranges enclose it", bits=32),
+        _PROCESS,
+        _int("thread", "thread id in the trace"),
+        _text("domain", "NVTX domain; empty for the default one"),
+        _text("text", "message"),
+        _START,
+        Column("end_ns", pa.int64(), "end on the trace's clock; null where it was never closed", "ns", nullable=True),
+        _int("gpu_start_ns", "start of the first device work launched inside it", "ns", nullable=True),
+        _int("gpu_end_ns", "end of the last device work launched inside it", "ns", nullable=True),
+        _int("gpu_busy_ns", "time within those in which device work launched inside it was running", "ns", nullable=True),
+        *(_of_ours(column) for column in _CELL),
+        _text("scope", "as in `samples`; null where the range is not one of ours", nullable=True),
+        _int("round", "as in `samples`; null where the range is not one of ours", bits=32, nullable=True),
+    ),
+    ("range_id",),
+)
+
+KERNELS = Table(
+    "kernels",
+    "Kernel executions of a trace.",
+    (
+        _CORRELATION,
+        _PROCESS,
+        _START,
+        _END,
+        _DEVICE,
+        _int("context", "CUDA context id", nullable=True),
+        _STREAM,
+        _text("name", "short name"),
+        _text("full_name", "demangled name with its template arguments"),
+        *(_int(f"grid_{axis}", "blocks along the axis", bits=32, nullable=True) for axis in "xyz"),
+        *(_int(f"block_{axis}", "threads along the axis", bits=32, nullable=True) for axis in "xyz"),
+        _int("registers", "registers a thread", bits=32, nullable=True),
+        _int("static_shared_bytes", "static shared memory a block", "B", nullable=True),
+        _int("dynamic_shared_bytes", "dynamic shared memory a block", "B", nullable=True),
+        _RANGE,
+        _int("launch_start_ns", "start of the API call that launched it", "ns", nullable=True),
+        _int("launch_end_ns", "end of that call", "ns", nullable=True),
+        _int("graph_id", "CUDA graph that it ran in", nullable=True),
+    ),
+)
+
+MEMORY_OPS = Table(
+    "memory_ops",
+    "Copies, sets and migrations of a trace.",
+    (
+        _CORRELATION,
+        _PROCESS,
+        _START,
+        _END,
+        _text("kind", "direction", values=MEMORY_OP_KINDS),
+        _int("bytes", "bytes moved", "B"),
+        _text("src_memory", "`pageable`, `pinned`, `device`, `managed`…; null where unknown", nullable=True),
+        _text("dst_memory", "likewise", nullable=True),
+        _DEVICE,
+        _STREAM,
+        _RANGE,
+    ),
+)
+
+API_CALLS = Table(
+    "api_calls",
+    "CUDA runtime and driver calls of a trace.",
+    (
+        _CORRELATION,
+        _PROCESS,
+        _START,
+        _END,
+        _int("thread", "calling thread"),
+        _text("name", "function, without its version suffix"),
+        _RANGE,
+    ),
+)
+
+COUNTERS = Table(
+    "counters",
+    "Hardware counters of one launch.",
+    (
+        *_CELL,
+        _text("kernel", "kernel name"),
+        _int("launch_index", "which launch of the cell", bits=32),
+        _text("metric", "the tool's own name of the metric"),
+        _float("value", "reading"),
+        _text("unit", "the tool's own unit; empty for a ratio"),
+    ),
+    (*_CELL_KEY, "kernel", "launch_index", "metric"),
+)
+
+DIAGNOSTICS = Table(
+    "diagnostics",
+    "What the collector lost, could not attribute or distrusts.",
+    (
+        _text("severity", "how much it matters", values=SEVERITIES),
+        _text("source", "check that found it, e.g. `throttling`"),
+        _text("text", "what was found and what it means"),
+        *(Column(c.name, c.type, c.meaning + "; null where the finding is not about one", nullable=True) for c in _CELL),
+    ),
+)
+
+TABLES: Final[dict[str, Table]] = {
+    table.name: table
+    for table in (
+        RUN,
+        CEILINGS,
+        VARIANTS,
+        CASES,
+        RESULTS,
+        SAMPLES,
+        RANGES,
+        KERNELS,
+        MEMORY_OPS,
+        API_CALLS,
+        COUNTERS,
+        DIAGNOSTICS,
+    )
+}
+
+
+def dictionary() -> str:
+    """The data dictionary as Markdown, the whole text of `data/README.md`."""
+    lines = [
+        "# Data dictionary",
+        "",
+        f"Schema version {SCHEMA_VERSION}. Generated from `data/schema.py`: `python -m data.schema > data/README.md`.",
+        "",
+        "A run is a folder `<data-dir>/<run_id>/` of parquet files, one a table; a table with no rows may be absent.",
+        "A run is written to a temporary sibling and renamed when complete, and never changed afterwards.",
+        "Times are whole nanoseconds; GB is 10^9 bytes. A `?` behind a type marks a column that may be null.",
+        "",
+        "- `recorded/`: runs that ship with the project.",
+        "- `published/`: figures of the five reports that the workloads come from, as CSV with their table and unit.",
+        "- `local/`: runs of this machine, ignored by git.",
+    ]
+    for table in TABLES.values():
+        lines += ["", f"## `{table.name}`", "", table.meaning]
+        if table.key:
+            lines += ["", "Key: " + ", ".join(f"`{name}`" for name in table.key) + "."]
+        lines += ["", "| column | type | unit | meaning |", "|---|---|---|---|"]
+        for column in table.columns:
+            values = " (" + ", ".join(f"`{value}`" for value in column.values) + ")" if column.values else ""
+            kind = f"{column.type}{'?' if column.nullable else ''}"
+            lines.append(f"| `{column.name}` | {kind} | {column.unit} | {column.meaning}{values} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(dictionary(), end="")

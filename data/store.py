@@ -1,0 +1,303 @@
+"""Runs on disk. The only module that reads or writes parquet.
+
+A run is written through `RunWriter` (streamed, then renamed into place) and read through `open_run`, which checks what it
+reads against `schema` and names the file, the column and the cure where something does not fit.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data import schema
+
+DATA_DIR: Final = Path(__file__).resolve().parent
+RECORDED: Final = DATA_DIR / "recorded"
+LOCAL: Final = DATA_DIR / "local"
+
+_ROWS_A_GROUP: Final = 1_000_000
+_SUFFIX: Final = ".parquet"
+
+
+class StoreError(Exception):
+    """A run that cannot be read or written. Its message says where, what, and what to do, in one line."""
+
+
+class RunWriter:
+    """Writes one run, table by table, and makes it visible only by `commit`.
+
+    Used as a context manager: leaving the block without `commit` removes what was written.
+
+    Raises:
+        StoreError: the folder cannot be written, the run exists, or rows do not fit the schema.
+    """
+
+    def __init__(self, data_dir: Path, run_id: str) -> None:
+        self.run_id = run_id
+        self.path = data_dir / run_id
+        self._staging = data_dir / f".{run_id}.partial-{os.getpid()}"
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        if self.path.exists():
+            raise StoreError(f"{self.path}: a run of this name exists; runs are never changed, choose another name")
+        try:
+            self._staging.mkdir(parents=True)
+        except OSError as error:
+            raise StoreError(
+                f"{data_dir}: cannot be written ({error.strerror}); choose another folder with --data-dir"
+            ) from error
+
+    def append(self, table: str, rows: pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]]) -> None:
+        """Add rows to a table, whose columns must be exactly those of the schema."""
+        arrow = _conform(schema.TABLES[table], rows, f"{self.run_id}/{table}")
+        if arrow.num_rows == 0:
+            return
+        try:
+            if table not in self._writers:
+                self._writers[table] = pq.ParquetWriter(
+                    self._staging / f"{table}{_SUFFIX}", schema.TABLES[table].arrow, compression="zstd", compression_level=9
+                )
+            self._writers[table].write_table(arrow, row_group_size=_ROWS_A_GROUP)
+        except OSError as error:
+            raise StoreError(
+                f"{self._staging}: cannot be written ({error}); free some space or choose another --data-dir"
+            ) from error
+
+    def commit(self) -> Path:
+        """Close every table and rename the run into place.
+
+        Returns:
+            The folder of the run.
+        """
+        if "run" not in self._writers:
+            raise StoreError(f"{self.path}: has no row in table run; append it before the commit")
+        self._close()
+        try:
+            self._staging.rename(self.path)
+        except OSError as error:
+            raise StoreError(
+                f"{self.path}: cannot be written ({error.strerror}); choose another folder with --data-dir"
+            ) from error
+        return self.path
+
+    def _close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self._close()
+        finally:
+            shutil.rmtree(self._staging, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk whose schema version has been checked; its tables are read when asked for."""
+
+    path: Path
+    info: Mapping[str, Any]
+
+    @property
+    def run_id(self) -> str:
+        return str(self.info["run_id"])
+
+    @property
+    def title(self) -> str:
+        """What a list of runs shows: label, device, day."""
+        device = self.info["device_name"] or self.info["cpu_name"]
+        return f"{self.info['label'] or self.run_id} · {device} · {self.info['started_at']:%Y-%m-%d %H:%M}"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that have rows."""
+        return tuple(name for name in schema.TABLES if (self.path / f"{name}{_SUFFIX}").exists())
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Rows of a table; no rows where the run has no such table.
+
+        Args:
+            name: a table of the schema.
+            columns: the columns wanted; all when None.
+
+        Raises:
+            StoreError: the file is damaged, or its columns are not those of the schema.
+        """
+        table = schema.TABLES[name]
+        file = self.path / f"{name}{_SUFFIX}"
+        wanted = list(columns) if columns is not None else [column.name for column in table.columns]
+        arrow = _read(file, table).select(wanted) if file.exists() else table.arrow.empty_table().select(wanted)
+        frame: pd.DataFrame = arrow.to_pandas()
+        for column in table.columns:
+            if column.name in frame and column.nullable and pa.types.is_integer(column.type):
+                frame[column.name] = frame[column.name].astype("Int64")
+        return frame
+
+
+@dataclass(frozen=True)
+class BadRun:
+    """A run folder that cannot be opened, and why."""
+
+    path: Path
+    reason: str
+
+
+def open_run(path: Path) -> Run:
+    """Open one run and check every table's columns, without reading the rows.
+
+    Raises:
+        StoreError: the folder has no readable table `run`, or a table of another schema version, or a foreign file.
+    """
+    if not path.is_dir():
+        raise StoreError(f"{path}: no such run; `python -m collectors runs` lists those there are")
+    file = path / f"run{_SUFFIX}"
+    if not file.exists():
+        raise StoreError(f"{path}: has no run{_SUFFIX}, so it is not a complete run; record or import it again")
+    version = _footer(file).field("schema_version") if "schema_version" in _footer(file).names else None
+    if version is None:
+        raise StoreError(f"{file}: lacks column schema_version, so Warpladder did not write it; remove the folder")
+    written = _read_column(file, "schema_version")
+    if written != schema.SCHEMA_VERSION:
+        raise StoreError(
+            f"{file}: column schema_version is {written}, and this Warpladder reads version {schema.SCHEMA_VERSION}; "
+            "open it with the Warpladder that wrote it, or record the run again"
+        )
+    for other in sorted(path.glob(f"*{_SUFFIX}")):
+        if other.stem not in schema.TABLES:
+            raise StoreError(f"{other}: not a table of schema version {schema.SCHEMA_VERSION}; remove the file")
+        _check_columns(other, schema.TABLES[other.stem])
+    rows = _read(file, schema.RUN).to_pylist()
+    if len(rows) != 1:
+        raise StoreError(f"{file}: has {len(rows)} rows where a run has one; record or import it again")
+    return Run(path, rows[0])
+
+
+def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
+    """Every run below the folders, newest first, and every folder that should be one and cannot be opened.
+
+    A folder that does not exist holds no run. Staging folders of unfinished runs start with a dot and are passed over.
+    """
+    good: list[Run] = []
+    bad: list[BadRun] = []
+    for folder in folders:
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if not path.is_dir() or path.name.startswith((".", "_")):
+                continue
+            try:
+                good.append(open_run(path))
+            except StoreError as error:
+                bad.append(BadRun(path, str(error)))
+    good.sort(key=lambda run: run.info["started_at"], reverse=True)
+    return good, bad
+
+
+def find_run(name: str, folders: Sequence[Path]) -> Run:
+    """The run of that id or label, or at that path; the newest where several share a label.
+
+    Raises:
+        StoreError: there is none, or it cannot be opened.
+    """
+    if Path(name).is_dir():
+        return open_run(Path(name))
+    for folder in folders:
+        if (folder / name).is_dir():
+            return open_run(folder / name)
+    good, _ = list_runs(folders)
+    for run in good:
+        if run.info["label"] == name:
+            return run
+    known = ", ".join(sorted({run.info["label"] or run.run_id for run in good})) or "none"
+    raise StoreError(f"{name}: no such run; known runs: {known}")
+
+
+def _conform(table: schema.Table, rows: pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]], where: str) -> pa.Table:
+    """Rows as an Arrow table of exactly the schema's columns, in its order and types."""
+    if isinstance(rows, pa.Table):
+        names: Iterable[str] = rows.column_names
+    elif isinstance(rows, pd.DataFrame):
+        names = rows.columns
+    else:
+        names = {name for row in rows for name in row} if rows else table.arrow.names
+    missing = [name for name in table.arrow.names if name not in set(names)]
+    foreign = sorted(set(names) - set(table.arrow.names))
+    if missing or foreign:
+        raise StoreError(f"{where}: missing columns {missing}, foreign columns {foreign}; see data/README.md")
+    try:
+        if isinstance(rows, pa.Table):
+            arrow = rows.select(table.arrow.names).cast(table.arrow)
+        elif isinstance(rows, pd.DataFrame):
+            arrow = pa.Table.from_pandas(rows, schema=table.arrow, preserve_index=False)
+        else:
+            arrow = pa.Table.from_pylist(list(rows), schema=table.arrow)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+        raise StoreError(f"{where}: {str(error).splitlines()[0]}; see data/README.md for the type") from error
+    for column in table.columns:
+        values = arrow.column(column.name)
+        if not column.nullable and values.null_count:
+            raise StoreError(f"{where}: column {column.name} has nulls, and may not; see data/README.md")
+        if column.values:
+            odd = sorted(set(values.unique().to_pylist()) - {*column.values, None})
+            if odd:
+                raise StoreError(f"{where}: column {column.name} has {odd}, and may have {list(column.values)}")
+    return arrow
+
+
+def _footer(file: Path) -> pa.Schema:
+    try:
+        return pq.read_schema(file)
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"{file}: not a readable parquet file ({_first_line(error)}); {_cure(file)}") from error
+
+
+def _check_columns(file: Path, table: schema.Table) -> None:
+    found = _footer(file)
+    for column in table.columns:
+        if column.name not in found.names:
+            raise StoreError(f"{file}: lacks column {column.name} of schema version {schema.SCHEMA_VERSION}; {_cure(file)}")
+        if found.field(column.name).type != column.type:
+            raise StoreError(
+                f"{file}: column {column.name} is {found.field(column.name).type}, not {column.type}; {_cure(file)}"
+            )
+    foreign = [name for name in found.names if name not in table.arrow.names]
+    if foreign:
+        raise StoreError(f"{file}: has the foreign column {foreign[0]}; {_cure(file)}")
+
+
+def _read(file: Path, table: schema.Table) -> pa.Table:
+    _check_columns(file, table)
+    try:
+        return pq.read_table(file).select(table.arrow.names)
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"{file}: damaged ({_first_line(error)}); {_cure(file)}") from error
+
+
+def _read_column(file: Path, name: str) -> Any:
+    try:
+        values = pq.read_table(file, columns=[name]).column(name).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"{file}: damaged ({_first_line(error)}); {_cure(file)}") from error
+    return values[0] if values else None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _cure(file: Path) -> str:
+    return f"remove the folder {file.parent.name}, then record or import the run again"
+
+
+def to_json(value: Mapping[str, Any]) -> str:
+    """JSON object for a column that holds one, with sorted keys so that equal objects are equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

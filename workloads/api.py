@@ -1,0 +1,311 @@
+"""The words a workload is written in: `Workload`, `Case`, and the three kinds of variant.
+
+A workload says what is computed and how each variant is launched, as data. It never launches, times or copies anything
+itself, so that the same description runs on a GPU through CuPy, on the CPU through the test emulator, and compiles with
+NVRTC where there is no GPU. `docs/own-workload.md` has a complete example of 40 lines.
+"""
+
+import hashlib
+import inspect
+import itertools
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+Array = Any  # numpy.ndarray on the host, cupy.ndarray on a GPU
+Params = Mapping[str, Any]
+Buffers = Mapping[str, Array]
+CaseSet = Literal["quick", "report", "full"]
+Role = Literal["ceiling", "rung", "peer", "host", "specimen"]
+Precision = Literal["fp32", "tf32", "3xtf32", "fp64"]
+
+#: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0).
+TOLERANCE: Final[Mapping[str, float]] = {"fp64": 1e-12, "fp32": 2e-6, "3xtf32": 5e-6, "tf32": 1e-3}
+
+_PROJECT: Final = Path(__file__).resolve().parent.parent
+_HEADER_FIELDS: Final = ("Idea", "Bottleneck", "Next", "Source")
+
+
+class WorkloadError(Exception):
+    """A workload that is not written as it should be. Its message says where, what, and what to do, in one line."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Shape and type of one input or output."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of a workload's own axes.
+
+    Attributes:
+        params: the axes, e.g. `{"n": 512, "perm": "210"}`; the case is named after them.
+        flops: operations of the definition, a multiply-add counted as two.
+        min_bytes: each input read once and each output written once, in bytes.
+        sets: which of `--cases quick|report|full` take it.
+        size_rank: order on the size axis; None for a case that is verified but not charted.
+    """
+
+    params: Params
+    flops: int
+    min_bytes: int
+    sets: tuple[CaseSet, ...] = ("full",)
+    size_rank: int | None = 0
+
+    @property
+    def name(self) -> str:
+        return format_params(self.params)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch.
+
+    Attributes:
+        kernel: name expression of the kernel, e.g. `transpose<2, 1, 0>`, as NVRTC takes it.
+        grid: blocks along x, y, z.
+        block: threads along x, y, z.
+        args: buffer names as `str`, and scalars as NumPy scalars of the parameter's type.
+        dynamic_shared_bytes: dynamic shared memory a block.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    args: tuple[Any, ...]
+    dynamic_shared_bytes: int = 0
+
+
+def _always(case: Case, config: Params) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Variant(ABC):
+    """What every kind of variant has.
+
+    Attributes:
+        name: `v03_shared_tile` for a rung, or a plain name; the number is its rung.
+        title: a few words for charts.
+        role: what it is compared as. Only rungs can be the best rung, and only peers the best peer; a `ceiling` is
+            shown as what can be reached, and a `specimen` is a known pitfall that the checks must catch.
+        precision: arithmetic of the products.
+        configs: the tunables to try, each a mapping such as `{"block": 16}`.
+        skip: why this case cannot run with this config, or None where it can.
+    """
+
+    name: str
+    title: str
+    role: Role
+    precision: Precision = "fp32"
+    configs: tuple[Params, ...] = ({},)
+    skip: Callable[[Case, Params], str | None] = _always
+
+    @property
+    def rung(self) -> int | None:
+        number = re.match(r"v(\d+)_", self.name)
+        return int(number.group(1)) if number else None
+
+    @property
+    @abstractmethod
+    def kind(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def source_text(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def source_file(self) -> Path | None: ...
+
+    @cached_property
+    def header(self) -> Mapping[str, str]:
+        """Idea, bottleneck, next and source, out of the comment or docstring that opens the source text."""
+        return parse_header(self.source_text)
+
+    @property
+    def source_path(self) -> str:
+        """The source file within the project; empty for a file outside it."""
+        file = self.source_file
+        return file.relative_to(_PROJECT).as_posix() if file and file.is_relative_to(_PROJECT) else ""
+
+    @property
+    def source_sha256(self) -> str:
+        return hashlib.sha256(self.source_text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class CudaVariant(Variant):
+    """Kernels of a `.cu` file, or of a string, compiled by NVRTC as C++17.
+
+    Attributes:
+        source: the `.cu` file, or the code itself.
+        launches: the kernels of one operation, in order.
+        constants: `__constant__` symbol -> input that it holds. Filled before the operation, outside the timed window
+            of the scopes `device` and `operation`, inside that of `end_to_end`.
+        min_compute_capability: least device it runs on, major and minor.
+        options: further NVRTC options.
+    """
+
+    source: Path | str = ""
+    launches: Callable[[Case, Params], Sequence[Launch]] = lambda case, config: ()
+    constants: Mapping[str, str] = field(default_factory=dict)
+    min_compute_capability: tuple[int, int] = (7, 5)
+    options: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return "cuda"
+
+    @cached_property
+    def source_text(self) -> str:
+        return self.source.read_text() if isinstance(self.source, Path) else self.source
+
+    @property
+    def source_file(self) -> Path | None:
+        return self.source if isinstance(self.source, Path) else None
+
+
+@dataclass(frozen=True)
+class LibraryVariant(Variant):
+    """A call into a GPU library.
+
+    Attributes:
+        requires: modules that must be importable.
+        prepare: called once with the case, the device inputs and the device outputs (CuPy arrays); gives a function of
+            no arguments that enqueues one operation on the current CuPy stream and returns None when it wrote the
+            outputs, or the outputs themselves, by name, when the library allocates them.
+        synchronizes: False for a specimen whose host timing must not wait for the device.
+    """
+
+    requires: tuple[str, ...] = ()
+    prepare: Callable[[Case, Buffers, Buffers], Callable[[], Buffers | None]] = lambda case, inputs, outputs: lambda: None
+    synchronizes: bool = True
+
+    @property
+    def kind(self) -> str:
+        return "library"
+
+    @cached_property
+    def source_text(self) -> str:
+        return inspect.getsource(self.prepare)
+
+    @property
+    def source_file(self) -> Path | None:
+        return Path(inspect.getfile(self.prepare))
+
+
+@dataclass(frozen=True)
+class HostVariant(Variant):
+    """A function on the host.
+
+    Attributes:
+        run: called with the case, the inputs and the outputs (NumPy arrays); writes the outputs, or returns them by name.
+        requires: modules that must be importable.
+    """
+
+    run: Callable[[Case, Buffers, Buffers], Buffers | None] = lambda case, inputs, outputs: None
+    requires: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return "host"
+
+    @cached_property
+    def source_text(self) -> str:
+        return inspect.getsource(self.run)
+
+    @property
+    def source_file(self) -> Path | None:
+        return Path(inspect.getfile(self.run))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A problem, its cases, its reference and its variants.
+
+    Attributes:
+        name: as in the data, e.g. `tensor_transpose`.
+        title: a few words for pages.
+        cases: every case.
+        variants: every variant, rungs in the order of the ladder.
+        buffers: inputs and outputs of a case, by name, in the order of the end-to-end copies.
+        make_inputs: fresh random inputs by name; never constant.
+        reference: the outputs in float64 (or an exact type), by name, from the inputs.
+        baseline: the rung or host variant that speedups are counted from, on the GPU.
+        host_baseline: likewise where there is no GPU.
+        tolerance: largest relative L2 error that passes, by precision.
+    """
+
+    name: str
+    title: str
+    cases: tuple[Case, ...]
+    variants: tuple[Variant, ...]
+    buffers: Callable[[Case], tuple[Mapping[str, Buffer], Mapping[str, Buffer]]]
+    make_inputs: Callable[[Case, np.random.Generator], Mapping[str, np.ndarray]]
+    reference: Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+    baseline: str = ""
+    host_baseline: str = ""
+    tolerance: Mapping[str, float] = field(default_factory=lambda: dict(TOLERANCE))
+
+    def __post_init__(self) -> None:
+        for what, names in (("variant", [v.name for v in self.variants]), ("case", [c.name for c in self.cases])):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise WorkloadError(f"{self.name}: {what} {twice[0]} is declared twice; give each its own name")
+        for attribute in ("baseline", "host_baseline"):
+            name = getattr(self, attribute)
+            if name and name not in {v.name for v in self.variants}:
+                raise WorkloadError(f"{self.name}: {attribute} {name} is not a variant; name one of its variants")
+
+    def variant(self, name: str) -> Variant:
+        """The variant of that name. Raises KeyError."""
+        return {variant.name: variant for variant in self.variants}[name]
+
+    def case(self, name: str) -> Case:
+        """The case of that name. Raises KeyError."""
+        return {case.name: case for case in self.cases}[name]
+
+
+def format_params(params: Params) -> str:
+    """`n=512,perm=210` for `{"n": 512, "perm": "210"}`."""
+    return ",".join(f"{key}={value}" for key, value in params.items())
+
+
+def parse_header(text: str) -> dict[str, str]:
+    """The labelled paragraphs `Idea:`, `Bottleneck:`, `Next:` and `Source:` of the comment or docstring that opens a source.
+
+    Returns:
+        Lower-case label -> text on one line; the empty string for a label that is not there.
+    """
+    parts = re.split(rf"^\s*({'|'.join(_HEADER_FIELDS)}):", _opening_comment(text), flags=re.MULTILINE)
+    found = {label.lower(): " ".join(words.split()) for label, words in zip(parts[1::2], parts[2::2], strict=True)}
+    return {label.lower(): found.get(label.lower(), "") for label in _HEADER_FIELDS}
+
+
+def _opening_comment(text: str) -> str:
+    """The first `//` block of a CUDA source, or the first docstring of Python code, without its marks."""
+    lines = text.strip().splitlines()
+    if lines and lines[0].startswith("//"):
+        return "\n".join(line[2:] for line in itertools.takewhile(lambda line: line.startswith("//"), lines))
+    docstring = re.search(r'"""(.*?)"""', text, flags=re.DOTALL)
+    return docstring.group(1) if docstring else ""
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Blocks of b that cover a."""
+    return -(-a // b)
