@@ -1,0 +1,266 @@
+"""Runs with known medians, written through the store: what the dashboard's tests and a developer without a GPU look at.
+
+The figures are invented, of the order of an H200's. `median_ns` says what each cell was made to measure.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from data.schema import SCHEMA_VERSION, TABLES
+from data.store import RunWriter, to_json
+
+PERMUTATIONS = ("012", "021", "102", "120", "201", "210")
+COPY_GB_PER_S = 4000.0
+READ_GB_PER_S = 4400.0
+LAUNCH_US = 2.5
+CEILINGS = (
+    ("device_copy", "cuda:0", COPY_GB_PER_S, "GB/s"),
+    ("device_read", "cuda:0", READ_GB_PER_S, "GB/s"),
+    ("device_write", "cuda:0", 4500.0, "GB/s"),
+    ("fp32_fma", "cuda:0", 50.0, "TFLOP/s"),
+    ("tf32_mma", "cuda:0", 300.0, "TFLOP/s"),
+    ("h2d_pinned", "cuda:0", 55.0, "GB/s"),
+    ("h2d_pageable", "cuda:0", 10.0, "GB/s"),
+    ("d2h_pinned", "cuda:0", 55.0, "GB/s"),
+    ("d2h_pageable", "cuda:0", 8.0, "GB/s"),
+    ("launch", "cuda:0", LAUNCH_US, "us"),
+    ("graph_node", "cuda:0", 0.6, "us"),
+    ("host_copy", "cpu", 20.0, "GB/s"),
+    ("host_fma", "cpu", 0.1, "TFLOP/s"),
+)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A variant to invent: `share` is the part of the ceiling that it reaches at a large size, by config."""
+
+    workload: str
+    name: str
+    title: str
+    role: str
+    kind: str
+    share: Mapping[str, float]
+    next: str = ""
+
+
+VARIANTS = (
+    Made("tensor_transpose", "copy", "Copy kernel (the ceiling)", "ceiling", "cuda", {"": 0.99}),
+    Made("tensor_transpose", "v01_simple", "One thread an element", "rung", "cuda", {"": 0.42}, "fix the permutation"),
+    Made("tensor_transpose", "v02_template", "Permutation at compile time", "rung", "cuda", {"": 0.45}, "use shared memory"),
+    Made("tensor_transpose", "v03_shared", "8x8x8 tile through shared memory", "rung", "cuda", {"": 0.62}, "pad the tile"),
+    Made("tensor_transpose", "v04_padded", "Padded 32x32 tile", "rung", "cuda", {"tile=16": 0.71, "tile=32": 0.80}, "float4"),
+    Made("tensor_transpose", "v05_swizzled", "float4 through a swizzled 64x64 tile", "rung", "cuda", {"": 0.97}),
+    Made("tensor_transpose", "torch", "PyTorch contiguous()", "peer", "library", {"": 0.28}),
+    Made("tensor_transpose", "cupy", "CuPy ascontiguousarray", "peer", "library", {"": 0.31}),
+    Made("tensor_transpose", "numpy", "NumPy", "host", "host", {"": 0.10}),
+    Made("tensor_transpose", "numba_serial", "Numba, one thread", "host", "host", {"": 0.05}),
+    Made("tensor_transpose", "numba_parallel", "Numba, all cores", "host", "host", {"": 0.35}),
+    Made("tensor_transpose", "numpy_view", "NumPy view: copies nothing", "specimen", "host", {"": 0.0}),
+    Made("conv2d", "copy", "Copy kernel (the ceiling)", "ceiling", "cuda", {"": 0.99}),
+    Made(
+        "conv2d", "v01_naive", "Global memory only", "rung", "cuda", {"block=8": 0.17, "block=16": 0.19, "block=32": 0.18},
+        "constant and shared memory",
+    ),
+    Made(
+        "conv2d", "v02_shared", "Constant and shared memory", "rung", "cuda",
+        {"block=8": 0.24, "block=16": 0.27, "block=32": 0.25}, "a tile in registers",
+    ),
+    Made("conv2d", "v03_register_tile", "Register tile", "rung", "cuda", {"": 0.74}, "slide along the columns"),
+    Made("conv2d", "v04_sliding", "Sliding window in registers", "rung", "cuda", {"rows=8": 0.985, "rows=16": 0.95}),
+    Made("conv2d", "v05_cluster", "Clusters with multicast", "rung", "cuda", {"": 0.90}),
+    Made("conv2d", "cudnn", "cuDNN", "peer", "library", {"": 0.095}),
+    Made("conv2d", "numpy", "NumPy", "host", "host", {"": 0.06}),
+    Made("conv2d", "numba_serial", "Numba, one thread", "host", "host", {"": 0.03}),
+    Made("conv2d", "numba_parallel", "Numba, all cores", "host", "host", {"": 0.11}),
+)  # fmt: skip
+BASELINE = {"tensor_transpose": ("v01_simple", ""), "conv2d": ("v01_naive", "block=8")}
+HOST_BASELINE = "numba_serial"
+#: Cells with a verdict other than ok, by (workload, variant, config, case); their samples are not written.
+FAILED = {
+    ("conv2d", "v05_cluster", "", "n=512"): ("wrong_result", "rel_l2_error 0.31 is above the tolerance 2e-06"),
+    ("conv2d", "v04_sliding", "rows=16", "n=512"): ("skipped", "rows=16 leaves 32 blocks for 132 multiprocessors"),
+    ("conv2d", "cudnn", "", "n=8192"): ("out_of_memory", "cuDNN asked for a workspace of 96.0 GB"),
+    ("conv2d", "numpy", "", "n=8192"): ("timeout", "not finished after 60 s"),
+    ("tensor_transpose", "v04_padded", "tile=16", "n=64,perm=102"): ("launch_error", "CUDA_ERROR_INVALID_VALUE"),
+}
+
+
+def cases(workload: str) -> Iterator[tuple[dict[str, Any], int | None, int, int]]:
+    """Params, size_rank, flops and min_bytes of each case of a workload."""
+    if workload == "tensor_transpose":
+        for rank, size in enumerate((64, 256, 512)):
+            for perm in PERMUTATIONS:
+                yield {"n": size, "perm": perm}, rank, 0, 8 * size**3
+        yield {"shape": "65x127x33", "perm": "210"}, None, 0, 8 * 65 * 127 * 33
+    else:
+        for rank, size in enumerate((512, 1024, 2048, 4096, 8192)):
+            yield {"n": size}, rank, 50 * size**2, 8 * size**2
+        yield {"shape": "513x1027"}, None, 50 * 513 * 1027, 8 * 513 * 1027
+
+
+def name_of(params: Mapping[str, Any]) -> str:
+    """`n=512,perm=210`, as the project names its cases."""
+    return ",".join(f"{key}={value}" for key, value in params.items())
+
+
+def median_ns(made: Made, config: str, params: Mapping[str, Any], min_bytes: int, cache: str, scope: str) -> float:
+    """The median that a cell is made to measure, in nanoseconds."""
+    if made.role == "specimen":
+        return 200.0
+    if made.kind == "host":
+        return 500.0 + min_bytes / (20.0 * made.share[config])
+    keeps_rows = str(params.get("perm", "")).endswith("2")
+    share = made.share[config] * (2.0 if keeps_rows and made.share[config] < 0.5 else 1.0)
+    fits_l2 = min_bytes < 50e6
+    device = 1500.0 + min_bytes / (COPY_GB_PER_S * share) * (0.6 if cache == "hot" and fits_l2 else 1.0)
+    return device + {"device": 0.0, "operation": 4000.0, "end_to_end": 24000.0 + min_bytes / 55.0}[scope]
+
+
+def write(data_dir: Path, run_id: str = "synthetic", *, label: str = "", rounds: int = 40, seed: int = 7) -> Path:
+    """Write a run that looks like an H200's recording of tensor_transpose and conv2d.
+
+    Returns:
+        The folder of the run.
+    """
+    return _write(data_dir, run_id, label or run_id, VARIANTS, rounds, seed, on_gpu=True)
+
+
+def write_host_run(data_dir: Path, run_id: str = "synthetic-host", *, label: str = "", rounds: int = 20, seed: int = 8) -> Path:
+    """Write a run of a machine without a GPU: host variants only.
+
+    Returns:
+        The folder of the run.
+    """
+    host = tuple(made for made in VARIANTS if made.kind == "host")
+    return _write(data_dir, run_id, label or run_id, host, rounds, seed, on_gpu=False)
+
+
+def _write(
+    data_dir: Path, run_id: str, label: str, variants: tuple[Made, ...], rounds: int, seed: int, *, on_gpu: bool
+) -> Path:
+    random = np.random.default_rng(seed)
+    results: list[dict[str, Any]] = []
+    samples: list[pd.DataFrame] = []
+    for made in variants:
+        for params, rank, _, min_bytes in cases(made.workload):
+            for config in made.share:
+                cell = {"workload": made.workload, "variant": made.name, "config": config, "case": name_of(params)}
+                status, detail = FAILED.get(tuple(cell.values()), ("ok", ""))  # type: ignore[arg-type]
+                timed = status == "ok" and rank is not None
+                results.append(_result(cell, made, status, detail or ("interval within 0.5 %" if timed else "verified only")))
+                if timed:
+                    samples += _samples(cell, made, config, params, min_bytes, rounds, random, on_gpu)
+    workloads = dict.fromkeys(made.workload for made in variants)
+    with RunWriter(data_dir, run_id) as writer:
+        writer.append("run", [_run(run_id, label, on_gpu)])
+        writer.append("ceilings", [
+            {"name": name, "device": device, "value": value, "unit": unit, "method": "invented for tests"}
+            for name, device, value, unit in CEILINGS if on_gpu or device == "cpu"
+        ])  # fmt: skip
+        writer.append("variants", [_variant(made) for made in variants])
+        writer.append("cases", [
+            {"workload": workload, "case": name_of(params), "size_rank": rank, "params": to_json(params), "flops": flops,
+             "min_bytes": min_bytes, "h2d_bytes": min_bytes // 2, "d2h_bytes": min_bytes // 2}
+            for workload in workloads for params, rank, flops, min_bytes in cases(workload)
+        ])  # fmt: skip
+        writer.append("results", results)
+        writer.append("samples", pd.concat(samples, ignore_index=True))
+        writer.append("diagnostics", list(_diagnostics(on_gpu)))
+        return writer.commit()
+
+
+def _samples(
+    cell: Mapping[str, str],
+    made: Made,
+    config: str,
+    params: Mapping[str, Any],
+    min_bytes: int,
+    rounds: int,
+    random: np.random.Generator,
+    on_gpu: bool,
+) -> Iterator[pd.DataFrame]:
+    """Samples of one cell in every scope that it is measured in, with a common drift over the rounds."""
+    host = made.kind == "host"
+    views = (("hot", "operation"),) if host else (
+        ("cold", "device"), ("hot", "device"), ("hot", "operation"), ("hot", "end_to_end"))  # fmt: skip
+    is_baseline = (made.name, config) == BASELINE[made.workload] or (host and not on_gpu and made.name == HOST_BASELINE)
+    drift = 1 + 0.004 * np.sin(np.arange(rounds) / 6)
+    for cache, scope in views:
+        for twin in (0, 1) if is_baseline else (0,):
+            # The A/A of one case fails on purpose, so that what distrusts it has something to show.
+            bias = 1.03 if twin and cell["case"] == "n=1024" else 1.0
+            noise = np.exp(random.normal(0, 0.015 if host else 0.003, rounds))
+            made_ns = median_ns(made, config, params, min_bytes, cache, scope)
+            yield pd.DataFrame(
+                {**cell, "gpus": 0 if host else 1, "rank": 0, "cache": cache, "scope": scope, "twin": twin,
+                 "round": np.arange(rounds), "position": random.integers(0, 12, rounds),
+                 "duration_ns": np.rint(made_ns * drift * noise * bias).astype(np.int64),
+                 "sm_clock_mhz": pd.array([None if host else 1980] * rounds, "Int64"),
+                 "temperature_c": pd.array([None if host else 41] * rounds, "Int64"),
+                 "power_w": np.nan if host else 310.0,
+                 "throttle_reasons": pd.array([None if host else 0] * rounds, "Int64")}
+            )  # fmt: skip
+
+
+def _result(cell: Mapping[str, str], made: Made, status: str, detail: str) -> dict[str, Any]:
+    verified = status in ("ok", "wrong_result")
+    exact = made.workload == "tensor_transpose"
+    error = 0.31 if status == "wrong_result" else 0.0 if exact else 1.0e-7
+    return {
+        **cell, "status": status, "detail": detail, "rel_l2_error": error if verified else None,
+        "max_rel_error": error if verified else None, "tolerance": 0.0 if exact else 2e-6,
+        "verified_elements": 262144 if verified else None,
+    }  # fmt: skip
+
+
+def _variant(made: Made) -> dict[str, Any]:
+    cuda = made.kind == "cuda"
+    text = f"// Idea: {made.title}.\n// Next: {made.next}.\n__global__ void kernel() {{}}\n" if cuda else "def run(): ...\n"
+    return {
+        "workload": made.workload, "variant": made.name, "rung": int(made.name[1:3]) if made.role == "rung" else None,
+        "kind": made.kind, "role": made.role, "precision": "fp32", "title": made.title,
+        "idea": f"{made.title}.", "bottleneck": "Memory." if made.next else "", "next": made.next,
+        "source": "Invented for tests.",
+        # One variant points at a file that is not there: its source changed since the recording.
+        "source_path": "workloads/tensor_transpose/kernels/v02_gone.cu" if made.name == "v02_template" else "",
+        "source_text": text, "source_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "registers": 32 if cuda else None, "shared_bytes": 4096 if cuda else None, "spill_bytes": 0 if cuda else None,
+        "min_compute_capability": "7.5" if cuda else "",
+    }  # fmt: skip
+
+
+def _run(run_id: str, label: str, on_gpu: bool) -> dict[str, Any]:
+    gpu = {
+        "device_name": "NVIDIA H200 (synthetic)", "device_count": 1, "compute_capability": "9.0", "sm_count": 132,
+        "l2_bytes": 60 * 2**20, "memory_bytes": 150 * 10**9, "driver_version": "580.0", "cuda_version": "13.0",
+        "collector": "cuda_events",
+    }  # fmt: skip
+    host = {name: None if TABLES["run"].arrow.field(name).nullable else 0 if name == "device_count" else "" for name in gpu}
+    return {
+        "run_id": run_id, "schema_version": SCHEMA_VERSION, "label": label, "kind": "recording",
+        "started_at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "collector_version": "0.1.0", "source": "",
+        **(gpu if on_gpu else {**host, "collector": "host_clock"}), "cpu_name": "Synthetic CPU", "os": "Linux",
+        "python_version": "3.11.9", "packages": to_json({"numpy": np.__version__}), "git_commit": "0" * 40,
+        "git_dirty": False, "command": "python -m collectors record --cases full",
+    }  # fmt: skip
+
+
+def _diagnostics(on_gpu: bool) -> Iterator[dict[str, Any]]:
+    nowhere = {"workload": None, "variant": None, "config": None, "case": None}
+    yield {
+        "severity": "warning", "source": "constant_time", "text": "0.2 us at every size: its time does not grow with the work",
+        "workload": "tensor_transpose", "variant": "numpy_view", "config": "", "case": "n=512,perm=210",
+    }  # fmt: skip
+    yield {"severity": "info", "source": "sampling", "text": "fixed number of rounds", **nowhere}
+    if on_gpu:
+        yield {
+            "severity": "warning", "source": "throttling", "text": "3 samples under a power cap were taken again",
+            "workload": "conv2d", "variant": "v04_sliding", "config": "rows=8", "case": "n=8192",
+        }  # fmt: skip
