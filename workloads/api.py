@@ -106,6 +106,7 @@ class Variant(ABC):
         precision: arithmetic of the products.
         configs: the tunables to try, each a mapping such as `{"block": 16}`.
         skip: why this case cannot run with this config, or None where it can.
+        reference: what it computes, if not the workload's definition, e.g. the copy that serves as a ceiling.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Variant(ABC):
     precision: Precision = "fp32"
     configs: tuple[Params, ...] = ({},)
     skip: Callable[[Case, Params], str | None] = _always
+    reference: Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
 
     @property
     def rung(self) -> int | None:
