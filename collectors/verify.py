@@ -68,7 +68,9 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
             largest_reference = max(largest_reference, float(xp.abs(part).max()))
         elements += flat.size
         if not_finite:
-            faults.append(f"{not_finite} of {flat.size} elements of {name} are not finite: never written, or computed from such")
+            faults.append(
+                f"{not_finite} of {flat.size} elements of {name} are not finite: never written, or computed from such"
+            )
     if faults:
         return Verdict(False, math.nan, math.nan, elements, "; ".join(faults))
     rel_l2_error = math.sqrt(error_squared) / math.sqrt(reference_squared) if reference_squared else math.sqrt(error_squared)

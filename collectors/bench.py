@@ -1,0 +1,84 @@
+"""What every collector's bench offers the shared core: prepare an operation of a case, run it, and take samples of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from collectors.rounds import Pass, Reading
+from workloads.api import Array, Buffer, Buffers, Params, Variant
+
+
+class Unavailable(Exception):
+    """A cell that cannot run here, though nothing is wrong with it. The message is the reason."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the kernels of an operation take, the most of any: registers a thread, shared bytes a block, spill bytes a thread."""
+
+    registers: int
+    shared_bytes: int
+    spill_bytes: int
+
+
+@dataclass
+class Operation:
+    """A variant ready to run on a bench's buffers.
+
+    Attributes:
+        run: enqueues (or, on the host, does) one operation; gives the outputs when it allocates them itself.
+        resources: of its kernels; None where there are none of ours.
+        refresh: brings what is derived from the inputs up to date, such as constants; part of the end-to-end scope.
+        synchronizes: whether host timing waits for the device.
+        note: what a reader of its samples should know; empty where nothing.
+    """
+
+    run: Callable[[], Buffers | None]
+    resources: Resources | None = None
+    refresh: Callable[[], None] = lambda: None
+    synchronizes: bool = True
+    note: str = ""
+
+
+class Bench(Protocol):
+    """One case's buffers on one device.
+
+    Attributes:
+        gpus: GPUs that a sample uses, 0 on the host.
+        passes: scopes and cache states that it can sample.
+        outputs: the buffers that variants write.
+    """
+
+    gpus: int
+    passes: tuple[Pass, ...]
+    outputs: Mapping[str, Array]
+
+    def prepare(self, variant: Variant, config: Params) -> Operation:
+        """Make a variant ready. Raises Unavailable where this machine lacks what it needs."""
+        ...
+
+    def run(self, operation: Operation) -> Buffers:
+        """Run once, wait until it is done, and give the outputs."""
+        ...
+
+    def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
+        """References brought to where the outputs are."""
+        ...
+
+    def sample(self, operation: Operation, how: Pass) -> Reading:
+        """Take one sample."""
+        ...
+
+    def close(self) -> None:
+        """Give the buffers' memory back."""
+        ...
+
+
+def check_declared(outputs: Buffers, declared: Mapping[str, Buffer]) -> str:
+    """Why outputs that a variant returned are not those that the workload declares; empty where they are."""
+    for name, buffer in declared.items():
+        if name not in outputs:
+            return f"output {name} is missing"
+        if str(outputs[name].dtype) != buffer.dtype:
+            return f"output {name} has type {outputs[name].dtype}, not {buffer.dtype}"
+    return ""

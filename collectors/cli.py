@@ -1,0 +1,147 @@
+"""The command line: `python -m collectors record|list|runs|doctor`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from typer.core import TyperGroup
+
+from collectors import choice, doctor, plan, record
+from data import store
+from workloads import registry
+from workloads.api import WorkloadError, format_params
+
+#: What a user can get wrong; each message is one line that says where, what, and what to do.
+MISTAKES = (plan.PlanError, WorkloadError, choice.CollectorError, store.StoreError)
+INTERRUPTED = 130
+
+
+class OneLineErrors(TyperGroup):
+    """Turns a user's mistake into its line on stderr and exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MISTAKES as error:
+            print(error, file=sys.stderr)
+            raise typer.Exit(2) from error
+
+
+app = typer.Typer(cls=OneLineErrors, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+_screen = Console(stderr=True, highlight=False, soft_wrap=True)
+
+DataDir = Annotated[Path, typer.Option("--data-dir", help="Folder that runs are written to.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Workloads; all when none is named.")]
+Files = Annotated[list[Path] | None, typer.Option("--workload", help="A Python file of your own that declares a workload.")]
+
+
+@app.command("record")
+def record_command(
+    workloads: Names = None,
+    workload_files: Files = None,
+    case_set: Annotated[str, typer.Option("--cases", help="quick, report or full.")] = "quick",
+    cases: Annotated[list[str] | None, typer.Option("--case", help="One case by name; may be given again.")] = None,
+    variants: Annotated[str, typer.Option("--variants", help="Variants to take, with commas between; all when empty.")] = "",
+    collector: Annotated[str, typer.Option(help="auto, cuda_events or host_clock.")] = "auto",
+    label: Annotated[str, typer.Option(help="Your name for the run.")] = "",
+    data_dir: DataDir = store.LOCAL,
+    seed: Annotated[int, typer.Option(min=0, help="Of the inputs and of the order of the rounds.")] = 0,
+    if_none: Annotated[bool, typer.Option("--if-none", help="Record only if the folder has no run yet.")] = False,
+) -> None:
+    """Verify and time every variant, and write the run. Its id is the last line of stdout."""
+    if if_none and (existing := store.list_runs([data_dir])[0]):
+        print(existing[0].run_id)
+        return
+    work = plan.make_plan(
+        workloads or [],
+        workload_files or [],
+        case_set=case_set,
+        cases=cases or [],
+        variants=[name.strip() for name in variants.split(",") if name.strip()],
+        seed=seed,
+    )
+    name, why = choice.choose(collector)
+    _screen.print(f"collector {name}: {why}", markup=False)
+    with _BarProgress() as progress:
+        recorder = record.Recorder(work, name, progress)
+        run_id, interrupted = recorder.record(data_dir, label, sys.argv[1:])
+    _summarize(data_dir / run_id)
+    print(run_id)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command("list")
+def list_command(workloads: Names = None, workload_files: Files = None) -> None:
+    """List workloads, their variants and their cases."""
+    for workload in registry.load_all(workloads or [], workload_files or []):
+        print(f"{workload.name}: {workload.title}")
+        for variant in workload.variants:
+            configs = " ".join(f"[{format_params(config)}]" for config in variant.configs if config)
+            print(
+                f"  variant {variant.name:28} {variant.kind:8} {variant.role:9} {variant.precision:7} {variant.title} {configs}"
+            )
+        for case in workload.cases:
+            print(f"  case    {case.name:28} {','.join(case.sets)}")
+
+
+@app.command("runs")
+def runs_command(data_dir: DataDir = store.LOCAL) -> None:
+    """List the runs there are: those that ship with the project, and those in the data folder."""
+    good, bad = store.list_runs([store.RECORDED, data_dir])
+    for run in good:
+        print(f"{run.run_id}  {run.title}")
+    for broken in bad:
+        print(f"{broken.path.name}  cannot be opened: {broken.reason}", file=sys.stderr)
+
+
+@app.command("doctor")
+def doctor_command() -> None:
+    """Say what is found on this machine, what is missing, and how to get it."""
+    table = Table("", "what", "found, or how to get it", box=None)
+    for finding in doctor.examine():
+        table.add_row("[green]yes[/]" if finding.found else "[yellow]no[/]", finding.what, finding.detail)
+    Console(highlight=False).print(table)
+
+
+class _BarProgress(record.Progress):
+    """A bar on stderr, with the time that is left."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Bar(*columns, TextColumn("left"), TimeRemainingColumn(), console=_screen)
+        self._task = self._bar.add_task("starting", total=None)
+
+    def __enter__(self) -> "_BarProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._bar.stop()
+
+    def start(self, jobs: int) -> None:
+        self._bar.update(self._task, total=jobs)
+
+    def job(self, text: str) -> None:
+        self._bar.update(self._task, description=text)
+
+    def advance(self) -> None:
+        self._bar.advance(self._task)
+
+
+def _summarize(path: Path) -> None:
+    """Verdicts and findings of a run, on stderr."""
+    run = store.open_run(path)
+    counts = run.table("results")["status"].value_counts()
+    _screen.print(", ".join(f"{count} {status}" for status, count in counts.items()), markup=False)
+    for row in run.table("results").query("status not in ('ok', 'skipped')").to_dict("records"):
+        cell = plan.Cell(row["workload"], row["variant"], row["config"], row["case"])
+        _screen.print(f"{cell}: {row['status']}: {row['detail']}", markup=False)
+    for row in run.table("diagnostics").query("severity != 'info'").to_dict("records"):
+        about = "/".join(row[name] for name in ("workload", "variant", "case") if row[name])
+        _screen.print(f"{row['severity']}: {about} {row['source']}: {row['text']}", markup=False)

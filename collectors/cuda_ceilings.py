@@ -1,0 +1,123 @@
+"""What the current GPU measurably can do: the denominators of every `% of floor`, measured in the run that uses them."""
+
+import statistics
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from collectors.compiler import compile_variant
+from collectors.cuda_events import CudaDevice, load
+from collectors.host_clock import median_duration_ns
+from workloads.api import CudaVariant
+
+_SOURCE: Final = Path(__file__).parent / "kernels" / "ceilings.cu"
+_REPETITIONS: Final = 15
+_MEDIAN: Final = f"median of {_REPETITIONS}"
+_BANDWIDTH_BYTES: Final = 1 << 30
+_TRANSFER_BYTES: Final = 1 << 28
+_FMA_STEPS: Final = 4000
+_EMPTY_LAUNCHES: Final = 500
+_TENSOR_CORES_TF32: Final = (8, 0)
+
+
+def cuda_ceilings(device: CudaDevice) -> list[dict[str, Any]]:
+    """Rows of `ceilings` for the device: GB/s, TFLOP/s and us."""
+    variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_SOURCE, constants={"multipliers": ""})
+    names = ["ceiling_copy", "ceiling_read", "ceiling_write", "ceiling_fma_uniform", "ceiling_fma_registers", "ceiling_empty"]
+    if device.compute_capability >= _TENSOR_CORES_TF32:
+        names.append("ceiling_mma_tf32")
+    kernels = load(compile_variant(variant, names, device.arch))
+    return [*_bandwidths(device, kernels), *_rates(device, kernels), *_transfers(device), *_launches(device, kernels)]
+
+
+def _median_ns(device: CudaDevice, enqueue: Callable[[], object]) -> float:
+    enqueue()
+    return statistics.median(device.time_queued(enqueue)[0] for _ in range(_REPETITIONS))
+
+
+def _bandwidths(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
+    size = min(_BANDWIDTH_BYTES, device.memory_bytes // 8)
+    source, target = cupy.ones(size // 4, cupy.float32), cupy.empty(size // 4, cupy.float32)
+    count = np.uint64(size // 16)
+    blocks = -(-size // 16 // 1024)
+    grids = {
+        "copy": (2 * size, blocks, (source, target, count)),
+        "read": (size, 8 * device.sm_count, (source, target, count)),
+        "write": (size, blocks, (target, count)),
+    }
+    rows = []
+    for name, (moved, grid, arguments) in grids.items():
+        duration_ns = _median_ns(device, partial(kernels[f"ceiling_{name}"], (grid,), (256,), arguments))
+        method = f"kernel with 16-byte streaming accesses over {size / 2**30:.3g} GiB, bytes read and written, {_MEDIAN}"
+        rows.append(_row(device, f"device_{name}", moved / duration_ns, "GB/s", method))
+    return rows
+
+
+def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
+    values = cupy.asarray(np.random.default_rng(0).standard_normal(1 << 16), cupy.float32)
+    never = cupy.empty(1 << 10, cupy.float32)
+    device.stream.synchronize()
+    runtime.memcpy(kernels["multipliers"], values.data.ptr, 100, runtime.memcpyDeviceToDevice)
+    blocks = 4 * device.sm_count
+    # kernel -> ceiling, threads a block, operations a thread and step, how
+    kinds = {
+        "ceiling_fma_uniform": ("fp32_fma", 256, 512, "FFMA, one operand in uniform registers"),
+        "ceiling_fma_registers": ("fp32_fma_registers", 256, 512, "FFMA, all operands in registers"),
+        "ceiling_mma_tf32": ("tf32_mma", 128, 2 * 16 * 8 * 8 * 32 // 32, "mma.sync m16n8k8"),
+    }
+    rows = []
+    for kernel, (name, threads, operations, how) in kinds.items():
+        if kernel not in kernels:
+            continue
+        arguments = (values, never, np.int32(_FMA_STEPS))
+        duration_ns = _median_ns(device, partial(kernels[kernel], (blocks,), (threads,), arguments))
+        rate = blocks * threads * operations * _FMA_STEPS / duration_ns / 1000
+        rows.append(_row(device, name, rate, "TFLOP/s", f"{how}, {blocks} blocks of {threads} threads, {_MEDIAN}"))
+    return rows
+
+
+def _transfers(device: CudaDevice) -> list[dict[str, Any]]:
+    target = cupy.empty(_TRANSFER_BYTES, cupy.uint8)
+    pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(_TRANSFER_BYTES), np.uint8, _TRANSFER_BYTES)
+    rows = []
+    for memory, host in (("pageable", np.ones(_TRANSFER_BYTES, np.uint8)), ("pinned", pinned)):
+        host[:] = 1
+        for direction in ("h2d", "d2h"):
+            arguments = (
+                (target.data.ptr, host.ctypes.data, _TRANSFER_BYTES, runtime.memcpyHostToDevice)
+                if direction == "h2d"
+                else (host.ctypes.data, target.data.ptr, _TRANSFER_BYTES, runtime.memcpyDeviceToHost)
+            )
+            duration_ns = median_duration_ns(partial(runtime.memcpy, *arguments), _REPETITIONS)
+            method = f"cudaMemcpy of {_TRANSFER_BYTES >> 20} MiB, {memory} host memory, by the host's clock, {_MEDIAN}"
+            rows.append(_row(device, f"{direction}_{memory}", _TRANSFER_BYTES / duration_ns, "GB/s", method))
+    return rows
+
+
+def _launches(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
+    def launch_many() -> None:
+        for _ in range(_EMPTY_LAUNCHES):
+            kernels["ceiling_empty"]((1,), (32,), ())
+
+    one = _median_ns(device, lambda: kernels["ceiling_empty"]((1,), (32,), ()))
+    many = _median_ns(device, launch_many) / _EMPTY_LAUNCHES
+    device.stream.begin_capture()
+    launch_many()
+    graph = device.stream.end_capture()
+    node = _median_ns(device, lambda: graph.launch(device.stream)) / _EMPTY_LAUNCHES
+    return [
+        _row(
+            device, "launch", one / 1000, "us", f"one empty kernel between two events, queued behind a held stream, {_MEDIAN}"
+        ),
+        _row(device, "queued_launch", many / 1000, "us", f"each of {_EMPTY_LAUNCHES} queued empty kernels, {_MEDIAN}"),
+        _row(device, "graph_node", node / 1000, "us", f"each of {_EMPTY_LAUNCHES} empty kernels in a CUDA graph, {_MEDIAN}"),
+    ]
+
+
+def _row(device: CudaDevice, name: str, value: float, unit: str, method: str) -> dict[str, Any]:
+    return {"name": name, "device": f"cuda:{device.index}", "value": value, "unit": unit, "method": method}

@@ -1,0 +1,287 @@
+"""Collector `cuda_events`: GPU variants, timed by CUDA events on the device and by the host's clock around them."""
+
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import cupy
+import numpy as np
+from cupy.cuda import driver, runtime
+from cupy.cuda.function import Module
+
+from collectors.bench import Operation, Resources, Unavailable
+from collectors.compiler import CompiledModule, compile_variant
+from collectors.gpu_state import GpuState, is_throttled
+from collectors.host_clock import check_importable
+from collectors.rounds import Pass, Reading
+from workloads.api import Array, Buffers, Case, CudaVariant, Launch, LibraryVariant, Params, Variant, Workload
+
+NAME: Final = "cuda_events"
+
+COLD: Final = Pass("device", "cold")
+HOT: Final = Pass("device", "hot")
+OPERATION: Final = Pass("operation", "hot")
+END_TO_END: Final = Pass("end_to_end", "hot")
+
+_BATCH_NS: Final = 200_000
+_BATCH_MOST: Final = 64
+_HOLD_LIMIT_NS: Final = 20_000_000
+_MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_STATIC_SHARED_LIMIT: Final = 48 * 1024
+_KERNELS: Final = Path(__file__).parent / "kernels"
+
+
+class CudaDevice:
+    """The current GPU: its stream, its timing events, and what empties its L2 and holds its stream."""
+
+    def __init__(self) -> None:
+        index = cupy.cuda.Device().id
+        properties = runtime.getDeviceProperties(index)
+        self.index = index
+        self.compute_capability = (properties["major"], properties["minor"])
+        self.arch = f"sm_{properties['major']}{properties['minor']}"
+        self.l2_bytes = int(properties["l2CacheSize"])
+        self.sm_count = int(properties["multiProcessorCount"])
+        self.memory_bytes = int(properties["totalGlobalMem"])
+        self.name = properties["name"].decode()
+        self.state = GpuState(runtime.deviceGetPCIBusId(index))
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.stream.use()
+        self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
+        timing = CudaVariant("timing", "timing", "ceiling", source=_KERNELS / "timing.cu")
+        self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream"), self.arch))
+        # Twice the L2, so that no replacement policy keeps a line of the inputs.
+        self._dirty = cupy.zeros(2 * max(self.l2_bytes, 1 << 22), cupy.uint8)
+        self._clean = cupy.zeros_like(self._dirty)
+        pinned = cupy.cuda.alloc_pinned_memory(8)
+        self._flags = np.frombuffer(pinned, np.uint32, 2)
+        self._flags_pointer = np.uintp(pinned.ptr)
+
+    def facts(self) -> dict[str, Any]:
+        """Columns of table `run` about the GPU."""
+        version = runtime.runtimeGetVersion()
+        return {
+            "device_name": self.name,
+            "device_count": 1,
+            "compute_capability": ".".join(map(str, self.compute_capability)),
+            "sm_count": self.sm_count,
+            "l2_bytes": self.l2_bytes,
+            "memory_bytes": self.memory_bytes,
+            "driver_version": self.state.driver_version(),
+            "cuda_version": f"{version // 1000}.{version % 1000 // 10}",
+        }
+
+    def flush_l2(self) -> None:
+        """Enqueue what leaves neither inputs nor dirty lines in L2."""
+        lines = np.uint64(self._dirty.size // 16)
+        grid, block = (4 * self.sm_count,), (256,)
+        self._timing["write_lines"](grid, block, (self._dirty, lines, np.float32(1)))
+        self._timing["read_lines"](grid, block, (self._clean, lines, self._dirty))
+
+    def time_queued(self, enqueue: Callable[[], object]) -> tuple[int, bool]:
+        """Device time of what `enqueue` enqueues, with the stream held until all of it is queued.
+
+        Returns:
+            nanoseconds, and whether the stream could be held: False where `enqueue` itself waited for the device.
+        """
+        self._flags[:] = 0
+        self._timing["hold_stream"]((1,), (1,), (self._flags_pointer, np.uint64(_HOLD_LIMIT_NS)))
+        self.start.record(self.stream)
+        try:
+            enqueue()
+            self.stop.record(self.stream)
+        finally:
+            self._flags[0] = 1
+        self.stop.synchronize()
+        return round(cupy.cuda.get_elapsed_time(self.start, self.stop) * 1e6), not self._flags[1]
+
+
+def load(module: CompiledModule) -> dict[str, Any]:
+    """Kernels of a compiled module on the current device, by name expression; constants' addresses by symbol."""
+    loaded = Module()
+    loaded.load(module.cubin)
+    functions = {name: loaded.get_function(kernel.symbol) for name, kernel in module.kernels.items()}
+    return functions | {symbol: loaded.get_global_var(lowered) for symbol, lowered in module.constants.items()}
+
+
+@cache
+def current_device() -> CudaDevice:
+    """The process's GPU, set up on first use."""
+    return CudaDevice()
+
+
+@dataclass
+class CudaOperation(Operation):
+    """An operation on the GPU, with the batch that hot samples replay."""
+
+    batch: int = 0
+    replay: Callable[[], object] = field(default=lambda: None)
+
+
+class CudaBench:
+    """A case's buffers on the current GPU."""
+
+    gpus = 1
+    passes: tuple[Pass, ...] = (COLD, HOT, OPERATION, END_TO_END)
+
+    def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
+        self.device = current_device()
+        _, outputs = workload.buffers(case)
+        self._case = case
+        self._host_inputs = inputs
+        self._inputs = {name: cupy.asarray(array) for name, array in inputs.items()}
+        self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.dtype) for name, b in outputs.items()}
+        self._host_outputs = {name: np.empty(b.shape, b.dtype) for name, b in outputs.items()}
+
+    # -- preparing -------------------------------------------------------------------------------------------------
+
+    def prepare(self, variant: Variant, config: Params) -> Operation:
+        if isinstance(variant, CudaVariant):
+            return self._prepare_cuda(variant, config)
+        if isinstance(variant, LibraryVariant):
+            check_importable(variant.requires)
+            return CudaOperation(variant.prepare(self._case, self._inputs, self.outputs), synchronizes=variant.synchronizes)
+        raise Unavailable("runs on the host")
+
+    def _prepare_cuda(self, variant: CudaVariant, config: Params) -> Operation:
+        if self.device.compute_capability < variant.min_compute_capability:
+            least = ".".join(map(str, variant.min_compute_capability))
+            raise Unavailable(f"needs compute capability {least}, and {self.device.name} has less")
+        launches = list(variant.launches(self._case, config))
+        module = compile_variant(variant, sorted({launch.kernel for launch in launches}), self.device.arch)
+        loaded = load(module)
+        buffers = {**self._inputs, **self.outputs}
+        calls = [_bind(launch, loaded[launch.kernel], buffers) for launch in launches]
+        kernels = [module.kernels[launch.kernel] for launch in launches]
+        shared = [k.static_shared_bytes + launch.dynamic_shared_bytes for k, launch in zip(kernels, launches, strict=True)]
+        resources = Resources(max(k.registers for k in kernels), max(shared), max(k.spill_bytes for k in kernels))
+
+        def run() -> None:
+            for call in calls:
+                call()
+
+        def refresh() -> None:
+            for symbol, name in variant.constants.items():
+                source = self._inputs[name]
+                runtime.memcpyAsync(
+                    loaded[symbol], source.data.ptr, source.nbytes, runtime.memcpyDeviceToDevice, self.device.stream.ptr
+                )
+
+        refresh()
+        return CudaOperation(run, resources, refresh)
+
+    def run(self, operation: Operation) -> Buffers:
+        returned = operation.run()
+        self.device.stream.synchronize()
+        return self.outputs if returned is None else returned
+
+    def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
+        return {name: cupy.asarray(array) for name, array in references.items()}
+
+    # -- sampling --------------------------------------------------------------------------------------------------
+
+    def sample(self, operation: Operation, how: Pass) -> Reading:
+        assert isinstance(operation, CudaOperation)
+        return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
+
+    def _cold(self, operation: CudaOperation) -> Reading:
+        self.device.flush_l2()
+        duration_ns, held = self.device.time_queued(operation.run)
+        return self._reading(duration_ns, held=held)
+
+    def _hot(self, operation: CudaOperation) -> Reading:
+        if not operation.batch:
+            self._make_batch(operation)
+        duration_ns, held = self.device.time_queued(operation.replay)
+        return self._reading(round(duration_ns / operation.batch), held=held)
+
+    def _make_batch(self, operation: CudaOperation) -> None:
+        """A batch long enough to time: a CUDA graph of it, or plain launches where the operation cannot be captured."""
+        once_ns = min(self.device.time_queued(operation.run)[0] for _ in range(3))
+        operation.batch = max(1, min(_BATCH_MOST, _BATCH_NS // max(once_ns, 1)))
+        stream = self.device.stream
+        if operation.batch == 1:
+            operation.replay = operation.run
+            return
+        try:
+            graph = self._capture(operation)
+        except runtime.CUDARuntimeError as error:
+            operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
+            operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured ({error})"
+        else:
+            operation.replay = lambda: graph.launch(stream)
+        operation.replay()
+        stream.synchronize()
+
+    def _capture(self, operation: CudaOperation) -> Any:
+        stream = self.device.stream
+        stream.begin_capture(runtime.streamCaptureModeRelaxed)
+        try:
+            for _ in range(operation.batch):
+                operation.run()
+        finally:
+            graph = stream.end_capture()
+        return graph
+
+    def _operation(self, operation: CudaOperation) -> Reading:
+        stream = self.device.stream
+        started = time.perf_counter_ns()
+        operation.run()
+        if operation.synchronizes:
+            stream.synchronize()
+        duration_ns = time.perf_counter_ns() - started
+        pending = not stream.done
+        stream.synchronize()
+        return self._reading(duration_ns, pending=pending)
+
+    def _end_to_end(self, operation: CudaOperation) -> Reading:
+        allocate_ns, free_ns = self._time_allocation()
+        stream = self.device.stream
+        marks = [cupy.cuda.Event() for _ in range(4)]
+        started = time.perf_counter_ns()
+        marks[0].record(stream)
+        for name, array in self._inputs.items():
+            array.set(self._host_inputs[name], stream)
+        operation.refresh()
+        marks[1].record(stream)
+        outputs = operation.run() or self.outputs
+        marks[2].record(stream)
+        for name, host in self._host_outputs.items():
+            outputs[name].get(stream, out=host, blocking=False)
+        marks[3].record(stream)
+        stream.synchronize()
+        duration_ns = time.perf_counter_ns() - started
+        h2d, compute, d2h = (round(cupy.cuda.get_elapsed_time(a, b) * 1e6) for a, b in itertools.pairwise(marks))
+        phases = {"allocate": allocate_ns, "h2d": h2d, "compute": compute, "d2h": d2h, "free": free_ns}
+        return self._reading(duration_ns, phases={f"phase:{name}": ns for name, ns in phases.items()})
+
+    def _time_allocation(self) -> tuple[int, int]:
+        """Host time of cudaMalloc and of cudaFree of all buffers of the case, outside CuPy's memory pool."""
+        sizes = [array.nbytes for array in (*self._inputs.values(), *self.outputs.values())]
+        started = time.perf_counter_ns()
+        pointers = [runtime.malloc(size) for size in sizes]
+        allocated = time.perf_counter_ns()
+        for pointer in pointers:
+            runtime.free(pointer)
+        return allocated - started, time.perf_counter_ns() - allocated
+
+    def close(self) -> None:
+        self._inputs, self.outputs = {}, {}
+        cupy.get_default_memory_pool().free_all_blocks()
+
+    def _reading(
+        self, duration_ns: int, *, phases: dict[str, int] | None = None, held: bool = True, pending: bool = False
+    ) -> Reading:
+        state = self.device.state.read()
+        return Reading(duration_ns, phases or {}, state, is_throttled(state), pending, held)
+
+
+def _bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callable[[], None]:
+    arguments = tuple(buffers[a] if isinstance(a, str) else a for a in launch.args)
+    if launch.dynamic_shared_bytes > _STATIC_SHARED_LIMIT:
+        driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, launch.dynamic_shared_bytes)
+    return lambda: function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes)

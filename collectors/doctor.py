@@ -1,0 +1,79 @@
+"""What this machine has of what recording and showing can use, and how to get what is missing."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from collectors.choice import GPU_MODULES, gpu_problem, has_module
+from collectors.environment import cpu_name
+
+_NSYS_PLACES: Final = (
+    "/opt/nvidia/nsight-systems/*/bin/nsys",
+    "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
+    "/usr/local/cuda*/bin/nsys",
+    "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys",
+)
+_NCU_PLACES: Final = ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda*/bin/ncu")
+_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_PEERS: Final = {"torch": "peers by cuBLAS and cuDNN", "cutensor": "the cuTENSOR peer"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked for: whether it is there, what was found, and otherwise how to get it."""
+
+    what: str
+    found: bool
+    detail: str
+
+
+def examine() -> Iterator[Finding]:
+    """Everything that is looked for, what matters most first."""
+    yield Finding("Python", sys.version_info >= (3, 11), f"{sys.version.split()[0]} (3.11 or newer is needed)")
+    yield Finding("processor", True, f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores usable")
+    problem = gpu_problem()
+    yield Finding("GPU", problem is None, problem or ", ".join(_gpu_names()))
+    for module, package in GPU_MODULES.items():
+        yield _package(module, package, "pip install -r requirements-gpu.txt, where there is an NVIDIA driver")
+    for module, use in _PEERS.items():
+        yield _package(module, module, f"{use}; optional: pip install {'torch' if module == 'torch' else 'cutensor-cu13'}")
+    yield _tool("nsys", _NSYS_PLACES, "Nsight Systems: optional; developer.nvidia.com/nsight-systems")
+    yield _tool("ncu", _NCU_PLACES, "Nsight Compute: optional; developer.nvidia.com/nsight-compute")
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")
+
+
+def find_tool(name: str, places: tuple[str, ...]) -> str | None:
+    """A program's path: on PATH first, then the newest in the usual install folders."""
+    on_path = shutil.which(name)
+    if on_path:
+        return on_path
+    found = [path for place in places for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
+    return str(found[0]) if found else None
+
+
+def _tool(name: str, places: tuple[str, ...], cure: str) -> Finding:
+    path = find_tool(name, places)
+    return Finding(name, path is not None, path or cure)
+
+
+def _package(module: str, package: str, cure: str) -> Finding:
+    if not has_module(module):
+        return Finding(package, False, cure)
+    try:
+        return Finding(package, True, metadata.version(package))
+    except metadata.PackageNotFoundError:
+        return Finding(package, True, "installed")
+
+
+def _gpu_names() -> list[str]:
+    import pynvml
+
+    pynvml.nvmlInit()
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    return [f"{pynvml.nvmlDeviceGetName(handle)}, driver {pynvml.nvmlSystemGetDriverVersion()}" for handle in handles]

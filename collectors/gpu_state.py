@@ -1,0 +1,59 @@
+"""Clock, temperature, power and throttle reasons of one GPU, through NVML."""
+
+import time
+from typing import Any, Final
+
+import pynvml
+
+#: Reasons that hold the clock below what the kernel would otherwise get (NVML API reference, nvmlClocksEventReasons):
+#: software power cap, hardware slowdown, software and hardware thermal slowdown, power brake.
+THROTTLING: Final = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+
+#: A reading costs more than a short kernel; samples within this time share one.
+MAX_AGE_S: Final = 0.005
+
+
+class GpuState:
+    """Reads one GPU's state, at most every `MAX_AGE_S`.
+
+    Args:
+        pci_bus_id: as the CUDA runtime gives it, so that both mean the same GPU whatever CUDA_VISIBLE_DEVICES says.
+    """
+
+    def __init__(self, pci_bus_id: str) -> None:
+        pynvml.nvmlInit()
+        self._handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id)
+        self._read_at = 0.0
+        self._state: dict[str, Any] = {}
+
+    def read(self) -> dict[str, Any]:
+        """Columns `sm_clock_mhz`, `temperature_c`, `power_w`, `throttle_reasons` of `samples`; None where NVML has none."""
+        now = time.monotonic()
+        if now - self._read_at > MAX_AGE_S:
+            self._state = {
+                "sm_clock_mhz": _ask(pynvml.nvmlDeviceGetClockInfo, self._handle, pynvml.NVML_CLOCK_SM),
+                "temperature_c": _ask(pynvml.nvmlDeviceGetTemperature, self._handle, pynvml.NVML_TEMPERATURE_GPU),
+                "power_w": _watts(_ask(pynvml.nvmlDeviceGetPowerUsage, self._handle)),
+                "throttle_reasons": _ask(pynvml.nvmlDeviceGetCurrentClocksEventReasons, self._handle),
+            }
+            self._read_at = time.monotonic()
+        return self._state
+
+    def driver_version(self) -> str:
+        return str(pynvml.nvmlSystemGetDriverVersion())
+
+
+def is_throttled(state: dict[str, Any]) -> bool:
+    """Whether a reading of `GpuState.read` shows the clock held down."""
+    return bool((state["throttle_reasons"] or 0) & THROTTLING)
+
+
+def _ask(question: Any, *arguments: Any) -> Any:
+    try:
+        return question(*arguments)
+    except pynvml.NVMLError:
+        return None
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000

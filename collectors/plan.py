@@ -1,0 +1,152 @@
+"""What a run will measure, and how long it may take: the same plan for every collector."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, get_args
+
+from workloads import registry
+from workloads.api import Case, CaseSet, Variant, Workload, format_params
+
+CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
+
+
+class PlanError(Exception):
+    """A request that no plan can be made of. Its message says what, and what to do, in one line."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One variant with one config on one case: the unit that is verified, sampled and given a verdict."""
+
+    workload: str
+    variant: str
+    config: str
+    case: str
+
+    def __str__(self) -> str:
+        return f"{self.workload}/{self.variant}{f'[{self.config}]' if self.config else ''}/{self.case}"
+
+    @property
+    def key(self) -> dict[str, str]:
+        return {"workload": self.workload, "variant": self.variant, "config": self.config, "case": self.case}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When sampling of a case stops.
+
+    Attributes:
+        target: half width of the median's 95 % interval, relative to the median, at which a variant has converged.
+        min_rounds: rounds before convergence counts; 6 is the least that has a 95 % interval of the median.
+        max_rounds: most rounds of one scope and cache.
+        seconds: time for the rounds of one scope and cache, once min_rounds are done.
+        cell_timeout_s: a cell that shows no progress for so long is ended.
+        budget_s: time for the whole run; what is left then is skipped. None for no limit.
+    """
+
+    target: float = 0.005
+    min_rounds: int = 6
+    max_rounds: int = 200
+    seconds: float = 3.0
+    cell_timeout_s: float = 120.0
+    budget_s: float | None = None
+
+
+LIMITS: Final[dict[CaseSet, Limits]] = {
+    "quick": Limits(max_rounds=50, seconds=0.4, cell_timeout_s=60.0, budget_s=26.0),
+    "report": Limits(seconds=2.0),
+    "full": Limits(),
+}
+
+
+@dataclass(frozen=True)
+class WorkloadRef:
+    """How a child process finds a workload: by name, or by the user's file."""
+
+    name: str
+    file: Path | None = None
+
+    def load(self) -> Workload:
+        return registry.load_file(self.file) if self.file else registry.load(self.name)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One case of one workload, with the cells to measure on it."""
+
+    workload: WorkloadRef
+    case: str
+    cells: tuple[Cell, ...]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every job of a run."""
+
+    workloads: tuple[Workload, ...]
+    jobs: tuple[Job, ...]
+    limits: Limits
+    seed: int
+
+
+def make_plan(
+    names: Sequence[str],
+    files: Sequence[Path] = (),
+    *,
+    case_set: str = "quick",
+    cases: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    limits: Limits | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Plan the cells of the named workloads.
+
+    Args:
+        names: workloads of the project; all when neither names nor files are given.
+        files: Python files of the user's that declare a workload.
+        case_set: `quick`, `report` or `full`; ignored where cases are named.
+        cases: names of the cases to take, instead of a set.
+        variants: names of the variants to take; all when empty.
+        limits: when to stop; those of the case set when None.
+        seed: of the inputs and of the order of the rounds.
+
+    Raises:
+        PlanError: no such case set, case or variant, or nothing to measure.
+        WorkloadError: no such workload, or one that does not load.
+    """
+    if case_set not in CASE_SETS:
+        raise PlanError(f"{case_set}: no such set of cases; choose {', '.join(CASE_SETS)}")
+    workloads = registry.load_all(names, files)
+    paths = {registry.load_file(file).name: file for file in files}
+    _check_names("variant", variants, {v.name for w in workloads for v in w.variants}, workloads)
+    _check_names("case", cases, {c.name for w in workloads for c in w.cases}, workloads)
+    jobs = tuple(
+        Job(WorkloadRef(workload.name, paths.get(workload.name)), case.name, cells, seed)
+        for workload in workloads
+        for case in workload.cases
+        if (case.name in cases if cases else case_set in case.sets)
+        and (cells := cells_of(workload, case, [v for v in workload.variants if not variants or v.name in variants]))
+    )
+    if not jobs:
+        raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --cases full")
+    return Plan(tuple(workloads), jobs, limits or LIMITS[case_set], seed)
+
+
+def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tuple[Cell, ...]:
+    """The cells of one case, in the order in which the workload declares its variants and their configs."""
+    return tuple(
+        Cell(workload.name, variant.name, format_params(config), case.name)
+        for variant in variants
+        for config in variant.configs
+    )
+
+
+def _check_names(what: str, asked: Sequence[str], known: set[str], workloads: Sequence[Workload]) -> None:
+    for name in asked:
+        if name not in known:
+            where = ", ".join(w.name for w in workloads)
+            raise PlanError(
+                f"{name}: no such {what} in {where}; see python -m collectors list {' '.join(w.name for w in workloads)}"
+            )

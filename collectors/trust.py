@@ -1,0 +1,76 @@
+"""What a recorded run gives reason to distrust, found once all of it has been measured."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from collectors.plan import Cell
+from collectors.worker import diagnostic_row
+
+#: A cold measurement may pass the copy ceiling by this much: reads are a little faster than copies.
+CEILING_MARGIN: Final = 1.10
+#: Work that grows by at least so much must take at least so much longer.
+WORK_GROWS: Final = 8.0
+TIME_GROWS: Final = 1.3
+#: Below this, launching and clocks hide what the work takes.
+FLAT_BELOW_NS: Final = 3_000
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def check(samples: Rows, cases: Rows, variants: Rows, ceilings: Rows) -> list[dict[str, Any]]:
+    """Rows of `diagnostics` about the samples.
+
+    Args:
+        samples, cases, variants, ceilings: rows of the tables of that name.
+    """
+    if not samples:
+        return []
+    frame = pd.DataFrame(samples)
+    keys = ["workload", "variant", "config", "case", "scope", "cache"]
+    medians = frame[frame["twin"] == 0].groupby(keys, as_index=False)["duration_ns"].median()
+    medians = medians.merge(pd.DataFrame(cases), on=["workload", "case"])
+    medians = medians.merge(pd.DataFrame(variants)[["workload", "variant", "kind", "role"]], on=["workload", "variant"])
+    return [*_above_ceiling(medians, ceilings), *_not_growing(medians)]
+
+
+def _above_ceiling(medians: pd.DataFrame, ceilings: Rows) -> Iterable[dict[str, Any]]:
+    """Cells that move their least bytes faster than memory was measured to. Hot cells may: their data can be in cache."""
+    copy = {row["name"]: row["value"] for row in ceilings}
+    cold = medians[(medians["scope"] == "device") & (medians["cache"] == "cold")]
+    for row in cold.to_dict("records"):
+        rate = row["min_bytes"] / row["duration_ns"]
+        if "device_copy" in copy and rate > CEILING_MARGIN * copy["device_copy"]:
+            text = (
+                f"{rate:.3g} GB/s from cold cache is above the measured copy ceiling of {copy['device_copy']:.3g} GB/s: "
+                "it does less work than its case, or is not timed to its end"
+            )
+            yield diagnostic_row("warning", "above_ceiling", text, _cell(row))
+
+
+def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    """Variants whose time stays the same while their work grows: they do not do it, or it is not in what is timed."""
+    timed = medians[medians["scope"].isin(["device", "operation"])].copy()
+    timed["axes"] = [_axes_but_size(params) for params in timed["params"]]
+    for _, group in timed.groupby(["workload", "variant", "config", "scope", "cache", "axes"]):
+        by_work = group.sort_values("min_bytes").to_dict("records")
+        small, large = by_work[0], by_work[-1]
+        work, duration = large["min_bytes"] / small["min_bytes"], large["duration_ns"] / small["duration_ns"]
+        launch_bound = small["kind"] != "host" and large["duration_ns"] < FLAT_BELOW_NS
+        if work >= WORK_GROWS and duration < TIME_GROWS and not launch_bound:
+            text = (
+                f"{large['scope']} {large['cache']}: {work:.3g} times the bytes of {small['case']} take {duration:.2g} times "
+                "as long: the work is not done, or not waited for"
+            )
+            yield diagnostic_row("warning", "not_growing", text, _cell(large))
+
+
+def _axes_but_size(params: str) -> str:
+    """The case's axes that do not say how large it is: those whose value is text."""
+    return json.dumps({key: value for key, value in json.loads(params).items() if isinstance(value, str)})
+
+
+def _cell(row: Mapping[Any, Any]) -> Cell:
+    return Cell(row["workload"], row["variant"], row["config"], row["case"])

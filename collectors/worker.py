@@ -1,0 +1,114 @@
+"""The child process that measures. What crashes, hangs or runs out of memory takes this process with it, and no other."""
+
+import signal
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.sharedctypes import SynchronizedArray
+from typing import Any, Final
+
+from collectors.bench import Bench
+from collectors.measure import CellCrashed, MakeBench, measure_case
+from collectors.plan import Cell, Job, Limits
+
+#: Index in the shared progress array: number of the cell being worked on (-1 for none), and a counter of steps.
+CELL, STEP = 0, 1
+
+COLLECTORS: Final = ("host_clock", "cuda_events")
+
+
+@dataclass(frozen=True)
+class Describe:
+    """Ask for the device's facts and ceilings; answered by `facts` and `ceilings`."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Ask for one job to be measured."""
+
+    job: Job
+    limits: Limits
+
+
+class PipeReporter:
+    """Sends what is measured to the parent, and marks progress in memory shared with it, which costs no system call."""
+
+    def __init__(self, connection: Connection, progress: "SynchronizedArray[int]", cells: tuple[Cell, ...]) -> None:
+        self._connection, self._progress = connection, progress
+        self._numbers = {cell: number for number, cell in enumerate(cells)}
+
+    def working_on(self, cell: Cell) -> None:
+        self._progress[CELL] = self._numbers[cell]
+        self._progress[STEP] += 1
+
+    def result(self, row: dict[str, Any]) -> None:
+        self._connection.send(("result", row))
+
+    def samples(self, rows: list[dict[str, Any]]) -> None:
+        self._connection.send(("samples", rows))
+
+    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None:
+        self._connection.send(("diagnostic", diagnostic_row(severity, source, text, cell)))
+
+    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None:
+        self._connection.send(("resources", (cell, registers, shared_bytes, spill_bytes)))
+
+
+def diagnostic_row(severity: str, source: str, text: str, cell: Cell | None = None) -> dict[str, Any]:
+    """A row of `diagnostics`."""
+    about = cell.key if cell else dict.fromkeys(("workload", "variant", "config", "case"))
+    return {"severity": severity, "source": source, "text": text, **about}
+
+
+def serve(connection: Connection, progress: "SynchronizedArray[int]", collector: str) -> None:
+    """Answer requests until the pipe closes. Interrupts are the parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    benches = make_benches(collector)
+    while True:
+        try:
+            request = connection.recv()
+        except EOFError:
+            return
+        progress[CELL] = -1
+        progress[STEP] += 1
+        try:
+            if isinstance(request, Describe):
+                connection.send(("described", describe(collector)))
+            else:
+                report = PipeReporter(connection, progress, request.job.cells)
+                measure_case(request.job, request.job.workload.load(), benches, request.limits, report)
+                connection.send(("done", None))
+        except CellCrashed as crash:
+            connection.send(("crashed", (crash.cell, crash.status, crash.detail)))
+            return
+        except Exception as error:
+            text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+            connection.send(("failed", text))
+
+
+def make_benches(collector: str) -> dict[str, MakeBench]:
+    """Kind of variant -> the bench that this collector runs it on, GPU kinds first."""
+    from collectors.host_clock import HostBench
+
+    if collector == "host_clock":
+        return {"host": HostBench}
+
+    def cuda_bench(*arguments: Any) -> Bench:
+        from collectors.cuda_events import CudaBench
+
+        return CudaBench(*arguments)
+
+    return {"cuda": cuda_bench, "library": cuda_bench, "host": HostBench}
+
+
+def describe(collector: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Facts of the GPU, as columns of `run`, and the ceilings of GPU and processor, as rows of `ceilings`."""
+    from collectors.environment import NO_GPU
+    from collectors.host_ceilings import host_ceilings
+
+    if collector == "host_clock":
+        return NO_GPU, host_ceilings()
+    from collectors.cuda_ceilings import cuda_ceilings
+    from collectors.cuda_events import current_device
+
+    device = current_device()
+    return device.facts(), [*cuda_ceilings(device), *host_ceilings()]
