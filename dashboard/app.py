@@ -1,0 +1,70 @@
+"""The dashboard: `streamlit run dashboard/app.py`, with `-- --data-dir FOLDER` for runs kept elsewhere."""
+
+import argparse
+import sys
+from pathlib import Path
+
+# Streamlit puts this file's folder on the path, not the project's.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import streamlit as st  # noqa: E402
+
+from dashboard import runs, state  # noqa: E402
+from dashboard.text import plain  # noqa: E402
+
+_HERE = Path(__file__).resolve().parent
+_PAGES = {
+    "Compare": [("overview", "Overview"), ("sizes", "Sizes"), ("published", "Published")],
+    "Explain": [("ladder", "Ladder"), ("details", "Details")],
+    "Trust": [("trust", "Runs & checks")],
+}
+
+
+def main() -> None:
+    """Draw the frame that all pages share, then the page."""
+    st.set_page_config("Warpladder", str(_HERE / "static" / "icon.png"), layout="wide")
+    page = st.navigation(
+        {
+            group: [
+                st.Page(_HERE / "app_pages" / f"{name}.py", title=title, url_path=name, default=name == "overview")
+                for name, title in pages
+            ]
+            for group, pages in _PAGES.items()
+        }
+    )
+    state.begin()
+    with st.sidebar:
+        _choose_run()
+    page.run()
+
+
+def _choose_run() -> None:
+    """The run of all pages, and one quiet line on those that cannot be opened."""
+    try:
+        found = runs.listing(runs.data_dirs())
+    except argparse.ArgumentError as error:
+        st.error(plain(f"{error}; start the dashboard with: streamlit run dashboard/app.py -- --data-dir FOLDER"))
+        found = runs.Listing({}, ())
+    if found.runs:
+        name = state.choose("run", "Run", list(found.runs), text=lambda run_id: found.runs[run_id].title)
+        runs.choose(found.runs[name])
+        _facts(found.runs[name].info)
+    else:
+        runs.choose(None)
+    if found.bad:
+        names = ", ".join(run.path.name for run in found.bad)
+        st.caption(plain(f"Cannot be opened: {names}. Runs & checks says why."))
+
+
+def _facts(info: dict[str, object]) -> None:
+    commit = str(info["git_commit"])[:8]
+    dirty = " with uncommitted changes" if info["git_dirty"] else ""
+    lines = [
+        str(info["device_name"] or info["cpu_name"]),
+        f"{info['collector']} {info['collector_version']}",
+        f"commit {commit}{dirty}" if commit else "",
+    ]
+    st.caption("  \n".join(plain(line) for line in lines if line))
+
+
+main()

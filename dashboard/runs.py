@@ -1,0 +1,110 @@
+"""The runs that the pages can show, and what they ask of one, remembered by the run's folder: a run never changes."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import streamlit as st
+
+from dashboard.charts.template import Look, Theme, look
+from dashboard.queries import run_data
+from dashboard.queries.run_data import RunData
+from data import store
+
+PROJECT: Final = Path(__file__).resolve().parent.parent
+DATA_DIR_VARIABLE: Final = "WARPLADDER_DATA_DIR"
+_CHOSEN: Final = "chosen run"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What the data folders hold. `runs` is keyed by what the URL calls a run: its id, or `id@folder` where two folders share it."""
+
+    runs: dict[str, store.Run]
+    bad: tuple[store.BadRun, ...]
+
+
+def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
+    """Folders that hold runs: those given after `--data-dir`, that of WARPLADDER_DATA_DIR, this machine's, the shipped ones.
+
+    Args:
+        arguments: what follows `--` on the command line; that of this process when None.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--data-dir", type=Path, action="append", default=[])
+    given, _ = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
+    named = [*given.data_dir, *(Path(part) for part in os.environ.get(DATA_DIR_VARIABLE, "").split(os.pathsep) if part)]
+    return tuple(dict.fromkeys(folder.resolve() for folder in (*named, store.LOCAL, store.RECORDED)))
+
+
+@st.cache_data(show_spinner=False, ttl=3)
+def listing(folders: tuple[Path, ...]) -> Listing:
+    """Every run of the folders: those of an earlier folder first, each folder's newest first."""
+    runs: dict[str, store.Run] = {}
+    bad: list[store.BadRun] = []
+    for folder in folders:
+        good, broken = store.list_runs([folder])
+        bad += broken
+        for run in good:
+            runs[f"{run.run_id}@{folder.name}" if run.run_id in runs else run.run_id] = run
+    return Listing(runs, tuple(bad))
+
+
+def choose(run: store.Run | None) -> None:
+    """Make a run the one that the pages of this session show."""
+    st.session_state[_CHOSEN] = run
+
+
+def chosen() -> store.Run | None:
+    """The run that the pages of this session show; None where there is none."""
+    run: store.Run | None = st.session_state.get(_CHOSEN)
+    return run
+
+
+def is_recorded(run: store.Run) -> bool:
+    """Whether the run ships with the project."""
+    return run.path.parent == store.RECORDED
+
+
+def load(run: store.Run) -> RunData:
+    """The run's tables, read once. Shared between sessions: never change a frame of it.
+
+    Raises:
+        StoreError: a file is damaged.
+    """
+    data: RunData = _load(run, str(run.path), _stamp(run))
+    return data
+
+
+def ask(run: store.Run, query: Callable[..., Any], *args: Any) -> Any:
+    """What a query answers about a run, computed once for the same arguments.
+
+    Args:
+        query: a function of `dashboard.queries` whose first parameter is the `RunData`.
+        args: its further arguments.
+    """
+    return _answer(query, run, f"{query.__module__}.{query.__qualname__}", str(run.path), _stamp(run), args)
+
+
+def look_of(run: store.Run, theme: Theme) -> Look:
+    """Colours and symbols of the run's variants."""
+    return look(load(run), theme)
+
+
+def _stamp(run: store.Run) -> int:
+    """Tells a run from another that took its name after it was removed."""
+    return run.path.stat().st_mtime_ns if run.path.is_dir() else 0
+
+
+@st.cache_resource(show_spinner="Reading the run …", max_entries=8)
+def _load(_run: store.Run, path: str, stamp: int) -> RunData:
+    return run_data.load(_run)
+
+
+@st.cache_data(show_spinner="Comparing …", max_entries=512)
+def _answer(_query: Callable[..., Any], _run: store.Run, name: str, path: str, stamp: int, args: tuple[Any, ...]) -> Any:
+    return _query(load(_run), *args)

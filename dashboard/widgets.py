@@ -1,0 +1,159 @@
+"""What the pages share: charts with their downloads, tables, the controls of a case, and what to say where there is nothing."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NoReturn
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import export, runs, state
+from dashboard.charts.template import Chart, Theme
+from dashboard.queries import axes
+from dashboard.queries.axes import View
+from dashboard.text import plain
+from data import store
+
+#: What the dashboard says where nothing was recorded yet.
+HOW_TO_RECORD: Final = "make record"
+_MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
+_PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
+
+
+def theme() -> Theme:
+    """The browser's theme, for charts."""
+    return "dark" if st.context.theme.type == "dark" else "light"
+
+
+def heading(title: str, question: str) -> None:
+    """The page's name and the question that it answers, on one line."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.markdown(f"## {plain(title)}", width="content")
+        st.caption(plain(question), width="content")
+
+
+def run_of_page() -> store.Run:
+    """The run to show. Where there is none, says what to type and ends the page."""
+    run = runs.chosen()
+    if run is None:
+        st.info("No run yet. Measure this machine first, then reload this page:")
+        st.code(HOW_TO_RECORD, language="bash")
+        st.caption("Host variants run on any machine; with an NVIDIA GPU every kernel variant runs. It takes about half a minute.")
+        st.stop()
+    try:
+        runs.load(run)
+    except store.StoreError as error:
+        st.error(plain(str(error)))
+        st.caption("Choose another run in the sidebar; nothing of this one was changed.")
+        st.stop()
+    return run
+
+
+def nothing(why: str, what_to_do: str) -> NoReturn:
+    """An empty state: why there is nothing, and what to do about it. Ends the page."""
+    st.info(f"{plain(why)} {plain(what_to_do)}")
+    end_page()
+    st.stop()
+
+
+def end_page() -> None:
+    """What the URL asked for and the page could not follow, and an URL that says no more than the page reads."""
+    for note in state.notes():
+        st.caption(plain(note))
+    state.end()
+
+
+def choose_workload(run: store.Run) -> str:
+    """The workload to show."""
+    names = list(runs.load(run).workloads)
+    if not names:
+        nothing("This run holds no case.", "Record again: make record.")
+    return state.choose("workload", "Workload", names, style="segmented" if len(names) <= 5 else "select")
+
+
+def choose_view(run: store.Run, workload: str) -> View:
+    """Scope and cache to show; a run without samples of the workload ends the page."""
+    views: tuple[View, ...] = runs.ask(run, axes.views, workload)
+    if not views:
+        nothing(f"No variant of {workload} was timed in this run.", "The page Runs & checks says why, cell by cell.")
+    scopes = list(dict.fromkeys(view.scope for view in views))
+    scope = state.choose("scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP)
+    caches = [view.cache for view in views if view.scope == scope]
+    cache = state.choose("cache", "L2", caches, style="segmented", help="Cold: L2 flushed before each sample. Hot: not flushed.")
+    return View(scope, cache)
+
+
+def choose_case(run: store.Run, workload: str) -> str:
+    """The case to show, by one control an axis; the largest first, and of several the one that the ladder gains most from."""
+    cases: pd.DataFrame = runs.ask(run, axes.charted_cases, workload)
+    if cases.empty:
+        nothing(f"No case of {workload} is charted in this run.", "Record again: make record.")
+    params = [json.loads(text) for text in cases["params"]]
+    names = list(cases["case"])
+    keys = _axis_order(names[0], params[0])
+    if any(set(point) != set(keys) for point in params):
+        return state.choose("case", "Case", names, default=names[-1])
+    left = list(zip(names, params, strict=True))
+    for axis in keys:
+        values = list(dict.fromkeys(str(point[axis]) for _, point in left))
+        if len(values) > 1:
+            picked = state.choose(f"case.{axis}", axis, values, default=values[-1], style=_style(values))
+            left = [(name, point) for name, point in left if str(point[axis]) == picked]
+    return left[0][0]
+
+
+def show_chart(chart: Chart, *, titled: bool = True) -> None:
+    """A chart under its title, with how it was measured, its downloads and its data."""
+    if titled:
+        st.markdown(f"#### {plain(chart.title)}")
+    st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=f"chart {chart.name}", alt=chart.title)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(plain(chart.note), width="stretch")
+        with st.popover("Data", type="tertiary"):
+            table(chart.data)
+        _downloads(chart)
+
+
+def table(frame: pd.DataFrame, **options: Any) -> None:
+    """A frame as a table without its index; tuples and missing values made readable."""
+    shown = frame.copy()
+    for name in shown.columns[shown.map(lambda value: isinstance(value, tuple)).any()]:
+        shown[name] = shown[name].map(lambda value: ", ".join(map(str, value)) if isinstance(value, tuple) else value)
+    st.dataframe(shown, hide_index=True, **options)
+
+
+def _downloads(chart: Chart) -> None:
+    missing = export.why_no_images()
+    writers: dict[str, Callable[[], str | bytes]] = {
+        "html": lambda: export.html(chart),
+        "svg": lambda: export.image(chart, "svg"),
+        "png": lambda: export.image(chart, "png"),
+        "csv": lambda: chart.data.to_csv(index=False),
+    }
+    for kind, write in writers.items():
+        needs_browser = kind in ("svg", "png")
+        st.download_button(
+            kind.upper(),
+            write,
+            f"{chart.name}.{kind}",
+            _MIME[kind],
+            key=f"download {chart.name} {kind}",
+            type="tertiary",
+            on_click="ignore",
+            disabled=needs_browser and missing is not None,
+            help=missing if needs_browser else None,
+        )
+
+
+def _axis_order(case: str, params: dict[str, Any]) -> list[str]:
+    """Axes in the order of the case's name, which the JSON of the params does not keep."""
+    return sorted(params, key=lambda axis: f",{case}".find(f",{axis}="))
+
+
+def _style(options: Sequence[str]) -> state.Style:
+    return "segmented" if len(options) <= 6 and sum(map(len, options)) <= 40 else "select"
+
+
+_SCOPE_HELP: Final = (
+    "Device: time on the GPU alone. Operation: from the launch to the end, as the host sees it. End to end: with the copies in and out."
+)

@@ -1,0 +1,84 @@
+"""Published figures: what the reports behind the workloads printed, as CSV with table, unit and hardware.
+
+`published/README.md` says where each report comes from and how it counts.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+PUBLISHED: Final = Path(__file__).resolve().parent / "published"
+
+COLUMNS: Final = (
+    "report",
+    "table",
+    "quantity",
+    "variant",
+    "workload",
+    "our_variant",
+    "config",
+    "case",
+    "scope",
+    "value",
+    "unit",
+    "hardware",
+    "note",
+)
+#: Unit that every row of a quantity has.
+UNITS: Final = {
+    "time": ("ms", "s"),
+    "bandwidth": ("GB/s",),
+    "speedup": ("x",),
+    "bank_conflicts": ("conflicts",),
+    "time_change": ("s",),
+    "time_change_per_thread": ("s",),
+    "overhead": ("s",),
+    "overhead_fraction": ("x",),
+    "operations": ("FLOP",),
+    "rate": ("GFLOP/s",),
+}
+
+
+class FiguresError(Exception):
+    """A file of published figures that does not fit. Its message says where, what, and what to do, in one line."""
+
+
+def reports(folder: Path = PUBLISHED) -> tuple[str, ...]:
+    """Names of the reports whose figures are there, one CSV each."""
+    return tuple(sorted(file.stem for file in folder.glob("*.csv")))
+
+
+def read(report: str, folder: Path = PUBLISHED) -> pd.DataFrame:
+    """The figures of one report, a row a printed number.
+
+    Returns:
+        Columns `COLUMNS`, all text but `value` (float64 in `unit`; NaN where the report gives a reason in `note` instead).
+        `our_variant`, `config` and `case` are ours where we have what the report measured, and `our_variant` is empty
+        where we have not. `scope` is ours too: what the report's clock covered.
+
+    Raises:
+        FiguresError: no such report, or a column, value or unit that does not fit.
+    """
+    file = folder / f"{report}.csv"
+    if not file.is_file():
+        raise FiguresError(f"{file}: no such report; known: {', '.join(reports(folder)) or 'none'}")
+    rows = pd.read_csv(file, dtype=str, keep_default_na=False)
+    if tuple(rows.columns) != COLUMNS:
+        raise FiguresError(f"{file}: columns are {list(rows.columns)}, not {list(COLUMNS)}; mend its first line")
+    for line, row in enumerate(rows.to_dict("records"), start=2):
+        if row["unit"] not in UNITS.get(row["quantity"], ()):
+            raise FiguresError(f"{file}:{line}: {row['quantity']} in {row['unit']!r}; see UNITS in data/figures.py")
+        if not row["value"] and not row["note"]:
+            raise FiguresError(f"{file}:{line}: has neither a value nor a note that says why not")
+    try:
+        rows["value"] = pd.to_numeric(rows["value"].where(rows["value"] != ""))
+    except ValueError as error:
+        raise FiguresError(f"{file}: {error}; a value is a plain number") from error
+    return rows
+
+
+def read_all(folder: Path = PUBLISHED) -> pd.DataFrame:
+    """The figures of every report, one below the other; columns as in `read`."""
+    frames = [read(report, folder) for report in reports(folder)]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
