@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from cuda.bindings import nvrtc
@@ -49,24 +50,33 @@ def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> 
     Raises:
         CompileError: NVRTC refuses the source or the options.
     """
-    program = _checked(nvrtc.nvrtcCreateProgram(variant.source_text.encode(), f"{variant.name}.cu".encode(), 0, [], []))
+    where = variant.source_path or variant.name
+    return _compile(variant.source_text, where, tuple(kernels), tuple(variant.constants), arch, variant.options)
+
+
+@cache
+def _compile(
+    source: str, where: str, kernels: tuple[str, ...], constants: tuple[str, ...], arch: str, extra_options: tuple[str, ...]
+) -> CompiledModule:
+    program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), where.encode(), 0, [], []))
     try:
-        symbols = {name: f"&{name}" for name in variant.constants}
-        for expression in (*kernels, *symbols.values()):
+        addresses = {name: f"&{name}" for name in constants}
+        for expression in (*kernels, *addresses.values()):
             _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
-        options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v", *variant.options]
+        # Without --no-cache a second compilation of a source reports no resources.
+        options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v", "--no-cache", *extra_options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
         _checked(nvrtc.nvrtcGetProgramLog(program, log))
         text = log.decode(errors="replace").rstrip("\0 \n")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise CompileError(f"{variant.source_path or variant.name} does not compile for {arch}: {text or status.name}")
+            raise CompileError(f"{where} does not compile for {arch}: {text or status.name}")
         cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
         _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
         return CompiledModule(
             cubin,
             {expression: _resources(_lowered(program, expression), text) for expression in kernels},
-            {name: _lowered(program, expression) for name, expression in symbols.items()},
+            {name: _lowered(program, expression) for name, expression in addresses.items()},
         )
     finally:
         nvrtc.nvrtcDestroyProgram(program)
@@ -87,10 +97,9 @@ def _lowered(program: object, expression: str) -> str:
 
 def _resources(symbol: str, log: str) -> CompiledKernel:
     """Registers, static shared memory and spills out of ptxas's report, which has a paragraph a kernel."""
-    entries = list(_ENTRY.finditer(log))
-    for entry, following in zip(entries, [*entries[1:], None], strict=True):
-        if entry.group(1) == symbol:
-            paragraph = log[entry.end() : following.start() if following else None]
+    _, *paragraphs = _ENTRY.split(log)
+    for entry, paragraph in zip(paragraphs[::2], paragraphs[1::2], strict=True):
+        if entry == symbol:
             return CompiledKernel(symbol, *(_number(pattern, paragraph) for pattern in (_USED, _SHARED, _SPILL)))
     raise CompileError(f"{symbol}: ptxas reported nothing on it")
 
