@@ -1,9 +1,44 @@
 """Who is faster, by how much, and whether the difference is more than noise."""
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 import pandas as pd
 
 from dashboard.queries.axes import View
-from dashboard.queries.run_data import RunData
+from dashboard.queries.cells import best_config, cells, select
+from dashboard.queries.intervals import RatioInterval, paired_ratio
+from dashboard.queries.run_data import Copy, RunData
+
+_SPEEDUP_COLUMNS: Final = [
+    "variant", "config", "gpus", "speedup", "low", "high", "n", "paired", "noise_low", "noise_high", "verdict",
+]  # fmt: skip
+_NOISE_COLUMNS: Final = [
+    "workload",
+    "case",
+    "scope",
+    "cache",
+    "variant",
+    "config",
+    "gpus",
+    "ratio",
+    "low",
+    "high",
+    "n",
+    "holds_one",
+]
+_STEP_COLUMNS: Final = [
+    "variant", "config", "rung", "previous_variant", "previous_config", "gain", "low", "high", "n", "verdict",
+]  # fmt: skip
+
+
+def verdict(low: float, high: float, noise: float = 1.0) -> str:
+    """`faster`, `slower`, or `tied` where the interval of a ratio holds 1 or lies within 1/noise..noise; empty for a null."""
+    if pd.isna(low) or pd.isna(high):
+        return ""
+    if low <= 1 <= high or (low >= 1 / noise and high <= noise):
+        return "tied"
+    return "faster" if low > 1 else "slower"
 
 
 def speedups(
@@ -13,19 +48,51 @@ def speedups(
 
     Returns:
         One row a (variant, config, gpus) with samples, in the order of the variants: `speedup` (median of the reference over
-        that of the variant), `low`, `high`, `n`, `paired`, `noise_low`, `noise_high` (A/A interval of the cell, 1..1 where
-        the baseline has no twin) and `verdict`: `faster`, `slower`, or `tied` where low..high holds 1 or lies within the noise.
+        that of the variant), `low`, `high`, `n`, `paired`, `noise_low`, `noise_high` (the A/A of the cell as a band around 1; 1..1
+        where the baseline has no twin) and `verdict`: `faster`, `slower`, or `tied` where low..high holds 1 or lies within the
+        band. No rows where the reference has no samples.
     """
-    raise NotImplementedError
+    rounds = data.rounds(workload, case, scope, cache)
+    reference = find_copy(rounds, reference_variant, reference_config)
+    if reference is None:
+        return pd.DataFrame(columns=_SPEEDUP_COLUMNS)
+    band = noise_of(rounds, on_gpu=reference.gpus > 0)
+    place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
+    rows = []
+    for copy in sorted(
+        (copy for copy in rounds if not copy.twin), key=lambda copy: (place.get(copy.variant, len(place)), *copy)
+    ):
+        ratio = paired_ratio(rounds[reference], rounds[copy])
+        rows.append(
+            {
+                "variant": copy.variant, "config": copy.config, "gpus": copy.gpus, "speedup": ratio.ratio, "low": ratio.low,
+                "high": ratio.high, "n": ratio.n, "paired": ratio.paired, "noise_low": 1 / band, "noise_high": band,
+                "verdict": verdict(ratio.low, ratio.high, band),
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows, columns=_SPEEDUP_COLUMNS)
 
 
 def noise_floors(data: RunData) -> pd.DataFrame:
     """The baseline's second copy against the first.
 
     Returns:
-        One row a (workload, case, scope, cache) with a twin: `variant`, `config`, `ratio`, `low`, `high`, `n`, `holds_one`.
+        One row a (workload, case, scope, cache) with a twin: `variant`, `config`, `gpus`, `ratio`, `low`, `high`, `n`, `holds_one`.
     """
-    raise NotImplementedError
+    twins = data.samples[data.samples["twin"] == 1]
+    views = twins[["workload", "case", "scope", "cache"]].drop_duplicates()
+    rows = []
+    for workload, case, scope, cache in views.itertuples(index=False):
+        rounds = data.rounds(workload, case, scope, cache)
+        for copy, ratio in _self_ratios(rounds).items():
+            rows.append(
+                {
+                    "workload": workload, "case": case, "scope": scope, "cache": cache, "variant": copy.variant,
+                    "config": copy.config, "gpus": copy.gpus, "ratio": ratio.ratio, "low": ratio.low, "high": ratio.high,
+                    "n": ratio.n, "holds_one": ratio.low <= 1 <= ratio.high,
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows, columns=_NOISE_COLUMNS)
 
 
 def steps(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
@@ -33,6 +100,48 @@ def steps(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
 
     Returns:
         One row a rung with samples, in order: `variant`, `config`, `rung`, `previous_variant`, `previous_config`, `gain`, `low`,
-        `high`, `n`, `verdict`; the first rung has null figures.
+        `high`, `n`, `verdict`; the first rung has null figures and an empty verdict.
     """
-    raise NotImplementedError
+    best = best_config(select(cells(data), workload, case, view.scope, view.cache))
+    return steps_of(data, workload, case, view, best)
+
+
+def steps_of(data: RunData, workload: str, case: str, view: View, best: pd.DataFrame) -> pd.DataFrame:
+    """`steps`, from the rows of `best_config` of one case and view."""
+    rounds = data.rounds(workload, case, view.scope, view.cache)
+    band = noise_of(rounds, on_gpu=True)
+    rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
+    rows: list[dict[str, Any]] = []
+    previous: Copy | None = None
+    for rung in rungs.to_dict("records"):
+        copy = Copy(rung["variant"], rung["config"], int(rung["gpus"]), 0)
+        ratio = paired_ratio(rounds[previous], rounds[copy]) if previous else None
+        rows.append(
+            {
+                "variant": rung["variant"], "config": rung["config"], "rung": rung["rung"],
+                "previous_variant": previous.variant if previous else None,
+                "previous_config": previous.config if previous else None,
+                "gain": ratio.ratio if ratio else None, "low": ratio.low if ratio else None,
+                "high": ratio.high if ratio else None, "n": ratio.n if ratio else None,
+                "verdict": verdict(ratio.low, ratio.high, band) if ratio else "",
+            }
+        )  # fmt: skip
+        previous = copy
+    return pd.DataFrame(rows, columns=_STEP_COLUMNS).astype({"gain": float, "low": float, "high": float, "n": "Int64"})
+
+
+def find_copy(rounds: "Mapping[Copy, pd.Series[float]]", variant: str, config: str) -> Copy | None:
+    """The first copy of a variant and config in a case, on the fewest GPUs; None where it has no samples."""
+    found = [copy for copy in rounds if (copy.variant, copy.config, copy.twin) == (variant, config, 0)]
+    return min(found, default=None)
+
+
+def noise_of(rounds: "Mapping[Copy, pd.Series[float]]", *, on_gpu: bool) -> float:
+    """How far the baseline is from itself at the far end of the A/A interval, as a factor of at least 1; 1 without a twin."""
+    ratios = [ratio for copy, ratio in _self_ratios(rounds).items() if (copy.gpus > 0) == on_gpu and ratio.n]
+    return max((max(ratio.high, 1 / ratio.low) for ratio in ratios if ratio.low > 0), default=1.0)
+
+
+def _self_ratios(rounds: "Mapping[Copy, pd.Series[float]]") -> dict[Copy, RatioInterval]:
+    twins = [copy for copy in rounds if copy.twin]
+    return {twin: paired_ratio(rounds[twin], rounds[first]) for twin in twins if (first := twin._replace(twin=0)) in rounds}

@@ -1,9 +1,17 @@
 """The rungs of one case, with the ceiling, the peers and the host set apart."""
 
+from typing import Final
+
 import pandas as pd
 
-from dashboard.queries.axes import View
+from dashboard.queries.axes import View, baseline
+from dashboard.queries.cells import best_config, cells, select
+from dashboard.queries.compare import speedups, steps_of
 from dashboard.queries.run_data import RunData
+
+ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
+_SPEEDUP: Final = {"low": "speedup_low", "high": "speedup_high"}
+_GAIN: Final = {"low": "gain_low", "high": "gain_high", "verdict": "gain_verdict"}
 
 
 def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
@@ -11,7 +19,47 @@ def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
 
     Returns:
         Rows of `cells` (ceilings, then rungs by rung, peers, host, specimens) with, besides, `speedup`, `speedup_low`,
-        `speedup_high`, `verdict` against the baseline; `gain`, `gain_low`, `gain_high`, `gain_verdict` of a rung over the one before it;
-        `baseline`, `baseline_config`. Variants without samples come last within their role, with `status` and `detail`.
+        `speedup_high`, `verdict` against the baseline; `gain`, `gain_low`, `gain_high`, `gain_verdict` of a rung over the one
+        before it; `baseline`, `baseline_config`. A variant of which every config failed or was skipped in this case is one row
+        with null figures, and its `status` and `detail`.
     """
-    raise NotImplementedError
+    every = cells(data)
+    best = best_config(select(every, workload, case, view.scope, view.cache))
+    frame = pd.concat([best, _without_samples(every, workload, case)], ignore_index=True)
+    frame["place"] = [ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER) for role in frame["role"]]
+    frame = frame.sort_values(["place", "rung"], kind="stable").drop(columns="place").reset_index(drop=True)
+    frame = with_speedups(data, workload, view, frame)
+    gains = steps_of(data, workload, case, view, best)[["variant", "gain", "low", "high", "verdict"]].rename(columns=_GAIN)
+    return frame.merge(gains, on="variant", how="left")
+
+
+def with_speedups(data: RunData, workload: str, view: View, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `cells` of one view with `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config`."""
+    reference = baseline(data, workload, view)
+    if reference is None:
+        return frame.assign(
+            speedup=float("nan"),
+            speedup_low=float("nan"),
+            speedup_high=float("nan"),
+            verdict="",
+            baseline="",
+            baseline_config="",
+        )
+    ratios = [
+        speedups(data, workload, case, view.scope, view.cache, reference.variant, reference.config).assign(case=case)
+        for case in frame["case"].unique()
+    ]
+    columns = ["case", "variant", "config", "gpus", "speedup", "low", "high", "verdict"]
+    found = pd.concat([part for part in ratios if len(part)] or ratios[:1])[columns].rename(columns=_SPEEDUP)
+    found["gpus"] = found["gpus"].astype("Int64")
+    joined = frame.merge(found, on=["case", "variant", "config", "gpus"], how="left")
+    joined["verdict"] = joined["verdict"].fillna("")
+    return joined.assign(baseline=reference.variant, baseline_config=reference.config)
+
+
+def _without_samples(every: pd.DataFrame, workload: str, case: str) -> pd.DataFrame:
+    """One row of each variant that is not ok in any config of the case."""
+    of_case = every[(every["workload"] == workload) & (every["case"] == case)]
+    usable = of_case.loc[of_case["status"] == "ok", "variant"].unique()
+    failed = of_case[~of_case["variant"].isin(usable) & (of_case["n"] == 0)]
+    return failed.drop_duplicates("variant")

@@ -1,26 +1,191 @@
 """One row a workload: how far its best rung is from the baseline, the floor and the best peer."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from dashboard.queries.run_data import RunData
+from dashboard.queries.axes import Baseline, View, baseline, charted_cases, views
+from dashboard.queries.cells import best_config, cells
+from dashboard.queries.compare import find_copy, noise_floors
+from dashboard.queries.intervals import paired_ratio
+from dashboard.queries.run_data import Copy, RunData
+from dashboard.queries.staleness import stale_variants
+
+#: TF32 rounds its inputs to 11 bits; it is left out where there is a rung of full precision to compare like with like.
+_REDUCED: Final = "tf32"
+_BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
+_COLUMNS: Final = [
+    "workload", "cases", "case", "scope", "cache", "baseline", "baseline_config", "baseline_ns", "best", "best_title",
+    "best_config", "best_ns", "best_ns_low", "best_ns_high", "speedup", "speedup_low", "speedup_high", "percent_of_floor",
+    "percent_of_floor_low", "percent_of_floor_high", "floor_bound", "baseline_percent_of_floor", "peer", "peer_title",
+    "peer_config", "peer_percent_of_floor", "over_peer", "over_peer_low", "over_peer_high", "n", "badges",
+]  # fmt: skip
+
+
+class _Ratio(NamedTuple):
+    ratio: float
+    low: float
+    high: float
 
 
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     """What the first page answers.
 
-    The figures are those of the cases of the largest size_rank at which a rung (or, without a GPU, a host variant) has samples. Where there are several (permutations) each figure is
-    the geometric mean over them, the best rung is the one of the least geometric mean time over all of them, and `cases` counts them.
+    The figures are those of the cases of the largest size_rank at which a rung (or, without a GPU, a host variant) has samples,
+    in the first of `axes.views`. Where there are several (permutations), each figure is the geometric mean over them, the
+    best rung is the one of the least geometric mean time over all of them, and `cases` counts them. The ends of such a mean's
+    interval are the means of the ends, which is wider than 95 %.
 
     Args:
         root: the project's folder, for the badge of a source that changed since; None leaves that check out.
 
     Returns:
-        One row a workload: `workload`, `cases`, `case` (e.g. `n=512`), `scope`, `cache`, `baseline`, `baseline_config`, `baseline_ns`,
-        `best`, `best_title`, `best_config`, `best_ns` (+`_low`, `_high`), `speedup` (+`_low`, `_high`), `percent_of_floor` (+`_low`,
-        `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`, `peer_config`, `peer_percent_of_floor`, `over_peer` (+`_low`, `_high`: peer's time over
-        the best rung's), `n` (least of the cells used) and `badges` (tuple of texts; empty where nothing is distrusted). Where there is no GPU, best is
-        the fastest host variant, the baseline `numba_serial`, and the peer null.
+        One row a workload with samples: `workload`, `cases`, `case` (the size, e.g. `n=512`), `scope`, `cache`, `baseline`,
+        `baseline_config`, `baseline_ns`, `best`, `best_title`, `best_config`, `best_ns` (+`_low`, `_high`), `speedup` over the
+        baseline (+`_low`, `_high`), `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`,
+        `peer_title`, `peer_config`, `peer_percent_of_floor`, `over_peer` (+`_low`, `_high`: the peer's time over the best rung's),
+        `n` (least of the cells used) and `badges` (tuple of texts; empty where nothing is distrusted). Where there is no
+        GPU, best is the fastest host variant, the baseline `numba_serial`, and the peer null.
     """
-    raise NotImplementedError
+    stale = stale_variants(data, root) if root else None
+    noise = noise_floors(data)
+    rows = [_row(data, workload) | {"badges": _badges(data, workload, noise, stale)} for workload in data.workloads]
+    return pd.DataFrame([row for row in rows if "best" in row], columns=_COLUMNS)
+
+
+def _row(data: RunData, workload: str) -> dict[str, Any]:
+    """The figures of one workload; empty where it has no rung and no host variant with samples."""
+    found = views(data, workload)
+    if not found:
+        return {}
+    view = found[0]
+    every = best_config(cells(data))
+    every = every[(every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)]
+    cases = charted_cases(data, workload)
+    every = every[every["case"].isin(cases["case"])]
+    role = "rung" if (every["role"] == "rung").any() else "host"
+    candidates = _full_precision(every[every["role"] == role])
+    if candidates.empty:
+        return {}
+    largest = candidates["size_rank"].max()
+    here = every[every["size_rank"] == largest]
+    best = _fastest(candidates[candidates["size_rank"] == largest])
+    size = cases.loc[cases["size_rank"] == largest, "size"].iloc[0]
+    reference = baseline(data, workload, view)
+    row = {
+        "workload": workload, "cases": len(best), "case": size, "scope": view.scope, "cache": view.cache,
+        "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0], "best_config": _configs(best),
+        "best_ns": _mean(best["median_ns"]), "best_ns_low": _mean(best["low_ns"]), "best_ns_high": _mean(best["high_ns"]),
+        "floor_bound": best["floor_bound"].iloc[0], "n": int(best["n"].min()),
+    }  # fmt: skip
+    for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
+        row[column] = _mean(best[column])
+    return row | _against_baseline(data, view, best, reference) | _against_peer(data, view, best, here)
+
+
+def _against_baseline(data: RunData, view: View, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
+    if reference is None:
+        return {}
+    name = {"baseline": reference.variant, "baseline_config": reference.config}
+    every = cells(data)
+    rows = every[
+        (every["variant"] == reference.variant) & (every["config"] == reference.config) & (every["workload"] == best["workload"].iloc[0])
+        & (every["scope"] == view.scope) & (every["cache"] == view.cache) & every["case"].isin(best["case"])
+    ]  # fmt: skip
+    over = _ratio(data, view, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
+    if over is None:
+        return name
+    return name | {
+        "baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"]),
+        "speedup": over.ratio, "speedup_low": over.low, "speedup_high": over.high,
+    }  # fmt: skip
+
+
+def _against_peer(data: RunData, view: View, best: pd.DataFrame, here: pd.DataFrame) -> dict[str, Any]:
+    """The best peer of those that have a time in every case of the best rung; nulls where there is none."""
+    peers = _full_precision(here[(here["role"] == "peer") & here["case"].isin(best["case"])])
+    peer = _fastest(peers) if len(peers) else peers
+    if len(peer) < len(best):
+        return {}
+    over = _ratio(data, view, best, {case: (name, config) for case, name, config in _names(peer)})
+    if over is None:
+        return {}
+    return {
+        "peer": peer["variant"].iloc[0], "peer_title": peer["title"].iloc[0], "peer_config": _configs(peer),
+        "peer_percent_of_floor": _mean(peer["percent_of_floor"]),
+        "over_peer": over.ratio, "over_peer_low": over.low, "over_peer_high": over.high,
+    }  # fmt: skip
+
+
+def _full_precision(frame: pd.DataFrame) -> pd.DataFrame:
+    full = frame[frame["precision"] != _REDUCED]
+    return full if len(full) else frame
+
+
+def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the variant of the least geometric mean time, of those that have a time in the most cases."""
+    times = frame.assign(log=np.log(frame["median_ns"])).groupby("variant", sort=False)["log"].agg(["size", "mean"])
+    times = times[times["size"] == times["size"].max()]
+    fastest: pd.DataFrame = frame[frame["variant"] == times["mean"].idxmin()]
+    return fastest
+
+
+def _ratio(data: RunData, view: View, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> _Ratio | None:
+    """Geometric mean over the cases of the other's time over the best's; None where the other lacks one."""
+    ratios = []
+    for case, variant, config in _names(best):
+        rounds = data.rounds(best["workload"].iloc[0], case, view.scope, view.cache)
+        other = find_copy(rounds, *others[case])
+        if other is None:
+            return None
+        gpus = best.loc[best["case"] == case, "gpus"].iloc[0]
+        ratios.append(paired_ratio(rounds[other], rounds[Copy(variant, config, int(gpus), 0)]))
+    return _Ratio(*(_mean([ratio[end] for ratio in ratios]) for end in range(3)))
+
+
+def _names(frame: pd.DataFrame) -> list[tuple[str, str, str]]:
+    return list(frame[["case", "variant", "config"]].itertuples(index=False, name=None))
+
+
+def _configs(frame: pd.DataFrame) -> str:
+    return " or ".join(dict.fromkeys(frame["config"]))
+
+
+def _mean(values: Any) -> float:
+    """Geometric mean; NaN where a value is missing or not positive."""
+    array = np.asarray(values, dtype=float)
+    return float(np.exp(np.log(array).mean())) if array.size and (array > 0).all() else float("nan")
+
+
+def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFrame | None) -> tuple[str, ...]:
+    """What gives reason to distrust a workload's figures. Specimens are there to be caught, so they do not count."""
+    every = cells(data)
+    every = every[(every["workload"] == workload) & (every["role"] != "specimen")]
+    verdicts = every.drop_duplicates(["variant", "config", "case"])
+    flagged = verdicts[verdicts["flags"].map(len) > 0]
+    wrong = int((verdicts["status"] == "wrong_result").sum())
+    broken = int(verdicts["status"].isin(_BROKEN).sum())
+    own_noise = noise[noise["workload"] == workload]
+    off = int((~own_noise["holds_one"].astype(bool)).sum())
+    badges = []
+    if len(flagged):
+        sources = sorted({source for sources in flagged["flags"] for source in sources})
+        badges.append(f"{_count(len(flagged), 'cell')} flagged: {', '.join(sources)}")
+    if wrong:
+        badges.append(f"{_count(wrong, 'wrong result')}")
+    if broken:
+        badges.append(f"{_count(broken, 'cell')} failed")
+    # One interval in twenty misses 1 by chance.
+    if off > max(1, 0.1 * len(own_noise)):
+        badges.append(f"A/A off in {off} of {len(own_noise)} cells")
+    if stale is not None and (changed := list(stale.loc[stale["workload"] == workload, "variant"])):
+        shown = ", ".join(changed[:2]) + (f" and {len(changed) - 2} more" if len(changed) > 2 else "")
+        badges.append(f"source changed since: {shown}")
+    return tuple(badges)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

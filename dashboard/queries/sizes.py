@@ -1,9 +1,21 @@
 """Every variant over the size axis, and who wins where."""
 
+from typing import Any, Final
+
 import pandas as pd
 
-from dashboard.queries.axes import View
-from dashboard.queries.run_data import RunData
+from dashboard.queries.axes import View, charted_cases
+from dashboard.queries.cells import best_config, cells
+from dashboard.queries.compare import noise_of, verdict
+from dashboard.queries.floors import add_floors, ceiling
+from dashboard.queries.intervals import paired_ratio
+from dashboard.queries.ladder import with_speedups
+from dashboard.queries.run_data import Copy, RunData
+
+_BEST_COLUMNS: Final = [
+    "workload", "case", "series", "size", "size_rank", "variant", "config", "title", "median_ns", "low_ns", "high_ns",
+    "runner_up", "margin", "margin_low", "margin_high", "n", "tied",
+]  # fmt: skip
 
 
 def sizes(data: RunData, workload: str, view: View, series: str = "") -> pd.DataFrame:
@@ -14,26 +26,74 @@ def sizes(data: RunData, workload: str, view: View, series: str = "") -> pd.Data
 
     Returns:
         Rows of `cells` by variant and size_rank with, besides, `size` (e.g. `n=512`), `size_value` (the number of it where the
-        axis is one number, else size_rank) and `speedup`, `speedup_low`, `speedup_high`, `verdict` against the baseline.
+        axis is one number, else size_rank) and `speedup`, `speedup_low`, `speedup_high`, `verdict` against the baseline. Specimens
+        are left out: what they show is an error, not a time.
     """
-    raise NotImplementedError
+    best = _best_of_charted(data, workload, view)
+    best = best[(best["series"] == series) & (best["role"] != "specimen")]
+    frame = with_speedups(data, workload, view, best.reset_index(drop=True))
+    place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
+    return (
+        frame.assign(place=frame["variant"].map(place))
+        .sort_values(["place", "size_rank"], kind="stable")
+        .drop(columns="place")
+        .reset_index(drop=True)
+    )
 
 
 def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:
     """Where a size is not limited by memory bandwidth or arithmetic.
 
     Returns:
-        One row a size: `case`, `size`, `size_value`, `size_rank`, `min_bytes`, `floor_ns`, `fits_l2` (min_bytes within the GPU's L2) and `launch_bound`
-        (the measured launch latency exceeds the floor); both False where the run has no GPU.
+        One row a size: `case`, `size`, `size_value`, `size_rank`, `min_bytes`, `floor_ns` (of fp32 on one GPU), `fits_l2`
+        (min_bytes within the GPU's L2) and `launch_bound` (the measured launch latency exceeds the floor); both False where the
+        run has no GPU.
     """
-    raise NotImplementedError
+    cases = charted_cases(data, workload)
+    cases = cases[cases["series"] == series].drop_duplicates("size").reset_index(drop=True)
+    floors = add_floors(cases.assign(kind="cuda", precision="fp32", gpus=1, scope="device"), data)
+    l2_bytes = data.info["l2_bytes"] or 0
+    launch_ns = 1000 * ceiling(data, "launch", on_gpu=True)
+    columns = ["case", "size", "size_value", "size_rank", "min_bytes", "floor_ns"]
+    return floors[columns].assign(fits_l2=floors["min_bytes"] <= l2_bytes, launch_bound=floors["floor_ns"] < launch_ns)
 
 
 def best_per_size(data: RunData, workload: str, view: View, roles: tuple[str, ...] = ("rung", "peer", "host")) -> pd.DataFrame:
     """The winner of every charted case.
 
     Returns:
-        One row a case: `case`, `series`, `size`, `size_rank`, `variant`, `config`, `title`, `median_ns`, `runner_up`, `margin` (runner-up's time over the
-        winner's), `margin_low`, `margin_high`, `n` and `tied` (the margin's interval holds 1, or lies within the noise).
+        One row a case: `workload`, `case`, `series`, `size`, `size_rank`, `variant`, `config`, `title`, `median_ns`, `low_ns`,
+        `high_ns`, `runner_up` (null where there is no other variant), `margin` (runner-up's time over the winner's), `margin_low`,
+        `margin_high`, `n` and `tied` (the margin's interval holds 1, or lies within the noise).
     """
-    raise NotImplementedError
+    best = _best_of_charted(data, workload, view)
+    best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
+    rows = []
+    for case, ranked in best.groupby("case", sort=False):
+        winner = ranked.iloc[0]
+        row = {column: winner[column] for column in _BEST_COLUMNS if column in winner}
+        if len(ranked) > 1:
+            second = ranked.iloc[1]
+            rounds = data.rounds(workload, str(case), view.scope, view.cache)
+            margin = paired_ratio(rounds[_copy(second)], rounds[_copy(winner)])
+            band = noise_of(rounds, on_gpu=bool(winner["gpus"]))
+            row |= {
+                "runner_up": second["variant"], "margin": margin.ratio, "margin_low": margin.low, "margin_high": margin.high,
+                "tied": verdict(margin.low, margin.high, band) == "tied",
+            }  # fmt: skip
+        else:
+            row |= {"runner_up": None, "margin": None, "margin_low": None, "margin_high": None, "tied": False}
+        rows.append(row)
+    frame = pd.DataFrame(rows, columns=_BEST_COLUMNS)
+    return frame.astype({"margin": float, "margin_low": float, "margin_high": float})
+
+
+def _best_of_charted(data: RunData, workload: str, view: View) -> pd.DataFrame:
+    every = cells(data)
+    chosen = (every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)
+    cases = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
+    return best_config(every[chosen]).merge(cases, on="case", how="inner")
+
+
+def _copy(row: "pd.Series[Any]") -> Copy:
+    return Copy(str(row["variant"]), str(row["config"]), int(str(row["gpus"])), 0)

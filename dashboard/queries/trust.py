@@ -1,25 +1,59 @@
 """What a reviewer asks before believing a run."""
 
+from typing import Final
+
 import pandas as pd
 
-from dashboard.queries.run_data import RunData
+from dashboard.queries.run_data import VERDICT_CELL, RunData
+
+_SEVERITY_ORDER: Final = ("error", "warning", "info")
+_STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "timeout", "skipped")
 
 
 def findings(data: RunData) -> pd.DataFrame:
-    """Diagnostics grouped: `severity` (errors first), `source`, `text`, `cells` (how many rows said the same), `example` (one of the cells; empty for none)."""
-    raise NotImplementedError
+    """Diagnostics that say the same, together.
+
+    Returns:
+        `severity` (errors first), `source`, `text`, `cells` (how many rows said so) and `example` (one of the cells they are
+        about; empty for none).
+    """
+    rows = data.diagnostics.copy()
+    rows["example"] = [
+        " / ".join(str(value) for value in cell if pd.notna(value) and value != "")
+        for cell in rows[VERDICT_CELL].itertuples(index=False)
+    ]
+    grouped = rows.groupby(["severity", "source", "text"], sort=False, as_index=False).agg(
+        cells=("example", "size"), example=("example", "first")
+    )
+    order = grouped["severity"].map({name: place for place, name in enumerate(_SEVERITY_ORDER)})
+    return grouped.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
 
 
 def verdicts(data: RunData) -> pd.DataFrame:
-    """One row a workload: a count for each status of the schema that occurs, `ok` first, and `total`."""
-    raise NotImplementedError
+    """One row a workload: `workload`, a count for each status that occurs, `ok` first, and `total`."""
+    counts = pd.crosstab(data.results["workload"], data.results["status"])
+    counts = counts[[status for status in _STATUS_ORDER if status in counts]]
+    counts = counts.reindex([workload for workload in data.workloads if workload in counts.index])
+    counts.columns.name = None
+    return counts.assign(total=counts.sum(axis=1)).reset_index(names="workload")
 
 
 def failures(data: RunData) -> pd.DataFrame:
     """Results that are not ok: `workload`, `variant`, `config`, `case`, `status`, `detail`, `rel_l2_error`, `tolerance`."""
-    raise NotImplementedError
+    columns = [*VERDICT_CELL, "status", "detail", "rel_l2_error", "tolerance"]
+    return data.results.loc[data.results["status"] != "ok", columns].reset_index(drop=True)
 
 
 def stop_reasons(data: RunData) -> pd.DataFrame:
-    """Why sampling stopped: `workload`, `detail`, `cells`, most frequent first, of the cells that are ok."""
-    raise NotImplementedError
+    """Why sampling stopped, of the cells that are ok.
+
+    Returns:
+        `workload`, `reason` (e.g. `device cold: converged`; the figures behind it, which differ by cell, are in `results.detail`)
+        and `cells`, most frequent first.
+    """
+    passed = data.results.loc[data.results["status"] == "ok", ["workload", "detail"]]
+    reasons = passed.assign(reason=passed["detail"].str.split(";")).explode("reason")
+    reasons["reason"] = reasons["reason"].str.split(",").str[0].str.strip()
+    reasons = reasons[reasons["reason"].fillna("") != ""]
+    counts = reasons.groupby(["workload", "reason"], sort=False).size().rename("cells").reset_index()
+    return counts.sort_values("cells", ascending=False, kind="stable").reset_index(drop=True)
