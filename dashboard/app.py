@@ -7,10 +7,10 @@ from pathlib import Path
 # Streamlit puts this file's folder on the path, not the project's.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import streamlit as st  # noqa: E402
+import streamlit as st
 
-from dashboard import runs, state  # noqa: E402
-from dashboard.text import plain  # noqa: E402
+from dashboard import runs, state
+from dashboard.text import plain
 
 _HERE = Path(__file__).resolve().parent
 _PAGES = {

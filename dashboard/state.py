@@ -111,11 +111,7 @@ def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, .
                 f"The link asks for {label.lower()} {', '.join(unknown)}, which is not here; showing {', '.join(known or fallback)}."
             )
         return known or fallback
-    shown = st.session_state.get(_widget_key(key))
-    if shown is not None:
-        values = (shown,) if isinstance(shown, str) else tuple(shown)
-    else:
-        values = written.values if written else ()
+    values = _shown(key) or (written.values if written else ())
     return tuple(value for value in values if value in options) or fallback
 
 
@@ -128,10 +124,14 @@ def _from_outside(in_url: tuple[str, ...], written: _Written | None) -> bool:
 
 def _just_picked(key: str, written: _Written | None) -> bool:
     """The widget holds something else than this session last wrote: the user has just picked it."""
-    shown = st.session_state.get(_widget_key(key))
-    if shown is None or written is None:
-        return False
-    return ((shown,) if isinstance(shown, str) else tuple(shown)) != written.values
+    shown = _shown(key)
+    return shown is not None and written is not None and shown != written.values
+
+
+def _shown(key: str) -> tuple[str, ...] | None:
+    """What the widget holds; None where the page shown before had none."""
+    value: str | list[str] | None = st.session_state.get(_widget_key(key))
+    return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
 def _keep(key: str, values: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any, Final, NoReturn
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import export, runs, state
 from dashboard.charts.template import Chart, Theme
@@ -38,7 +39,9 @@ def run_of_page() -> store.Run:
     if run is None:
         st.info("No run yet. Measure this machine first, then reload this page:")
         st.code(HOW_TO_RECORD, language="bash")
-        st.caption("Host variants run on any machine; with an NVIDIA GPU every kernel variant runs. It takes about half a minute.")
+        st.caption(
+            "Host variants run on any machine; with an NVIDIA GPU every kernel variant runs. It takes about half a minute."
+        )
         st.stop()
     try:
         runs.load(run)
@@ -63,6 +66,11 @@ def end_page() -> None:
     state.end()
 
 
+def controls() -> DeltaGenerator:
+    """A line for the page's choices."""
+    return st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+
+
 def choose_workload(run: store.Run) -> str:
     """The workload to show."""
     names = list(runs.load(run).workloads)
@@ -77,9 +85,13 @@ def choose_view(run: store.Run, workload: str) -> View:
     if not views:
         nothing(f"No variant of {workload} was timed in this run.", "The page Runs & checks says why, cell by cell.")
     scopes = list(dict.fromkeys(view.scope for view in views))
-    scope = state.choose("scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP)
+    scope = state.choose(
+        "scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP
+    )
     caches = [view.cache for view in views if view.scope == scope]
-    cache = state.choose("cache", "L2", caches, style="segmented", help="Cold: L2 flushed before each sample. Hot: not flushed.")
+    cache = state.choose(
+        "cache", "L2", caches, style="segmented", help="Cold: L2 flushed before each sample. Hot: not flushed."
+    )
     return View(scope, cache)
 
 
@@ -102,16 +114,19 @@ def choose_case(run: store.Run, workload: str) -> str:
     return left[0][0]
 
 
-def show_chart(chart: Chart, *, titled: bool = True) -> None:
-    """A chart under its title, with how it was measured, its downloads and its data."""
-    if titled:
-        st.markdown(f"#### {plain(chart.title)}")
-    st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=f"chart {chart.name}", alt=chart.title)
+def show_chart(chart: Chart, *, key: str = "") -> None:
+    """A chart under its title, with how it was measured, its downloads and its data.
+
+    Args:
+        key: tells two charts of one name on a page apart.
+    """
+    st.markdown(f"#### {plain(chart.title)}")
+    st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=f"chart {chart.name} {key}", alt=chart.title)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(plain(chart.note), width="stretch")
         with st.popover("Data", type="tertiary"):
             table(chart.data)
-        _downloads(chart)
+        _downloads(chart, key)
 
 
 def table(frame: pd.DataFrame, **options: Any) -> None:
@@ -122,7 +137,7 @@ def table(frame: pd.DataFrame, **options: Any) -> None:
     st.dataframe(shown, hide_index=True, **options)
 
 
-def _downloads(chart: Chart) -> None:
+def _downloads(chart: Chart, key: str) -> None:
     missing = export.why_no_images()
     writers: dict[str, Callable[[], str | bytes]] = {
         "html": lambda: export.html(chart),
@@ -137,7 +152,7 @@ def _downloads(chart: Chart) -> None:
             write,
             f"{chart.name}.{kind}",
             _MIME[kind],
-            key=f"download {chart.name} {kind}",
+            key=f"download {chart.name} {key} {kind}",
             type="tertiary",
             on_click="ignore",
             disabled=needs_browser and missing is not None,
@@ -154,6 +169,4 @@ def _style(options: Sequence[str]) -> state.Style:
     return "segmented" if len(options) <= 6 and sum(map(len, options)) <= 40 else "select"
 
 
-_SCOPE_HELP: Final = (
-    "Device: time on the GPU alone. Operation: from the launch to the end, as the host sees it. End to end: with the copies in and out."
-)
+_SCOPE_HELP: Final = "Device: time on the GPU alone. Operation: from the launch to the end, as the host sees it. End to end: with the copies in and out."

@@ -13,7 +13,15 @@ from dashboard.queries.run_data import RunData
 THEIR_OPERATIONS: Final = 25
 OUR_OPERATIONS: Final = 50
 _PER_NANOSECOND: Final = {"ms": 1e-6, "s": 1e-9}
-_NOTHING: Final = {"ours": None, "ours_low": None, "ours_high": None, "n": 0, "our_config": "", "our_scope": "", "our_cache": ""}
+_NOTHING: Final = {
+    "ours": None,
+    "ours_low": None,
+    "ours_high": None,
+    "n": 0,
+    "our_config": "",
+    "our_scope": "",
+    "our_cache": "",
+}
 
 
 @dataclass(frozen=True)

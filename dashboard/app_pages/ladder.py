@@ -1,0 +1,71 @@
+"""Ladder: what each step of one case gains, and the source that gained it."""
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import runs, state, widgets
+from dashboard.charts import ladder as charts
+from dashboard.charts.template import format_bytes
+from dashboard.queries import ladder as queries
+from dashboard.queries import staleness
+from dashboard.text import plain
+from data import store
+
+_HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading("Ladder", "What does each step gain, and why?")
+    with widgets.controls():
+        workload = widgets.choose_workload(run)
+        case = widgets.choose_case(run, workload)
+        view = widgets.choose_view(run, workload)
+    frame: pd.DataFrame = runs.ask(run, queries.ladder, workload, case, view)
+    if not (frame["n"] > 0).any():
+        widgets.nothing(
+            f"No variant of {workload} was timed at {case} in {view.label}.", "Choose another case, scope or cache."
+        )
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme())))
+    with right:
+        _source(run, workload, frame)
+    widgets.end_page()
+
+
+def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
+    """One variant's header, what a thread and a block of it take, and its source as measured."""
+    variants = runs.load(run).variants
+    variants = variants[variants["workload"] == workload].set_index("variant")
+    rungs = frame[(frame["role"] == "rung") & (frame["n"] > 0)]
+    fastest = rungs.loc[rungs["median_ns"].idxmin(), "variant"] if len(rungs) else frame["variant"].iloc[0]
+    name = state.choose(
+        "variant",
+        "Source of",
+        list(dict.fromkeys(frame["variant"])),
+        default=fastest,
+        text=lambda variant: f"{variant}: {variants.loc[variant, 'title']}",
+    )
+    variant: dict[str, Any] = variants.loc[name].to_dict()
+    st.markdown("  \n".join(f"**{label}**  {plain(variant[key])}" for key, label in _HEADER if variant[key]))
+    stale: pd.DataFrame = runs.ask(run, staleness.stale_variants, runs.PROJECT)
+    changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
+    st.caption(plain(" · ".join([*_resources(variant), *(f"changed since: {reason}" for reason in changed["reason"])])))
+    st.code(variant["source_text"], language="cpp" if variant["kind"] == "cuda" else "python", height=_CODE_HEIGHT)
+
+
+def _resources(variant: dict[str, Any]) -> list[str]:
+    found = [variant["source_path"] or "source as measured"]
+    for key, unit in (("registers", "registers"), ("shared_bytes", "shared"), ("spill_bytes", "spilled")):
+        if pd.notna(variant[key]):
+            found.append(f"{variant[key]} {unit}" if key == "registers" else f"{format_bytes(variant[key])} {unit}")
+    return found
+
+
+_CODE_HEIGHT = 330
+
+page()

@@ -1,0 +1,63 @@
+"""Published: what the reports printed, and the same work here."""
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import runs, state, widgets
+from dashboard.charts import published as charts
+from dashboard.queries import published as queries
+from dashboard.text import plain
+from data import figures
+
+_SOURCES = {
+    "tensor_transpose": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated. GeForce GTX 1070, Core i5-4690K.',
+    "conv2d": 'G. Matthews and M. Klobukov, "CUDA Assignment 3: 2D Convolution", Drexel University, 2017. GPU and CPU not named.',
+}
+_COLUMNS = {
+    "variant": "As published",
+    "our_variant": "Here",
+    "config": "Config",
+    "case": "Case",
+    "published": st.column_config.NumberColumn("Published", format="%.6g"),
+    "published_at_50": st.column_config.NumberColumn("Published, 50 a point", format="%.4g"),
+    "ours": st.column_config.NumberColumn("Here", format="%.4g"),
+    "ours_at_50": st.column_config.NumberColumn("Here, 50 a point", format="%.4g"),
+    "ours_low": st.column_config.NumberColumn("from", format="%.4g"),
+    "ours_high": st.column_config.NumberColumn("to", format="%.4g"),
+    "n": "n",
+    "unit": "Unit",
+    "our_config": "Config here",
+    "our_scope": "Scope here",
+    "our_cache": "L2 here",
+    "hardware": "Published on",
+    "note": "Note",
+}
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading("Published", "What did the reports measure, and what does the same work take here?")
+    with widgets.controls():
+        report = state.choose("workload", "Report", list(figures.reports()), style="segmented")
+        published = _figures(report)
+        sources = {source.slug: source for source in queries.sources(published)}
+        slug = state.choose("table", "Table", list(sources), text=lambda name: sources[name].label)
+        cache = state.choose(
+            "cache", "L2 here", ["hot", "cold"], style="segmented", help="The reports time run after run: hot."
+        )
+    frame: pd.DataFrame = runs.ask(run, queries.beside_ours, published, sources[slug], cache)
+    st.caption(plain(_SOURCES.get(report, "")))
+    if frame["published"].notna().any():
+        widgets.show_chart(charts.beside_ours(frame, sources[slug], report, runs.look_of(run, widgets.theme())))
+    shown = frame.dropna(axis="columns", how="all")
+    widgets.table(shown, column_order=[name for name in _COLUMNS if name in shown], column_config=_COLUMNS, height="content")
+    widgets.end_page()
+
+
+@st.cache_data(show_spinner=False)
+def _figures(report: str) -> pd.DataFrame:
+    return figures.read(report)
+
+
+page()

@@ -1,0 +1,129 @@
+"""Runs & checks: what speaks against believing a run, and how each figure was measured."""
+
+import json
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import runs, state, widgets
+from dashboard.charts import distribution
+from dashboard.queries import axes, cells, compare, staleness, trust
+from dashboard.text import plain
+from data import store
+
+
+def page() -> None:
+    """Draw the page."""
+    widgets.heading("Runs & checks", "May these numbers be believed?")
+    _bad_runs()
+    run = widgets.run_of_page()
+    topics = {
+        "findings": "Findings",
+        "verdicts": "Verdicts",
+        "noise": "A/A noise",
+        "samples": "Samples of a cell",
+        "ceilings": "Ceilings",
+        "run": "Run",
+    }
+    topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented")
+    {"findings": _findings, "verdicts": _verdicts, "noise": _noise, "samples": _samples, "ceilings": _ceilings, "run": _run}[
+        topic
+    ](run)
+    widgets.end_page()
+
+
+def _bad_runs() -> None:
+    """Runs that cannot be opened, each with its cure."""
+    for bad in runs.listing(runs.data_dirs()).bad:
+        st.error(f"**{plain(bad.path.name)}** cannot be opened. {plain(bad.reason)}")
+
+
+def _findings(run: store.Run) -> None:
+    found: pd.DataFrame = runs.ask(run, trust.findings)
+    stale: pd.DataFrame = runs.ask(run, staleness.stale_variants, runs.PROJECT)
+    serious = int((found["severity"] != "info").sum()) if len(found) else 0
+    st.markdown(f"**{serious}** warnings and errors, **{len(found) - serious}** notes, **{len(stale)}** sources changed since.")
+    if len(found):
+        widgets.table(found)
+    if len(stale):
+        st.markdown("#### Sources that changed since they were measured")
+        st.caption("The run keeps the source as measured; record again to measure what stands there now.")
+        widgets.table(stale)
+
+
+def _verdicts(run: store.Run) -> None:
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("#### Cells by verdict")
+        widgets.table(runs.ask(run, trust.verdicts))
+    with right:
+        st.markdown("#### Why sampling stopped")
+        widgets.table(runs.ask(run, trust.stop_reasons))
+    failures: pd.DataFrame = runs.ask(run, trust.failures)
+    st.markdown(f"#### Cells without a time: {len(failures)}")
+    if len(failures):
+        widgets.table(failures)
+    else:
+        st.caption("Every cell was right and timed.")
+
+
+def _noise(run: store.Run) -> None:
+    noise: pd.DataFrame = runs.ask(run, compare.noise_floors)
+    if noise.empty:
+        widgets.nothing("No baseline of this run was sampled twice.", "Record it again: every recording does so.")
+    share = 100 * float(noise["holds_one"].mean())
+    st.markdown(
+        plain(
+            f"In each case the baseline is sampled as two variants. The interval of their ratio holds 1 in "
+            f"{int(noise['holds_one'].sum())} of {len(noise)} cells ({share:.0f} %); 95 % is what an honest interval gives."
+        )
+    )
+    widgets.table(noise)
+
+
+def _samples(run: store.Run) -> None:
+    frame: pd.DataFrame = runs.ask(run, cells.cells)
+    frame = frame[frame["n"] > 0]
+    with widgets.controls():
+        workload = widgets.choose_workload(run)
+        case = widgets.choose_case(run, workload)
+        view = widgets.choose_view(run, workload)
+        here = frame[(frame["workload"] == workload) & (frame["case"] == case)]
+        here = here[(here["scope"] == view.scope) & (here["cache"] == view.cache)]
+        if here.empty:
+            widgets.nothing(
+                f"No variant of {workload} was timed at {case} in {view.label}.", "Choose another case, scope or cache."
+            )
+        names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
+        baseline: axes.Baseline | None = runs.ask(run, axes.baseline, workload, view)
+        first = f"{baseline.variant} {baseline.config}".strip() if baseline else None
+        name = state.choose("cell", "Variant", names, default=first)
+    row = here.iloc[names.index(name)]
+    samples = runs.load(run).samples
+    chosen = pd.Series(True, index=samples.index)
+    for column in ("workload", "variant", "config", "case", "cache", "scope", "gpus"):
+        chosen &= samples[column] == row[column]
+    widgets.show_chart(distribution.samples_over_rounds(samples[chosen], runs.look_of(run, widgets.theme())))
+
+
+def _ceilings(run: store.Run) -> None:
+    st.caption("What this machine was measured to do, in the same run. Floors are counted from these, never from a data sheet.")
+    ceilings = runs.load(run).ceilings
+    if ceilings.empty:
+        widgets.nothing("This run measured no ceiling.", "Record it again: make record.")
+    widgets.table(ceilings, column_config={"value": st.column_config.NumberColumn(format="%.4g")})
+
+
+def _run(run: store.Run) -> None:
+    info = dict(run.info)
+    packages = json.loads(str(info.pop("packages")) or "{}")
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        widgets.table(pd.DataFrame({"field": list(info), "value": ["" if v is None else str(v) for v in info.values()]}))
+    with right:
+        widgets.table(pd.DataFrame({"package": list(packages), "version": [str(v) for v in packages.values()]}))
+        st.caption("Command that recorded it")
+        st.code(str(info["command"]), language="bash")
+
+
+page()
