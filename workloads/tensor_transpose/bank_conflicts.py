@@ -1,0 +1,48 @@
+"""Bank conflicts of the 8x8x8 tile, by permutation and by the size of the array that holds it, counted and not measured.
+
+Shared memory has 32 banks of 4 bytes. A warp's access takes as many passes as the most different words that it wants of
+one bank. The tile's threads are numbered along x, then y, then z, so that a warp is four rows of eight.
+"""
+
+from collections import defaultdict
+from typing import Final
+
+from workloads.tensor_transpose.problem import Triple
+
+BANKS: Final = 32
+WARP: Final = 32
+TILE: Final = 8  # the report's kernels work on cubes of 8x8x8
+
+#: Rows and columns of the array, by permutation: those of the report's table 2 ...
+REPORT_PADDING: Final = {"012": (8, 8), "021": (8, 12), "102": (9, 8), "120": (10, 10), "201": (8, 9), "210": (12, 9)}
+#: ... and the smallest with the fewest passes in all, by the count below.
+FEWEST_PADDING: Final = {"012": (8, 8), "021": (8, 8), "102": (9, 8), "120": (8, 9), "201": (9, 8), "210": (12, 9)}
+
+
+def passes(perm: Triple, rows: int, columns: int) -> tuple[float, float]:
+    """Passes of a warp's store into the tile, permuted, and of its load from it, in order; 1 is free of conflicts.
+
+    Args:
+        perm: the permutation, as a thread (z, y, x) stores to [perm[0]], [perm[1]], [perm[2]] of itself.
+        rows: rows of a plane of the array, at least 8.
+        columns: elements of a row of the array, at least 8.
+
+    Returns:
+        The mean over the block's 16 warps, of the store and of the load.
+    """
+    threads = [(z, y, x) for z in range(TILE) for y in range(TILE) for x in range(TILE)]
+    stores = [(thread[perm[0]] * rows + thread[perm[1]]) * columns + thread[perm[2]] for thread in threads]
+    loads = [(z * rows + y) * columns + x for z, y, x in threads]
+    return _mean_passes(stores), _mean_passes(loads)
+
+
+def _mean_passes(addresses: list[int]) -> float:
+    warps = [addresses[first : first + WARP] for first in range(0, len(addresses), WARP)]
+    return sum(_passes_of_warp(warp) for warp in warps) / len(warps)
+
+
+def _passes_of_warp(addresses: list[int]) -> int:
+    words_of_bank = defaultdict(set)
+    for address in addresses:
+        words_of_bank[address % BANKS].add(address)
+    return max(len(words) for words in words_of_bank.values())

@@ -1,0 +1,107 @@
+"""What is computed: y = permute(x, perm) of a three-dimensional tensor, as `numpy.transpose` defines it.
+
+`y[j0, j1, j2]` has `y.shape[k] == x.shape[perm[k]]`, and axis k of y is axis perm[k] of x. In the report's notation with
+x[z][y][x], permutation 210 is Output[x][y][z] = Input[z][y][x].
+"""
+
+import itertools
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from workloads.api import Buffer, Case, CaseSet, Params
+
+Triple = tuple[int, int, int]
+
+PERMUTATIONS: Final = tuple("".join(axes) for axes in itertools.permutations("012"))
+SIZES: Final = (64, 128, 256, 512)  # of cubes; the report has 64
+ODD_SHAPE: Final = "65x127x33"  # no multiple of any tile
+
+_BYTES_PER_ELEMENT: Final = 8  # a float read, a float written
+
+
+def cases() -> tuple[Case, ...]:
+    """Cubes by size and permutation, and an odd shape that is verified but not charted.
+
+    `quick` has three sizes, to see a duration grow, and the two permutations that matter most: (2,1,0), the hardest, and
+    (0,2,1), a stack of matrices.
+    """
+    cubes = [
+        case({"n": n, "perm": perm}, _cube_sets(n, perm), size_rank)
+        for size_rank, n in enumerate(SIZES)
+        for perm in PERMUTATIONS
+    ]
+    odd = [case({"shape": ODD_SHAPE, "perm": perm}, ("report", "full"), None) for perm in PERMUTATIONS]
+    return (*cubes, *odd)
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Small cases for the tests on the CPU: no multiple of any tile, multiples of 4 only, and less than one tile."""
+    shapes = ("33x31x37", "36x8x68", "5x8x4")
+    return tuple(case({"shape": shape, "perm": perm}, ("full",), None) for shape in shapes for perm in PERMUTATIONS)
+
+
+def case(params: Params, sets: tuple[CaseSet, ...], size_rank: int | None) -> Case:
+    """A case of a cube, `{"n": 64, "perm": "210"}`, or of any shape, `{"shape": "65x127x33", "perm": "210"}`."""
+    elements = int(np.prod(_shape(params)))
+    return Case(params, flops=0, min_bytes=_BYTES_PER_ELEMENT * elements, sets=sets, size_rank=size_rank)
+
+
+def _cube_sets(n: int, perm: str) -> tuple[CaseSet, ...]:
+    sets: list[CaseSet] = ["full"]
+    if n == 64:
+        sets.append("report")
+    if n <= 256 and perm in {"210", "021"}:
+        sets.append("quick")
+    return tuple(sets)
+
+
+def _shape(params: Params) -> Triple:
+    if "n" in params:
+        return (params["n"],) * 3
+    dim0, dim1, dim2 = (int(extent) for extent in params["shape"].split("x"))
+    return dim0, dim1, dim2
+
+
+def shape_of(case: Case) -> Triple:
+    """Extents of the input."""
+    return _shape(case.params)
+
+
+def perm_of(case: Case) -> Triple:
+    """Axis of the input that each axis of the output is."""
+    perm0, perm1, perm2 = (int(axis) for axis in case.params["perm"])
+    return perm0, perm1, perm2
+
+
+def out_shape_of(case: Case) -> Triple:
+    """Extents of the output."""
+    dim, perm = shape_of(case), perm_of(case)
+    return dim[perm[0]], dim[perm[1]], dim[perm[2]]
+
+
+def out_strides_of(case: Case) -> Triple:
+    """How far apart neighbours along each axis of the *input* lie in the output, in elements."""
+    dim, perm = shape_of(case), perm_of(case)
+    of_output = (dim[perm[1]] * dim[perm[2]], dim[perm[2]], 1)
+    stride0, stride1, stride2 = (of_output[perm.index(axis)] for axis in range(3))
+    return stride0, stride1, stride2
+
+
+def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
+    return {"x": Buffer(shape_of(case))}, {"y": Buffer(out_shape_of(case))}
+
+
+def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
+    return {"x": rng.random(shape_of(case), dtype=np.float32)}
+
+
+def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """The definition. Exact in float32, so that the tolerance is zero."""
+    return {"y": np.ascontiguousarray(np.transpose(inputs["x"], perm_of(case)))}
+
+
+def copy_reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """What the copies that serve as ceilings compute: the input as it lies, in a buffer of the output's shape."""
+    return {"y": inputs["x"].reshape(out_shape_of(case))}

@@ -1,0 +1,259 @@
+"""The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE
+from workloads.tensor_transpose.problem import copy_reference, out_strides_of, perm_of, shape_of
+
+_KERNELS: Final = Path(__file__).parent / "kernels"
+_PADDING: Final = {"report": REPORT_PADDING, "fewest": FEWEST_PADDING}
+
+_COPY_THREADS: Final = 256
+_PADDED_TILE: Final = 32
+_PADDED_ROWS_AT_ONCE: Final = 8
+_BLOCKS_PER_SM: Final = {64: 16, 128: 8, 256: 6}  # by threads of the swizzled tile: what its registers allow
+_COPY_ROWS_IN_FLIGHT: Final = 4
+
+
+@dataclass(frozen=True)
+class PlaneStack:
+    """A permutation that moves the innermost axis, as a stack of plane transpositions.
+
+    A plane of the input has `height` rows of `width` contiguous elements, a plane of the output `width` rows of `height`.
+    Strides are in elements.
+    """
+
+    height: int
+    width: int
+    planes: int
+    in_row: int
+    in_plane: int
+    out_row: int
+    out_plane: int
+
+    @property
+    def vectorizes(self) -> bool:
+        """Rows of both sides start at multiples of 16 bytes."""
+        return self.height % 4 == 0 and self.width % 4 == 0
+
+    @property
+    def args(self) -> tuple[object, ...]:
+        """As every plane kernel takes them."""
+        sizes = (np.int32(self.height), np.int32(self.width))
+        strides = (np.int64(self.in_row), np.int64(self.in_plane), np.int64(self.out_row), np.int64(self.out_plane))
+        return ("x", "y", *sizes, *strides)
+
+
+def plane_stack(case: Case) -> PlaneStack:
+    """The stack of a case whose permutation moves the innermost axis."""
+    dim, out_strides = shape_of(case), out_strides_of(case)
+    in_strides = (dim[1] * dim[2], dim[2], 1)
+    rows_axis = perm_of(case)[2]
+    stack_axis = 1 - rows_axis
+    return PlaneStack(
+        height=dim[rows_axis],
+        width=dim[2],
+        planes=dim[stack_axis],
+        in_row=in_strides[rows_axis],
+        in_plane=in_strides[stack_axis],
+        out_row=out_strides[2],
+        out_plane=out_strides[stack_axis],
+    )
+
+
+def keeps_rows(case: Case) -> bool:
+    """The innermost axis stays innermost: whole rows move."""
+    return perm_of(case)[2] == 2
+
+
+def _needs_planes(case: Case, config: Params) -> str | None:
+    return "the innermost dimension stays, so that there is no plane to transpose" if keeps_rows(case) else None
+
+
+def _needs_vectors(case: Case, config: Params) -> str | None:
+    reason = _needs_planes(case, config)
+    if reason is None and not plane_stack(case).vectorizes:
+        reason = "needs extents that are multiples of 4 in both dimensions of the plane"
+    return reason
+
+
+def _needs_matrices(case: Case, config: Params) -> str | None:
+    return None if perm_of(case) == (0, 2, 1) else "transposes a stack of matrices, which only (0,2,1) is"
+
+
+def _int32(*values: int) -> tuple[np.int32, ...]:
+    return tuple(np.int32(value) for value in values)
+
+
+def _template(name: str, *arguments: object) -> str:
+    return (
+        f"{name}<{', '.join(str(argument).lower() if isinstance(argument, bool) else str(argument) for argument in arguments)}>"
+    )
+
+
+def _copy(case: Case, config: Params) -> tuple[Launch, ...]:
+    count = int(np.prod(shape_of(case)))
+    blocks = max(1, ceil_div(count // 4, _COPY_THREADS * config["per_thread"]))
+    kernel = _template("copy", config["per_thread"])
+    return (Launch(kernel, (blocks, 1, 1), (_COPY_THREADS, 1, 1), ("x", "y", np.int32(count))),)
+
+
+def _cubes(kernel: str, case: Case, *more: int) -> tuple[Launch, ...]:
+    """One thread an element, in blocks of 8x8x8 over the input."""
+    dim0, dim1, dim2 = shape_of(case)
+    grid = (ceil_div(dim2, TILE), ceil_div(dim1, TILE), ceil_div(dim0, TILE))
+    return (Launch(kernel, grid, (TILE, TILE, TILE), ("x", "y", *_int32(dim0, dim1, dim2, *more))),)
+
+
+def _copy_shared(case: Case, config: Params) -> tuple[Launch, ...]:
+    return _cubes("copy_shared", case)
+
+
+def _run_time_permutation(case: Case, config: Params) -> tuple[Launch, ...]:
+    return _cubes("transpose", case, *perm_of(case))
+
+
+def _compile_time_permutation(case: Case, config: Params) -> tuple[Launch, ...]:
+    return _cubes(_template("transpose", *perm_of(case)), case)
+
+
+def _bank_padding(case: Case, config: Params) -> tuple[Launch, ...]:
+    rows, columns = _PADDING[config["padding"]][case.params["perm"]]
+    return _cubes(_template("transpose", *perm_of(case), rows, columns), case)
+
+
+def _matrix_tile(case: Case, config: Params) -> tuple[Launch, ...]:
+    planes, height, width = shape_of(case)
+    tile = config["tile"]
+    grid = (ceil_div(width, tile), ceil_div(height, tile), planes)
+    return (Launch(_template("transpose", tile), grid, (tile, tile, 1), ("x", "y", *_int32(height, width))),)
+
+
+def _padded_tile(case: Case, config: Params) -> tuple[Launch, ...]:
+    stack = plane_stack(case)
+    grid = (ceil_div(stack.width, _PADDED_TILE), ceil_div(stack.height, _PADDED_TILE), stack.planes)
+    return (Launch("transpose", grid, (_PADDED_TILE, _PADDED_ROWS_AT_ONCE, 1), stack.args),)
+
+
+def _register_tile(case: Case, config: Params) -> tuple[Launch, ...]:
+    stack = plane_stack(case)
+    warps, lanes_across = config["threads"] // 32, config["read"] // 16
+    across, down = 2 * lanes_across * 4, warps // 2 * (32 // lanes_across) * 4
+    grid = (ceil_div(stack.width, across), ceil_div(stack.height, down), stack.planes)
+    return (Launch(_template("transpose", lanes_across, warps), grid, (config["threads"], 1, 1), stack.args),)
+
+
+def _swizzled_tile(case: Case, config: Params) -> tuple[Launch, ...]:
+    if keeps_rows(case):
+        return _copy_rows(case)
+    stack, tile, threads = plane_stack(case), config["tile"], config["threads"]
+    grid = (ceil_div(stack.width, tile), ceil_div(stack.height, tile), stack.planes)
+    kernel = _template("transpose", tile, tile, threads, _BLOCKS_PER_SM[threads], stack.vectorizes)
+    return (Launch(kernel, grid, (threads, 1, 1), stack.args),)
+
+
+def _copy_rows(case: Case) -> tuple[Launch, ...]:
+    """(1,0,2) moves rows; (0,1,2) is the same with one long first dimension and a second of one."""
+    dim0, dim1, dim2 = shape_of(case)
+    dim_a, dim_b = (dim1, dim0) if perm_of(case) == (1, 0, 2) else (dim0 * dim1, 1)
+    element, columns = ("float4", dim2 // 4) if dim2 % 4 == 0 else ("float", dim2)
+    lanes = min(256, 1 << (columns - 1).bit_length())
+    blocks = ceil_div(dim_a * dim_b, _COPY_ROWS_IN_FLIGHT * (256 // lanes))
+    args = ("x", "y", *_int32(dim_a, dim_b, columns))
+    return (Launch(_template("copy_rows", element, lanes), (blocks, 1, 1), (256, 1, 1), args),)
+
+
+CUDA_VARIANTS: Final = (
+    CudaVariant(
+        name="v01_copy",
+        title="copy",
+        role="ceiling",
+        source=_KERNELS / "v01_copy.cu",
+        configs=({"per_thread": 4}, {"per_thread": 2}, {"per_thread": 1}),
+        reference=copy_reference,
+        launches=_copy,
+    ),
+    CudaVariant(
+        name="v02_copy_shared",
+        title="copy through shared memory",
+        role="ceiling",
+        source=_KERNELS / "v02_copy_shared.cu",
+        reference=copy_reference,
+        launches=_copy_shared,
+    ),
+    CudaVariant(
+        name="v03_simple",
+        title="simple, run-time permutation",
+        role="rung",
+        source=_KERNELS / "v03_simple.cu",
+        launches=_run_time_permutation,
+    ),
+    CudaVariant(
+        name="v04_simple_template",
+        title="simple, template",
+        role="rung",
+        source=_KERNELS / "v04_simple_template.cu",
+        launches=_compile_time_permutation,
+    ),
+    CudaVariant(
+        name="v05_shared",
+        title="shared 8x8x8, run-time permutation",
+        role="rung",
+        source=_KERNELS / "v05_shared.cu",
+        launches=_run_time_permutation,
+    ),
+    CudaVariant(
+        name="v06_shared_template",
+        title="shared 8x8x8, template",
+        role="rung",
+        source=_KERNELS / "v06_shared_template.cu",
+        launches=_compile_time_permutation,
+    ),
+    CudaVariant(
+        name="v07_bank_padding",
+        title="shared 8x8x8, padded",
+        role="rung",
+        source=_KERNELS / "v07_bank_padding.cu",
+        configs=({"padding": "report"}, {"padding": "fewest"}),
+        launches=_bank_padding,
+    ),
+    CudaVariant(
+        name="v08_matrix_tile",
+        title="stack of matrices",
+        role="rung",
+        source=_KERNELS / "v08_matrix_tile.cu",
+        configs=({"tile": 8}, {"tile": 32}),
+        skip=_needs_matrices,
+        launches=_matrix_tile,
+    ),
+    CudaVariant(
+        name="v09_padded_tile",
+        title="32x32 padded plane tile",
+        role="rung",
+        source=_KERNELS / "v09_padded_tile.cu",
+        skip=_needs_planes,
+        launches=_padded_tile,
+    ),
+    CudaVariant(
+        name="v10_register_tile",
+        title="4x4 register tiles",
+        role="rung",
+        source=_KERNELS / "v10_register_tile.cu",
+        configs=tuple({"read": read, "threads": threads} for read in (128, 64) for threads in (256, 128)),
+        skip=_needs_vectors,
+        launches=_register_tile,
+    ),
+    CudaVariant(
+        name="v11_swizzled_tile",
+        title="float4, swizzled shared tile",
+        role="rung",
+        source=_KERNELS / "v11_swizzled_tile.cu",
+        configs=({"tile": 64, "threads": 256}, {"tile": 64, "threads": 128}, {"tile": 32, "threads": 64}),
+        launches=_swizzled_tile,
+    ),
+)

@@ -1,0 +1,48 @@
+"""Transposition of a three-dimensional tensor, all six permutations: a workload that only moves bytes."""
+
+from workloads.api import Case, HostVariant, LibraryVariant, Workload
+from workloads.tensor_transpose import host, peers, problem
+from workloads.tensor_transpose.rungs import CUDA_VARIANTS
+
+LIBRARY_VARIANTS = (
+    LibraryVariant(name="cupy", title="CuPy copyto", role="peer", requires=("cupy",), prepare=peers.cupy_copy),
+    LibraryVariant(name="torch", title="PyTorch copy_", role="peer", requires=("cupy", "torch"), prepare=peers.torch_copy),
+    LibraryVariant(
+        name="cutensor", title="cuTENSOR permute", role="peer", requires=("cupy", "cutensor"), prepare=peers.cutensor_permute
+    ),
+    LibraryVariant(
+        name="cupy_unsynchronized",
+        title="CuPy, not waited for",
+        role="specimen",
+        requires=("cupy",),
+        prepare=peers.cupy_unsynchronized,
+        synchronizes=False,
+    ),
+)
+
+HOST_VARIANTS = (
+    HostVariant(name="numpy", title="NumPy copyto", role="host", run=host.numpy_copy),
+    HostVariant(name="numba_serial", title="Numba, three loops", role="host", requires=("numba",), run=host.numba_serial),
+    HostVariant(
+        name="numba_parallel", title="Numba, tiles on all cores", role="host", requires=("numba",), run=host.numba_parallel
+    ),
+    HostVariant(name="numpy_view", title="NumPy view, nothing moved", role="specimen", run=host.numpy_view),
+)
+
+WORKLOAD = Workload(
+    name="tensor_transpose",
+    title="Tensor transposition",
+    cases=problem.cases(),
+    variants=(*CUDA_VARIANTS, *LIBRARY_VARIANTS, *HOST_VARIANTS),
+    buffers=problem.buffers,
+    make_inputs=problem.make_inputs,
+    reference=problem.reference,
+    baseline="v03_simple",
+    host_baseline="numba_serial",
+    tolerance={"fp32": 0.0},
+)
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Small cases for the tests on the CPU."""
+    return problem.emulation_cases()
