@@ -118,14 +118,17 @@ def _vector(case: Case) -> str:
     return "true" if image_shape(case)[1] % _FLOAT4 == 0 else "false"
 
 
-def _sliding_window(case: Case, config: Params) -> Sequence[Launch]:
-    threads = 128
-    return _cover(case, f"conv2d<{config['rows']}, {_vector(case)}>", (threads, 1), (threads * _FLOAT4, config["rows"]))
+def _side_by_side(case: Case, config: Params) -> Sequence[Launch]:
+    """A block is one row of threads, each with a strip four columns wide."""
+    rows, threads = config["rows"], 128
+    return _cover(case, f"conv2d<{rows}, {_vector(case)}>", (threads, 1), (threads * _FLOAT4, rows))
 
 
-def _strips(case: Case, config: Params) -> Sequence[Launch]:
-    rows, threads = config["rows"], config["threads"]
-    return _cover(case, f"conv2d<{rows}, {threads}, {_vector(case)}>", (threads, 1), (threads * _FLOAT4, rows))
+def _stacked(case: Case, config: Params) -> Sequence[Launch]:
+    """A block is a stack of warps, one above the other."""
+    rows, warps, lanes = config["rows"], config["warps"], 32
+    kernel = f"conv2d<{rows}, {warps}, {_vector(case)}>"
+    return _cover(case, kernel, (lanes, warps), (lanes * _FLOAT4, warps * rows))
 
 
 def _rung(
@@ -146,8 +149,10 @@ def _rung(
     )
 
 
-def _rows_and_threads(rows: Sequence[int], threads: Sequence[int]) -> tuple[Params, ...]:
-    return tuple({"rows": r, "threads": t} for r, t in product(rows, threads))
+def _strips(rows: Sequence[int], warps: Sequence[int] = ()) -> tuple[Params, ...]:
+    if not warps:
+        return tuple({"rows": r} for r in rows)
+    return tuple({"rows": r, "warps": w} for r, w in product(rows, warps))
 
 
 _global_rung = partial(_rung, configs=_BLOCKS, constant_filter=False)
@@ -167,10 +172,11 @@ _VARIANTS: Final[tuple[Variant, ...]] = (
     _global_rung("v04_single_precision", "Single precision", launches=_from_global),
     _rung("v05_constant_shared", "Constant filter, shared tile", _BLOCKS, _shared),
     _rung("v06_shared_halo", "Shared tile with halo", _BLOCKS, _shared),
-    _rung("v07_register_tile", "Register tile", ({"rows": 4}, {"rows": 8}), _register_tile),
-    _rung("v08_sliding_window", "Sliding window", ({"rows": 15}, {"rows": 30}, {"rows": 60}), _sliding_window),
-    _rung("v09_loads_first", "All loads first", _rows_and_threads((4, 8), (64, 128)), _strips),
-    _rung("v10_short_strips", "Short strips, shuffles", _rows_and_threads((1, 2), (64, 128)), _strips),
+    _rung("v07_register_tile", "Register tile", _strips([4, 8]), _register_tile),
+    _rung("v08_sliding_window", "Sliding window", _strips([15, 30, 60]), _side_by_side),
+    _rung("v09_loads_first", "All loads first", _strips([4, 8]), _side_by_side),
+    _rung("v10_stacked_warps", "Stacked warps", _strips([1, 2, 4, 6], [4]), _stacked),
+    _rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3, 4], [2, 4]), _stacked),
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),
     HostVariant("numpy", "NumPy", "host", run=host.numpy_shifted),

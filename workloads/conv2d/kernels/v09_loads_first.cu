@@ -1,13 +1,14 @@
 // Idea: The sliding window on short strips: a thread asks for all its rows + 4 input rows before it computes anything, so
-//     that a single trip to DRAM is paid, then unrolls the walk completely. At eight rows, 12 rows of 48 bytes a thread
-//     are in flight; the four rows that two strips share are read at nearly the same time, so the second read hits L2.
-// Bottleneck: DRAM bandwidth on large images. On smaller ones the strips are too few: at 512 x 512 and eight rows there
-//     are 8192 threads, two warps a multiprocessor of a large GPU, and a last wave of blocks that leaves most of it idle.
-// Next: Shorter strips for small images, and the neighbours' pixels by shuffle instead of a second load.
+//     that a single trip to DRAM is paid, then the whole walk is unrolled. At eight rows a thread has 12 rows of 48 bytes
+//     in flight. The four rows that two strips share are read at nearly the same time, so the second read hits L2.
+// Bottleneck: Traffic between L2 and the multiprocessors, (rows + 4) / rows times the image, because the strips that share
+//     rows lie in different blocks. Longer strips lower it, but leave too few threads for small images.
+// Next: Let the warps that share rows share a multiprocessor.
 // Source: Own work.
 
 constexpr int kSize = 5;
 constexpr int kRadius = kSize / 2;
+constexpr int kThreads = 128;
 constexpr int kColumns = 4;                    // outputs of a thread along a row
 constexpr int kSpan = kColumns + 2 * kRadius;  // pixels that they need
 
@@ -20,28 +21,27 @@ struct Row {
 // Row y of the image around column x, zeros outside. kVector: the width is a multiple of four, so rows are 16-byte aligned.
 template <bool kVector>
 __device__ __forceinline__ Row load_row(const float* __restrict__ b, int y, int x, int height, int width) {
+  const bool inside = 0 <= y && y < height;  // a predicate of each load: a branch would make the loads wait for one another
+  const float* from = b + (long long)y * width + x;
   Row row = {};
-  if (y < 0 || y >= height) return row;
-  const float* from = b + (size_t)y * width + x;
   if constexpr (kVector) {
     const float2 zero = make_float2(0.0f, 0.0f);
-    const float2 left = x > 0 ? __ldg((const float2*)(from - kRadius)) : zero;
-    const float4 centre = __ldg((const float4*)from);
-    const float2 right = x + kColumns < width ? __ldg((const float2*)(from + kColumns)) : zero;
+    const float2 left = inside && x > 0 ? __ldg((const float2*)(from - kRadius)) : zero;
+    const float4 centre = inside ? __ldg((const float4*)from) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    const float2 right = inside && x + kColumns < width ? __ldg((const float2*)(from + kColumns)) : zero;
     row = {{left.x, left.y, centre.x, centre.y, centre.z, centre.w, right.x, right.y}};
   } else {
 #pragma unroll
     for (int k = 0; k < kSpan; ++k) {
       const int column = x + k - kRadius;
-      if (0 <= column && column < width) row.pixel[k] = __ldg(from + k - kRadius);
+      if (inside && 0 <= column && column < width) row.pixel[k] = __ldg(from + k - kRadius);
     }
   }
   return row;
 }
 
-// The strip's pixels stay in registers only if ptxas may use enough of them: 512 threads a multiprocessor leave it 128.
-template <int kRows, int kThreads, bool kVector>
-__global__ void __launch_bounds__(kThreads, (kRows > 4 ? 512 : 768) / kThreads)
+template <int kRows, bool kVector>
+__global__ void __launch_bounds__(kThreads)
     conv2d(const float* __restrict__ b, float* __restrict__ c, int height, int width) {
   const int x = (blockIdx.x * kThreads + threadIdx.x) * kColumns;
   if (x >= width) return;

@@ -1,0 +1,86 @@
+// Idea: One load instruction a row instead of three: the two pixels on either side come from the neighbouring lanes by
+//     shuffle, and only a warp's first and last lane load theirs. A third of the requests to L1, and fewer registers, so
+//     that more warps fit; made for images that fill the GPU about once.
+// Bottleneck: Shuffles use the pipe that loads use, four a row where two loads were saved, so that large images gain
+//     nothing. For small ones the launch and one trip to DRAM remain, which nothing inside the kernel can shorten.
+// Next: None known. What is left lies outside the kernel: several images a launch, or a graph of launches.
+// Source: Own work.
+
+constexpr int kSize = 5;
+constexpr int kRadius = kSize / 2;
+constexpr int kLanes = 32;
+constexpr int kColumns = 4;                    // outputs of a thread along a row
+constexpr int kSpan = kColumns + 2 * kRadius;  // pixels that they need
+constexpr unsigned kWholeWarp = 0xffffffffu;
+
+__constant__ float filter[kSize * kSize];
+
+// Element `column` of a row, zero outside the image.
+__device__ __forceinline__ float pixel_at(const float* __restrict__ row, bool inside, int column, int width) {
+  return inside && 0 <= column && column < width ? __ldg(row + column) : 0.0f;
+}
+
+template <int kRows, int kWarps, bool kVector>
+__global__ void __launch_bounds__(kLanes * kWarps)
+    conv2d(const float* __restrict__ b, float* __restrict__ c, int height, int width) {
+  const int lane = threadIdx.x;
+  const int x = (blockIdx.x * kLanes + lane) * kColumns;
+  const int top = (blockIdx.y * kWarps + threadIdx.y) * kRows;
+  const bool outermost = lane == 0 || lane == kLanes - 1;
+  const int side = lane == 0 ? x - kRadius : x + kColumns;
+
+  float4 centre[kRows + 2 * kRadius];  // columns x to x + 3
+  float2 edge[kRows + 2 * kRadius];    // of an outermost lane: columns `side` and `side` + 1
+#pragma unroll
+  for (int r = 0; r < kRows + 2 * kRadius; ++r) {
+    const int y = top + r - kRadius;
+    const bool inside = 0 <= y && y < height;  // a predicate of each load: a branch would make the loads wait
+    const float* row = b + (long long)y * width;
+    centre[r] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    edge[r] = make_float2(0.0f, 0.0f);
+    if constexpr (kVector) {  // the width is a multiple of four, so rows are 16-byte aligned
+      if (inside && x < width) centre[r] = __ldg((const float4*)(row + x));
+      if (inside && outermost && 0 <= side && side < width) edge[r] = __ldg((const float2*)(row + side));
+    } else {
+      centre[r].x = pixel_at(row, inside, x, width);
+      centre[r].y = pixel_at(row, inside, x + 1, width);
+      centre[r].z = pixel_at(row, inside, x + 2, width);
+      centre[r].w = pixel_at(row, inside, x + 3, width);
+      edge[r].x = pixel_at(row, inside && outermost, side, width);
+      edge[r].y = pixel_at(row, inside && outermost, side + 1, width);
+    }
+  }
+
+  float sum[kRows][kColumns] = {};
+#pragma unroll
+  for (int r = 0; r < kRows + 2 * kRadius; ++r) {
+    // Every lane takes part in the shuffles, those beyond the image too: none has returned.
+    float pixel[kSpan] = {0.0f, 0.0f, centre[r].x, centre[r].y, centre[r].z, centre[r].w, 0.0f, 0.0f};
+    pixel[0] = __shfl_up_sync(kWholeWarp, centre[r].z, 1);
+    pixel[1] = __shfl_up_sync(kWholeWarp, centre[r].w, 1);
+    pixel[6] = __shfl_down_sync(kWholeWarp, centre[r].x, 1);
+    pixel[7] = __shfl_down_sync(kWholeWarp, centre[r].y, 1);
+    if (lane == 0) pixel[0] = edge[r].x, pixel[1] = edge[r].y;
+    if (lane == kLanes - 1) pixel[6] = edge[r].x, pixel[7] = edge[r].y;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      const int m = r - k;  // the filter row that this input row meets in output row k
+      if (m < 0 || m >= kSize) continue;
+#pragma unroll
+      for (int n = 0; n < kSize; ++n)
+#pragma unroll
+        for (int column = 0; column < kColumns; ++column)
+          sum[k][column] = fmaf(filter[m * kSize + n], pixel[column + n], sum[k][column]);
+    }
+    const int done = r - 2 * kRadius;
+    if (done < 0 || top + done >= height || x >= width) continue;
+    float* to = c + (size_t)(top + done) * width + x;
+    if constexpr (kVector) {
+      __stcs((float4*)to, make_float4(sum[done][0], sum[done][1], sum[done][2], sum[done][3]));
+    } else {
+#pragma unroll
+      for (int column = 0; column < kColumns; ++column)
+        if (x + column < width) to[column] = sum[done][column];
+    }
+  }
+}
