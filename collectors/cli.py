@@ -66,8 +66,7 @@ def record_command(
         seed=seed,
     )
     name, why = choice.choose(collector)
-    _screen.print(f"collector {name}: {why}", markup=False)
-    with _BarProgress() as progress:
+    with _BarProgress(f"collector {name}: {why}") as progress:
         recorder = record.Recorder(work, name, progress)
         run_id, interrupted = recorder.record(data_dir, label, sys.argv[1:])
     _summarize(data_dir / run_id)
@@ -110,21 +109,23 @@ def doctor_command() -> None:
 
 
 class _BarProgress(record.Progress):
-    """A bar on stderr, with the time that is left."""
+    """A bar on stderr, with the time that is left, from the moment that measuring starts."""
 
-    def __init__(self) -> None:
+    def __init__(self, headline: str) -> None:
+        self._headline = headline
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Bar(*columns, TextColumn("left"), TimeRemainingColumn(), console=_screen)
         self._task = self._bar.add_task("starting", total=None)
 
     def __enter__(self) -> "_BarProgress":
-        self._bar.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
         self._bar.stop()
 
     def start(self, jobs: int) -> None:
+        _screen.print(self._headline, markup=False)
+        self._bar.start()
         self._bar.update(self._task, total=jobs)
 
     def job(self, text: str) -> None:
@@ -143,5 +144,5 @@ def _summarize(path: Path) -> None:
         cell = plan.Cell(row["workload"], row["variant"], row["config"], row["case"])
         _screen.print(f"{cell}: {row['status']}: {row['detail']}", markup=False)
     for row in run.table("diagnostics").query("severity != 'info'").to_dict("records"):
-        about = "/".join(row[name] for name in ("workload", "variant", "case") if row[name])
-        _screen.print(f"{row['severity']}: {about} {row['source']}: {row['text']}", markup=False)
+        about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
+        _screen.print(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}", markup=False)

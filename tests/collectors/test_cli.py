@@ -1,0 +1,84 @@
+"""The command line: its answers, and one clear line with exit code 2 for a mistake."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from data import store
+
+ROOT = Path(__file__).resolve().parents[2]
+MISBEHAVING = Path(__file__).parent / "misbehaving.py"
+
+
+def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "120"}
+    return subprocess.run(
+        [sys.executable, "-m", "collectors", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["record", "no_such"], "no_such: no such workload; known: conv2d"),
+        (
+            ["record", "conv2d", "--variants", "v99_magic"],
+            "v99_magic: no such variant in conv2d; see python -m collectors list conv2d",
+        ),
+        (["record", "conv2d", "--case", "n=-1"], "n=-1: no such case in conv2d"),
+        (["record", "conv2d", "--cases", "some"], "some: no such set of cases; choose quick, report, full"),
+        (["record", "conv2d", "--collector", "guess"], "guess: no such collector; choose auto"),
+        (["record", "--workload", "absent.py"], "absent.py: no such file"),
+        (["record", "--workload", "README.md"], "README.md: not a Python file"),
+        (["record", "--workload", "pyproject.toml"], "pyproject.toml: not a Python file"),
+        (["record", "--workload", "collectors/runs.py"], "collectors/runs.py: sets no WORKLOAD"),
+        (["record", "conv2d", "--data-dir", "/dev/null/runs"], "/dev/null/runs: cannot be written"),
+        (["list", "no_such"], "no_such: no such workload"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
+    done = collectors(*arguments)
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if line and not line.startswith("collector ")]
+    assert len(lines) == 1, done.stderr
+    assert said in lines[0]
+    assert done.stdout == ""
+
+
+def test_asking_for_a_gpu_where_there_is_none_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from collectors import choice
+
+    if choice.gpu_problem() is None:
+        pytest.skip("this machine has a GPU")
+    done = collectors("record", "conv2d", "--collector", "cuda_events")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cuda_events: needs a GPU" in done.stderr
+
+
+def test_the_run_id_is_the_last_line_of_stdout_and_names_the_run(tmp_path: Path) -> None:
+    done = collectors(
+        "record", "--workload", str(MISBEHAVING), "--variants", "good", "--case", "n=1000", "--label", "First Try", "--data-dir", str(tmp_path)
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    run = store.open_run(tmp_path / done.stdout.splitlines()[-1])
+    assert "first-try" in run.run_id
+    again = collectors("record", "--if-none", "--data-dir", str(tmp_path))
+    assert again.stdout.strip() == run.run_id
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_list_names_workloads_variants_and_cases() -> None:
+    done = collectors("list", "conv2d")
+    assert done.returncode == 0
+    assert "variant v02_naive_global" in done.stdout
+    assert "case    n=8192" in done.stdout
+
+
+def test_doctor_says_how_to_get_what_is_missing() -> None:
+    done = collectors("doctor")
+    assert done.returncode == 0
+    assert "Python" in done.stdout and "Chromium" in done.stdout

@@ -1,0 +1,103 @@
+"""Rounds: shuffled, interleaved, stopped for a reason, and rid of throttled samples."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from collectors.plan import Cell, Limits
+from collectors.rounds import RETRIES, Entry, Pass, Reading, RoundsResult, SampleFailed, relative_half_width, run_rounds
+
+A, B = (Cell("w", name, "", "n=1") for name in "ab")
+ENTRIES = (Entry(A), Entry(B), Entry(A, twin=1))
+
+
+def run(
+    take: Callable[[Entry, int], Reading], limits: Limits | None = None, clock: Callable[[], float] = lambda: 0.0
+) -> RoundsResult:
+    rng = np.random.default_rng(0)
+    return run_rounds(ENTRIES, Pass("device", "cold"), take, limits or Limits(), rng, gpus=1, clock=clock)
+
+
+def test_every_entry_runs_once_in_every_round() -> None:
+    noisy = np.random.default_rng(1)
+    rows = run(lambda entry, number: Reading(int(noisy.integers(100, 1000))), Limits(max_rounds=12)).rows
+    counts = Counter((row["round"], row["variant"], row["twin"]) for row in rows)
+    assert counts == {(number, variant, twin): 1 for number in range(12) for variant, twin in (("a", 0), ("b", 0), ("a", 1))}
+
+
+def test_the_order_is_shuffled_anew_in_every_round() -> None:
+    noisy = np.random.default_rng(1)
+    rows = run(lambda entry, number: Reading(int(noisy.integers(100, 1000))), Limits(max_rounds=60)).rows
+    orders = defaultdict(list)
+    for row in rows:
+        orders[row["round"]].append((row["position"], row["variant"], row["twin"]))
+    assert len({tuple(sorted(order)) for order in orders.values()}) == 6
+
+
+def test_sampling_stops_once_every_entry_has_converged() -> None:
+    result = run(lambda entry, number: Reading(1000), Limits(min_rounds=6, max_rounds=100))
+    assert {row["round"] for row in result.rows} == set(range(10))
+    assert result.stopped[A] == "device cold: converged, n=10, ±0.00%"
+
+
+def test_one_noisy_entry_keeps_all_in_the_rounds_until_the_limit() -> None:
+    def take(entry: Entry, number: int) -> Reading:
+        return Reading(1000 if entry.cell == A or number % 2 else 2000)
+
+    result = run(take, Limits(max_rounds=40))
+    assert max(row["round"] for row in result.rows) == 39
+    assert "converged, n=40" in result.stopped[A]
+    assert result.stopped[B] == "device cold: at the limit of 40 rounds, n=40, ±33.33%"
+
+
+def test_the_time_limit_counts_only_after_the_least_rounds() -> None:
+    result = run(lambda entry, number: Reading(1000 + number), Limits(min_rounds=8, seconds=1), clock=iter(range(100)).__next__)
+    assert max(row["round"] for row in result.rows) == 7
+    assert "at the limit of 1 s" in result.stopped[A] or "converged" in result.stopped[A]
+
+
+def test_a_throttled_sample_is_taken_again_and_counted() -> None:
+    throttled = iter([True] + [False] * 1000)
+    result = run(lambda entry, number: Reading(1000, throttled=next(throttled)))
+    assert result.discarded == 1
+    assert result.kept_throttled == 0
+
+
+def test_a_sample_that_stays_throttled_is_kept_and_counted() -> None:
+    calls = Counter[tuple[Cell, int, int]]()
+
+    def take(entry: Entry, number: int) -> Reading:
+        calls[entry.cell, entry.twin, number] += 1
+        return Reading(1000, throttled=entry.cell == B)
+
+    result = run(take)
+    assert calls[B, 0, 0] == RETRIES + 1
+    assert result.kept_throttled == 10
+    assert result.discarded == 10 * RETRIES
+
+
+def test_a_clock_stopped_too_early_marks_the_cell() -> None:
+    assert run(lambda entry, number: Reading(1000, pending=entry.cell == B)).pending == {B}
+
+
+def test_phases_become_rows_of_their_own_scope() -> None:
+    rows = run(lambda entry, number: Reading(1000, phases_ns={"phase:h2d": 300})).rows
+    assert Counter(row["scope"] for row in rows) == {"device": 30, "phase:h2d": 30}
+
+
+def test_a_failing_sample_names_its_cell() -> None:
+    def take(entry: Entry, number: int) -> Reading:
+        if entry.cell == B:
+            raise RuntimeError("gone")
+        return Reading(1)
+
+    with pytest.raises(SampleFailed) as failure:
+        run(take)
+    assert failure.value.cell == B
+
+
+def test_the_half_width_is_relative_to_the_median() -> None:
+    # Of 9 samples the 2nd and the 8th bound the interval: (8 - 2) / 2 / 5.
+    assert relative_half_width([1, 2, 3, 4, 5, 6, 7, 8, 9]) == 0.6

@@ -1,0 +1,54 @@
+"""What a run gives reason to distrust."""
+
+import json
+from typing import Any
+
+from collectors import trust
+
+VARIANTS = [
+    {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))
+]
+CEILINGS = [{"name": "device_copy", "value": 4000.0}]
+
+
+def case(n: int) -> dict[str, Any]:
+    return {"workload": "w", "case": f"n={n}", "min_bytes": n, "params": json.dumps({"n": n})}
+
+
+def samples(variant: str, n: int, duration_ns: int, scope: str = "device", cache: str = "cold") -> list[dict[str, Any]]:
+    row = {"workload": "w", "variant": variant, "config": "", "case": f"n={n}", "scope": scope, "cache": cache, "twin": 0}
+    return [{**row, "duration_ns": duration_ns} for _ in range(3)]
+
+
+def found(rows: list[dict[str, Any]], *sizes: int) -> list[tuple[str, str]]:
+    rows = trust.check(rows, [case(n) for n in sizes], VARIANTS, CEILINGS)
+    return [(row["source"], row["case"]) for row in rows]
+
+
+def test_a_rate_above_the_copy_ceiling_is_distrusted() -> None:
+    # 1 MB in 200 ns is 5000 GB/s, above 4000; in 250 ns it is 4000.
+    assert found(samples("gpu", 1_000_000, 200), 1_000_000) == [("above_ceiling", "n=1000000")]
+    assert found(samples("gpu", 1_000_000, 250), 1_000_000) == []
+
+
+def test_a_hot_rate_may_be_above_it() -> None:
+    assert found(samples("gpu", 1_000_000, 200, cache="hot"), 1_000_000) == []
+
+
+def test_a_time_that_does_not_grow_with_the_work_is_distrusted() -> None:
+    rows = samples("cpu", 1000, 700, "operation", "hot") + samples("cpu", 8000, 750, "operation", "hot")
+    assert found(rows, 1000, 8000) == [("not_growing", "n=8000")]
+
+
+def test_a_time_that_grows_is_not() -> None:
+    rows = samples("cpu", 1000, 700, "operation", "hot") + samples("cpu", 8000, 5600, "operation", "hot")
+    assert found(rows, 1000, 8000) == []
+
+
+def test_launch_bound_kernels_are_not_blamed_for_flat_times() -> None:
+    rows = samples("gpu", 1000, 2500) + samples("gpu", 8000, 2600)
+    assert found(rows, 1000, 8000) == []
+
+
+def test_a_run_without_samples_has_nothing_to_distrust() -> None:
+    assert trust.check([], [], [], []) == []

@@ -1,0 +1,25 @@
+"""The contract is written once."""
+
+from pathlib import Path
+
+from data import schema
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_data_dictionary_is_the_one_generated_from_the_schema() -> None:
+    assert (ROOT / "data" / "README.md").read_text() == schema.dictionary(), "run: python -m data.schema > data/README.md"
+
+
+def test_every_key_column_is_a_column_of_its_table_and_never_null() -> None:
+    for table in schema.TABLES.values():
+        columns = {column.name: column for column in table.columns}
+        assert all(not columns[name].nullable for name in table.key)
+
+
+def test_every_column_has_a_meaning_and_every_duration_a_unit() -> None:
+    for table in schema.TABLES.values():
+        for column in table.columns:
+            assert column.meaning
+            assert not column.name.endswith("_ns") or column.unit == "ns"
+            assert not column.name.endswith("_bytes") or column.unit == "B"

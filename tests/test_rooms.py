@@ -1,0 +1,70 @@
+"""The arrows between the rooms: who may import whom."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ALLOWED = {
+    "data": {"data"},
+    "workloads": {"workloads"},
+    "collectors": {"collectors", "workloads", "data"},
+    "dashboard": {"dashboard", "data"},
+}
+FILES = sorted(file for room in ALLOWED for file in (ROOT / room).rglob("*.py"))
+
+
+def rooms_imported(file: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: import by the full name"
+            names.add((node.module or "").split(".")[0])
+    return names & ALLOWED.keys()
+
+
+def packages_imported(file: Path) -> set[str]:
+    imports = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_room_imports_only_the_rooms_that_the_design_allows(file: Path) -> None:
+    room = file.relative_to(ROOT).parts[0]
+    assert rooms_imported(file) <= ALLOWED[room]
+
+
+def test_only_the_store_touches_parquet() -> None:
+    users = {
+        str(file.relative_to(ROOT))
+        for file in FILES
+        if "pyarrow.parquet" in file.read_text() or "_parquet(" in file.read_text()
+    }
+    assert users == {"data/store.py"}
+
+
+def test_the_dashboard_and_the_workloads_import_no_gpu_package() -> None:
+    for file in (file for file in FILES if file.relative_to(ROOT).parts[0] == "dashboard"):
+        assert not packages_imported(file) & {"cupy", "torch", "cuda", "pynvml"}, file
+
+
+def test_listing_the_workloads_loads_neither_cupy_nor_torch_nor_numba() -> None:
+    code = (
+        "import sys; from workloads import registry; registry.load_all([], []);"
+        "print([m for m in ('cupy', 'torch', 'numba') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_collectors_command_line_starts_without_a_gpu_package() -> None:
+    code = "import sys; import collectors.cli; print([m for m in ('cupy', 'cuda', 'pynvml', 'torch') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
