@@ -1,14 +1,80 @@
 """The samples of one cell, to believe its median."""
 
-import pandas as pd
+from typing import Any, Final
 
-from dashboard.charts.template import Chart, Look
+import pandas as pd
+from plotly.subplots import make_subplots
+
+from dashboard.charts.numbers import format_duration, format_interval, significant
+from dashboard.charts.template import Chart, Look, blank, slug, text
+from dashboard.charts.ticks import ticks
+from dashboard.queries.intervals import interval_kind, median_interval
+
+_HEIGHT: Final = 320
+_MOST_MARKS: Final = 500
+_BINS: Final = 30
+_NAMES: Final = ("samples", "second copy (A/A)")
 
 
 def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     """Every sample over the rounds, with median and interval, and the distribution beside it.
 
+    Of more than 500 samples every k-th is drawn; median, interval and distribution are of all.
+
     Args:
         samples: rows of table `samples` of one cell, twins (twin = 1) marked apart; not empty.
     """
-    raise NotImplementedError
+    first = samples.iloc[0]
+    style = look.style(first["workload"], first["variant"])
+    figure = make_subplots(rows=1, cols=2, column_widths=[0.8, 0.2], shared_yaxes=True, horizontal_spacing=0.015)
+    figure.update_layout(blank(look.theme, _HEIGHT).layout)
+    step = -(-len(samples) // _MOST_MARKS)
+    for twin, color, symbol in ((0, style.color, style.symbol), (1, look.tones.muted, "circle-open")):
+        every = samples[samples["twin"] == twin]
+        if every.empty:
+            continue
+        shown = every.sort_values("round").iloc[::step]
+        figure.add_scatter(
+            x=shown["round"], y=shown["duration_ns"], mode="markers", name=_NAMES[twin], row=1, col=1,
+            marker={"color": color, "symbol": symbol, "size": 6, "opacity": 0.85},
+            hovertext=[_hover(row) for row in shown.to_dict("records")], hoverinfo="text",
+        )  # fmt: skip
+        figure.add_histogram(
+            y=every["duration_ns"], nbinsy=_BINS, row=1, col=2, showlegend=False, marker={"color": color, "line": {"width": 0}},
+            opacity=0.8 if not twin else 0.45, hovertemplate="%{x} samples<extra></extra>",
+        )  # fmt: skip
+    own = samples.loc[samples["twin"] == samples["twin"].min(), "duration_ns"]
+    median, low, high = median_interval(own)
+    figure.add_hrect(y0=low, y1=high, fillcolor=style.color, opacity=0.18, line_width=0, row=1, col=1)
+    figure.add_hline(y=median, line={"color": look.tones.text, "width": 1.2}, row=1, col=1)
+    figure.update_yaxes(
+        **ticks(samples["duration_ns"].min(), samples["duration_ns"].max(), format_duration, logarithmic=False), row=1, col=1
+    )
+    figure.update_xaxes(title_text="round", row=1, col=1)
+    figure.update_xaxes(title_text="samples", row=1, col=2, nticks=4)
+    figure.update_yaxes(showgrid=True, row=1, col=2)
+    figure.update_layout(
+        barmode="overlay", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34}, bargap=0.05
+    )
+    who = _who(first)
+    title = f"{who}, {first['case']}: median {format_duration(median)}, half-width {significant(50 * (high - low) / median)} %"
+    note = (
+        f"{look.device}; {first['scope'].replace('_', ' ')} time, {first['cache']} L2; n = {len(own)}; line and band: median and its "
+        f"{interval_kind(len(own))}, {format_interval(format_duration(low), format_duration(high))}."
+        + (f" Every {step}. sample is drawn." if step > 1 else "")
+    )
+    name = slug("samples", *(str(first[column]) for column in ("workload", "variant", "config", "case", "scope", "cache")))
+    return Chart(name, title, figure, samples, note)
+
+
+def _who(row: "pd.Series[Any]") -> str:
+    return f"{row['variant']} [{row['config']}]" if row["config"] else str(row["variant"])
+
+
+def _hover(row: dict[Any, Any]) -> str:
+    lines = [f"<b>{text(format_duration(row['duration_ns']))}</b>", f"round {row['round']}, place {row['position']}"]
+    if pd.notna(row["sm_clock_mhz"]):
+        lines.append(f"{row['sm_clock_mhz']} MHz, {row['temperature_c']} °C")
+    if pd.notna(row["throttle_reasons"]) and row["throttle_reasons"]:
+        lines.append(f"throttled: NVML reasons {row['throttle_reasons']:#x}")
+    return "<br>".join(lines)

@@ -1,8 +1,23 @@
 """The ladder of one case as bars."""
 
-import pandas as pd
+import math
+from typing import Any, Final
 
-from dashboard.charts.template import Chart, Look
+import pandas as pd
+import plotly.graph_objects as go
+
+from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
+from dashboard.charts.template import Chart, Look, blank, hover, measured, slug, text
+from dashboard.charts.ticks import ticks
+
+_ROW_PX: Final = 27
+_GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
+_GROUP_GAP: Final = 0.75
+#: Left edges of the columns of figures, in pixels right of the bars.
+_COLUMNS: Final = {"time": 10, "gain": 92, "floor": 166}
+_COLUMNS_PX: Final = 240
+#: A bar must start at zero; beyond this range of times short ones could not be told apart, and marks on a log axis take their place.
+_BAR_RANGE: Final = 40.0
 
 
 def ladder(frame: pd.DataFrame, look: Look) -> Chart:
@@ -11,4 +26,145 @@ def ladder(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `queries.ladder.ladder` with at least one cell that has samples.
     """
-    raise NotImplementedError
+    timed = frame[frame["n"] > 0]
+    failed = frame[(frame["n"] == 0) & ~frame["status"].isin(["skipped", "ok"])]
+    shown = pd.concat([timed, failed]).sort_index()
+    rows = _place(shown)
+    logarithmic = timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min()
+    depth = float(rows["y"].max()) + 1.3
+    figure = blank(look.theme, int(_ROW_PX * depth) + 64)
+    _draw_times(figure, rows[rows["n"] > 0], look, logarithmic)
+    _draw_floor(figure, timed, look)
+    _write_columns(figure, rows, look)
+    _write_groups(figure, rows, look)
+    figure.update_xaxes(
+        title_text="median time, log scale" if logarithmic else "median time", type="log" if logarithmic else "linear",
+        **ticks(timed["median_ns"].min() if logarithmic else 0, timed["median_ns"].max(), format_duration, logarithmic=logarithmic),
+    )  # fmt: skip
+    figure.update_yaxes(
+        range=[depth - 0.6, -0.95], tickmode="array", tickvals=rows["y"], ticktext=[_label(row) for row in rows.to_dict("records")],
+        showgrid=False, ticks="", zeroline=False, tickfont={"color": look.tones.text},
+    )  # fmt: skip
+    figure.update_layout(showlegend=False, margin={"r": _COLUMNS_PX, "t": 28})
+    first = timed.iloc[0]
+    skipped = frame.loc[(frame["n"] == 0) & (frame["status"] == "skipped"), "variant"]
+    note = measured(
+        timed, look.device, "Each variant with its fastest config.",
+        f"Gain: over the rung before, paired by round. Speedups are over {first['baseline']}"
+        + (f" [{first['baseline_config']}]." if first["baseline_config"] else "."),
+        f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
+    )  # fmt: skip
+    name = slug("ladder", first["workload"], first["case"], first["scope"], first["cache"])
+    return Chart(name, _title(timed), figure, frame, note)
+
+
+def _place(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows with their place on the vertical axis, a gap before each group."""
+    places, previous, y = [], None, -1.0
+    for role in frame["role"]:
+        y += 1.0 if role == previous or previous is None else 1.0 + _GROUP_GAP
+        places.append(y)
+        previous = role
+    return frame.assign(y=places)
+
+
+def _draw_times(figure: go.Figure, rows: pd.DataFrame, look: Look, logarithmic: bool) -> None:
+    styles = [look.style(row["workload"], row["variant"]) for row in rows.to_dict("records")]
+    colors = [style.color for style in styles]
+    shared: dict[str, Any] = {
+        "x": rows["median_ns"], "y": rows["y"], "hovertext": [_hover(row) for row in rows.to_dict("records")], "hoverinfo": "text",
+        "error_x": {
+            "type": "data", "symmetric": False, "array": rows["high_ns"] - rows["median_ns"],
+            "arrayminus": rows["median_ns"] - rows["low_ns"], "color": look.tones.text, "thickness": 1.2, "width": 3,
+        },
+    }  # fmt: skip
+    if logarithmic:
+        marker = {"color": colors, "symbol": [style.symbol for style in styles], "size": 10}
+        figure.add_scatter(mode="markers", marker=marker, **shared)
+    else:
+        pattern = {"shape": [style.pattern for style in styles], "fillmode": "overlay", "size": 5, "solidity": 0.25}
+        figure.add_bar(orientation="h", width=0.62, marker={"color": colors, "pattern": pattern}, **shared)
+
+
+def _draw_floor(figure: go.Figure, timed: pd.DataFrame, look: Look) -> None:
+    """The floor of the rungs, or of what else there is: variants of another precision or place have one of their own."""
+    known = timed[timed["floor_ns"].notna()]
+    known = known[known["role"] == "rung"] if (known["role"] == "rung").any() else known
+    if known.empty:
+        return
+    floor = float(known["floor_ns"].iloc[-1])
+    figure.add_vline(x=floor, line={"color": look.tones.good, "width": 1.5, "dash": "dot"})
+    figure.add_annotation(
+        x=floor if figure.data[0].type == "bar" else math.log10(floor), y=1, yref="paper", yanchor="bottom", xanchor="left", showarrow=False,
+        text=f"{known['floor_bound'].iloc[-1]} floor {format_duration(floor)}", font={"size": 11, "color": look.tones.good},
+    )  # fmt: skip
+
+
+def _write_columns(figure: go.Figure, rows: pd.DataFrame, look: Look) -> None:
+    for heading, column in (("time", "time"), ("gain", "gain"), ("% of floor", "floor")):
+        _write(figure, heading, column, 1, look.tones.muted, yref="paper", yanchor="bottom")
+    for row in rows.to_dict("records"):
+        if row["n"] == 0:
+            _write(figure, row["status"].replace("_", " "), "time", row["y"], look.tones.bad, hovertext=text(row["detail"]))
+            continue
+        _write(figure, format_duration(row["median_ns"]), "time", row["y"], look.tones.text)
+        _write(figure, format_percent(row["percent_of_floor"]), "floor", row["y"], look.tones.text)
+        if row["gain_verdict"] in ("faster", "slower", "tied"):
+            tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(row["gain_verdict"], look.tones.muted)
+            gain = "tied" if row["gain_verdict"] == "tied" else format_ratio(row["gain"])
+            _write(figure, gain, "gain", row["y"], tone)
+
+
+def _write(figure: go.Figure, words: str, column: str, y: float, color: str, **options: Any) -> None:
+    figure.add_annotation(
+        x=1, xref="paper", xanchor="left", xshift=_COLUMNS[column], y=y, text=text(words), showarrow=False,
+        font={"size": 12, "color": color}, **options,
+    )  # fmt: skip
+
+
+def _write_groups(figure: go.Figure, rows: pd.DataFrame, look: Look) -> None:
+    first_of = rows.drop_duplicates("role")
+    for role, y in list(zip(first_of["role"], first_of["y"], strict=True))[1:]:
+        figure.add_annotation(
+            x=0, xref="paper", xanchor="right", xshift=-8, y=y - 0.88, text=_GROUPS[role], showarrow=False,
+            font={"size": 11, "color": look.tones.muted},
+        )  # fmt: skip
+        figure.add_shape(
+            type="line", xref="paper", x0=0, x1=1, y0=y - 0.88, y1=y - 0.88, line={"color": look.tones.grid, "width": 1}
+        )
+
+
+def _label(row: dict[Any, Any]) -> str:
+    mark = " ⚠" if len(row["flags"]) else ""
+    return text(row["variant"]) + (f" <i>{text(row['config'])}</i>" if row["config"] else "") + mark
+
+
+def _hover(row: dict[Any, Any]) -> str:
+    figures = [("median", f"{format_duration(row['median_ns'])} ({_range(row, '_ns', format_duration)})")]
+    if pd.notna(row["gb_per_s"]):
+        figures.append(("bandwidth", format_rate(row["gb_per_s"])))
+    if pd.notna(row["gflop_per_s"]):
+        figures.append(("rate", format_rate(row["gflop_per_s"], "GFLOP/s")))
+    if pd.notna(row["percent_of_floor"]):
+        figures.append((f"of the {row['floor_bound']} floor", format_percent(row["percent_of_floor"])))
+    if pd.notna(row["speedup"]):
+        ends = format_interval(format_ratio(row["speedup_low"]), format_ratio(row["speedup_high"]))
+        figures.append((f"speedup over {row['baseline']}", f"{format_ratio(row['speedup'])} ({ends})"))
+    if pd.notna(row["gain"]):
+        ends = format_interval(format_ratio(row["gain_low"]), format_ratio(row["gain_high"]))
+        figures.append(("gain over the rung before", f"{format_ratio(row['gain'])} ({ends}), {row['gain_verdict']}"))
+    return hover(row, *figures)
+
+
+def _range(row: dict[Any, Any], suffix: str, write: Any) -> str:
+    return format_interval(write(row[f"low{suffix}"]), write(row[f"high{suffix}"]))
+
+
+def _title(timed: pd.DataFrame) -> str:
+    rungs = timed[timed["role"] == "rung"]
+    best = (rungs if len(rungs) else timed[timed["role"] != "specimen"]).nsmallest(1, "median_ns").iloc[0]
+    where = f"{best['workload']}, {best['case']}"
+    reaches = f"reaches {format_percent(best['percent_of_floor'])} of the {best['floor_bound']} floor"
+    floor = reaches if pd.notna(best["percent_of_floor"]) else f"takes {format_duration(best['median_ns'])}"
+    over = f", {format_ratio(best['speedup'])} {best['baseline']}" if pd.notna(best["speedup"]) else ""
+    return f"{where}: {best['variant']} {floor}{over}"

@@ -1,8 +1,15 @@
 """Percent of the floor by workload."""
 
+from typing import Any, Final
+
 import pandas as pd
 
-from dashboard.charts.template import Chart, Look
+from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
+from dashboard.charts.template import Chart, Look, blank, samples, text
+
+_BAR_PX: Final = 24
+_WORKLOAD_GAP: Final = 0.9
+_WHO: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline"))
 
 
 def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
@@ -11,4 +18,90 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `queries.overview.overview`, not empty.
     """
-    raise NotImplementedError
+    bars = _bars(frame)
+    depth = max(bar["y"] for bar in bars) + 1
+    figure = blank(look.theme, int(_BAR_PX * depth) + 70)
+    highest = max([100.0, *(bar["percent"] for bar in bars if pd.notna(bar["percent"]))])
+    for bar in bars:
+        style = look.style(bar["workload"], bar["variant"])
+        figure.add_bar(
+            x=[bar["percent"]], y=[bar["y"]], width=0.72, orientation="h", hovertext=bar["hover"], hoverinfo="text",
+            marker={"color": style.color, "pattern": {"shape": style.pattern, "fillmode": "overlay", "size": 5, "solidity": 0.25}},
+            error_x={
+                "type": "data", "symmetric": False, "array": [bar["high"] - bar["percent"]],
+                "arrayminus": [bar["percent"] - bar["low"]], "color": look.tones.text, "thickness": 1.2, "width": 3,
+            },
+        )  # fmt: skip
+        figure.add_annotation(
+            x=bar["percent"] if pd.notna(bar["percent"]) else 0, y=bar["y"], xanchor="left", xshift=8, showarrow=False,
+            text=f"<b>{text(format_percent(bar['percent']))}</b>  {text(bar['label'])}", font={"size": 12},
+        )  # fmt: skip
+    figure.add_vline(x=100, line={"color": look.tones.good, "width": 1.5, "dash": "dot"})
+    figure.update_xaxes(
+        range=[0, highest * 1.5], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="share of the measured floor"
+    )
+    figure.update_yaxes(
+        range=[depth - 0.3, -0.8], tickvals=[bar["y"] + (1 if bar["count"] > 2 else 0.5) for bar in bars if bar["first"]],
+        ticktext=[f"<b>{text(bar['workload'])}</b><br>{text(bar['case'])}" for bar in bars if bar["first"]],
+        showgrid=False, ticks="", tickfont={"color": look.tones.text, "size": 12},
+    )  # fmt: skip
+    figure.update_layout(showlegend=False)
+    best = frame.sort_values("percent_of_floor", ascending=False).iloc[0]
+    title = (
+        f"{best['best']} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
+    )
+    views = " and ".join(dict.fromkeys(f"{row.scope.replace('_', ' ')} time, {row.cache} L2" for row in frame.itertuples()))
+    several = " Geometric mean over the cases of that size." if (frame["cases"] > 1).any() else ""
+    note = (
+        f"{look.device}; {views}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several} "
+        "100 %: the time that the ceilings measured in the same run allow."
+    )
+    return Chart("overview", title, figure, frame, note)
+
+
+def _bars(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    bars: list[dict[str, Any]] = []
+    y = 0.0
+    for row in frame.to_dict("records"):
+        shown = [
+            (who, label) for who, label in _WHO if pd.notna(row[who]) and not (who == "baseline" and row[who] == row["best"])
+        ]
+        for place, (who, label) in enumerate(shown):
+            column = "percent_of_floor" if who == "best" else f"{who}_percent_of_floor"
+            percent = float(row[column])
+            bars.append(
+                {
+                    "workload": row["workload"], "case": _case(row), "variant": row[who], "y": y, "first": place == 0,
+                    "count": len(shown), "percent": percent, "low": row["percent_of_floor_low"] if who == "best" else percent,
+                    "high": row["percent_of_floor_high"] if who == "best" else percent, "hover": _hover(row, who, label, percent),
+                    "label": f"{label}: {row[who]}" + (f" [{row[who + '_config']}]" if row[who + "_config"] else ""),
+                }
+            )  # fmt: skip
+            y += 1
+        y += _WORKLOAD_GAP
+    return bars
+
+
+def _case(row: dict[Any, Any]) -> str:
+    return f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
+
+
+def _hover(row: dict[Any, Any], who: str, label: str, percent: float) -> str:
+    lines = [
+        f"<b>{text(row[who])}</b> {text(row[who + '_config'])}".rstrip(),
+        f"{label} of {text(row['workload'])}, {text(_case(row))}",
+    ]
+    lines.append(f"{text(format_percent(percent))} of the {text(row['floor_bound'])} floor")
+    if who == "best":
+        lines.append(f"median {_with_ends(row, 'best_ns', format_duration)}")
+        lines.append(f"{_with_ends(row, 'speedup', format_ratio)} {text(row['baseline'])}")
+    elif who == "peer":
+        lines.append(f"takes {_with_ends(row, 'over_peer', format_ratio)} the time of {text(row['best'])}")
+    else:
+        lines.append(f"median {text(format_duration(row['baseline_ns']))}")
+    return "<br>".join([*lines, f"{text(row['scope'])}, {text(row['cache'])} L2 · n = {row['n']}"])
+
+
+def _with_ends(row: dict[Any, Any], column: str, write: Any) -> str:
+    ends = format_interval(write(row[f"{column}_low"]), write(row[f"{column}_high"]))
+    return f"{text(write(row[column]))} ({text(ends)})"

@@ -1,22 +1,83 @@
 """Variants over the size axis."""
 
-from typing import Literal
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
-from dashboard.charts.template import Chart, Look
+from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
+from dashboard.charts.template import Chart, Look, blank, hover, measured, samples, slug, text
+from dashboard.charts.ticks import ticks
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
+
+_HEIGHT: Final = 440
+_STRIP_ROW_PX: Final = 46
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """How a metric is drawn: its name, how a value is written, its columns' ends, and whether more of it is better."""
+
+    title: str
+    write: Callable[[float], str]
+    low: str
+    high: str
+    logarithmic: bool = True
+    more_is_better: bool = True
+
+
+_AXES: Final[dict[Metric, _Axis]] = {
+    "median_ns": _Axis("median time", format_duration, "low_ns", "high_ns", more_is_better=False),
+    "gb_per_s": _Axis("bandwidth", format_rate, "gb_per_s_low", "gb_per_s_high"),
+    "gflop_per_s": _Axis("rate", lambda value: format_rate(value, "GFLOP/s"), "gflop_per_s_low", "gflop_per_s_high"),
+    "speedup": _Axis("speedup", format_ratio, "speedup_low", "speedup_high"),
+    "percent_of_floor": _Axis("% of floor", format_percent, "percent_of_floor_low", "percent_of_floor_high", logarithmic=False),
+}
 
 
 def over_size(frame: pd.DataFrame, regions: pd.DataFrame, look: Look, metric: Metric = "median_ns") -> Chart:
     """One line a variant over size, log axes, with intervals; sizes that fit L2 or are launch-bound are shaded.
 
+    Percent of floor has a linear vertical axis, since its end is what counts.
+
     Args:
         frame: `queries.sizes.sizes`, not empty.
         regions: `queries.sizes.regions` of the same workload and series.
     """
-    raise NotImplementedError
+    axis = _AXES[metric]
+    known = frame[frame[metric].notna()]
+    figure = blank(look.theme, _HEIGHT)
+    _shade(figure, regions, look)
+    for _, line in known.groupby("variant", sort=False):
+        _draw_line(figure, line, look, metric, axis)
+    _draw_floor(figure, known, look, metric)
+    sizes = regions.sort_values("size_value")
+    figure.update_xaxes(
+        type="log", tickmode="array", tickvals=sizes["size_value"], ticktext=[text(size) for size in sizes["size"]],
+        range=[math.log10(end) for end in _edges(sizes["size_value"])],
+    )  # fmt: skip
+    values = known[metric]
+    if len(values):
+        low, high = (values.min(), values.max()) if axis.logarithmic else (0.0, max(values.max(), 100.0))
+        scale = ticks(low, high, axis.write, logarithmic=axis.logarithmic)
+        figure.update_yaxes(type="log" if axis.logarithmic else "linear", **scale)
+        if not axis.logarithmic:
+            figure.update_yaxes(range=[0, high * 1.08])
+    reference = f" over {known['baseline'].iloc[0]}" if metric == "speedup" and len(known) else ""
+    figure.update_yaxes(title_text=text(axis.title + reference))
+    figure.update_layout(legend={"y": 1, "yanchor": "top", "x": 1.01, "xanchor": "left"}, margin={"t": 34})
+    first = frame.iloc[0]
+    series = str(first.get("series", ""))
+    name = slug("sizes", first["workload"], series, first["scope"], first["cache"], axis.title.replace("%", "percent"))
+    note = measured(
+        known if len(known) else frame, look.device, "Each variant with its fastest config at each size.", _explain(regions)
+    )
+    return Chart(name, _title(known, first, series, metric, axis), figure, frame, note)
 
 
 def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) -> Chart:
@@ -26,4 +87,160 @@ def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) ->
         frame: `queries.sizes.best_per_size`, not empty.
         measured: label of the view, e.g. `View.label`.
     """
-    raise NotImplementedError
+    sizes, rows = list(dict.fromkeys(frame["size"])), list(dict.fromkeys(sorted(frame["series"])))
+    names = list(dict.fromkeys(frame["variant"]))
+    number = np.full((len(rows), len(sizes)), np.nan)
+    labels = np.full((len(rows), len(sizes)), "", dtype=object)
+    hovers = labels.copy()
+    for cell in frame.to_dict("records"):
+        at = rows.index(cell["series"]), sizes.index(cell["size"])
+        number[at] = names.index(cell["variant"])
+        labels[at] = f"<b>{text(cell['variant'])}</b><br>{text(_margin(cell))}"
+        hovers[at] = _strip_hover(cell)
+    colors = [look.style(workload, name).color for name in names]
+    edges = np.linspace(0, 1, len(names) + 1)
+    scale = [[float(edge), color] for color, *ends in zip(colors, edges[:-1], edges[1:], strict=True) for edge in ends]
+    figure = blank(look.theme, _STRIP_ROW_PX * len(rows) + 60)
+    figure.add_heatmap(
+        z=number, x=[text(size) for size in sizes], y=[text(row) or "winner" for row in rows], zmin=-0.5, zmax=len(names) - 0.5,
+        colorscale=scale, showscale=False, xgap=4, ygap=4, hovertext=hovers, hoverinfo="text",
+    )  # fmt: skip
+    for (row, column), label in np.ndenumerate(labels):
+        if label:
+            color = colors[int(number[row, column])]
+            figure.add_annotation(
+                x=column, y=row, text=label, showarrow=False, font={"size": 11, "color": _readable_on(color)}, align="center"
+            )
+    figure.update_xaxes(showgrid=False, ticks="", side="bottom")
+    figure.update_yaxes(showgrid=False, ticks="", autorange="reversed")
+    most = frame["variant"].value_counts()
+    title = f"{workload}: {most.index[0]} is fastest in {most.iloc[0]} of {len(frame)} cases"
+    note = (
+        f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant and by how much the next one is slower, "
+        "paired by round; tied: the 95 % interval of that ratio holds 1, or lies within the noise of the baseline against itself."
+    )
+    return Chart(slug("best", workload, measured), title, figure, frame, note)
+
+
+def _draw_line(figure: go.Figure, line: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> None:
+    first = line.iloc[0]
+    style = look.style(first["workload"], first["variant"])
+    figure.add_scatter(
+        x=line["size_value"], y=line[metric], mode="lines+markers", name=text(first["variant"]),
+        line={"color": style.color, "dash": style.dash, "width": 2.2 if first["role"] == "rung" else 1.6},
+        marker={"symbol": style.symbol, "size": 8, "color": style.color},
+        error_y={
+            "type": "data", "symmetric": False, "array": line[axis.high] - line[metric], "arrayminus": line[metric] - line[axis.low],
+            "thickness": 1, "width": 3,
+        },
+        hovertext=[_hover(row, metric, axis) for row in line.to_dict("records")], hoverinfo="text",
+    )  # fmt: skip
+
+
+def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metric) -> None:
+    """What the device measurably could do: the floor of the rungs, or of the host where there are none."""
+    rungs = frame[frame["role"] == "rung"] if (frame["role"] == "rung").any() else frame[frame["role"] == "host"]
+    floor = rungs[rungs["floor_ns"].notna()].drop_duplicates("size").sort_values("size_value")
+    if floor.empty or metric == "speedup":
+        return
+    amount = {"median_ns": None, "gb_per_s": "min_bytes", "gflop_per_s": "flops", "percent_of_floor": "floor_ns"}[metric]
+    y = (
+        floor["floor_ns"]
+        if amount is None
+        else floor[amount] / floor["floor_ns"] * (100 if metric == "percent_of_floor" else 1)
+    )
+    figure.add_scatter(
+        x=floor["size_value"], y=y, mode="lines", name="floor", hoverinfo="skip",
+        line={"color": look.tones.good, "dash": "dot", "width": 1.5},
+    )  # fmt: skip
+
+
+def _shade(figure: go.Figure, regions: pd.DataFrame, look: Look) -> None:
+    ordered = regions.sort_values("size_value")
+    values = ordered["size_value"].tolist()
+    if not values:
+        return
+    for place, (column, label) in enumerate((("fits_l2", "fits L2"), ("launch_bound", "launch-bound"))):
+        inside = ordered.loc[ordered[column], "size_value"]
+        if inside.empty:
+            continue
+        last = values.index(inside.iloc[-1])
+        left, right = _edges(values)
+        end = math.sqrt(values[last] * values[last + 1]) if last + 1 < len(values) else right
+        top = 1 - 0.06 * place
+        figure.add_shape(
+            type="rect", xref="x", yref="paper", x0=left, x1=end, y0=0, y1=1, layer="below", line_width=0,
+            fillcolor=look.tones.region[place],
+        )  # fmt: skip
+        figure.add_annotation(
+            xref="x", x=math.log10(end), yref="paper", y=top if place else 1, xanchor="right", yanchor="bottom" if not place else "top",
+            text=label, showarrow=False, font={"size": 11, "color": look.tones.muted},
+        )  # fmt: skip
+
+
+def _edges(values: Any) -> tuple[float, float]:
+    """Ends of a logarithmic axis: half a step beyond the first and last value."""
+    ordered = sorted(set(values))
+    step = math.sqrt(ordered[1] / ordered[0]) if len(ordered) > 1 else 2.0
+    return ordered[0] / step, ordered[-1] * step
+
+
+def _hover(row: dict[Any, Any], metric: Metric, axis: _Axis) -> str:
+    ends = format_interval(axis.write(row[axis.low]), axis.write(row[axis.high]))
+    figures = [(axis.title, f"{axis.write(row[metric])} ({ends})")]
+    if metric != "median_ns":
+        figures.append(("median", format_duration(row["median_ns"])))
+    if metric == "speedup":
+        figures.append(("against", f"{row['baseline']} {row['baseline_config']}".strip()))
+    if metric == "percent_of_floor":
+        figures.append(("floor", f"{format_duration(row['floor_ns'])}, {row['floor_bound']}"))
+    return hover(row, *figures)
+
+
+def _title(known: pd.DataFrame, first: "pd.Series[Any]", series: str, metric: Metric, axis: _Axis) -> str:
+    where = ", ".join(filter(None, (first["workload"], series)))
+    ranked = (
+        known[known["role"].isin(["rung", "peer"])] if (known["role"] == "rung").any() else known[known["role"] != "ceiling"]
+    )
+    if ranked.empty:
+        return f"{where}: {axis.title}"
+    largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(metric, ascending=not axis.more_is_better)
+    best = largest.iloc[0]
+    value = axis.write(best[metric])
+    over = f" over {best['baseline']}" if metric == "speedup" else ""
+    return f"{where}: at {best['size']}, {best['variant']} is first with {value} {'' if metric == 'median_ns' else axis.title + over}".rstrip()
+
+
+def _explain(regions: pd.DataFrame) -> str:
+    words = []
+    if regions["fits_l2"].any():
+        words.append("Fits L2: inputs and outputs together are no larger than the L2 cache, so a hot cell can pass the floor.")
+    if regions["launch_bound"].any():
+        words.append("Launch-bound: the floor is below the launch latency measured in the same run.")
+    return " ".join(words)
+
+
+def _margin(cell: dict[Any, Any]) -> str:
+    if pd.isna(cell["margin"]):
+        return "alone"
+    return f"tied with {cell['runner_up']}" if cell["tied"] else f"by {format_ratio(cell['margin'])}"
+
+
+def _strip_hover(cell: dict[Any, Any]) -> str:
+    lines = [f"<b>{text(cell['variant'])}</b> {text(cell['config'])}".rstrip(), text(cell["title"])]
+    ends = format_interval(format_duration(cell["low_ns"]), format_duration(cell["high_ns"]))
+    lines.append(f"median {text(format_duration(cell['median_ns']))} ({text(ends)})")
+    if pd.notna(cell["margin"]):
+        ends = format_interval(format_ratio(cell["margin_low"]), format_ratio(cell["margin_high"]))
+        lines.append(f"next: {text(cell['runner_up'])}, {text(format_ratio(cell['margin']))} the time ({text(ends)})")
+    return "<br>".join([*lines, f"{text(cell['case'])} · n = {cell['n']}"])
+
+
+def _readable_on(color: str) -> str:
+    """Black or white, whichever stands out more on a colour `#rrggbb` (W3C relative luminance)."""
+    red, green, blue = (_linear(int(color[place : place + 2], 16) / 255) for place in (1, 3, 5))
+    return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"
+
+
+def _linear(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4

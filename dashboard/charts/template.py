@@ -1,15 +1,45 @@
-"""The one Plotly template: colours, symbols, fonts and how numbers are written."""
+"""The one Plotly template: colours, symbols, fonts, and the note and hover that every chart has."""
 
-from collections.abc import Mapping
+import html
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from dashboard.charts.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
 from dashboard.queries.run_data import RunData
 
+__all__ = [
+    "Chart", "Look", "Style", "Theme", "Tones", "blank", "format_bytes", "format_duration", "format_percent", "format_rate",
+    "format_ratio", "hover", "look", "measured", "text", "tones",
+]  # fmt: skip
+
 Theme = Literal["light", "dark"]
+
+#: After Okabe and Ito, Color Universal Design (2008), with its yellow and black replaced: yellow is too faint on white, and black is the
+#: text's. The dark row has the same hues, lighter.
+_PALETTE: Final[Mapping[Theme, tuple[str, ...]]] = {
+    "light": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5AA6", "#8A6D3B"),
+    "dark": ("#4FA8DC", "#F0804A", "#35C49A", "#E3A3C5", "#F2B84B", "#9AD3F5", "#B49BE0", "#CBB082"),
+}
+_SYMBOLS: Final = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "x",
+    "star",
+    "triangle-down",
+    "pentagon",
+    "cross",
+    "hexagram",
+    "hourglass",
+)
+_DASHES: Final = {"ceiling": "longdash", "rung": "solid", "peer": "dash", "host": "dot", "specimen": "longdashdot"}
+_PATTERNS: Final = {"ceiling": "-", "rung": "", "peer": "/", "host": ".", "specimen": "x"}
+_FONT: Final = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
 
 @dataclass(frozen=True)
@@ -33,12 +63,31 @@ class Chart:
 
 @dataclass(frozen=True)
 class Style:
-    """How a variant looks on every chart."""
+    """How a variant looks on every chart: the colour and symbol are its own, the dash and pattern those of its role."""
 
     color: str
     symbol: str
     dash: str
     pattern: str
+
+
+@dataclass(frozen=True)
+class Tones:
+    """Colours that belong to no variant."""
+
+    paper: str
+    text: str
+    muted: str
+    grid: str
+    good: str
+    bad: str
+    region: tuple[str, str]
+
+
+_TONES: Final[Mapping[Theme, Tones]] = {
+    "light": Tones("#ffffff", "#1f2328", "#626973", "#e6e8ec", "#00734F", "#B34A00", ("#E8EEF6", "#F6EAD9")),
+    "dark": Tones("#14171c", "#e6e8eb", "#9aa2ad", "#2a2f37", "#4CD3A8", "#F79A6B", ("#1D2631", "#33291A")),
+}
 
 
 @dataclass(frozen=True)
@@ -49,32 +98,115 @@ class Look:
     styles: Mapping[tuple[str, str], Style]
     device: str
 
+    @property
+    def tones(self) -> Tones:
+        return _TONES[self.theme]
+
+    def style(self, workload: str, variant: str) -> Style:
+        """A variant's style; that of a plain grey mark for one that the run does not list."""
+        return self.styles.get((workload, variant), Style(self.tones.muted, "circle", "solid", ""))
+
 
 def look(data: RunData, theme: Theme = "light") -> Look:
-    """Colours and symbols of a run's variants, assigned in the order of its variants table."""
-    raise NotImplementedError
+    """Colours and symbols of a run's variants, assigned in the order of its variants table, workload by workload.
+
+    Ceilings and specimens are grey: they are what variants are compared with, or a warning.
+    """
+    styles: dict[tuple[str, str], Style] = {}
+    palette, grey = _PALETTE[theme], _TONES[theme].muted
+    for workload, variants in data.variants.groupby("workload", sort=False):
+        number = 0
+        for variant, role in zip(variants["variant"], variants["role"], strict=True):
+            coloured = role not in ("ceiling", "specimen")
+            styles[str(workload), variant] = Style(
+                palette[number % len(palette)] if coloured else grey,
+                _SYMBOLS[number % len(_SYMBOLS)] if coloured else "diamond-open" if role == "ceiling" else "circle-open",
+                _DASHES[role],
+                _PATTERNS[role],
+            )
+            number += coloured
+    return Look(theme, styles, data.device)
 
 
-def format_duration(nanoseconds: float) -> str:
-    """`12.3 µs`: three significant digits with an SI unit; `–` for a null."""
-    raise NotImplementedError
+def tones(theme: Theme) -> Tones:
+    """The colours of a theme that belong to no variant."""
+    return _TONES[theme]
 
 
-def format_rate(value: float, unit: str = "GB/s") -> str:
-    """`4.22 TB/s` for 4224 GB/s: three significant digits; `unit` is `GB/s` or `GFLOP/s`; `–` for a null."""
-    raise NotImplementedError
+def blank(theme: Theme, height: int) -> go.Figure:
+    """An empty figure in the project's template.
+
+    Args:
+        height: in pixels; the width is that of the page.
+    """
+    tone = _TONES[theme]
+    axis = {
+        "gridcolor": tone.grid, "linecolor": tone.grid, "zerolinecolor": tone.grid, "tickcolor": tone.grid, "ticks": "outside",
+        "ticklen": 4, "tickfont": {"color": tone.muted, "size": 12}, "title": {"font": {"color": tone.muted, "size": 12}},
+        "automargin": True,
+    }  # fmt: skip
+    template = go.layout.Template(
+        layout={
+            "font": {"family": _FONT, "size": 13, "color": tone.text},
+            "paper_bgcolor": tone.paper, "plot_bgcolor": tone.paper, "colorway": _PALETTE[theme],
+            "xaxis": axis, "yaxis": axis, "hovermode": "closest", "bargap": 0.35,
+            "hoverlabel": {
+                "bgcolor": tone.paper, "bordercolor": tone.muted, "align": "left",
+                "font": {"family": _FONT, "size": 12, "color": tone.text},
+            },
+            "legend": {"font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)", "itemsizing": "constant", "tracegroupgap": 2},
+        }
+    )  # fmt: skip
+    return go.Figure(layout={"template": template, "height": height, "margin": {"l": 8, "r": 8, "t": 12, "b": 8, "pad": 4}})
 
 
-def format_bytes(count: float) -> str:
-    """`1.07 GB`: three significant digits, powers of 1000; `–` for a null."""
-    raise NotImplementedError
+def text(name: str) -> str:
+    """A name as Plotly shows it. Plotly reads some HTML in every text, and a name out of a report is never markup."""
+    return html.escape(" ".join(str(name).split()), quote=False)
 
 
-def format_ratio(value: float) -> str:
-    """`3.42x`: three significant digits; `–` for a null."""
-    raise NotImplementedError
+def hover(row: Mapping[Any, Any], *figures: tuple[str, str]) -> str:
+    """What hovering over a mark of a cell shows: who, how much, and how it was measured.
+
+    Args:
+        row: of `cells`.
+        figures: labels with formatted values, in order.
+    """
+    config = f" [{row['config']}]" if row["config"] else ""
+    lines = [f"<b>{text(row['variant'])}</b>{text(config)}", text(row["title"])]
+    lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
+    lines.append(
+        f"{text(row['case'])} · {text(row['scope'])}, {text(row['cache'])} L2 · n = {row['n']} · {row['interval_kind']}"
+    )
+    if len(row.get("flags", ())):
+        lines.append(f"distrusted: {text(', '.join(row['flags']))}")
+    return "<br>".join(lines)
 
 
-def format_percent(value: float) -> str:
-    """`97.3 %`: three significant digits; `–` for a null."""
-    raise NotImplementedError
+def measured(frame: pd.DataFrame, device: str, *further: str) -> str:
+    """The note of a chart of cells: device, scope, cache, n, and what the intervals are.
+
+    Args:
+        frame: rows of `cells` with samples.
+        further: sentences to add.
+    """
+    views = frame[["scope", "cache"]].drop_duplicates()
+    how = " and ".join(
+        f"{scope.replace('_', ' ')} time, {cache} L2" for scope, cache in zip(views["scope"], views["cache"], strict=True)
+    )
+    kinds = " and ".join(kind for kind in dict.fromkeys(frame["interval_kind"]) if kind)
+    return " ".join([f"{device}; {how}; medians with {kinds}; {samples(frame['n'])}.", *filter(None, further)])
+
+
+def samples(counts: Iterable[int]) -> str:
+    """`n = 40` or `n = 38 to 40`."""
+    numbers = sorted(set(counts))
+    if not numbers:
+        return "n = 0"
+    return f"n = {numbers[0]}" if len(numbers) == 1 else f"n = {numbers[0]} to {numbers[-1]}"
+
+
+def slug(*parts: str) -> str:
+    """`ladder-conv2d-n-512` out of names: lower-case letters, digits and hyphens."""
+    joined = "-".join(parts).lower()
+    return "-".join("".join(letter if letter.isascii() and letter.isalnum() else " " for letter in joined).split())

@@ -89,12 +89,12 @@ def baseline(data: RunData, workload: str, view: View) -> Baseline | None:
     # A case whose baseline failed has another variant's twin, so the one that is a twin in the most cases is meant.
     found = copies.groupby(["variant", "config", "gpus"], as_index=False, sort=False)["twin"].sum()
     variants = data.variants[data.variants["workload"] == workload].reset_index(names="place")
-    found = found.merge(variants[["variant", "rung", "place"]], on="variant", how="left")
+    found = found.merge(variants[["variant", "role", "rung", "place"]], on="variant", how="left")
     order = found.assign(
         single=found["twin"] == 0,
         off_gpu=found["gpus"] == 0,
         twins=-found["twin"],
-        rung=found["rung"].astype(float),
+        rung=found["rung"].astype(float).where(found["role"] == "rung"),
         not_named=found["variant"] != _FALLBACK_HOST_BASELINE,
     )
     keys = ["single", "off_gpu", "twins", "rung", "not_named", "place"]

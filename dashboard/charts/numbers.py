@@ -1,0 +1,69 @@
+"""How numbers are written: three significant digits with an SI unit."""
+
+from typing import Final
+
+import pandas as pd
+
+NOTHING: Final = "–"
+_Units = tuple[tuple[float, str], ...]
+_DURATIONS: Final[_Units] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_RATES: Final[_Units] = ((1e3, "T"), (1.0, "G"), (1e-3, "M"), (1e-6, "k"))
+_BYTES: Final[_Units] = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+
+
+def format_duration(nanoseconds: float) -> str:
+    """`12.3 µs`: three significant digits with an SI unit; `–` for a null."""
+    return _with_unit(nanoseconds, _DURATIONS)
+
+
+def format_rate(value: float, unit: str = "GB/s") -> str:
+    """`4.22 TB/s` for 4224 GB/s; `–` for a null.
+
+    Args:
+        unit: that of the value, `GB/s` or `GFLOP/s`.
+    """
+    base = unit.removeprefix("G")
+    return _with_unit(value, tuple((factor, prefix + base) for factor, prefix in _RATES))
+
+
+def format_bytes(count: float) -> str:
+    """`1.07 GB`, powers of 1000; `–` for a null."""
+    if not pd.isna(count) and 0 <= count < 1000:
+        return f"{count:.0f} B"
+    return _with_unit(count, _BYTES)
+
+
+def format_ratio(value: float) -> str:
+    """`3.42×`; `–` for a null."""
+    return NOTHING if pd.isna(value) else f"{significant(value)}×"
+
+
+def format_percent(value: float) -> str:
+    """`97.3 %` for 97.3; `–` for a null."""
+    return NOTHING if pd.isna(value) else f"{significant(value)} %"
+
+
+def format_interval(low: str, high: str) -> str:
+    """`12.2 to 12.4 µs` out of `12.2 µs` and `12.4 µs`: a unit that both have is written once."""
+    low_parts, high_parts = low.split(" "), high.split(" ")
+    if len(low_parts) == len(high_parts) == 2 and low_parts[1] == high_parts[1]:
+        return f"{low_parts[0]} to {high}"
+    return f"{low} to {high}"
+
+
+def significant(value: float) -> str:
+    """Three significant digits without an exponent: `0.0123`, `1.23`, `123`, `1230`."""
+    rounded = float(f"{value:.3g}")
+    if rounded == 0:
+        return "0"
+    magnitude = int(f"{abs(rounded):e}".split("e")[1])
+    return f"{rounded:.{max(0, 2 - magnitude)}f}"
+
+
+def _with_unit(value: float, units: _Units) -> str:
+    if pd.isna(value):
+        return NOTHING
+    # Rounded first, so that 999.9 ns is 1.00 µs and not 1000 ns.
+    rounded = float(f"{value:.3g}")
+    factor, unit = next(((factor, unit) for factor, unit in units if abs(rounded) >= factor), units[-1])
+    return f"{significant(rounded / factor)} {unit}"

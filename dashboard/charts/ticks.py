@@ -1,0 +1,42 @@
+"""Axis ticks at round numbers, written with SI units."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+_STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
+_LINEAR_TICKS: Final = 6
+_MANY_DECADES: Final = 3
+
+
+def ticks(low: float, high: float, write: Callable[[float], str], *, logarithmic: bool) -> dict[str, Any]:
+    """Options of an axis that spans low to high, both positive where it is logarithmic.
+
+    Args:
+        write: what writes a value, e.g. `format_duration`.
+    """
+    values = _log_values(low, high) if logarithmic else _linear_values(low, high)
+    return {"tickmode": "array", "tickvals": values, "ticktext": [_short(write(value)) if value else "0" for value in values]}
+
+
+def _linear_values(low: float, high: float) -> list[float]:
+    span = max(high - low, 1e-12)
+    power = 10.0 ** math.floor(math.log10(span / _LINEAR_TICKS))
+    step = next(size * power for size in _STEPS if span / (size * power) <= _LINEAR_TICKS)
+    first = math.ceil(low / step)
+    return [number * step for number in range(first, math.floor(high * 1.08 / step) + 1)]
+
+
+def _log_values(low: float, high: float) -> list[float]:
+    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+    within = 1 if math.log10(high / low) > _MANY_DECADES else 3
+    return [lead * 10.0**decade for decade in decades for lead in (1.0, 2.0, 5.0)[:within]]
+
+
+def _short(written: str) -> str:
+    """`10 µs` for `10.0 µs`: ticks stand at round numbers."""
+    number, space, unit = written.partition(" ")
+    mantissa = number.rstrip("×")
+    if "." in mantissa:
+        number = mantissa.rstrip("0").rstrip(".") + number[len(mantissa) :]
+    return number + space + unit
