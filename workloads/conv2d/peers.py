@@ -37,7 +37,6 @@ def _convolution(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callabl
 
     torch_bridge.use_current_stream()
     torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten
-    torch_bridge.use_current_stream()
     image, weights, result = (torch_bridge.as_tensor(array)[None, None] for array in (inputs["b"], inputs["a"], outputs["c"]))
     convolve = torch.ops.aten.cudnn_convolution.out  # writes into `result`; conv2d would allocate its own
 
