@@ -42,8 +42,10 @@ __device__ __forceinline__ Row load_row(const float* __restrict__ b, int y, int 
   return row;
 }
 
+// The 1 says that registers need not be spared for the sake of more blocks. Without it ptxas spares them all the same, by
+// moving loads down between the multiply-adds, where each waits for DRAM on its own.
 template <int kRows, int kWarps, bool kVector>
-__global__ void __launch_bounds__(kLanes * kWarps)
+__global__ void __launch_bounds__(kLanes * kWarps, 1)
     conv2d(const float* __restrict__ b, float* __restrict__ c, int height, int width) {
   const int x = (blockIdx.x * kLanes + threadIdx.x) * kColumns;
   const int top = (blockIdx.y * kWarps + threadIdx.y) * kRows;
