@@ -1,0 +1,52 @@
+"""Every CUDA variant on the CPU at small odd sizes, every host variant beside it, against the reference."""
+
+import pytest
+
+from collectors.verify import compare, poison
+from tests.emulator.emulator import COMPILER, build
+from tests.workloads.declared import CUDA, HOST, WORKLOADS, cells, emulation_cases, inputs_and_outputs, kernels, name_of
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
+def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workload, variant, order):
+    cases = emulation_cases(workload)
+    program = build(variant, kernels(variant, cases))
+    for case, config, launches in cells(variant, cases):
+        inputs, outputs = inputs_and_outputs(workload, case)
+        references = (variant.reference or workload.reference)(case, inputs)
+        poison(outputs)
+        program.run(launches, inputs, outputs, order)
+        verdict = compare(outputs, references, workload.tolerance[variant.precision])
+        assert verdict.ok, f"{case.name} {dict(config)}: {verdict.detail}"
+        assert verdict.verified_elements == sum(reference.size for reference in references.values())
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=name_of)
+def test_every_config_of_every_kernel_has_an_emulation_case(workload):
+    cases = emulation_cases(workload)
+    for variant in (variant for of, variant in CUDA if of is workload):
+        for config in variant.configs:
+            assert any(variant.skip(case, config) is None for case in cases), f"{variant.name} {dict(config)}"
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=name_of)
+def test_emulation_cases_are_small_and_are_not_those_that_are_measured(workload):
+    measured = {case.name for case in workload.cases}
+    for case in emulation_cases(workload):
+        assert case.name not in measured
+        assert case.min_bytes < 1_000_000
+
+
+@pytest.mark.parametrize(("workload", "variant"), HOST, ids=name_of)
+def test_a_host_variant_computes_the_reference(workload, variant):
+    for case in emulation_cases(workload):
+        inputs, outputs = inputs_and_outputs(workload, case)
+        references = (variant.reference or workload.reference)(case, inputs)
+        poison(outputs)
+        returned = variant.run(case, inputs, outputs)
+        verdict = compare(outputs if returned is None else returned, references, workload.tolerance[variant.precision])
+        assert verdict.ok, f"{case.name}: {verdict.detail}"
