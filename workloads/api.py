@@ -233,7 +233,7 @@ class HostVariant(Variant):
 
     @property
     def source_file(self) -> Path | None:
-        return Path(inspect.getfile(self.run))
+        return Path(inspect.getfile(inspect.unwrap(self.run)))  # as getsource does
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,12 @@
 """The transposition on the host, and the pitfall that measures none."""
 
-from collections.abc import Callable
-from functools import cache, wraps
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from workloads.api import Array, Buffers, Case
+from workloads.numba_loops import compiled, prange
 from workloads.tensor_transpose.problem import out_strides_of, perm_of
-
-prange = range  # `_compiled` puts numba.prange in its place
 
 
 def numpy_copy(case: Case, inputs: Buffers, outputs: Buffers) -> None:
@@ -25,35 +21,12 @@ def numpy_copy(case: Case, inputs: Buffers, outputs: Buffers) -> None:
     np.copyto(outputs["y"], inputs["x"].transpose(perm_of(case)))
 
 
-def _compiled(**options: Any) -> Callable[[Callable[..., None]], Callable[[Case, Buffers, Buffers], None]]:
-    """Makes loops over x, the flat y and y's strides a host variant that Numba compiles at its first call, and keeps on disk.
-
-    Numba is imported then too, so that importing a workload costs no more than NumPy.
-
-    Args:
-        options: passed to `numba.njit`.
-    """
-
-    def decorate(loops: Callable[..., None]) -> Callable[[Case, Buffers, Buffers], None]:
-        @cache
-        def machine_code() -> Callable[..., None]:
-            import numba
-
-            assert isinstance(loops, FunctionType)
-            names = {**loops.__globals__, "prange": numba.prange}
-            code: Callable[..., None] = numba.njit(cache=True, **options)(FunctionType(loops.__code__, names, loops.__name__))
-            return code
-
-        @wraps(loops)
-        def run(case: Case, inputs: Buffers, outputs: Buffers) -> None:
-            machine_code()(inputs["x"], outputs["y"].reshape(-1), *out_strides_of(case))
-
-        return run
-
-    return decorate
+def _arguments(case: Case, inputs: Buffers, outputs: Buffers) -> tuple[Any, ...]:
+    """x, the flat y, and how far apart neighbours along each axis of x lie in y."""
+    return (inputs["x"], outputs["y"].reshape(-1), *out_strides_of(case))
 
 
-@_compiled()
+@compiled(_arguments)
 def numba_serial(x: Array, y: Array, stride0: int, stride1: int, stride2: int) -> None:
     """The report's sequential code: three nested loops over the input, one element after another, on one core.
 
@@ -69,7 +42,7 @@ def numba_serial(x: Array, y: Array, stride0: int, stride1: int, stride2: int) -
                 y[i0 * stride0 + i1 * stride1 + i2 * stride2] = x[i0, i1, i2]
 
 
-@_compiled(parallel=True)
+@compiled(_arguments, parallel=True)
 def numba_parallel(x: Array, y: Array, stride0: int, stride1: int, stride2: int) -> None:
     """Tiles of 16x16x16, shared out among the cores.
 
