@@ -1,20 +1,16 @@
 // Runs the launches that emulator.py writes to standard input, on buffers that it left in a file.
 //
-// One fiber a thread; a fiber runs until it meets a barrier or returns. Every buffer ends at inaccessible pages, inputs are
-// read-only while a kernel runs, and the bytes between a buffer and those pages are NaN canaries. The first fault ends the
-// program: one line on standard error, `<program counter>\t<what>`, where the counter is 0 if no instruction is to blame.
+// One fiber a thread; a fiber runs until it meets a barrier or returns. When none of a block can go on and some have not
+// returned, that is a deadlock. Faults end the program as guarded_memory.h says.
 #include "cuda_emulator.h"
 #include "entry_points.h"
+#include "guarded_memory.h"
 
-#include <csignal>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <link.h>
 #include <string>
-#include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 #include <vector>
 
 uint3 threadIdx, blockIdx;
@@ -23,13 +19,9 @@ dim3 blockDim, gridDim;
 namespace emulator {
 namespace {
 
-constexpr std::size_t page = 4096;
-constexpr std::size_t buffer_alignment = 256;              // of cudaMalloc
-constexpr std::size_t no_access_bytes = std::size_t(256) << 20;  // on each side of a buffer
 constexpr std::size_t stack_bytes = 64 << 10;
-constexpr std::size_t dynamic_shared_capacity = 232448;    // 227 KiB, the most of any device
+constexpr std::size_t dynamic_shared_capacity = 232448;  // 227 KiB, the most of any device
 constexpr std::size_t dynamic_shared_canary = 4096;
-constexpr unsigned char poison = 0xff;                     // a float or double of these bytes is NaN
 
 enum class State { ready, at_block_barrier, at_warp_barrier, returned };
 
@@ -42,128 +34,14 @@ struct Thread {
   alignas(16) unsigned char slot[slot_bytes];
 };
 
-struct Buffer {
-  std::string name;
-  bool is_input;
-  std::size_t bytes;
-  unsigned char* data;
-  unsigned char* first_page;   // accessible pages hold the buffer and its canaries
-  std::size_t page_bytes;
-};
-
-std::vector<Buffer> buffers;
 std::vector<Thread*> threads;
-unsigned live_threads;                    // of the block that runs
-unsigned thread_count;
+unsigned thread_count;                    // of the block that runs
 Thread* current;                          // null while no kernel runs
 unsigned current_number;
 ucontext_t scheduler;
 const Kernel* running;
 void* const* running_arguments;
 alignas(1024) unsigned char dynamic_shared[dynamic_shared_capacity + dynamic_shared_canary];
-
-std::string place() {
-  char text[160] = "";
-  if (running)
-    std::snprintf(text, sizeof text, "%s, block (%u, %u, %u)", running->name, blockIdx.x, blockIdx.y, blockIdx.z);
-  std::string where = text;
-  if (current) {
-    std::snprintf(text, sizeof text, ", thread (%u, %u, %u)", threadIdx.x, threadIdx.y, threadIdx.z);
-    where += text;
-  }
-  return where.empty() ? where : where + ": ";
-}
-
-[[noreturn]] void fail_at(std::uintptr_t program_counter, const char* format, va_list values) {
-  char what[512];
-  std::vsnprintf(what, sizeof what, format, values);
-  std::fprintf(stderr, "%#llx\t%s%s\n", static_cast<unsigned long long>(program_counter), place().c_str(), what);
-  std::fflush(stderr);
-  _exit(1);
-}
-
-[[noreturn]] void fail(const char* format, ...) {
-  va_list values;
-  va_start(values, format);
-  fail_at(0, format, values);
-}
-
-[[noreturn]] void fault(std::uintptr_t program_counter, const char* format, ...) {
-  va_list values;
-  va_start(values, format);
-  fail_at(program_counter, format, values);
-}
-
-void* map(std::size_t bytes, int protection) {
-  void* address = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) fail("the emulator cannot map %zu bytes", bytes);
-  return address;
-}
-
-// ---- Faults
-
-void on_signal(int signal, siginfo_t* info, void* context) {
-  [[maybe_unused]] auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
-  std::uintptr_t program_counter = 0;
-  const char* access = "access";
-#if defined(__x86_64__)
-  program_counter = machine.gregs[REG_RIP];
-  access = machine.gregs[REG_ERR] & 2 ? "write" : "read";
-#elif defined(__aarch64__)
-  program_counter = machine.pc;
-#endif
-  if (signal != SIGSEGV && signal != SIGBUS)  // a check that the compiler put in
-    fault(program_counter, "index outside an array, misaligned access, or undefined arithmetic");
-  const auto* address = static_cast<unsigned char*>(info->si_addr);
-  for (const Buffer& buffer : buffers) {
-    if (address + no_access_bytes < buffer.data || address >= buffer.data + buffer.bytes + no_access_bytes) continue;
-    if (address >= buffer.data && address < buffer.data + buffer.bytes)
-      fault(program_counter, "%s of input %s, byte %td", access, buffer.name.c_str(), address - buffer.data);
-    if (address < buffer.data)
-      fault(program_counter, "%s %td bytes before %s", access, buffer.data - address, buffer.name.c_str());
-    fault(program_counter, "%s %td bytes past the end of %s", access, address - buffer.data - buffer.bytes, buffer.name.c_str());
-  }
-  fault(program_counter, "%s of memory that is no buffer's, at %p", access, info->si_addr);
-}
-
-void catch_faults() {
-  static unsigned char stack[64 << 10];
-  stack_t alternative = {};
-  alternative.ss_sp = stack;
-  alternative.ss_size = sizeof stack;
-  sigaltstack(&alternative, nullptr);
-  struct sigaction action = {};
-  action.sa_sigaction = on_signal;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE}) sigaction(signal, &action, nullptr);
-}
-
-// ---- Buffers
-
-Buffer allocate(const std::string& name, bool is_input, std::size_t bytes) {
-  const std::size_t rounded = (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
-  const std::size_t pages = (rounded + page - 1) / page * page;
-  auto* reserved = static_cast<unsigned char*>(map(no_access_bytes + pages + no_access_bytes, PROT_NONE));
-  unsigned char* first_page = reserved + no_access_bytes;
-  mprotect(first_page, pages, PROT_READ | PROT_WRITE);
-  std::memset(first_page, poison, pages);
-  return {name, is_input, bytes, first_page + pages - rounded, first_page, pages};
-}
-
-void check_canaries(const Buffer& buffer) {
-  for (const unsigned char* byte = buffer.first_page; byte < buffer.first_page + buffer.page_bytes; byte++) {
-    if (byte == buffer.data) byte += buffer.bytes;
-    if (byte == buffer.first_page + buffer.page_bytes) return;
-    if (*byte == poison) continue;
-    if (byte < buffer.data) fail("write %td bytes before %s", buffer.data - byte, buffer.name.c_str());
-    fail("write %td bytes past the end of %s", byte - buffer.data - buffer.bytes, buffer.name.c_str());
-  }
-}
-
-void protect_inputs(int protection) {
-  for (const Buffer& buffer : buffers)
-    if (buffer.is_input) mprotect(buffer.first_page, buffer.page_bytes, protection);
-}
 
 // ---- Shared memory
 
@@ -383,6 +261,18 @@ void run_job(const char* buffers_file, bool backward) {
 }
 
 }  // namespace
+
+std::string place() {
+  char text[160] = "";
+  if (running)
+    std::snprintf(text, sizeof text, "%s, block (%u, %u, %u)", running->name, blockIdx.x, blockIdx.y, blockIdx.z);
+  std::string where = text;
+  if (current) {
+    std::snprintf(text, sizeof text, ", thread (%u, %u, %u)", threadIdx.x, threadIdx.y, threadIdx.z);
+    where += text;
+  }
+  return where.empty() ? where : where + ": ";
+}
 
 void block_barrier(int line) {
   current->barrier_line = line;
