@@ -2,10 +2,66 @@
 
 from collections.abc import Iterator
 
-from dashboard.charts.template import Chart, Theme
+from dashboard.charts import distribution, extras, ladder, overview, sizes
+from dashboard.charts.template import Chart, Look, Theme, look
+from dashboard.queries import axes
+from dashboard.queries import extras as reports
+from dashboard.queries import ladder as ladders
+from dashboard.queries import overview as overviews
+from dashboard.queries import sizes as over_sizes
+from dashboard.queries.axes import View
 from dashboard.queries.run_data import RunData
+
+_METRICS: tuple[sizes.Metric, ...] = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
 
 
 def charts_of(data: RunData, theme: Theme = "light") -> Iterator[Chart]:
-    """Every chart that the run has the data for, in the order of the pages."""
-    raise NotImplementedError
+    """Every chart that the run has the data for, in the order of the pages.
+
+    Of each workload and view: who wins where, the ladder of each case of the largest size, the samples of the fastest variant there, and
+    time over size for each series; in the first view, every other metric over size too. A page can show any other choice.
+    """
+    style = look(data, theme)
+    summary = overviews.overview(data)
+    if len(summary):
+        yield overview.percent_of_floor(summary, style)
+    for workload in data.workloads:
+        for view in axes.views(data, workload):
+            if not view.scope.startswith("phase:"):
+                yield from _of_view(data, workload, view, style)
+    yield from _of_reports(data, style)
+
+
+def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[Chart]:
+    winners = over_sizes.best_per_size(data, workload, view)
+    if winners.empty:
+        return
+    yield sizes.best_strip(winners, style, workload, view.label)
+    for winner in winners[winners["size_rank"] == winners["size_rank"].max()].to_dict("records"):
+        yield ladder.ladder(ladders.ladder(data, workload, winner["case"], view), style)
+    for series in axes.series(data, workload):
+        frame = over_sizes.sizes(data, workload, view, series)
+        regions = over_sizes.regions(data, workload, series)
+        for metric in _METRICS if view == axes.views(data, workload)[0] else _METRICS[:1]:
+            if frame["size_rank"].nunique() > 1 and frame[metric].notna().any():
+                yield sizes.over_size(frame, regions, style, metric)
+    last = winners[winners["size_rank"] == winners["size_rank"].max()].iloc[0]
+    samples = data.samples
+    for column in ("workload", "case", "variant", "config"):
+        samples = samples[samples[column] == last[column]]
+    yield distribution.samples_over_rounds(samples[(samples["scope"] == view.scope) & (samples["cache"] == view.cache)], style)
+
+
+def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
+    if "tensor_transpose" in data.workloads:
+        yield extras.bank_conflicts(reports.bank_conflict_table(), style)
+        copies = reports.with_and_without_copies(data)
+        if len(copies):
+            yield extras.with_and_without_copies(copies, style)
+    if "conv2d" in data.workloads:
+        blocks = reports.block_sensitivity(data)
+        if len(blocks):
+            yield extras.block_sensitivity(blocks, style)
+        parts = reports.overheads(data)
+        if len(parts):
+            yield extras.overheads(parts, style)

@@ -7,7 +7,6 @@ from plotly.subplots import make_subplots
 
 from dashboard.charts.numbers import format_duration, format_interval, significant
 from dashboard.charts.template import Chart, Look, blank, slug, text
-from dashboard.charts.ticks import ticks
 from dashboard.queries.intervals import interval_kind, median_interval
 
 _HEIGHT: Final = 320
@@ -17,7 +16,7 @@ _NAMES: Final = ("samples", "second copy (A/A)")
 
 
 def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
-    """Every sample over the rounds, with median and interval, and the distribution beside it.
+    """Every sample over the rounds as a distance from the median, with the median's interval, and the distribution beside it.
 
     Of more than 500 samples every k-th is drawn; median, interval and distribution are of all.
 
@@ -28,6 +27,8 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     style = look.style(first["workload"], first["variant"])
     figure = make_subplots(rows=1, cols=2, column_widths=[0.8, 0.2], shared_yaxes=True, horizontal_spacing=0.015)
     figure.update_layout(blank(look.theme, _HEIGHT).layout)
+    own = samples.loc[samples["twin"] == samples["twin"].min(), "duration_ns"]
+    median, low, high = median_interval(own)
     step = -(-len(samples) // _MOST_MARKS)
     for twin, color, symbol in ((0, style.color, style.symbol), (1, look.tones.muted, "circle-open")):
         every = samples[samples["twin"] == twin]
@@ -35,20 +36,20 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
             continue
         shown = every.sort_values("round").iloc[::step]
         figure.add_scatter(
-            x=shown["round"], y=shown["duration_ns"], mode="markers", name=_NAMES[twin], row=1, col=1,
+            x=shown["round"], y=_percent(shown["duration_ns"], median), mode="markers", name=_NAMES[twin], row=1, col=1,
             marker={"color": color, "symbol": symbol, "size": 6, "opacity": 0.85},
             hovertext=[_hover(row) for row in shown.to_dict("records")], hoverinfo="text",
         )  # fmt: skip
         figure.add_histogram(
-            y=every["duration_ns"], nbinsy=_BINS, row=1, col=2, showlegend=False, marker={"color": color, "line": {"width": 0}},
+            y=_percent(every["duration_ns"], median), nbinsy=_BINS, row=1, col=2, showlegend=False, marker={"color": color, "line": {"width": 0}},
             opacity=0.8 if not twin else 0.45, hovertemplate="%{x} samples<extra></extra>",
         )  # fmt: skip
-    own = samples.loc[samples["twin"] == samples["twin"].min(), "duration_ns"]
-    median, low, high = median_interval(own)
-    figure.add_hrect(y0=low, y1=high, fillcolor=style.color, opacity=0.18, line_width=0, row=1, col=1)
-    figure.add_hline(y=median, line={"color": look.tones.text, "width": 1.2}, row=1, col=1)
+    figure.add_hrect(
+        y0=_percent(low, median), y1=_percent(high, median), fillcolor=style.color, opacity=0.18, line_width=0, row=1, col=1
+    )
+    figure.add_hline(y=0, line={"color": look.tones.text, "width": 1.2}, row=1, col=1)
     figure.update_yaxes(
-        **ticks(samples["duration_ns"].min(), samples["duration_ns"].max(), format_duration, logarithmic=False), row=1, col=1
+        title_text=f"from the median of {format_duration(median)}", ticksuffix=" %", tickformat="+.3~g", row=1, col=1
     )
     figure.update_xaxes(title_text="round", row=1, col=1)
     figure.update_xaxes(title_text="samples", row=1, col=2, nticks=4)
@@ -65,6 +66,11 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     )
     name = slug("samples", *(str(first[column]) for column in ("workload", "variant", "config", "case", "scope", "cache")))
     return Chart(name, title, figure, samples, note)
+
+
+def _percent(duration_ns: Any, median_ns: float) -> Any:
+    """Distance from the median in percent of it."""
+    return 100 * (duration_ns / median_ns - 1)
 
 
 def _who(row: "pd.Series[Any]") -> str:

@@ -1,25 +1,192 @@
 """The source reports' own tables as charts."""
 
-import pandas as pd
+from typing import Any, Final
 
-from dashboard.charts.template import Chart, Look
+import numpy as np
+import pandas as pd
+from plotly.subplots import make_subplots
+
+from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
+from dashboard.charts.template import Chart, Look, blank, hover, measured, samples, slug, text
+from dashboard.charts.ticks import ticks
+from dashboard.queries.extras import DEFINITION
+
+_PARTS: Final = {"allocate": "//", "h2d": "\\", "operation": "", "d2h": "/", "free": "x"}
+_CONFLICT_COLUMNS: Final = {
+    "published": "as published", "store": "store, ours", "store_inverse": "store, inverse<br>permutation", "load": "load, ours",
+}  # fmt: skip
 
 
 def bank_conflicts(frame: pd.DataFrame, look: Look) -> Chart:
     """Heat map of `queries.extras.bank_conflict_table`."""
-    raise NotImplementedError
+    frame = frame.sort_values("padded", kind="stable")
+    figures = frame[list(_CONFLICT_COLUMNS)].to_numpy(dtype=float)
+    rows = [f"({', '.join(row['perm'])})  {row['tile'].replace('x', '×')}" for row in frame.to_dict("records")]
+    places = np.arange(len(rows)) + 0.6 * frame["padded"].to_numpy(dtype=float)
+    figure = blank(look.theme, 30 * len(rows) + 110)
+    light = look.theme == "light"
+    scale = [[0, "#eef2f7" if light else "#1d2127"], [1, "#D55E00"]]
+    for padded in (False, True):
+        part = (frame["padded"] == padded).to_numpy()
+        figure.add_heatmap(
+            z=figures[part], y=places[part], x=list(_CONFLICT_COLUMNS.values()), zmin=0, zmax=16, colorscale=scale, showscale=False,
+            xgap=3, ygap=3, text=[[f"{value:g}" for value in row] for row in figures[part]], texttemplate="%{text}",
+            hovertemplate="%{x}: %{z:.3g}<extra></extra>",
+        )  # fmt: skip
+    figure.update_yaxes(
+        tickvals=places,
+        ticktext=rows,
+        autorange="reversed",
+        showgrid=False,
+        zeroline=False,
+        ticks="",
+        tickfont={"color": look.tones.text},
+    )
+    figure.update_xaxes(side="top", showgrid=False, ticks="")
+    clean = int((frame.loc[frame["padded"], "store"] == 0).sum())
+    title = (
+        f"The report's padded tiles leave no bank conflict in the store of {clean} of {int(frame['padded'].sum())} permutations"
+    )
+    note = f"Computed, not measured; shared memory of 32 banks of 4 bytes; tiles as depth × height × width, plain above and padded below. {DEFINITION}"
+    return Chart("bank-conflicts", title, figure, frame, note)
 
 
 def overheads(frame: pd.DataFrame, look: Look) -> Chart:
-    """Stacked shares of `queries.extras.overheads`, not empty."""
-    raise NotImplementedError
+    """Stacked shares of `queries.extras.overheads`, not empty: of each case the first and the fastest variant."""
+    operation = frame[frame["part"] == "operation"]
+    chosen = pd.concat([operation.drop_duplicates("case"), operation.sort_values("median_ns").drop_duplicates("case")])
+    keys = chosen[["case", "variant", "size_rank"]].drop_duplicates().sort_values(["size_rank", "variant"], kind="stable")
+    labels = [f"{row['case']}  {row['variant']}" for row in keys.to_dict("records")]
+    figure = blank(look.theme, 30 * len(labels) + 90)
+    colors = dict(zip(_PARTS, ("#7A5AA6", "#56B4E9", "#009E73", "#E69F00", "#8A6D3B"), strict=True))
+    for part, pattern in _PARTS.items():
+        rows = keys.merge(frame[frame["part"] == part], on=["case", "variant"], how="left").to_dict("records")
+        if all(pd.isna(row["fraction"]) for row in rows):
+            continue
+        figure.add_bar(
+            x=[100 * row["fraction"] for row in rows], y=labels, orientation="h", name=part, hoverinfo="text",
+            marker={"color": colors[part], "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}},
+            hovertext=[
+                f"<b>{text(row['variant'])}</b>, {text(row['case'])}<br>{part}: <b>{text(format_percent(100 * row['fraction']))}</b>, "
+                f"{text(format_duration(row['median_ns']))} ({text(_ends(row, format_duration, 'low_ns', 'high_ns'))})<br>n = {row['n']}"
+                if pd.notna(row["fraction"]) else "" for row in rows
+            ],
+        )  # fmt: skip
+    figure.update_layout(barmode="stack", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 36})
+    figure.update_xaxes(range=[0, 100], ticksuffix=" %", title_text="share of the run")
+    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
+    largest = operation[operation["size_rank"] == operation["size_rank"].max()].nsmallest(1, "median_ns").iloc[0]
+    title = f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of {largest['variant']} is allocation, copies and release"
+    note = (
+        f"{look.device}; parts of one operation by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
+    )
+    return Chart(slug("overheads", "conv2d"), title, figure, frame, note)
 
 
 def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:
-    """Time over block size of `queries.extras.block_sensitivity`, not empty."""
-    raise NotImplementedError
+    """Time over block size of `queries.extras.block_sensitivity`, not empty: one panel a variant, one line a case."""
+    variants = list(dict.fromkeys(frame["variant"]))
+    cases = list(dict.fromkeys(frame.sort_values("size_rank")["case"]))
+    figure = make_subplots(
+        rows=1, cols=len(variants), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=[text(v) for v in variants]
+    )
+    figure.update_layout(blank(look.theme, 340).layout)
+    figure.update_annotations(font={"size": 13})
+    symbols = ("circle", "square", "diamond", "triangle-up", "x", "star")
+    for column, variant in enumerate(variants, start=1):
+        color = look.style(str(frame["workload"].iloc[0]), variant).color
+        for number, case in enumerate(cases):
+            line = frame[(frame["variant"] == variant) & (frame["case"] == case)].sort_values("block")
+            figure.add_scatter(
+                x=line["block"].astype(str), y=100 * (line["relative"] - 1), mode="lines+markers", row=1, col=column, name=text(case),
+                legendgroup=case, showlegend=column == 1, opacity=0.35 + 0.65 * (number + 1) / len(cases),
+                line={"color": color, "width": 1.8}, marker={"symbol": symbols[number % len(symbols)], "size": 8, "color": color},
+                error_y={
+                    "type": "data", "symmetric": False, "array": 100 * (line["relative_high"] - line["relative"]),
+                    "arrayminus": 100 * (line["relative"] - line["relative_low"]), "thickness": 1, "width": 3,
+                },
+                hoverinfo="text", hovertext=[_block_hover(row) for row in line.to_dict("records")],
+            )  # fmt: skip
+        figure.update_xaxes(title_text="block side, threads", type="category", row=1, col=column)
+    figure.update_yaxes(title_text="slower than the fastest block", row=1, col=1)
+    figure.update_yaxes(ticksuffix=" %", rangemode="tozero")
+    figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
+    worst = frame.nlargest(1, "relative").iloc[0]
+    title = f"The wrong block costs up to {format_percent(100 * (worst['relative'] - 1))}: {worst['variant']} with {worst['config']} at {worst['case']}"
+    note = measured(frame, look.device, "Ratios are paired by round.")
+    return Chart(slug("block-sensitivity", str(frame["workload"].iloc[0])), title, figure, frame, note)
 
 
-def with_and_without_copies(frame: pd.DataFrame, look: Look) -> Chart:
-    """Speedup over the sequential host code with the copies and without, of `queries.extras.with_and_without_copies`, not empty."""
-    raise NotImplementedError
+def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = "tensor_transpose") -> Chart:
+    """Speedup over the sequential host code with the copies and without, of `queries.extras.with_and_without_copies`, not empty.
+
+    The cases are those of the largest size.
+    """
+    largest = frame[frame["size_rank"] == frame["size_rank"].max()]
+    labels = _differing_parts(list(dict.fromkeys(largest["case"])))
+    panels = [copies for copies in (False, True) if (largest["copies"] == copies).any()]
+    titles = {False: "without the copies", True: "with the copies in and out"}
+    figure = make_subplots(
+        rows=1,
+        cols=len(panels),
+        shared_yaxes=True,
+        horizontal_spacing=0.03,
+        subplot_titles=[titles[copies] for copies in panels],
+    )
+    figure.update_layout(blank(look.theme, 400).layout)
+    figure.update_annotations(font={"size": 13})
+    for column, copies in enumerate(panels, start=1):
+        part = largest[largest["copies"] == copies]
+        for variant, line in part.groupby("variant", sort=False):
+            style = look.style(workload, str(variant))
+            figure.add_scatter(
+                x=[labels[case] for case in line["case"]], y=line["speedup"], mode="markers", row=1, col=column,
+                name=text(str(variant)), legendgroup=str(variant), showlegend=column == 1,
+                marker={"symbol": style.symbol, "size": 9, "color": style.color},
+                error_y={
+                    "type": "data", "symmetric": False, "array": line["high"] - line["speedup"],
+                    "arrayminus": line["speedup"] - line["low"], "thickness": 1, "width": 3,
+                },
+                hoverinfo="text", hovertext=[_copies_hover(row) for row in line.to_dict("records")],
+            )  # fmt: skip
+    low, high = largest["speedup"].min(), largest["speedup"].max()
+    figure.update_yaxes(type="log", **ticks(low, high, format_ratio, logarithmic=True))
+    reference = frame["reference"].iloc[0]
+    figure.update_yaxes(title_text=f"speedup over {text(reference)}", row=1, col=1)
+    figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
+    best = {copies: largest[largest["copies"] == copies].nlargest(1, "speedup").to_dict("records")[0] for copies in panels}
+    title = "; ".join(
+        f"{titles[copies]}, up to {format_ratio(row['speedup'])} ({row['variant']})" for copies, row in best.items()
+    )
+    scopes = " and ".join(f"{row['scope'].replace('_', ' ')} time, {row['cache']} L2" for row in best.values())
+    note = (
+        f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, since host "
+        f"and device have rounds of their own; {samples(largest['n'])}."
+    )
+    return Chart(slug("copies", workload), f"{reference} is beaten {title}", figure, frame, note)
+
+
+def _block_hover(row: dict[Any, Any]) -> str:
+    ends = _ends(row, format_ratio, "relative_low", "relative_high")
+    median = f"{format_duration(row['median_ns'])} ({_ends(row, format_duration, 'low_ns', 'high_ns')})"
+    return hover(row, ("median", median), ("over the fastest block", f"{format_ratio(row['relative'])} ({ends})"))
+
+
+def _copies_hover(row: dict[Any, Any]) -> str:
+    config = f" [{text(row['config'])}]" if row["config"] else ""
+    ends = text(_ends(row, format_ratio, "low", "high"))
+    return (
+        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>speedup: <b>{text(format_ratio(row['speedup']))}</b> ({ends})<br>"
+        f"{text(row['case'])} · {text(row['scope'])}, {text(row['cache'])} L2 · n = {row['n']}"
+    )
+
+
+def _differing_parts(cases: list[str]) -> dict[str, str]:
+    """What tells the cases apart: `perm=210` of `n=512,perm=210` where all have n=512."""
+    parts = {case: case.split(",") for case in cases}
+    common = set.intersection(*(set(of_case) for of_case in parts.values()))
+    return {case: text(",".join(part for part in of_case if part not in common) or case) for case, of_case in parts.items()}
+
+
+def _ends(row: dict[Any, Any], write: Any, low: str, high: str) -> str:
+    return format_interval(write(row[low]), write(row[high]))

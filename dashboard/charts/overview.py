@@ -33,12 +33,12 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
             },
         )  # fmt: skip
         figure.add_annotation(
-            x=bar["percent"] if pd.notna(bar["percent"]) else 0, y=bar["y"], xanchor="left", xshift=8, showarrow=False,
+            x=highest, y=bar["y"], xanchor="left", xshift=8, showarrow=False,
             text=f"<b>{text(format_percent(bar['percent']))}</b>  {text(bar['label'])}", font={"size": 12},
         )  # fmt: skip
     figure.add_vline(x=100, line={"color": look.tones.good, "width": 1.5, "dash": "dot"})
     figure.update_xaxes(
-        range=[0, highest * 1.5], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="share of the measured floor"
+        range=[0, highest * 1.55], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="share of the measured floor, %"
     )
     figure.update_yaxes(
         range=[depth - 0.3, -0.8], tickvals=[bar["y"] + (1 if bar["count"] > 2 else 0.5) for bar in bars if bar["first"]],
@@ -50,7 +50,9 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     title = (
         f"{best['best']} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
     )
-    views = " and ".join(dict.fromkeys(f"{row.scope.replace('_', ' ')} time, {row.cache} L2" for row in frame.itertuples()))
+    views = " and ".join(
+        dict.fromkeys(f"{row['scope'].replace('_', ' ')} time, {row['cache']} L2" for row in frame.to_dict("records"))
+    )
     several = " Geometric mean over the cases of that size." if (frame["cases"] > 1).any() else ""
     note = (
         f"{look.device}; {views}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several} "

@@ -167,13 +167,12 @@ def _shade(figure: go.Figure, regions: pd.DataFrame, look: Look) -> None:
         last = values.index(inside.iloc[-1])
         left, right = _edges(values)
         end = math.sqrt(values[last] * values[last + 1]) if last + 1 < len(values) else right
-        top = 1 - 0.06 * place
         figure.add_shape(
             type="rect", xref="x", yref="paper", x0=left, x1=end, y0=0, y1=1, layer="below", line_width=0,
             fillcolor=look.tones.region[place],
         )  # fmt: skip
         figure.add_annotation(
-            xref="x", x=math.log10(end), yref="paper", y=top if place else 1, xanchor="right", yanchor="bottom" if not place else "top",
+            xref="x", x=math.log10(left if place else end), yref="paper", y=1, xanchor="left" if place else "right", yanchor="bottom",
             text=label, showarrow=False, font={"size": 11, "color": look.tones.muted},
         )  # fmt: skip
 
@@ -206,9 +205,8 @@ def _title(known: pd.DataFrame, first: "pd.Series[Any]", series: str, metric: Me
         return f"{where}: {axis.title}"
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(metric, ascending=not axis.more_is_better)
     best = largest.iloc[0]
-    value = axis.write(best[metric])
-    over = f" over {best['baseline']}" if metric == "speedup" else ""
-    return f"{where}: at {best['size']}, {best['variant']} is first with {value} {'' if metric == 'median_ns' else axis.title + over}".rstrip()
+    suffix = {"speedup": f" {best['baseline']}", "percent_of_floor": f" of the {best['floor_bound']} floor"}.get(metric, "")
+    return f"{where}: at {best['size']}, {best['variant']} is first with {axis.write(best[metric])}{suffix}"
 
 
 def _explain(regions: pd.DataFrame) -> str:
@@ -223,7 +221,10 @@ def _explain(regions: pd.DataFrame) -> str:
 def _margin(cell: dict[Any, Any]) -> str:
     if pd.isna(cell["margin"]):
         return "alone"
-    return f"tied with {cell['runner_up']}" if cell["tied"] else f"by {format_ratio(cell['margin'])}"
+    if cell["tied"]:
+        return f"tied with {cell['runner_up']}"
+    # 0.31 % says more than 1.00×.
+    return f"by {format_ratio(cell['margin']) if cell['margin'] >= 1.1 else format_percent(100 * (cell['margin'] - 1))}"
 
 
 def _strip_hover(cell: dict[Any, Any]) -> str:

@@ -18,12 +18,18 @@ __all__ = [
 
 Theme = Literal["light", "dark"]
 
-#: After Okabe and Ito, Color Universal Design (2008), with its yellow and black replaced: yellow is too faint on white, and black is the
-#: text's. The dark row has the same hues, lighter.
+#: The first six are those of Okabe and Ito, Color Universal Design (2008), without its yellow, which is too faint on white, and its
+#: black, which is the text's; further ones differ from their neighbours in lightness as well. The dark row has the same hues, lighter.
 _PALETTE: Final[Mapping[Theme, tuple[str, ...]]] = {
-    "light": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5AA6", "#8A6D3B"),
-    "dark": ("#4FA8DC", "#F0804A", "#35C49A", "#E3A3C5", "#F2B84B", "#9AD3F5", "#B49BE0", "#CBB082"),
-}
+    "light": (
+        "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
+        "#6A4C9C", "#8A6D3B", "#9B1C31", "#5C7A00", "#008B9A", "#3B3B8F",
+    ),
+    "dark": (
+        "#4FA8DC", "#F0804A", "#35C49A", "#E3A3C5", "#F2B84B", "#9AD3F5",
+        "#B49BE0", "#CBB082", "#F0788C", "#B5D155", "#5CD3DE", "#9C9CF0",
+    ),
+}  # fmt: skip
 _SYMBOLS: Final = (
     "circle",
     "square",
@@ -154,7 +160,7 @@ def blank(theme: Theme, height: int) -> go.Figure:
                 "bgcolor": tone.paper, "bordercolor": tone.muted, "align": "left",
                 "font": {"family": _FONT, "size": 12, "color": tone.text},
             },
-            "legend": {"font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)", "itemsizing": "constant", "tracegroupgap": 2},
+            "legend": {"font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)", "tracegroupgap": 2},
         }
     )  # fmt: skip
     return go.Figure(layout={"template": template, "height": height, "margin": {"l": 8, "r": 8, "t": 12, "b": 8, "pad": 4}})

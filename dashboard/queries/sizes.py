@@ -84,6 +84,8 @@ def best_per_size(data: RunData, workload: str, view: View, roles: tuple[str, ..
         else:
             row |= {"runner_up": None, "margin": None, "margin_low": None, "margin_high": None, "tied": False}
         rows.append(row)
+    order = charted_cases(data, workload)["case"].tolist()
+    rows.sort(key=lambda row: order.index(row["case"]))
     frame = pd.DataFrame(rows, columns=_BEST_COLUMNS)
     return frame.astype({"margin": float, "margin_low": float, "margin_high": float})
 
