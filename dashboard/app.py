@@ -2,7 +2,9 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 # Streamlit puts this file's folder on the path, not the project's.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -11,6 +13,7 @@ import streamlit as st
 
 from dashboard import runs, state
 from dashboard.text import plain
+from data import store
 
 _HERE = Path(__file__).resolve().parent
 _PAGES = {
@@ -22,7 +25,8 @@ _PAGES = {
 
 def main() -> None:
     """Draw the frame that all pages share, then the page."""
-    st.set_page_config("Warpladder", str(_HERE / "static" / "icon.png"), layout="wide")
+    st.set_page_config("Warpladder", str(_HERE / "static" / "icon.png"), layout="wide", initial_sidebar_state=220)
+    st.logo(str(_HERE / "static" / "logo.svg"))
     page = st.navigation(
         {
             group: [
@@ -46,7 +50,7 @@ def _choose_run() -> None:
         st.error(plain(f"{error}; start the dashboard with: streamlit run dashboard/app.py -- --data-dir FOLDER"))
         found = runs.Listing({}, ())
     if found.runs:
-        name = state.choose("run", "Run", list(found.runs), text=lambda run_id: found.runs[run_id].title)
+        name = state.choose("run", "Run", list(found.runs), text=lambda run_id: _title(run_id, found.runs), fitted=False)
         runs.choose(found.runs[name])
         _facts(found.runs[name].info)
     else:
@@ -56,11 +60,20 @@ def _choose_run() -> None:
         st.caption(plain(f"Cannot be opened: {names}. Runs & checks says why."))
 
 
-def _facts(info: dict[str, object]) -> None:
+def _title(run_id: str, every: Mapping[str, store.Run]) -> str:
+    """A run's label, with its time where another run has the same label."""
+    run = every[run_id]
+    label = run.info["label"] or run_id
+    shared = sum((other.info["label"] or name) == label for name, other in every.items()) > 1
+    return f"{label} · {run.info['started_at']:%Y-%m-%d %H:%M}" if shared else str(label)
+
+
+def _facts(info: Mapping[str, Any]) -> None:
     commit = str(info["git_commit"])[:8]
     dirty = " with uncommitted changes" if info["git_dirty"] else ""
     lines = [
         str(info["device_name"] or info["cpu_name"]),
+        f"{info['started_at']:%Y-%m-%d %H:%M} UTC",
         f"{info['collector']} {info['collector_version']}",
         f"commit {commit}{dirty}" if commit else "",
     ]

@@ -46,6 +46,8 @@ def choose(
     text: Callable[[str], str] = str,
     style: Style = "select",
     help: str | None = None,
+    fitted: bool = True,
+    labelled: bool = True,
 ) -> str:
     """One of the options, by a widget bound to the query parameter `key`.
 
@@ -54,16 +56,24 @@ def choose(
         default: what is taken where the URL and the session hold none of them; the first option when None.
         text: what the widget shows for an option, as plain text.
         style: a drop-down list, or buttons side by side.
+        fitted: the list is as wide as its longest option; else as wide as what it stands in.
+        labelled: the label is shown; else only a screen reader says it.
     """
     fallback = (default if default in options else options[0],)
     wanted = _wanted(key, label, options, fallback)
     widget = _widget_key(key)
     if st.session_state.get(widget) != wanted[0]:
         st.session_state[widget] = wanted[0]
+    shown: Literal["visible", "collapsed"] = "visible" if labelled else "collapsed"
     if style == "segmented":
-        picked = st.segmented_control(label, options, format_func=_label(text), key=widget, required=True, help=help)
+        picked = st.segmented_control(
+            label, options, format_func=_label(text), key=widget, required=True, help=help, label_visibility=shown
+        )
     else:
-        picked = st.selectbox(label, options, format_func=text, key=widget, help=help, filter_mode="contains")
+        width: int | Literal["stretch"] = _select_width([text(option) for option in options]) if fitted else "stretch"
+        picked = st.selectbox(
+            label, options, format_func=text, key=widget, help=help, filter_mode="contains", width=width, label_visibility=shown
+        )
     return _keep(key, (picked or fallback[0],))[0]
 
 
@@ -75,7 +85,9 @@ def choose_many(
     widget = _widget_key(key)
     if st.session_state.get(widget) != list(wanted):
         st.session_state[widget] = list(wanted)
-    picked = st.pills(label, options, format_func=_label(text), key=widget, selection_mode="multi")
+    picked = st.pills(
+        label, options, format_func=_label(text), key=widget, selection_mode="multi", label_visibility="collapsed"
+    )
     chosen = tuple(option for option in options if option in picked) or tuple(default)
     return list(_keep(key, chosen))
 
@@ -145,6 +157,11 @@ def _keep(key: str, values: tuple[str, ...]) -> tuple[str, ...]:
 
 def _widget_key(key: str) -> str:
     return f"choose {key}"
+
+
+def _select_width(labels: Sequence[str]) -> int:
+    """Pixels that the longest label takes in a drop-down list, within reason."""
+    return min(max(8 * max(map(len, labels)) + 60, 90), 420)
 
 
 def _label(text: Callable[[str], str]) -> Callable[[str], str]:

@@ -68,7 +68,7 @@ def end_page() -> None:
 
 def controls() -> DeltaGenerator:
     """A line for the page's choices."""
-    return st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    return st.container(horizontal=True, vertical_alignment="top", gap="small")
 
 
 def choose_workload(run: store.Run) -> str:
@@ -122,8 +122,8 @@ def show_chart(chart: Chart, *, key: str = "") -> None:
     """
     st.markdown(f"#### {plain(chart.title)}")
     st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=f"chart {chart.name} {key}", alt=chart.title)
+    st.caption(plain(chart.note))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(plain(chart.note), width="stretch")
         with st.popover("Data", type="tertiary"):
             table(chart.data)
         _downloads(chart, key)
@@ -166,7 +166,7 @@ def _axis_order(case: str, params: dict[str, Any]) -> list[str]:
 
 
 def _style(options: Sequence[str]) -> state.Style:
-    return "segmented" if len(options) <= 6 and sum(map(len, options)) <= 40 else "select"
+    return "segmented" if len(options) <= 4 and sum(map(len, options)) <= 40 else "select"
 
 
 _SCOPE_HELP: Final = "Device: time on the GPU alone. Operation: from the launch to the end, as the host sees it. End to end: with the copies in and out."

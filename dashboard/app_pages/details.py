@@ -19,7 +19,7 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading("Details", "What do the reports' own tables look like here?")
     with widgets.controls():
-        topic = state.choose("topic", "Table", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
+        topic = state.choose("topic", "Table", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented", labelled=False)
         workload = widgets.choose_workload(run) if topic != "conflicts" else ""
     look = runs.look_of(run, widgets.theme())
     if topic == "conflicts":
@@ -31,7 +31,7 @@ def page() -> None:
                 f"The speedup over sequential host code needs GPU and host samples of {workload} in one run.",
                 "Record the workload on a machine with a GPU: make record.",
             )
-        widgets.show_chart(charts.with_and_without_copies(frame, look))
+        widgets.show_chart(charts.with_and_without_copies(frame, look, workload))
     elif topic == "blocks":
         frame = runs.ask(run, queries.block_sensitivity, workload)
         if frame.empty:

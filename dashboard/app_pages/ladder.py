@@ -7,7 +7,6 @@ import streamlit as st
 
 from dashboard import runs, state, widgets
 from dashboard.charts import ladder as charts
-from dashboard.charts.template import format_bytes
 from dashboard.queries import ladder as queries
 from dashboard.queries import staleness
 from dashboard.text import plain
@@ -29,7 +28,7 @@ def page() -> None:
         widgets.nothing(
             f"No variant of {workload} was timed at {case} in {view.label}.", "Choose another case, scope or cache."
         )
-    left, right = st.columns([3, 2], gap="medium")
+    left, right = st.columns([13, 9], gap="medium")
     with left:
         widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme())))
     with right:
@@ -49,6 +48,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         list(dict.fromkeys(frame["variant"])),
         default=fastest,
         text=lambda variant: f"{variant}: {variants.loc[variant, 'title']}",
+        fitted=False,
     )
     variant: dict[str, Any] = variants.loc[name].to_dict()
     st.markdown("  \n".join(f"**{label}**  {plain(variant[key])}" for key, label in _HEADER if variant[key]))
@@ -60,9 +60,9 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
 
 def _resources(variant: dict[str, Any]) -> list[str]:
     found = [variant["source_path"] or "source as measured"]
-    for key, unit in (("registers", "registers"), ("shared_bytes", "shared"), ("spill_bytes", "spilled")):
+    for key, unit in (("registers", "registers"), ("shared_bytes", "B shared"), ("spill_bytes", "B spilled")):
         if pd.notna(variant[key]):
-            found.append(f"{variant[key]} {unit}" if key == "registers" else f"{format_bytes(variant[key])} {unit}")
+            found.append(f"{variant[key]} {unit}")
     return found
 
 

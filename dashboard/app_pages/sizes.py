@@ -3,6 +3,7 @@
 from typing import Final, cast
 
 import pandas as pd
+import streamlit as st
 
 from dashboard import runs, state, widgets
 from dashboard.charts import sizes as charts
@@ -31,13 +32,15 @@ def page() -> None:
         if frame.empty:
             widgets.nothing(f"No variant of {workload} was timed in {view.label}.", "Choose another scope or cache.")
         metrics = [name for name in _METRICS if frame[name].notna().any()]
-        metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__, style="segmented")
+        metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
+    chart_place = st.container()
     variants = list(dict.fromkeys(frame["variant"]))
     on_gpu = list(dict.fromkeys(frame.loc[frame["kind"] != "host", "variant"])) or variants
     shown = state.choose_many("variants", "Variants", variants, default=on_gpu)
     look = runs.look_of(run, widgets.theme())
     regions: pd.DataFrame = runs.ask(run, queries.regions, workload, series)
-    widgets.show_chart(charts.over_size(frame[frame["variant"].isin(shown)], regions, look, cast("charts.Metric", metric)))
+    with chart_place:
+        widgets.show_chart(charts.over_size(frame[frame["variant"].isin(shown)], regions, look, cast("charts.Metric", metric)))
     best: pd.DataFrame = runs.ask(run, queries.best_per_size, workload, view)
     if len(best):
         widgets.show_chart(charts.best_strip(best, look, workload, view.label))

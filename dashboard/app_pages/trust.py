@@ -15,7 +15,8 @@ from data import store
 def page() -> None:
     """Draw the page."""
     widgets.heading("Runs & checks", "May these numbers be believed?")
-    _bad_runs()
+    if runs.chosen() is None:
+        _bad_runs()
     run = widgets.run_of_page()
     topics = {
         "findings": "Findings",
@@ -25,7 +26,7 @@ def page() -> None:
         "ceilings": "Ceilings",
         "run": "Run",
     }
-    topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented")
+    topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented", labelled=False)
     {"findings": _findings, "verdicts": _verdicts, "noise": _noise, "samples": _samples, "ceilings": _ceilings, "run": _run}[
         topic
     ](run)
@@ -39,6 +40,7 @@ def _bad_runs() -> None:
 
 
 def _findings(run: store.Run) -> None:
+    _bad_runs()
     found: pd.DataFrame = runs.ask(run, trust.findings)
     stale: pd.DataFrame = runs.ask(run, staleness.stale_variants, runs.PROJECT)
     serious = int((found["severity"] != "info").sum()) if len(found) else 0

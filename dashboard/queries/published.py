@@ -1,5 +1,6 @@
 """What the reports printed, with our figure of the same work beside it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -7,11 +8,15 @@ import pandas as pd
 
 from dashboard.queries import extras
 from dashboard.queries.cells import best_config, cells
-from dashboard.queries.run_data import RunData
+from dashboard.queries.compare import find_copy
+from dashboard.queries.intervals import paired_ratio
+from dashboard.queries.run_data import Copy, RunData
 
 #: Operations a point that the convolution report counts, and that we count: a multiply and an add for each of 25 elements.
 THEIR_OPERATIONS: Final = 25
 OUR_OPERATIONS: Final = 50
+#: The reports' sequential code, which their speedups are counted from.
+OUR_HOST: Final = "numba_serial"
 _PER_NANOSECOND: Final = {"ms": 1e-6, "s": 1e-9}
 _NOTHING: Final = {
     "ours": None,
@@ -22,6 +27,7 @@ _NOTHING: Final = {
     "our_scope": "",
     "our_cache": "",
 }
+_Figure = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -65,97 +71,74 @@ def beside_ours(data: RunData, figures: pd.DataFrame, source: Source, cache: str
     """
     rows = figures[(figures["table"] == source.table) & (figures["quantity"] == source.quantity)]
     rows = rows.rename(columns={"value": "published"}).reset_index(drop=True)
-    finders = {"speedup": _speedups, "bank_conflicts": _conflicts}
-    find = finders.get(source.quantity, _timed)
-    found = pd.DataFrame(find(data, rows, cache), columns=list(_NOTHING))
+    every = cells(data)
+    measured = every[(every["n"] > 0) & (every["status"] == "ok")]
+    ours = pd.DataFrame([_ours(data, measured, row, cache) for row in rows.to_dict("records")], columns=list(_NOTHING))
     keep = ["variant", "our_variant", "config", "case", "unit", "published", "hardware", "note"]
-    frame = pd.concat([rows[keep], found.astype({"ours": float, "ours_low": float, "ours_high": float})], axis=1)
+    frame = pd.concat([rows[keep], ours.astype({"ours": float, "ours_low": float, "ours_high": float})], axis=1)
     if source.quantity == "rate":
         scale = OUR_OPERATIONS / THEIR_OPERATIONS
         frame = frame.assign(published_at_50=frame["published"] * scale, ours_at_50=frame["ours"] * scale)
     return frame
 
 
-def _timed(data: RunData, rows: pd.DataFrame, cache: str) -> list[dict[str, Any]]:
-    """Times and rates, from `cells`; quantities that are neither have nothing of ours."""
-    measured = cells(data)
-    measured = measured[(measured["n"] > 0) & (measured["status"] == "ok")]
-    return [_timed_cell(measured, row, cache) for row in rows.to_dict("records")]
+def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[str, Any], cache: str) -> Mapping[str, Any]:
+    """Our figure of one printed number."""
+    if row["quantity"] == "bank_conflicts":
+        return _conflicts(row)
+    cell = _cell(measured, row, cache)
+    if cell is None:
+        return _NOTHING
+    values = _speedup(data, cell) if row["quantity"] == "speedup" else _in_unit(cell, row["quantity"], row["unit"])
+    if values is None:
+        return _NOTHING
+    middle, low, high = values
+    return {
+        "ours": middle, "ours_low": low, "ours_high": high, "n": int(cell["n"]),
+        "our_config": cell["config"], "our_scope": cell["scope"], "our_cache": cell["cache"],
+    }  # fmt: skip
 
 
-def _timed_cell(measured: pd.DataFrame, row: dict[str, Any], cache: str) -> dict[str, Any]:
+def _cell(measured: pd.DataFrame, row: Mapping[str, Any], cache: str) -> "pd.Series[Any] | None":
+    """Our fastest config of the row's variant and case, in the row's config where it names one, and in its scope."""
     same = measured[(measured["workload"] == row["workload"]) & (measured["variant"] == row["our_variant"])]
     same = same[same["case"] == row["case"]]
     if row["config"]:
         same = same[same["config"] == row["config"]]
     # The host is timed as a whole operation, whatever part of the GPU's work the report compares it with.
-    scopes = [row["scope"], "operation"] if row["variant"] in ("host", "serial") else [row["scope"]]
-    same = _in_view(best_config(same), scopes, cache)
-    if same.empty:
-        return dict(_NOTHING)
-    cell = same.iloc[0]
-    values = _in_unit(cell, row["quantity"], row["unit"])
-    if values is None:
-        return dict(_NOTHING)
-    return _found(values, cell)
+    same = same[same["scope"] == ("operation" if row["our_variant"] == OUR_HOST else row["scope"])]
+    same = best_config(same)
+    preferred = same[same["cache"] == cache]
+    found = preferred if len(preferred) else same
+    return None if found.empty else found.iloc[0]
 
 
-def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> tuple[float, float, float] | None:
-    """Median and interval of a cell in the report's unit and way of counting."""
-    suffixes = ("", "_low", "_high")
+def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> _Figure | None:
+    """Median and interval of a cell in the report's unit and way of counting; None for what a cell does not tell."""
     if quantity == "time":
         scale = _PER_NANOSECOND[unit]
         return cell["median_ns"] * scale, cell["low_ns"] * scale, cell["high_ns"] * scale
-    if quantity == "bandwidth":
-        return tuple(cell[f"gb_per_s{suffix}"] for suffix in suffixes)  # type: ignore[return-value]
-    if quantity == "rate":
-        scale = THEIR_OPERATIONS / OUR_OPERATIONS
-        return tuple(cell[f"gflop_per_s{suffix}"] * scale for suffix in suffixes)  # type: ignore[return-value]
-    return None
+    if quantity not in ("bandwidth", "rate"):
+        return None
+    name, scale = ("gb_per_s", 1.0) if quantity == "bandwidth" else ("gflop_per_s", THEIR_OPERATIONS / OUR_OPERATIONS)
+    return cell[name] * scale, cell[f"{name}_low"] * scale, cell[f"{name}_high"] * scale
 
 
-def _speedups(data: RunData, rows: pd.DataFrame, cache: str) -> list[dict[str, Any]]:
-    """Speedups over the sequential host code, from `extras.with_and_without_copies`."""
-    every = {workload: extras.with_and_without_copies(data, workload) for workload in rows["workload"].unique()}
-    answers = []
-    for row in rows.to_dict("records"):
-        same = every[row["workload"]]
-        same = same[(same["variant"] == row["our_variant"]) & (same["case"] == row["case"])]
-        if row["config"]:
-            same = same[same["config"] == row["config"]]
-        same = _in_view(same.sort_values("speedup", ascending=False), [row["scope"]], cache)
-        if same.empty:
-            answers.append(dict(_NOTHING))
-        else:
-            cell = same.iloc[0]
-            answers.append(_found((cell["speedup"], cell["low"], cell["high"]), cell))
-    return answers
+def _speedup(data: RunData, cell: "pd.Series[Any]") -> _Figure | None:
+    """Time of the sequential host code over that of the cell; the two are not measured in the same rounds."""
+    on_host = data.rounds(cell["workload"], cell["case"], "operation", "hot")
+    host = find_copy(on_host, OUR_HOST, "")
+    if host is None:
+        return None
+    own = data.rounds(cell["workload"], cell["case"], cell["scope"], cell["cache"])
+    copy = Copy(cell["variant"], cell["config"], int(cell["gpus"]), 0)
+    ratio = paired_ratio(on_host[host], own[copy], independent=True)
+    return ratio.ratio, ratio.low, ratio.high
 
 
-def _conflicts(data: RunData, rows: pd.DataFrame, cache: str) -> list[dict[str, Any]]:
+def _conflicts(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Bank conflicts are computed, for the very tile that the report names; they have no interval."""
-    answers = []
-    for row in rows.to_dict("records"):
-        tile = [int(extent) for extent in row["config"].removeprefix("tile=").split("x")]
-        perm = [int(axis) for axis in row["case"].rsplit("perm=", 1)[1]]
-        value = extras.bank_conflicts(tile, perm)
-        answers.append({**_NOTHING, "ours": value, "ours_low": value, "ours_high": value, "our_config": row["config"]})
-    return answers
-
-
-def _in_view(frame: pd.DataFrame, scopes: list[str], cache: str) -> pd.DataFrame:
-    """The rows of the first of the scopes that there are rows of, in that cache if there are any."""
-    for scope in scopes:
-        found = frame[frame["scope"] == scope]
-        if len(found):
-            preferred = found[found["cache"] == cache]
-            return preferred if len(preferred) else found
-    return frame.iloc[:0]
-
-
-def _found(values: tuple[float, float, float], cell: "pd.Series[Any]") -> dict[str, Any]:
-    median, low, high = values
-    return {
-        "ours": median, "ours_low": low, "ours_high": high, "n": int(cell["n"]),
-        "our_config": cell["config"], "our_scope": cell["scope"], "our_cache": cell["cache"],
-    }  # fmt: skip
+    tile = [int(extent) for extent in row["config"].removeprefix("tile=").split("x")]
+    perm = [int(axis) for axis in row["case"].rsplit("perm=", 1)[1]]
+    value = extras.bank_conflicts(tile, perm)
+    return {**_NOTHING, "ours": value, "ours_low": value, "ours_high": value, "our_config": row["config"]}

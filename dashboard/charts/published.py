@@ -1,0 +1,105 @@
+"""The reports' figures and ours side by side, each on an axis of its own: the hardware is not the same."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pandas as pd
+from plotly.subplots import make_subplots
+
+from dashboard.charts.numbers import significant
+from dashboard.charts.template import Chart, Look, blank, samples, slug, text
+from dashboard.queries.published import Source
+
+#: Values that spread further than this stand on a logarithmic axis.
+_LOG_FROM: Final = 20.0
+_HEIGHT: Final = 320
+
+
+def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) -> Chart:
+    """Dots by case, one colour a variant: as published on the left, ours on the right where we have any.
+
+    Args:
+        frame: `queries.published.beside_ours` with at least one published figure.
+        source: the table that it is of.
+        workload: whose variants' colours to use.
+    """
+    frame = frame[frame["published"].notna()].reset_index(drop=True)
+    panels = ["published", "ours"] if frame["ours"].notna().any() else ["published"]
+    titles = {"published": f"As published: {', '.join(dict.fromkeys(frame['hardware']))}", "ours": f"Here: {look.device}"}
+    figure = make_subplots(
+        rows=1, cols=len(panels), horizontal_spacing=0.09, subplot_titles=[text(titles[name]) for name in panels]
+    )
+    figure.update_layout(blank(look.theme, _HEIGHT).layout)
+    figure.update_annotations(font={"size": 13})
+    labels = _labels(frame)
+    for (variant, ours), rows in frame.groupby(["variant", "our_variant"], sort=False):
+        style = look.style(workload, str(ours))
+        for column, name in enumerate(panels, start=1):
+            figure.add_scatter(
+                x=labels[rows.index], y=rows[name], mode="markers", row=1, col=column, name=text(str(variant)),
+                legendgroup=variant, showlegend=column == 1, hoverinfo="text",
+                hovertext=[_hover(row, name) for row in rows.to_dict("records")],
+                marker={"color": style.color, "symbol": style.symbol, "size": 9},
+                error_y={
+                    "type": "data", "symmetric": False, "visible": name == "ours", "thickness": 1, "width": 3,
+                    "array": rows["ours_high"] - rows["ours"], "arrayminus": rows["ours"] - rows["ours_low"],
+                },
+            )  # fmt: skip
+    unit = f"{source.quantity.replace('_', ' ')}, {'times' if frame['unit'].iloc[0] == 'x' else frame['unit'].iloc[0]}"
+    for column, name in enumerate(panels, start=1):
+        figure.update_xaxes(
+            type="category", categoryorder="array", categoryarray=list(dict.fromkeys(labels)), row=1, col=column
+        )
+        figure.update_yaxes(title_text=unit if column == 1 else "", **_scale(frame[name].dropna()), row=1, col=column)
+    figure.update_layout(margin={"t": 34}, legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0})
+    title = f"{source.label}, as published{' and here' if len(panels) > 1 else ''}"
+    return Chart(slug("published", workload, source.slug), title, figure, frame, _note(frame, source))
+
+
+def _scale(values: "pd.Series[float]") -> dict[str, Any]:
+    """A logarithmic axis where the values need one, else one that starts at nought."""
+    if values.min() > 0 and values.max() / values.min() > _LOG_FROM:
+        return {"type": "log", "dtick": 1}
+    return {"rangemode": "tozero"}
+
+
+def _hover(row: Mapping[Any, Any], name: str) -> str:
+    place = f"{text(row['case'])} {text(row['config'])}".strip()
+    unit = "×" if row["unit"] == "x" else f" {text(row['unit'])}"
+    if name == "published":
+        return (
+            f"<b>{text(row['variant'])}</b><br>{place}: <b>{significant(row['published'])}{unit}</b><br>{text(row['hardware'])}"
+        )
+    ends = f"{significant(row['ours_low'])} to {significant(row['ours_high'])}"
+    how = f"{text(row['our_scope'])}, {text(row['our_cache'])} L2 · n = {row['n']}" if row["n"] else "computed"
+    return (
+        f"<b>{text(row['our_variant'])}</b> {text(row['our_config'])}<br>"
+        f"{place}: <b>{significant(row['ours'])}{unit}</b> ({ends})<br>{how}"
+    )
+
+
+def _labels(frame: pd.DataFrame) -> "pd.Series[str]":
+    """What tells the rows apart: the axes of the case that differ, and the config where it does."""
+    points = [f"{case},{config}".strip(",").split(",") for case, config in zip(frame["case"], frame["config"], strict=True)]
+    shared = set.intersection(*(set(point) for point in points)) if len(points) > 1 else set()
+    told = [[part for part in point if part not in shared] or point for point in points]
+    return pd.Series([text(", ".join(part.replace("=", " ") for part in point)) for point in told], index=frame.index)
+
+
+def _note(frame: pd.DataFrame, source: Source) -> str:
+    parts = []
+    if source.quantity == "rate":
+        parts.append(
+            "Both panels count 25 operations a point, as the report does; we count 50, so our own GFLOP/s are twice these."
+        )
+    measured = frame[frame["n"] > 0]
+    views = measured[["our_scope", "our_cache"]].drop_duplicates()
+    how = " and ".join(f"{row.our_scope.replace('_', ' ')} time, {row.our_cache} L2" for row in views.itertuples())
+    if len(measured):
+        parts.append(f"Here: {how}; medians with 95 % interval; {samples(measured['n'])}.")
+    elif frame["ours"].notna().any():
+        parts.append("Here: computed by our own count.")
+    else:
+        parts.append("This run measures nothing of the same.")
+    parts.append("The report prints no spread.")
+    return " ".join(parts)

@@ -1,0 +1,199 @@
+"""Every page on a GPU run, on a host run, with no run and beside bad runs, through Streamlit's own test driver."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from data import store
+from tests import synthetic_run
+
+APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
+PAGES = ("overview", "sizes", "published", "ladder", "details", "trust")
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="session")
+def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a GPU run `gpu` and a host run `host`."""
+    folder = tmp_path_factory.mktemp("synthetic")
+    synthetic_run.write(folder, "gpu", rounds=20)
+    synthetic_run.write_host_run(folder, "host")
+    return folder
+
+
+@pytest.fixture
+def open_app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
+    """Opens a page on the runs of one folder alone."""
+    monkeypatch.setattr(store, "LOCAL", tmp_path / "no-local-runs")
+    monkeypatch.setattr(store, "RECORDED", tmp_path / "no-recorded-runs")
+
+    def opened(folder: Path, page: str = "overview", **query: str) -> AppTest:
+        monkeypatch.setenv("WARPLADDER_DATA_DIR", str(folder))
+        app = AppTest.from_file(str(APP), default_timeout=30)
+        app.query_params.update(query)
+        app.run()
+        if page != "overview":
+            app.switch_page(f"app_pages/{page}.py")
+            app.query_params.update(query)
+            app.run()
+        assert not app.exception, app.exception[0].message
+        return app
+
+    return opened
+
+
+def words(app: AppTest) -> str:
+    """All the prose of a page, without the marks that keep names from being read as Markdown."""
+    blocks = (*app.main.markdown, *app.main.caption, *app.main.info, *app.main.error, *app.sidebar.caption)
+    return " ".join(str(block.value) for block in blocks).replace("\\", "")
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("run", ["gpu", "host"])
+def test_every_page_opens_on_every_kind_of_run(open_app: Open, synthetic: Path, page: str, run: str) -> None:
+    app = open_app(synthetic, page, run=run)
+    assert not app.error
+    assert app.sidebar.selectbox[0].value == run
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_with_no_run_every_page_says_what_to_type(open_app: Open, tmp_path: Path, page: str) -> None:
+    app = open_app(tmp_path / "empty", page)
+    assert [block.value for block in app.main.code] == ["make record"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, tmp_path: Path, page: str) -> None:
+    synthetic_run.write_host_run(tmp_path, "good", rounds=8)
+    truncated = synthetic_run.write_host_run(tmp_path, "truncated", rounds=8) / "samples.parquet"
+    truncated.write_bytes(truncated.read_bytes()[:1000])
+    foreign = synthetic_run.write_host_run(tmp_path, "foreign", rounds=8) / "cases.parquet"
+    pd.read_parquet(foreign).assign(colour="red").to_parquet(foreign)
+
+    app = open_app(tmp_path, page)
+
+    assert app.sidebar.selectbox[0].options == ["good"]
+    assert "foreign, truncated" in words(app)
+    if page == "trust":
+        reasons = [str(block.value).replace("\\", "") for block in app.main.error]
+        assert len(reasons) == 2
+        assert "foreign column colour" in reasons[0]
+        assert "samples.parquet: not a readable parquet file" in reasons[1]
+        assert all("record or import the run again" in reason for reason in reasons)
+
+
+def test_a_run_damaged_behind_its_footer_says_so_and_leaves_the_others_open(open_app: Open, tmp_path: Path) -> None:
+    synthetic_run.write_host_run(tmp_path, "good", rounds=8)
+    samples = synthetic_run.write_host_run(tmp_path, "damaged", rounds=8) / "samples.parquet"
+    content = bytearray(samples.read_bytes())
+    content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
+    samples.write_bytes(content)
+
+    app = open_app(tmp_path, "ladder", run="damaged")
+    assert "samples.parquet: damaged" in words(app)
+
+    app.sidebar.selectbox[0].select("good").run()
+    assert not app.error
+    assert not app.exception
+
+
+def test_overview_gives_the_figures_with_interval_n_and_what_the_checks_distrust(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, run="gpu")
+    text = words(app)
+    assert "Sliding window in registers" in text
+    assert "float4 through a swizzled 64x64 tile" in text
+    assert "n ≥ 20" in text
+    assert " to " in text
+
+
+def test_a_choice_goes_into_the_url_and_the_url_gives_the_same_page_again(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, "sizes", run="gpu")
+    app.segmented_control(key="choose workload").set_value("conv2d").run()
+    app.selectbox(key="choose metric").set_value("gb_per_s").run()
+    app.segmented_control(key="choose cache").set_value("hot").run()
+    chosen = {key: "".join(value) for key, value in app.query_params.items() if key != "variants"}
+    assert chosen == {"run": "gpu", "workload": "conv2d", "scope": "device", "cache": "hot", "metric": "gb_per_s"}
+
+    again = open_app(synthetic, "sizes", **chosen)
+    assert again.segmented_control(key="choose workload").value == "conv2d"
+    assert again.selectbox(key="choose metric").value == "gb_per_s"
+    assert again.segmented_control(key="choose cache").value == "hot"
+    assert {key: "".join(value) for key, value in again.query_params.items() if key != "variants"} == chosen
+
+
+def test_the_axes_of_a_case_live_in_the_url_one_by_one(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, "ladder", run="gpu", workload="tensor_transpose", **{"case.n": "256", "case.perm": "120"})
+    assert app.query_params["case.n"] == "256"
+    assert app.query_params["case.perm"] == "120"
+    app.segmented_control(key="choose case.n").set_value("64").run()
+    assert (app.query_params["case.n"], app.query_params["case.perm"]) == ("64", "120")
+
+
+def test_an_unknown_value_in_the_url_falls_back_with_one_line(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, "sizes", run="gpu", workload="raytracer", metric="<b>joy</b>")
+    assert app.query_params["workload"] == "tensor_transpose"
+    assert app.query_params["metric"] == "median_ns"
+    assert "The link asks for workload raytracer, which is not here; showing tensor_transpose." in words(app)
+    assert "metric <b>joy</b>" in words(app)
+
+
+def test_an_unknown_run_in_the_url_falls_back_to_one_that_is_there(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, run="gone")
+    assert app.sidebar.selectbox[0].value in ("gpu", "host")
+    assert "The link asks for run gone" in words(app)
+
+
+def test_what_was_chosen_on_one_page_is_kept_on_the_next(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, "sizes", run="gpu", workload="conv2d")
+    app.switch_page("app_pages/ladder.py")
+    app.query_params.clear()
+    app.run()
+    assert app.segmented_control(key="choose workload").value == "conv2d"
+    assert app.query_params["workload"] == "conv2d"
+    assert "metric" not in app.query_params
+
+
+def test_a_name_that_is_markup_is_shown_as_text(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, run="**bold** [link](http://example.com) :red[x]")
+    shown = [str(block.value) for block in app.main.caption if "The link asks for" in str(block.value)]
+    assert len(shown) == 1
+    assert r"\*\*bold\*\* \[link\]\(http\:" in shown[0]
+
+
+@pytest.mark.parametrize("topic", ["findings", "verdicts", "noise", "samples", "ceilings", "run"])
+def test_each_check_opens(open_app: Open, synthetic: Path, topic: str) -> None:
+    app = open_app(synthetic, "trust", run="gpu", topic=topic)
+    assert app.query_params["topic"] == topic
+
+
+@pytest.mark.parametrize("topic", ["conflicts", "copies", "blocks", "overheads"])
+@pytest.mark.parametrize("workload", ["tensor_transpose", "conv2d"])
+def test_each_table_of_the_details_opens_or_says_why_not(open_app: Open, synthetic: Path, topic: str, workload: str) -> None:
+    app = open_app(synthetic, "details", run="gpu", topic=topic, workload=workload)
+    assert app.query_params["topic"] == topic
+
+
+@pytest.mark.parametrize("report", ["tensor_transpose", "conv2d"])
+def test_every_published_table_opens(open_app: Open, synthetic: Path, report: str) -> None:
+    app = open_app(synthetic, "published", run="gpu", workload=report)
+    for table in app.selectbox(key="choose table").options:
+        app.selectbox(key="choose table").select(table)
+        app.run()
+        assert not app.exception, (table, app.exception[0].message)
+
+
+def test_a_data_dir_without_a_value_is_one_clear_line(open_app: Open, synthetic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["app.py", "--data-dir"])
+    app = AppTest.from_file(str(APP), default_timeout=30).run()
+    assert not app.exception
+    assert "--data-dir" in app.sidebar.error[0].value.replace("\\", "")
+
+
+def test_no_page_allows_unsafe_html_or_fetches_an_icon_font() -> None:
+    for file in APP.parent.rglob("*.py"):
+        source = file.read_text()
+        for banned in ("unsafe_allow_html", "st.html", "components.v1", ":material/", "pickle", "eval("):
+            assert banned not in source, f"{file.name} has {banned}"
