@@ -1,0 +1,86 @@
+"""The example of `docs/own-workload.md` is a workload like those that ship: it loads, compiles, computes and is recorded."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collectors.compiler import compile_variant
+from tests.emulator import emulator
+from workloads import registry
+from workloads.api import Case, CudaVariant, HostVariant, Workload
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+EXAMPLE = DOCS / "examples" / "row_sum.py"
+SMALL = Case({"rows": 37}, flops=0, min_bytes=0)  # no multiple of a block's 4, 8, 128 or 256 rows
+
+
+@pytest.fixture(scope="module")
+def example() -> Workload:
+    return registry.load_file(EXAMPLE)
+
+
+def _cuda(workload: Workload) -> list[CudaVariant]:
+    return [variant for variant in workload.variants if isinstance(variant, CudaVariant)]
+
+
+def test_example_has_two_cuda_variants_and_a_numpy_one_in_at_most_40_lines(example: Workload) -> None:
+    assert len(EXAMPLE.read_text().splitlines()) <= 40
+    assert [(variant.name, variant.kind) for variant in example.variants] == [
+        ("v01_thread", "cuda"),
+        ("v02_warp", "cuda"),
+        ("numpy", "host"),
+    ]
+
+
+def test_example_counts_operations_and_bytes_of_its_smallest_case(example: Workload) -> None:
+    case = example.case("rows=1000")
+    assert case.flops == 999_000  # 999 additions in each of 1000 rows
+    assert case.min_bytes == 4_004_000  # a million numbers in, a thousand out, 4 bytes each
+
+
+def test_example_s_sources_say_their_idea(example: Workload) -> None:
+    assert example.variant("v01_thread").header["idea"].startswith("A thread a row.")
+    assert example.variant("v02_warp").header["idea"].startswith("A warp a row.")
+
+
+def test_example_s_warp_a_row_needs_32_times_the_blocks_of_a_thread_a_row(example: Workload) -> None:
+    grids = [variant.launches(SMALL, {"block": 128})[0].grid for variant in _cuda(example)]
+    assert grids == [(1, 1, 1), (10, 1, 1)]  # 37 threads; 37 warps, four a block
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+def test_example_s_kernels_compile_without_spills(example: Workload, arch: str) -> None:
+    for variant in _cuda(example):
+        for config in variant.configs:
+            (launch,) = variant.launches(SMALL, config)
+            kernel = compile_variant(variant, [launch.kernel], arch).kernels[launch.kernel]
+            assert 0 < kernel.registers < 64
+            assert kernel.spill_bytes == 0
+
+
+@pytest.mark.skipif(emulator.COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@pytest.mark.parametrize("name", ["v01_thread", "v02_warp"])
+def test_example_s_kernels_compute_the_reference(example: Workload, name: str) -> None:
+    variant = example.variant(name)
+    assert isinstance(variant, CudaVariant)
+    inputs = example.make_inputs(SMALL, np.random.default_rng(3))
+    expected = example.reference(SMALL, inputs)["sums"]
+    for config in variant.configs:
+        outputs = {"sums": np.full(37, np.nan, np.float32)}
+        emulator.run(variant, variant.launches(SMALL, config), inputs, outputs)
+        assert np.linalg.norm(outputs["sums"] - expected) <= example.tolerance["fp32"] * np.linalg.norm(expected)
+
+
+def test_example_s_numpy_variant_computes_the_reference(example: Workload) -> None:
+    variant = example.variant("numpy")
+    assert isinstance(variant, HostVariant)
+    inputs = example.make_inputs(SMALL, np.random.default_rng(3))
+    expected = example.reference(SMALL, inputs)["sums"]
+    returned = variant.run(SMALL, inputs, {"sums": np.full(37, np.nan, np.float32)})
+    assert returned is not None
+    assert np.linalg.norm(returned["sums"] - expected) <= example.tolerance["fp32"] * np.linalg.norm(expected)
+
+
+def test_page_shows_the_example_as_it_is() -> None:
+    assert f"```python\n{EXAMPLE.read_text()}```" in (DOCS / "own-workload.md").read_text()
