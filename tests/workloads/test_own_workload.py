@@ -1,11 +1,15 @@
 """The example of `docs/own-workload.md` is a workload like those that ship: it loads, compiles, computes and is recorded."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from collectors.compiler import compile_variant
+from collectors.plan import LIMITS, make_plan
+from collectors.record import Recorder
+from data import store
 from tests.emulator import emulator
 from workloads import registry
 from workloads.api import Case, CudaVariant, HostVariant, Workload
@@ -80,6 +84,18 @@ def test_example_s_numpy_variant_computes_the_reference(example: Workload) -> No
     returned = variant.run(SMALL, inputs, {"sums": np.full(37, np.nan, np.float32)})
     assert returned is not None
     assert np.linalg.norm(returned["sums"] - expected) <= example.tolerance["fp32"] * np.linalg.norm(expected)
+
+
+def test_example_is_recorded_with_its_kernels_skipped_for_want_of_a_gpu(tmp_path: Path) -> None:
+    limits = replace(LIMITS["quick"], seconds=0.05)
+    plan = make_plan([], [EXAMPLE], cases=["rows=1000"], limits=limits)
+    run_id, interrupted = Recorder(plan, "host_clock").record(tmp_path, "", ["record", "--workload", EXAMPLE.name])
+    assert not interrupted
+    run = store.open_run(tmp_path / run_id)
+    results = run.table("results")
+    assert dict(results.groupby("variant")["status"].first()) == {"v01_thread": "skipped", "v02_warp": "skipped", "numpy": "ok"}
+    assert results.query("variant == 'numpy'")["verified_elements"].tolist() == [1000]
+    assert set(run.table("samples")["variant"]) == {"numpy"}
 
 
 def test_page_shows_the_example_as_it_is() -> None:
