@@ -1,6 +1,25 @@
 """Writes the charts of a run to files, and one self-contained report."""
 
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from plotly.offline import get_plotlyjs
+
+from dashboard import images
+from dashboard.charts.catalogue import charts_of
 from dashboard.charts.template import Chart
+from dashboard.queries.overview import overview
+from dashboard.queries.run_data import RunData
+from dashboard.report import CONFIG, chart_page, report
+
+FORMATS: Final = ("html", *images.FORMATS, "csv")
+DEFAULT_FORMATS: Final = ("html", "svg", "png", "csv")
+REPORT: Final = "report.html"
+_PROJECT: Final = Path(__file__).resolve().parent.parent
 
 
 class ExportError(Exception):
@@ -13,9 +32,119 @@ def image(chart: Chart, image_format: str) -> bytes:
     Raises:
         ExportError: no Chromium is found, or it fails; the message says what to install.
     """
-    raise NotImplementedError
+    try:
+        return images.image(chart, image_format)
+    except images.ImageError as error:
+        raise ExportError(str(error)) from error
+
+
+def why_no_images() -> str | None:
+    """Why `image` cannot work on this machine and what to install; None where it can."""
+    return images.why_not()
 
 
 def html(chart: Chart) -> str:
     """One chart as a self-contained page, with its note; no request leaves it."""
-    raise NotImplementedError
+    return chart_page(chart)
+
+
+def parse_formats(names: str) -> tuple[str, ...]:
+    """`html,csv` as formats.
+
+    Raises:
+        ExportError: one is not known, or there is none.
+    """
+    formats = tuple(dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip()))
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown or not formats:
+        raise ExportError(f"{unknown[0] if unknown else '--format'}: no such format; known: {', '.join(FORMATS)}")
+    return formats
+
+
+def write(data: RunData, out: Path, formats: Sequence[str], say: Callable[[str], None] = lambda line: None) -> str | None:
+    """Write every chart of a run in each format, and `report.html`.
+
+    All is written to a folder beside its place and moved when complete; files that `out` held under other names stay.
+
+    Args:
+        out: folder to write to, made where it does not exist.
+        formats: of `FORMATS`.
+        say: takes a line on what is being done.
+
+    Returns:
+        Why there are no images, where they were asked for and could not be made; the other formats are written all the same.
+
+    Raises:
+        ExportError: `out` cannot be written.
+    """
+    try:
+        staging = _staging(out)
+    except OSError as error:
+        raise ExportError(f"{out}: cannot be written ({error.strerror}); choose another folder with --out") from error
+    try:
+        say("Comparing …")
+        charts = list(charts_of(data))
+        (staging / REPORT).write_text(report(data, overview(data, _PROJECT), charts), encoding="utf-8")
+        for chart in charts:
+            if "html" in formats:
+                _write_page(chart, staging)
+            if "csv" in formats:
+                chart.data.to_csv(staging / f"{chart.name}.csv", index=False)
+        if "html" in formats:
+            # One copy for all pages: it is some hundred times larger than a chart.
+            (staging / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
+        problem = _write_images(charts, [name for name in formats if name in images.FORMATS], staging, say)
+        _move(staging, out)
+        say(f"{out}: {REPORT} and {len(charts)} charts as {', '.join(formats)}")
+    except OSError as error:
+        raise ExportError(f"{out}: cannot be written ({error.strerror}); free some space or choose another --out") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return problem
+
+
+def _write_page(chart: Chart, folder: Path) -> None:
+    figure = images.with_heading(chart)
+    # plotly.min.js stands beside the pages.
+    figure.write_html(folder / f"{chart.name}.html", include_plotlyjs="plotly.min.js", config=CONFIG, full_html=True)
+
+
+def _write_images(charts: Sequence[Chart], formats: Sequence[str], folder: Path, say: Callable[[str], None]) -> str | None:
+    if not formats:
+        return None
+    if reason := images.why_not():
+        return reason
+    jobs = [(chart, folder / f"{chart.name}.{name}") for chart in charts for name in formats]
+    say(f"Drawing {len(jobs)} images …")
+    try:
+        images.write(jobs)
+    except images.ImageError as error:
+        for _, file in jobs:
+            file.unlink(missing_ok=True)
+        return str(error)
+    return None
+
+
+def _staging(out: Path) -> Path:
+    """A new folder on the same file system: within `out` where that exists, since its parent need not be writable."""
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(None, "is a file")
+    parent = out if out.is_dir() else out.parent
+    parent.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=".warpladder-export-", dir=parent))
+
+
+def _move(staging: Path, out: Path) -> None:
+    if not out.exists():
+        # mkdtemp makes folders that only their owner can enter.
+        staging.chmod(0o777 & ~_umask())
+        staging.rename(out)
+        return
+    for file in sorted(staging.iterdir()):
+        file.replace(out / file.name)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
