@@ -27,6 +27,9 @@ HOT: Final = Pass("device", "hot")
 OPERATION: Final = Pass("operation", "hot")
 END_TO_END: Final = Pass("end_to_end", "hot")
 
+#: Cold executions shorter than this are averaged up to it: the events tick too coarsely to tell single ones apart.
+_COLD_NS: Final = 40_000
+_COLD_MOST: Final = 10
 _BATCH_NS: Final = 200_000
 _BATCH_MOST: Final = 64
 _HOLD_LIMIT_NS: Final = 20_000_000
@@ -116,8 +119,15 @@ def current_device() -> CudaDevice:
 
 @dataclass
 class CudaOperation(Operation):
-    """An operation on the GPU, with the batch that hot samples replay."""
+    """An operation on the GPU.
 
+    Attributes:
+        once_ns: about how long it takes; 0 before it has been timed.
+        batch: executions of a hot sample; 0 before the first.
+        replay: enqueues the batch.
+    """
+
+    once_ns: int = 0
     batch: int = 0
     replay: Callable[[], object] = field(default=lambda: None)
 
@@ -189,9 +199,20 @@ class CudaBench:
         return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
 
     def _cold(self, operation: CudaOperation) -> Reading:
-        self.device.flush_l2()
-        duration_ns, held = self.device.time_queued(operation.run)
-        return self._reading(duration_ns, held=held)
+        """Mean of as many executions as the resolution of the events asks for, each from an empty L2."""
+        executions = max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation)))
+        total_ns, all_held = 0, True
+        for _ in range(executions):
+            self.device.flush_l2()
+            duration_ns, held = self.device.time_queued(operation.run)
+            total_ns += duration_ns
+            all_held &= held
+        return self._reading(round(total_ns / executions), held=all_held)
+
+    def _about_ns(self, operation: CudaOperation) -> int:
+        if not operation.once_ns:
+            operation.once_ns = max(1, min(self.device.time_queued(operation.run)[0] for _ in range(3)))
+        return operation.once_ns
 
     def _hot(self, operation: CudaOperation) -> Reading:
         if not operation.batch:
@@ -201,8 +222,7 @@ class CudaBench:
 
     def _make_batch(self, operation: CudaOperation) -> None:
         """A batch long enough to time: a CUDA graph of it, or plain launches where the operation cannot be captured."""
-        once_ns = min(self.device.time_queued(operation.run)[0] for _ in range(3))
-        operation.batch = max(1, min(_BATCH_MOST, _BATCH_NS // max(once_ns, 1)))
+        operation.batch = max(1, min(_BATCH_MOST, _BATCH_NS // self._about_ns(operation)))
         stream = self.device.stream
         if operation.batch == 1:
             operation.replay = operation.run
