@@ -59,11 +59,11 @@ def choose(
         fitted: the list is as wide as its longest option; else as wide as what it stands in.
         labelled: the label is shown; else only a screen reader says it.
     """
-    fallback = (default if default in options else options[0],)
+    fallback = (default if default is not None and default in options else options[0],)
     wanted = _wanted(key, label, options, fallback)
     widget = _widget_key(key)
-    if st.session_state.get(widget) != wanted[0]:
-        st.session_state[widget] = wanted[0]
+    # Set even when it is equal: on a page switch Streamlit keeps the value under the key, and not for the new page's widget.
+    st.session_state[widget] = wanted[0]
     shown: Literal["visible", "collapsed"] = "visible" if labelled else "collapsed"
     if style == "segmented":
         picked = st.segmented_control(
@@ -83,8 +83,7 @@ def choose_many(
     """Some of the options, in their order, by buttons bound to the repeated query parameter `key`; the default when none is left."""
     wanted = _wanted(key, label, options, tuple(default))
     widget = _widget_key(key)
-    if st.session_state.get(widget) != list(wanted):
-        st.session_state[widget] = list(wanted)
+    st.session_state[widget] = list(wanted)
     picked = st.pills(
         label, options, format_func=_label(text), key=widget, selection_mode="multi", label_visibility="collapsed"
     )

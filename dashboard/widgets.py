@@ -101,11 +101,11 @@ def choose_case(run: store.Run, workload: str) -> str:
     if cases.empty:
         nothing(f"No case of {workload} is charted in this run.", "Record again: make record.")
     params = [json.loads(text) for text in cases["params"]]
-    names = list(cases["case"])
+    names = [str(name) for name in cases["case"]]
     keys = _axis_order(names[0], params[0])
     if any(set(point) != set(keys) for point in params):
         return state.choose("case", "Case", names, default=names[-1])
-    left = list(zip(names, params, strict=True))
+    left: list[tuple[str, dict[str, Any]]] = list(zip(names, params, strict=True))
     for axis in keys:
         values = list(dict.fromkeys(str(point[axis]) for _, point in left))
         if len(values) > 1:

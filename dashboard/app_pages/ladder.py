@@ -39,18 +39,20 @@ def page() -> None:
 def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     """One variant's header, what a thread and a block of it take, and its source as measured."""
     variants = runs.load(run).variants
-    variants = variants[variants["workload"] == workload].set_index("variant")
+    headers: dict[str, dict[Any, Any]] = {
+        row["variant"]: row for row in variants[variants["workload"] == workload].to_dict("records")
+    }
     rungs = frame[(frame["role"] == "rung") & (frame["n"] > 0)]
-    fastest = rungs.loc[rungs["median_ns"].idxmin(), "variant"] if len(rungs) else frame["variant"].iloc[0]
+    fastest = str(rungs.sort_values("median_ns")["variant"].iloc[0]) if len(rungs) else None
     name = state.choose(
         "variant",
         "Source of",
         list(dict.fromkeys(frame["variant"])),
         default=fastest,
-        text=lambda variant: f"{variant}: {variants.loc[variant, 'title']}",
+        text=lambda variant: f"{variant}: {headers[variant]['title']}",
         fitted=False,
     )
-    variant: dict[str, Any] = variants.loc[name].to_dict()
+    variant = headers[name]
     st.markdown("  \n".join(f"**{label}**  {plain(variant[key])}" for key, label in _HEADER if variant[key]))
     stale: pd.DataFrame = runs.ask(run, staleness.stale_variants, runs.PROJECT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
@@ -58,7 +60,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     st.code(variant["source_text"], language="cpp" if variant["kind"] == "cuda" else "python", height=_CODE_HEIGHT)
 
 
-def _resources(variant: dict[str, Any]) -> list[str]:
+def _resources(variant: dict[Any, Any]) -> list[str]:
     found = [variant["source_path"] or "source as measured"]
     for key, unit in (("registers", "registers"), ("shared_bytes", "B shared"), ("spill_bytes", "B spilled")):
         if pd.notna(variant[key]):

@@ -1,14 +1,15 @@
 """Overview: which variant wins, by how much, and how far it is from what the device can do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import runs, state, widgets
 from dashboard.charts import overview as charts
-from dashboard.charts.template import format_duration, format_percent, format_ratio
+from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
 from dashboard.queries import overview as queries
 from dashboard.text import plain
 from data import store
@@ -55,53 +56,65 @@ def _beside(run: store.Run) -> list[store.Run]:
 
 def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
     """One run: its name, then a row a workload."""
-    where = "shipped run" if runs.is_recorded(run) else "this machine"
-    st.markdown(f"#### {plain(run.info['device_name'] or run.info['cpu_name'])}")
-    st.caption(
-        plain(f"{where} · {run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d} · {run.info['collector']}")
-    )
+    where = "shipped with the project" if runs.is_recorded(run) else "recorded or imported here"
+    about = f"{run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d} · {run.info['collector']} · {where}"
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.markdown(f"#### {plain(run.info['device_name'] or run.info['cpu_name'])}", width="content")
+        st.caption(plain(about), width="content")
     if frame.empty:
         st.info("Nothing was timed in this run. The page Runs & checks says why, cell by cell.")
         return
-    with st.container(gap=None):
-        for column, (name, _) in zip(st.columns([width for _, width in _COLUMNS]), _COLUMNS, strict=True):
+    with st.container(border=True, gap="xxsmall"):
+        for column, (name, _) in zip(_columns(), _COLUMNS, strict=True):
             column.caption(name)
         for row in frame.to_dict("records"):
-            _workload_row(row)
+            _workload_row(run, row)
 
 
-def _workload_row(row: Mapping[str, Any]) -> None:
-    cells = st.columns([width for _, width in _COLUMNS], vertical_alignment="top")
-    with cells[0]:
-        st.page_link("app_pages/ladder.py", label=plain(row["workload"]), query_params=state.link(workload=row["workload"]))
-        st.caption(plain(f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else row["case"]))
-    with cells[1]:
-        st.markdown(f"**{plain(row['best_title'])}**")
-        st.caption(plain(f"{row['best']} {row['best_config']}".strip()))
-        with st.container(horizontal=True, gap="small"):
-            for text in row["badges"]:
-                st.badge(plain(text), color="orange")
-    _figure(cells[2], format_duration(row["best_ns"]), _interval(row, "best_ns", format_duration), f"n ≥ {row['n']}")
-    _figure(cells[3], format_ratio(row["speedup"]), _interval(row, "speedup", format_ratio), f"over {row['baseline']}")
-    _figure(
-        cells[4],
-        format_percent(row["percent_of_floor"]),
-        _interval(row, "percent_of_floor", format_percent),
-        str(row["floor_bound"]),
-    )
-    peer = f"over {row['peer_title']}" if pd.notna(row["peer"]) else "no peer in this run"
-    _figure(cells[5], format_ratio(row["over_peer"]), _interval(row, "over_peer", format_ratio), peer)
+def _columns() -> list[DeltaGenerator]:
+    return st.columns([width for _, width in _COLUMNS], gap="small")
 
 
-def _figure(column: Any, value: str, interval: str, about: str) -> None:
-    with column:
-        st.markdown(f"**{plain(value)}**")
-        st.caption("  \n".join(plain(line) for line in (interval, about) if line))
+def _workload_row(run: store.Run, row: Mapping[Any, Any]) -> None:
+    cases = f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
+    peer = f"{row['peer_title']}" if pd.notna(row["peer"]) else "no peer here"
+    for column, (value, *about) in zip(
+        _columns(),
+        (
+            (row["workload"], cases),
+            (row["best_title"], f"{row['best']} {row['best_config']}".strip()),
+            (format_duration(row["best_ns"]), _interval(row, "best_ns", format_duration), f"n ≥ {row['n']}"),
+            (format_ratio(row["speedup"]), _interval(row, "speedup", format_ratio), f"over {row['baseline']}"),
+            (
+                format_percent(row["percent_of_floor"]),
+                _interval(row, "percent_of_floor", format_percent),
+                f"{row['floor_bound']} floor",
+            ),
+            (format_ratio(row["over_peer"]), _interval(row, "over_peer", format_ratio), peer),
+        ),
+        strict=True,
+    ):
+        small = "  \n".join(f":small[:gray[{plain(line)}]]" for line in about if line)
+        column.markdown(f"**{plain(str(value))}**  \n{small}")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        link = state.link(run=_name(run), workload=row["workload"])
+        st.page_link("app_pages/ladder.py", label="Ladder", query_params=link)
+        st.page_link("app_pages/sizes.py", label="Sizes", query_params=link)
+        if row["badges"]:
+            st.page_link("app_pages/trust.py", label="Checks", query_params=state.link(run=_name(run), topic="verdicts"))
+        for text in row["badges"]:
+            st.badge(plain(text), color="orange")
 
 
-def _interval(row: Mapping[str, Any], name: str, text: Any) -> str:
+def _name(run: store.Run) -> str:
+    """What the URL calls a run."""
+    every = runs.listing(runs.data_dirs()).runs
+    return next((name for name, other in every.items() if other.path == run.path), run.run_id)
+
+
+def _interval(row: Mapping[Any, Any], name: str, text: Callable[[float], str]) -> str:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return f"{text(low)} to {text(high)}" if pd.notna(low) else ""
+    return format_interval(text(low), text(high)) if pd.notna(low) else ""
 
 
 page()

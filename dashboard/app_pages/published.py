@@ -50,7 +50,8 @@ def page() -> None:
     st.caption(plain(_SOURCES.get(report, "")))
     if frame["published"].notna().any():
         widgets.show_chart(charts.beside_ours(frame, sources[slug], report, runs.look_of(run, widgets.theme())))
-    shown = frame.dropna(axis="columns", how="all")
+    told = frame.notna() & (frame != "") & ((frame["n"] > 0).any() | (frame.columns != "n"))
+    shown = frame.loc[:, told.any()]
     widgets.table(shown, column_order=[name for name in _COLUMNS if name in shown], column_config=_COLUMNS, height="content")
     widgets.end_page()
 

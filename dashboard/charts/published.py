@@ -8,6 +8,7 @@ from plotly.subplots import make_subplots
 
 from dashboard.charts.numbers import significant
 from dashboard.charts.template import Chart, Look, blank, samples, slug, text
+from dashboard.charts.ticks import ticks
 from dashboard.queries.published import Source
 
 #: Values that spread further than this stand on a logarithmic axis.
@@ -31,7 +32,7 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
     )
     figure.update_layout(blank(look.theme, _HEIGHT).layout)
     figure.update_annotations(font={"size": 13})
-    labels = _labels(frame)
+    labels, axis = _labels(frame)
     for (variant, ours), rows in frame.groupby(["variant", "our_variant"], sort=False):
         style = look.style(workload, str(ours))
         for column, name in enumerate(panels, start=1):
@@ -47,11 +48,10 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
             )  # fmt: skip
     unit = f"{source.quantity.replace('_', ' ')}, {'times' if frame['unit'].iloc[0] == 'x' else frame['unit'].iloc[0]}"
     for column, name in enumerate(panels, start=1):
-        figure.update_xaxes(
-            type="category", categoryorder="array", categoryarray=list(dict.fromkeys(labels)), row=1, col=column
-        )
+        order = list(dict.fromkeys(labels))
+        figure.update_xaxes(title_text=axis, type="category", categoryorder="array", categoryarray=order, row=1, col=column)
         figure.update_yaxes(title_text=unit if column == 1 else "", **_scale(frame[name].dropna()), row=1, col=column)
-    figure.update_layout(margin={"t": 34}, legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0})
+    figure.update_layout(margin={"t": 34}, legend={"orientation": "h", "y": -0.24, "yanchor": "top", "x": 0})
     title = f"{source.label}, as published{' and here' if len(panels) > 1 else ''}"
     return Chart(slug("published", workload, source.slug), title, figure, frame, _note(frame, source))
 
@@ -59,7 +59,7 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
 def _scale(values: "pd.Series[float]") -> dict[str, Any]:
     """A logarithmic axis where the values need one, else one that starts at nought."""
     if values.min() > 0 and values.max() / values.min() > _LOG_FROM:
-        return {"type": "log", "dtick": 1}
+        return {"type": "log", **ticks(float(values.min()), float(values.max()), significant, logarithmic=True)}
     return {"rangemode": "tozero"}
 
 
@@ -78,12 +78,16 @@ def _hover(row: Mapping[Any, Any], name: str) -> str:
     )
 
 
-def _labels(frame: pd.DataFrame) -> "pd.Series[str]":
-    """What tells the rows apart: the axes of the case that differ, and the config where it does."""
+def _labels(frame: pd.DataFrame) -> "tuple[pd.Series[str], str]":
+    """What tells the rows apart, and the axis title: the values of the axes that differ, named by the title."""
     points = [f"{case},{config}".strip(",").split(",") for case, config in zip(frame["case"], frame["config"], strict=True)]
     shared = set.intersection(*(set(point) for point in points)) if len(points) > 1 else set()
     told = [[part for part in point if part not in shared] or point for point in points]
-    return pd.Series([text(", ".join(part.replace("=", " ") for part in point)) for point in told], index=frame.index)
+    names = {tuple(part.partition("=")[0] for part in point) for point in told}
+    if len(names) == 1 and all("=" in part for point in told for part in point):
+        labels = [" / ".join(part.partition("=")[2] for part in point) for point in told]
+        return pd.Series([text(label) for label in labels], index=frame.index), text(" / ".join(names.pop()))
+    return pd.Series([text(", ".join(point)) for point in told], index=frame.index), ""
 
 
 def _note(frame: pd.DataFrame, source: Source) -> str:
@@ -94,7 +98,9 @@ def _note(frame: pd.DataFrame, source: Source) -> str:
         )
     measured = frame[frame["n"] > 0]
     views = measured[["our_scope", "our_cache"]].drop_duplicates()
-    how = " and ".join(f"{row.our_scope.replace('_', ' ')} time, {row.our_cache} L2" for row in views.itertuples())
+    how = " and ".join(
+        f"{scope.replace('_', ' ')} time, {cache} L2" for scope, cache in views.itertuples(index=False, name=None)
+    )
     if len(measured):
         parts.append(f"Here: {how}; medians with 95 % interval; {samples(measured['n'])}.")
     elif frame["ours"].notna().any():

@@ -82,7 +82,7 @@ def beside_ours(data: RunData, figures: pd.DataFrame, source: Source, cache: str
     return frame
 
 
-def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[str, Any], cache: str) -> Mapping[str, Any]:
+def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> Mapping[str, Any]:
     """Our figure of one printed number."""
     if row["quantity"] == "bank_conflicts":
         return _conflicts(row)
@@ -99,7 +99,7 @@ def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[str, Any], cache: 
     }  # fmt: skip
 
 
-def _cell(measured: pd.DataFrame, row: Mapping[str, Any], cache: str) -> "pd.Series[Any] | None":
+def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Series[Any] | None":
     """Our fastest config of the row's variant and case, in the row's config where it names one, and in its scope."""
     same = measured[(measured["workload"] == row["workload"]) & (measured["variant"] == row["our_variant"])]
     same = same[same["case"] == row["case"]]
@@ -136,7 +136,7 @@ def _speedup(data: RunData, cell: "pd.Series[Any]") -> _Figure | None:
     return ratio.ratio, ratio.low, ratio.high
 
 
-def _conflicts(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _conflicts(row: Mapping[Any, Any]) -> Mapping[str, Any]:
     """Bank conflicts are computed, for the very tile that the report names; they have no interval."""
     tile = [int(extent) for extent in row["config"].removeprefix("tile=").split("x")]
     perm = [int(axis) for axis in row["case"].rsplit("perm=", 1)[1]]

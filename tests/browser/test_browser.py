@@ -53,9 +53,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         port = free.getsockname()[1]
     log = tmp_path_factory.mktemp("log") / "streamlit.log"
     command = [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", "--server.port", str(port)]
-    with log.open("w") as output, subprocess.Popen(
-        [*command, "--", "--data-dir", str(runs)], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
-    ) as server:
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            [*command, "--", "--data-dir", str(runs)], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+        ) as server,
+    ):
         try:
             wait_until_healthy(f"http://localhost:{port}/_stcore/health", server, log)
             yield f"http://localhost:{port}"

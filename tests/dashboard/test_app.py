@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -71,7 +72,8 @@ def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, tmp_path: P
     truncated = synthetic_run.write_host_run(tmp_path, "truncated", rounds=8) / "samples.parquet"
     truncated.write_bytes(truncated.read_bytes()[:1000])
     foreign = synthetic_run.write_host_run(tmp_path, "foreign", rounds=8) / "cases.parquet"
-    pd.read_parquet(foreign).assign(colour="red").to_parquet(foreign)
+    cases = pq.read_table(foreign)
+    pq.write_table(cases.append_column("colour", pa.array(["red"] * len(cases))), foreign)
 
     app = open_app(tmp_path, page)
 

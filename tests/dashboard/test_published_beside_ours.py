@@ -1,6 +1,5 @@
 """The published figures beside those of a run whose medians are known."""
 
-from pathlib import Path
 
 import pandas as pd
 import pytest
