@@ -1,6 +1,7 @@
 """`report.html`: everything about a run in one file, which asks nothing of the network."""
 
 import html
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -26,11 +27,12 @@ _FACTS: Final = (
 _STYLE: Final = """
 :root { color-scheme: light; }
 body { font: 15px/1.5 Inter, system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif; color: #1f2328; background: #fff;
-  max-width: 1080px; margin: 0 auto; padding: 24px; }
+  max-width: 1200px; margin: 0 auto; padding: 24px; }
 h1 { font-size: 26px; margin: 0; } h2 { font-size: 20px; margin: 40px 0 8px; } h3 { font-size: 16px; margin: 36px 0 4px; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; } dt, .note, summary { color: #626973; }
 dd { margin: 0; overflow-wrap: anywhere; } .note { font-size: 13px; margin: 2px 0 8px; } summary { cursor: pointer; font-size: 13px; }
-table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; } .scroll { overflow: auto; max-height: 420px; }
+.wrap td, .wrap th { white-space: normal; vertical-align: top; }
+.wrap td:last-child { min-width: 180px; } table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; } .scroll { overflow: auto; max-height: 420px; }
 th, td { padding: 4px 10px; text-align: left; border-bottom: 1px solid #e6e8ec; white-space: nowrap; }
 thead th { position: sticky; top: 0; background: #fff; color: #626973; font-weight: 600; }
 nav ol { columns: 2; font-size: 13px; } a { color: #0b6aa8; text-decoration: none; } a:hover { text-decoration: underline; }
@@ -96,7 +98,11 @@ def _figure(chart: Chart) -> str:
 
 
 def _facts(data: RunData) -> str:
-    pairs = ((label, _text(data.info[name])) for name, label in _FACTS)
+    info = {
+        **data.info, "started_at": f"{data.info['started_at']:%Y-%m-%d %H:%M:%S}",
+        "packages": ", ".join(f"{name} {version}" for name, version in json.loads(data.info["packages"] or "{}").items()),
+    }  # fmt: skip
+    pairs = ((label, _text(info[name])) for name, label in _FACTS)
     return "<dl>" + "".join(f"<dt>{label}</dt><dd>{html.escape(value)}</dd>" for label, value in pairs if value) + "</dl>"
 
 
@@ -122,7 +128,7 @@ def _overview(summary: pd.DataFrame) -> str:
         )
         for row in summary.to_dict("records")
     ]  # fmt: skip
-    return _rows(headings, rows) if rows else "<p>No variant was timed in this run.</p>"
+    return f'<div class="wrap">{_rows(headings, rows)}</div>' if rows else "<p>No variant was timed in this run.</p>"
 
 
 def _checks(data: RunData) -> str:

@@ -69,21 +69,20 @@ def _place(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_times(figure: go.Figure, rows: pd.DataFrame, look: Look, logarithmic: bool) -> None:
-    styles = [look.style(row["workload"], row["variant"]) for row in rows.to_dict("records")]
-    colors = [style.color for style in styles]
-    shared: dict[str, Any] = {
-        "x": rows["median_ns"], "y": rows["y"], "hovertext": [_hover(row) for row in rows.to_dict("records")], "hoverinfo": "text",
-        "error_x": {
-            "type": "data", "symmetric": False, "array": rows["high_ns"] - rows["median_ns"],
-            "arrayminus": rows["median_ns"] - rows["low_ns"], "color": look.tones.text, "thickness": 1.2, "width": 3,
-        },
-    }  # fmt: skip
-    if logarithmic:
-        marker = {"color": colors, "symbol": [style.symbol for style in styles], "size": 10}
-        figure.add_scatter(mode="markers", marker=marker, **shared)
-    else:
-        pattern = {"shape": [style.pattern for style in styles], "fillmode": "overlay", "size": 5, "solidity": 0.25}
-        figure.add_bar(orientation="h", width=0.62, marker={"color": colors, "pattern": pattern}, **shared)
+    for row in rows.to_dict("records"):
+        style = look.style(row["workload"], row["variant"])
+        shared: dict[str, Any] = {
+            "x": [row["median_ns"]], "y": [row["y"]], "hovertext": _hover(row), "hoverinfo": "text",
+            "error_x": {
+                "type": "data", "symmetric": False, "array": [row["high_ns"] - row["median_ns"]],
+                "arrayminus": [row["median_ns"] - row["low_ns"]], "color": look.tones.text, "thickness": 1.2, "width": 3,
+            },
+        }  # fmt: skip
+        if logarithmic:
+            figure.add_scatter(mode="markers", marker={"color": style.color, "symbol": style.symbol, "size": 10}, **shared)
+        else:
+            pattern = {"shape": style.pattern, "fillmode": "overlay", "size": 5, "solidity": 0.25}
+            figure.add_bar(orientation="h", width=0.62, marker={"color": style.color, "pattern": pattern}, **shared)
 
 
 def _draw_floor(figure: go.Figure, timed: pd.DataFrame, look: Look) -> None:

@@ -44,6 +44,7 @@ _SYMBOLS: Final = (
     "hourglass",
 )
 _DASHES: Final = {"ceiling": "longdash", "rung": "solid", "peer": "dash", "host": "dot", "specimen": "longdashdot"}
+_GREY: Final = {"ceiling": "diamond-open", "specimen": "circle-open"}
 _PATTERNS: Final = {"ceiling": "-", "rung": "", "peer": "/", "host": ".", "specimen": "x"}
 _FONT: Final = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 
@@ -116,21 +117,22 @@ class Look:
 def look(data: RunData, theme: Theme = "light") -> Look:
     """Colours and symbols of a run's variants, assigned in the order of its variants table, workload by workload.
 
-    Ceilings and specimens are grey: they are what variants are compared with, or a warning.
+    Host variants take theirs from the far end, so that those that every workload has look the same in each. Ceilings and specimens
+    are grey: they are what variants are compared with, or a warning.
     """
     styles: dict[tuple[str, str], Style] = {}
     palette, grey = _PALETTE[theme], _TONES[theme].muted
     for workload, variants in data.variants.groupby("workload", sort=False):
-        number = 0
+        taken = {"device": 0, "host": 0}
         for variant, role in zip(variants["variant"], variants["role"], strict=True):
-            coloured = role not in ("ceiling", "specimen")
-            styles[str(workload), variant] = Style(
-                palette[number % len(palette)] if coloured else grey,
-                _SYMBOLS[number % len(_SYMBOLS)] if coloured else "diamond-open" if role == "ceiling" else "circle-open",
-                _DASHES[role],
-                _PATTERNS[role],
-            )
-            number += coloured
+            if role in _GREY:
+                color, symbol = grey, _GREY[role]
+            else:
+                place = "host" if role == "host" else "device"
+                number = -1 - taken[place] if role == "host" else taken[place]
+                color, symbol = palette[number % len(palette)], _SYMBOLS[number % len(_SYMBOLS)]
+                taken[place] += 1
+            styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role])
     return Look(theme, styles, data.device)
 
 

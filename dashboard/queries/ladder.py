@@ -25,7 +25,7 @@ def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
     """
     every = cells(data)
     best = best_config(select(every, workload, case, view.scope, view.cache))
-    frame = pd.concat([best, _without_samples(every, workload, case)], ignore_index=True)
+    frame = pd.concat([best, _without_samples(every, workload, case, view)], ignore_index=True)
     frame["place"] = [ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER) for role in frame["role"]]
     frame = frame.sort_values(["place", "rung"], kind="stable").drop(columns="place").reset_index(drop=True)
     frame = with_speedups(data, workload, view, frame)
@@ -57,9 +57,12 @@ def with_speedups(data: RunData, workload: str, view: View, frame: pd.DataFrame)
     return joined.assign(baseline=reference.variant, baseline_config=reference.config)
 
 
-def _without_samples(every: pd.DataFrame, workload: str, case: str) -> pd.DataFrame:
-    """One row of each variant that is not ok in any config of the case."""
+def _without_samples(every: pd.DataFrame, workload: str, case: str, view: View) -> pd.DataFrame:
+    """One row of each variant that is not ok in any config of the case; a host variant has no device time that it could fail at."""
     of_case = every[(every["workload"] == workload) & (every["case"] == case)]
+    of_view = every[(every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)]
+    if not (of_view["kind"] == "host").any():
+        of_case = of_case[of_case["kind"] != "host"]
     usable = of_case.loc[of_case["status"] == "ok", "variant"].unique()
     failed = of_case[~of_case["variant"].isin(usable) & (of_case["n"] == 0)]
     return failed.drop_duplicates("variant")
