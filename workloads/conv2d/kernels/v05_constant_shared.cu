@@ -2,7 +2,8 @@
 //     tile of block x block. Pixels of the halo are not staged: they are read from global memory, where a neighbouring
 //     block has most likely left them in L2.
 // Bottleneck: Each of the 25 reads first asks whether its pixel is in the tile. Warps at a tile's edge take both sides of
-//     that branch, and in an 8x8 tile 48 of 64 threads touch the halo; the reads from global memory stall the others.
+//     that branch, and in an 8x8 tile 48 of 64 threads touch the halo; the reads from global memory stall the others. On a
+//     GPU whose L1 caches global loads it loses to v04_single_precision: L1 holds what the tile holds, and asks nothing.
 // Next: Stage the halo too, and drop the branch.
 // Source: G. Matthews, M. Klobukov, "CUDA Assignment 3: 2D Convolution", Drexel University ECEC-622, 2017:
 //     ConvolutionKernel_optimized, written from its description, since the report prints no listing of it.

@@ -18,23 +18,24 @@ struct Row {
   float pixel[kSpan];  // columns x - 2 to x + 5
 };
 
-// Row y of the image around column x, zeros outside. kVector: the width is a multiple of four, so rows are 16-byte aligned.
+// The row of the image whose column x lies at `at`, zeros where there is no pixel. `inside`, whether there is such a row, is a
+// predicate of each load: a branch would make the rows wait for one another.
+// kVector: the width is a multiple of four, so that rows are 16-byte aligned.
 template <bool kVector>
-__device__ __forceinline__ Row load_row(const float* __restrict__ b, int y, int x, int height, int width) {
-  const bool inside = 0 <= y && y < height;  // a predicate of each load: a branch would make the loads wait for one another
-  const float* from = b + (long long)y * width + x;
+__device__ __forceinline__ Row load_row(const float* __restrict__ at, bool inside, int x, int width) {
   Row row = {};
   if constexpr (kVector) {
-    const float2 zero = make_float2(0.0f, 0.0f);
-    const float2 left = inside && x > 0 ? __ldg((const float2*)(from - kRadius)) : zero;
-    const float4 centre = inside ? __ldg((const float4*)from) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    const float2 right = inside && x + kColumns < width ? __ldg((const float2*)(from + kColumns)) : zero;
+    float4 centre = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float2 left = make_float2(0.0f, 0.0f), right = left;
+    if (inside) centre = __ldg((const float4*)at);
+    if (inside && x > 0) left = __ldg((const float2*)(at - kRadius));
+    if (inside && x + kColumns < width) right = __ldg((const float2*)(at + kColumns));
     row = {{left.x, left.y, centre.x, centre.y, centre.z, centre.w, right.x, right.y}};
   } else {
 #pragma unroll
     for (int k = 0; k < kSpan; ++k) {
       const int column = x + k - kRadius;
-      if (inside && 0 <= column && column < width) row.pixel[k] = __ldg(from + k - kRadius);
+      if (inside && 0 <= column && column < width) row.pixel[k] = __ldg(at + k - kRadius);
     }
   }
   return row;
@@ -48,8 +49,12 @@ __global__ void __launch_bounds__(kThreads)
 
   const int top = blockIdx.y * kRows;
   Row strip[kRows + 2 * kRadius];
+  const float* from = b + (long long)(top - kRadius) * width + x;  // may lie before the image; read only where it does not
 #pragma unroll
-  for (int r = 0; r < kRows + 2 * kRadius; ++r) strip[r] = load_row<kVector>(b, top + r - kRadius, x, height, width);
+  for (int r = 0; r < kRows + 2 * kRadius; ++r) {
+    const bool inside = (unsigned)(top + r - kRadius) < (unsigned)height;
+    strip[r] = load_row<kVector>(from + (long long)r * width, inside, x, width);
+  }
 
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {

@@ -15,11 +15,6 @@ constexpr unsigned kWholeWarp = 0xffffffffu;
 
 __constant__ float filter[kSize * kSize];
 
-// Element `column` of a row, zero outside the image.
-__device__ __forceinline__ float pixel_at(const float* __restrict__ row, bool inside, int column, int width) {
-  return inside && 0 <= column && column < width ? __ldg(row + column) : 0.0f;
-}
-
 // The 1 says that registers need not be spared for the sake of more blocks. Without it ptxas spares them all the same, by
 // moving loads down between the multiply-adds, where each waits for DRAM on its own.
 template <int kRows, int kWarps, bool kVector>
@@ -28,28 +23,29 @@ __global__ void __launch_bounds__(kLanes * kWarps, 1)
   const int lane = threadIdx.x;
   const int x = (blockIdx.x * kLanes + lane) * kColumns;
   const int top = (blockIdx.y * kWarps + threadIdx.y) * kRows;
-  const bool outermost = lane == 0 || lane == kLanes - 1;
-  const int side = lane == 0 ? x - kRadius : x + kColumns;
+  const int side = lane == 0 ? -kRadius : kColumns;  // where an outermost lane's two further pixels lie
+  const bool outermost = lane == 0 ? 0 < x && x < width : lane == kLanes - 1 && x + kColumns < width;
 
   float4 centre[kRows + 2 * kRadius];  // columns x to x + 3
-  float2 edge[kRows + 2 * kRadius];    // of an outermost lane: columns `side` and `side` + 1
+  float2 edge[kRows + 2 * kRadius];    // columns x + side and x + side + 1, of an outermost lane
+  const float* from = b + (long long)(top - kRadius) * width + x;  // may lie before the image; read only where it does not
 #pragma unroll
   for (int r = 0; r < kRows + 2 * kRadius; ++r) {
-    const int y = top + r - kRadius;
-    const bool inside = 0 <= y && y < height;  // a predicate of each load: a branch would make the loads wait
-    const float* row = b + (long long)y * width;
+    // A predicate of each load: a branch would make the rows wait for one another.
+    const bool inside = (unsigned)(top + r - kRadius) < (unsigned)height;
+    const float* at = from + (long long)r * width;
     centre[r] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     edge[r] = make_float2(0.0f, 0.0f);
     if constexpr (kVector) {  // the width is a multiple of four, so rows are 16-byte aligned
-      if (inside && x < width) centre[r] = __ldg((const float4*)(row + x));
-      if (inside && outermost && 0 <= side && side < width) edge[r] = __ldg((const float2*)(row + side));
+      if (inside && x < width) centre[r] = __ldg((const float4*)at);
+      if (inside && outermost) edge[r] = __ldg((const float2*)(at + side));
     } else {
-      centre[r].x = pixel_at(row, inside, x, width);
-      centre[r].y = pixel_at(row, inside, x + 1, width);
-      centre[r].z = pixel_at(row, inside, x + 2, width);
-      centre[r].w = pixel_at(row, inside, x + 3, width);
-      edge[r].x = pixel_at(row, inside && outermost, side, width);
-      edge[r].y = pixel_at(row, inside && outermost, side + 1, width);
+      if (inside && x < width) centre[r].x = __ldg(at);
+      if (inside && x + 1 < width) centre[r].y = __ldg(at + 1);
+      if (inside && x + 2 < width) centre[r].z = __ldg(at + 2);
+      if (inside && x + 3 < width) centre[r].w = __ldg(at + 3);
+      if (inside && outermost) edge[r].x = __ldg(at + side);
+      if (inside && outermost && x + side + 1 < width) edge[r].y = __ldg(at + side + 1);
     }
   }
 
