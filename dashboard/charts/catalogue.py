@@ -55,6 +55,9 @@ def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[
 def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
     if "tensor_transpose" in data.workloads:
         yield extras.bank_conflicts(reports.bank_conflict_table(), style)
+        matrices = reports.matrix_and_tensor(data)
+        if len(matrices):
+            yield extras.matrix_and_tensor(matrices, style)
         copies = reports.with_and_without_copies(data)
         if len(copies):
             yield extras.with_and_without_copies(copies, style)

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
+from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
 from dashboard.charts.template import Chart, Look, blank, hover, measured, samples, slug, text
 from dashboard.charts.ticks import ticks
-from dashboard.queries.extras import DEFINITION
+from dashboard.queries.extras import DEFINITION, TENSOR
 
-_PARTS: Final = {"allocate": "//", "h2d": "\\", "operation": "", "d2h": "/", "free": "x"}
+_PARTS: Final = {"allocate": "//", "h2d": "\\", "compute": "", "d2h": "/", "free": "x"}
 _CONFLICT_COLUMNS: Final = {
     "published": "as published", "store": "store, ours", "store_inverse": "store, inverse<br>permutation", "load": "load, ours",
 }  # fmt: skip
@@ -53,7 +53,7 @@ def bank_conflicts(frame: pd.DataFrame, look: Look) -> Chart:
 
 def overheads(frame: pd.DataFrame, look: Look) -> Chart:
     """Stacked shares of `queries.extras.overheads`, not empty: of each case the first and the fastest variant."""
-    operation = frame[frame["part"] == "operation"]
+    operation = frame[frame["part"] == "compute"]
     chosen = pd.concat([operation.drop_duplicates("case"), operation.sort_values("median_ns").drop_duplicates("case")])
     keys = chosen[["case", "variant", "size_rank"]].drop_duplicates().sort_values(["size_rank", "variant"], kind="stable")
     labels = [f"{row['case']}  {row['variant']}" for row in keys.to_dict("records")]
@@ -77,9 +77,7 @@ def overheads(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
     largest = operation[operation["size_rank"] == operation["size_rank"].max()].nsmallest(1, "median_ns").iloc[0]
     title = f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of {largest['variant']} is allocation, copies and release"
-    note = (
-        f"{look.device}; parts of one operation by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
-    )
+    note = f"{look.device}; parts of one end-to-end operation; copies and computation by events on the device, allocation and release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
     return Chart(slug("overheads", "conv2d"), title, figure, frame, note)
 
 
@@ -117,7 +115,7 @@ def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:
     return Chart(slug("block-sensitivity", str(frame["workload"].iloc[0])), title, figure, frame, note)
 
 
-def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = "tensor_transpose") -> Chart:
+def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = TENSOR) -> Chart:
     """Speedup over the sequential host code with the copies and without, of `queries.extras.with_and_without_copies`, not empty.
 
     The cases are those of the largest size.
@@ -164,6 +162,43 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = "te
         f"and device have rounds of their own; {samples(largest['n'])}."
     )
     return Chart(slug("copies", workload), f"{reference} is beaten {title}", figure, frame, note)
+
+
+def matrix_and_tensor(frame: pd.DataFrame, look: Look) -> Chart:
+    """Bandwidth over size of `queries.extras.matrix_and_tensor`, not empty: one line a variant and config."""
+    figure = blank(look.theme, 400)
+    marks = ("circle", "square", "diamond", "triangle-up", "x", "star")
+    for number, ((variant, config), line) in enumerate(frame.groupby(["variant", "config"], sort=False)):
+        style = look.style(TENSOR, str(variant))
+        what = line["what"].iloc[0]
+        figure.add_scatter(
+            x=line["size_value"], y=line["gb_per_s"], mode="lines+markers", name=text(f"{what}: {variant} {config}".rstrip()),
+            line={"color": style.color, "dash": {"2-D": "solid", "3-D": "dash", "copy": "longdash"}[what], "width": 2},
+            marker={"symbol": marks[number % len(marks)], "size": 8, "color": style.color},
+            error_y={
+                "type": "data", "symmetric": False, "array": line["gb_per_s_high"] - line["gb_per_s"],
+                "arrayminus": line["gb_per_s"] - line["gb_per_s_low"], "thickness": 1, "width": 3,
+            },
+            hoverinfo="text",
+            hovertext=[
+                hover(row, ("bandwidth", f"{format_rate(row['gb_per_s'])} ({_ends(row, format_rate, 'gb_per_s_low', 'gb_per_s_high')})"))
+                for row in line.to_dict("records")
+            ],
+        )  # fmt: skip
+    sizes = frame.drop_duplicates("size")
+    figure.update_xaxes(
+        type="log", tickmode="array", tickvals=sizes["size_value"], ticktext=[text(size) for size in sizes["size"]]
+    )
+    low, high = frame["gb_per_s"].min(), frame["gb_per_s"].max()
+    figure.update_yaxes(type="log", title_text="bandwidth", **ticks(low, high, format_rate, logarithmic=True))
+    figure.update_layout(legend={"x": 1.01, "y": 1})
+    largest = frame[frame["size_rank"] == frame["size_rank"].max()].sort_values("gb_per_s").drop_duplicates("what", keep="last")
+    rate = largest.set_index("what")["gb_per_s"].to_dict()
+    title = (
+        f"(0,2,1) as a stack of matrices moves {format_rate(rate['2-D'])}, as a tensor {format_rate(rate['3-D'])}, at {largest['size'].iloc[0]}"
+        if {"2-D", "3-D"} <= set(rate) else "(0,2,1) as a stack of matrices and as a tensor"
+    )  # fmt: skip
+    return Chart("matrix-and-tensor", title, figure, frame, measured(frame, look.device))
 
 
 def _block_hover(row: dict[Any, Any]) -> str:

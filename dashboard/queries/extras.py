@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.queries.axes import View, baseline, views
+from dashboard.queries.axes import View, baseline, charted_cases, views
 from dashboard.queries.cells import best_config, cells
 from dashboard.queries.compare import find_copy
 from dashboard.queries.intervals import paired_ratio
@@ -23,13 +23,11 @@ DEFINITION: Final = (
     "16 warps of an 8x8x8 block. The report does not say what it counts. Its padded tiles for (1,2,0) and (2,0,1) are free of "
     "conflicts for the inverse permutation; for the store of its listing 0.4.4 the two belong the other way round."
 )
-_PARTS: Final = {
-    "phase:allocate": "allocate",
-    "phase:h2d": "h2d",
-    "phase:d2h": "d2h",
-    "phase:free": "free",
-    "operation": "operation",
-}
+_PARTS: Final = {f"phase:{part}": part for part in ("allocate", "h2d", "compute", "d2h", "free")}
+TENSOR: Final = "tensor_transpose"
+_MATRIX_AND_TENSOR: Final = {
+    "v01_copy": "copy", "v06_shared_template": "3-D", "v07_bank_padding": "3-D", "v08_matrix_tile": "2-D",
+}  # fmt: skip
 _BLOCK_CONFIG: Final = re.compile(r"block=(\d+)")
 
 Address = Callable[[tuple[int, int, int]], int]
@@ -60,7 +58,7 @@ def bank_conflict_table() -> pd.DataFrame:
         One row a (permutation, tile) of the report: `perm`, `tile` (`8x8x12`), `padded`, `published`, and ours: `store` (see
         `bank_conflicts`), `store_inverse` (of the inverse permutation) and `load` (see `load_conflicts`).
     """
-    published = figures.read("tensor_transpose")
+    published = figures.read(TENSOR)
     rows = published[published["quantity"] == "bank_conflicts"]
     table = []
     for row in rows.to_dict("records"):
@@ -81,18 +79,14 @@ def overheads(data: RunData, workload: str = "conv2d") -> pd.DataFrame:
     """Allocation, copies and release as a part of the whole run of an operation.
 
     Returns:
-        One row a (case, variant, config, part): `case`, `size_rank`, `params`, `variant`, `title`, `config`, `part` (`allocate`, `h2d`,
-        `operation`, `d2h`, `free`), `median_ns`, `low_ns`, `high_ns`, `n` and `fraction` of the sum of the parts. Of each variant the
-        fastest config. Empty where the run has no such phases.
+        One row a (case, variant, part): `case`, `size_rank`, `params`, `variant`, `title`, `config`, `part` (`allocate`, `h2d`, `compute`,
+        `d2h`, `free`), `median_ns`, `low_ns`, `high_ns`, `n` and `fraction` of the sum of the parts. Of each variant the config that
+        computes fastest. Empty where the run has no such phases.
     """
     every = cells(data)
-    parts = every[(every["workload"] == workload) & every["scope"].isin(_PARTS) & every["size_rank"].notna()]
-    parts = best_config(parts[parts["gpus"] > 0])
-    # The fastest config is chosen by the operation, and its phases belong to it.
-    chosen = parts.loc[parts["scope"] == "operation", ["case", "variant", "config"]]
-    parts = every[(every["workload"] == workload) & every["scope"].isin(_PARTS)].merge(chosen, on=["case", "variant", "config"])
-    copies = parts.loc[parts["scope"] != "operation", ["case", "variant"]].drop_duplicates()
-    parts = parts.merge(copies, on=["case", "variant"])
+    parts = every[(every["workload"] == workload) & every["scope"].isin(_PARTS) & every["size_rank"].notna() & (every["n"] > 0)]
+    chosen = best_config(parts[parts["scope"] == "phase:compute"])[["case", "variant", "config", "gpus", "cache"]]
+    parts = parts.merge(chosen)
     parts["part"] = parts["scope"].map(_PARTS)
     parts["fraction"] = parts["median_ns"] / parts.groupby(["case", "variant"])["median_ns"].transform("sum")
     columns = [
@@ -140,7 +134,7 @@ def block_sensitivity(data: RunData, workload: str = "conv2d") -> pd.DataFrame:
     return rows.join(relative).sort_values(["rung", "size_rank", "block"], kind="stable").reset_index(drop=True)
 
 
-def with_and_without_copies(data: RunData, workload: str = "tensor_transpose") -> pd.DataFrame:
+def with_and_without_copies(data: RunData, workload: str = TENSOR) -> pd.DataFrame:
     """Speedups over the sequential host code, as the tensor report's tables 4 (without the copies) and 5 (with them).
 
     Returns:
@@ -178,6 +172,28 @@ def with_and_without_copies(data: RunData, workload: str = "tensor_transpose") -
                 }
             )  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
+
+
+def matrix_and_tensor(data: RunData) -> pd.DataFrame:
+    """The tensor report's figure 5: a stack of matrices transposed with 8x8 and 32x32 tiles, and as a tensor with 8x8x8 tiles.
+
+    Returns:
+        Rows of `cells` in the first view, of the permutation (0,2,1) and by variant, config and size, with `size` and `size_value`
+        (see `axes.charted_cases`) and `what` (`2-D`, `3-D` or `copy`). Empty where the run lacks one of the two kinds.
+    """
+    every = cells(data)
+    found = views(data, TENSOR)
+    view = found[0] if found else View("", "")
+    cases = charted_cases(data, TENSOR)
+    cases = cases.loc[cases["series"] == "perm=021", ["case", "size", "size_value"]]
+    rows = every[
+        (every["workload"] == TENSOR) & (every["scope"] == view.scope) & (every["cache"] == view.cache) & (every["n"] > 0)
+        & every["variant"].isin(_MATRIX_AND_TENSOR)
+    ].merge(cases, on="case")  # fmt: skip
+    rows["what"] = rows["variant"].map(_MATRIX_AND_TENSOR)
+    if not {"2-D", "3-D"} <= set(rows["what"]):
+        return rows.iloc[:0]
+    return rows.sort_values(["what", "variant", "config", "size_value"], kind="stable").reset_index(drop=True)
 
 
 def _host_reference(data: RunData, workload: str) -> str:
