@@ -130,18 +130,18 @@ def test_plane_strides_reach_every_element_of_the_transposition(perm):
             {"tile": 64, "threads": 256},
             "512x512x512",
             "210",
-            "transpose<64, 64, 256, 6, true>",
-            (8, 8, 512),
+            "transpose<64, 64, 256, 6, true, true>",
+            (8, 512, 8),
         ),
-        ("v11_swizzled_tile", {"tile": 32, "threads": 64}, "65x127x33", "210", "transpose<32, 32, 64, 16, false>", (2, 3, 127)),
-        ("v11_swizzled_tile", {"tile": 64, "threads": 256}, "512x512x512", "102", "copy_rows<float4, 128>", (32768, 1, 1)),
+        ("v11_swizzled_tile", {"tile": 32, "threads": 64}, "65x127x33", "210", "transpose<32, 32, 64, 16, false, true>", (3, 127, 2)),
+        ("v11_swizzled_tile", {"tile": 64, "threads": 256}, "512x512x512", "102", "copy_rows<float4, 128>", (131072, 1, 1)),
         (
             "v11_swizzled_tile",
             {"tile": 64, "threads": 256},
             "6x5x33",
             "012",
             "copy_rows<float, 64>",
-            (2, 1, 1),
+            (8, 1, 1),
         ),  # 16 rows a block
     ],
 )

@@ -17,14 +17,14 @@ __global__ void __launch_bounds__(WARPS * 32)
   if (row >= height || column >= width) return;  // both are multiples of 4
 
   const float* from = in + blockIdx.z * in_plane + row * in_row + column;
-  const float4 a = __ldcs(reinterpret_cast<const float4*>(from));
-  const float4 b = __ldcs(reinterpret_cast<const float4*>(from + in_row));
-  const float4 c = __ldcs(reinterpret_cast<const float4*>(from + 2 * in_row));
-  const float4 d = __ldcs(reinterpret_cast<const float4*>(from + 3 * in_row));
+  const float4 a = *reinterpret_cast<const float4*>(from);
+  const float4 b = *reinterpret_cast<const float4*>(from + in_row);
+  const float4 c = *reinterpret_cast<const float4*>(from + 2 * in_row);
+  const float4 d = *reinterpret_cast<const float4*>(from + 3 * in_row);
 
   float* to = out + blockIdx.z * out_plane + column * out_row + row;
-  __stcs(reinterpret_cast<float4*>(to), make_float4(a.x, b.x, c.x, d.x));
-  __stcs(reinterpret_cast<float4*>(to + out_row), make_float4(a.y, b.y, c.y, d.y));
-  __stcs(reinterpret_cast<float4*>(to + 2 * out_row), make_float4(a.z, b.z, c.z, d.z));
-  __stcs(reinterpret_cast<float4*>(to + 3 * out_row), make_float4(a.w, b.w, c.w, d.w));
+  *reinterpret_cast<float4*>(to) = make_float4(a.x, b.x, c.x, d.x);
+  *reinterpret_cast<float4*>(to + out_row) = make_float4(a.y, b.y, c.y, d.y);
+  *reinterpret_cast<float4*>(to + 2 * out_row) = make_float4(a.z, b.z, c.z, d.z);
+  *reinterpret_cast<float4*>(to + 3 * out_row) = make_float4(a.w, b.w, c.w, d.w);
 }
