@@ -123,6 +123,14 @@ def median_ns(made: Made, config: str, params: Mapping[str, Any], min_bytes: int
     return device + {"device": 0.0, "operation": 4000.0, "end_to_end": 24000.0 + min_bytes / 55.0}[scope]
 
 
+def phases_ns(made: Made, config: str, params: Mapping[str, Any], min_bytes: int) -> dict[str, float]:
+    """The parts of an end-to-end operation of conv2d, by scope, in nanoseconds."""
+    copy_ns = min_bytes / 2 / 55.0
+    compute_ns = median_ns(made, config, params, min_bytes, "hot", "device")
+    parts = {"allocate": 200e3, "h2d": copy_ns, "compute": compute_ns, "d2h": copy_ns, "free": 50e3}
+    return {f"phase:{part}": duration_ns for part, duration_ns in parts.items()}
+
+
 def write(data_dir: Path, run_id: str = "synthetic", *, label: str = "", rounds: int = 40, seed: int = 7) -> Path:
     """Write a run that looks like an H200's recording of tensor_transpose and conv2d.
 
@@ -193,12 +201,14 @@ def _samples(
         ("cold", "device"), ("hot", "device"), ("hot", "operation"), ("hot", "end_to_end"))  # fmt: skip
     is_baseline = (made.name, config) == BASELINE[made.workload] or (host and not on_gpu and made.name == HOST_BASELINE)
     drift = 1 + 0.004 * np.sin(np.arange(rounds) / 6)
-    for cache, scope in views:
+    made_of = {view: median_ns(made, config, params, min_bytes, *view) for view in views}
+    if made.workload == "conv2d" and not host:
+        made_of |= {("hot", scope): made_ns for scope, made_ns in phases_ns(made, config, params, min_bytes).items()}
+    for (cache, scope), made_ns in made_of.items():
         for twin in (0, 1) if is_baseline else (0,):
             # The A/A of one case fails on purpose, so that what distrusts it has something to show.
             bias = 1.03 if twin and cell["case"] == "n=1024" else 1.0
             noise = np.exp(random.normal(0, 0.015 if host else 0.003, rounds))
-            made_ns = median_ns(made, config, params, min_bytes, cache, scope)
             yield pd.DataFrame(
                 {**cell, "gpus": 0 if host else 1, "rank": 0, "cache": cache, "scope": scope, "twin": twin,
                  "round": np.arange(rounds), "position": random.integers(0, 12, rounds),

@@ -74,12 +74,12 @@ def speedups(
 
 
 def noise_floors(data: RunData) -> pd.DataFrame:
-    """The baseline's second copy against the first.
+    """The baseline's second copy against the first; not of phases, which are parts of samples that are compared whole.
 
     Returns:
         One row a (workload, case, scope, cache) with a twin: `variant`, `config`, `gpus`, `ratio`, `low`, `high`, `n`, `holds_one`.
     """
-    twins = data.samples[data.samples["twin"] == 1]
+    twins = data.samples[(data.samples["twin"] == 1) & ~data.samples["scope"].str.startswith("phase:")]
     views = twins[["workload", "case", "scope", "cache"]].drop_duplicates()
     rows = []
     for workload, case, scope, cache in views.itertuples(index=False):
