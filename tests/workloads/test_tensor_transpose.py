@@ -142,7 +142,7 @@ def test_plane_strides_reach_every_element_of_the_transposition(perm):
             "012",
             "copy_rows<float, 64>",
             (8, 1, 1),
-        ),  # 16 rows a block
+        ),  # 4 rows a block
     ],
 )
 def test_blocks_cover_the_tensor(name, config, shape, perm, kernel, grid):
