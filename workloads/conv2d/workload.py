@@ -176,7 +176,7 @@ _VARIANTS: Final[tuple[Variant, ...]] = (
     _rung("v08_sliding_window", "Sliding window", _strips([15, 30, 60]), _side_by_side),
     _rung("v09_loads_first", "All loads first", _strips([4, 8]), _side_by_side),
     _rung("v10_stacked_warps", "Stacked warps", _strips([1, 2, 3, 4], [4]), _stacked),
-    _rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3, 4], [2, 4]), _stacked),
+    _rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3], [2, 4]), _stacked),
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),
     HostVariant("numpy", "NumPy", "host", run=host.numpy_shifted),

@@ -44,7 +44,7 @@ __device__ __forceinline__ Row load_row(const float* __restrict__ at, bool insid
 }
 
 // The 1 says that registers need not be spared for the sake of more blocks. Without it ptxas spares them all the same, by
-// moving loads down between the multiply-adds, where each waits for DRAM on its own.
+// moving most loads down between the multiply-adds, where they wait for DRAM one after another.
 template <int kRows, int kWarps, bool kVector>
 __global__ void __launch_bounds__(kLanes * kWarps, 1)
     conv2d(const float* __restrict__ b, float* __restrict__ c, int height, int width) {

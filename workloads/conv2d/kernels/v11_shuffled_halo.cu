@@ -1,8 +1,8 @@
 // Idea: One load instruction a row instead of three: the two pixels on either side come from the neighbouring lanes by
-//     shuffle, and only a warp's first and last lane load theirs. A third of the requests to L1, and fewer registers, so
-//     that more warps fit; made for images that fill the GPU about once.
-// Bottleneck: Shuffles use the pipe that loads use, four a row where two loads were saved, so that large images gain
-//     nothing. For small ones the launch and one trip to DRAM remain, which nothing inside the kernel can shorten.
+//     shuffle, and only a warp's first and last lane load theirs. A third of the requests to L1, and fewer registers to hold
+//     what they bring; made for images that fill the GPU about once.
+// Bottleneck: Shuffles use the pipe that loads use, four a row where two loads were saved, so that large images lose by
+//     it. For small ones the launch and one trip to DRAM remain, which nothing inside the kernel can shorten.
 // Next: None known. What is left lies outside the kernel: several images a launch, or a graph of launches.
 // Source: Own work.
 
@@ -16,7 +16,7 @@ constexpr unsigned kWholeWarp = 0xffffffffu;
 __constant__ float filter[kSize * kSize];
 
 // The 1 says that registers need not be spared for the sake of more blocks. Without it ptxas spares them all the same, by
-// moving loads down between the multiply-adds, where each waits for DRAM on its own.
+// moving most loads down between the multiply-adds, where they wait for DRAM one after another.
 template <int kRows, int kWarps, bool kVector>
 __global__ void __launch_bounds__(kLanes * kWarps, 1)
     conv2d(const float* __restrict__ b, float* __restrict__ c, int height, int width) {
