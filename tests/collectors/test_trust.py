@@ -8,7 +8,7 @@ from collectors import trust
 VARIANTS = [
     {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))
 ]
-CEILINGS = [{"name": "device_copy", "value": 4000.0}]
+CEILINGS = [{"name": "device_copy", "value": 4000.0}, {"name": "host_copy", "value": 30.0}]
 
 
 def case(n: int) -> dict[str, Any]:
@@ -31,8 +31,16 @@ def test_a_rate_above_the_copy_ceiling_is_distrusted() -> None:
     assert found(samples("gpu", 1_000_000, 250), 1_000_000) == []
 
 
-def test_a_hot_rate_may_be_above_it() -> None:
+def test_a_hot_rate_may_be_above_it_but_not_beyond_what_caches_do() -> None:
     assert found(samples("gpu", 1_000_000, 200, cache="hot"), 1_000_000) == []
+    # 1 MB in 60 ns is 16,700 GB/s, above 4 x 4000.
+    assert found(samples("gpu", 1_000_000, 60, cache="hot"), 1_000_000) == [("above_ceiling", "n=1000000")]
+
+
+def test_a_view_that_copies_nothing_is_distrusted_even_if_its_time_is_noisy() -> None:
+    # 134 MB in 19 us is 7,060 GB/s where memory copies 30; the time grew 7.6 times for 64 times the work.
+    rows = samples("cpu", 2_097_152, 2500, "operation", "hot") + samples("cpu", 134_217_728, 19_000, "operation", "hot")
+    assert ("above_ceiling", "n=134217728") in found(rows, 2_097_152, 134_217_728)
 
 
 def test_a_time_that_does_not_grow_with_the_work_is_distrusted() -> None:
