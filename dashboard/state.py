@@ -3,9 +3,7 @@
 Each choice is a widget and a query parameter of the same name. What a session chose on one page is kept for the others.
 """
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import streamlit as st
@@ -17,24 +15,16 @@ Style = Literal["select", "segmented"]
 _MEMORY: Final = "url choices"
 _NOTES: Final = "url notes"
 _TOUCHED: Final = "url keys of this page"
-# A rerun that began before the browser heard of a change carries the old URL; that is no wish of the user's.
-_ECHO_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True)
-class _Written:
-    """What this session last put into the URL for a key, what stood there before, and when it changed."""
-
-    values: tuple[str, ...]
-    before: tuple[str, ...]
-    at: float
+_PICKED: Final = "url picked by hand"
 
 
 def begin() -> None:
     """Forget the notes and keys of the page drawn before. Called once a rerun, before any choice."""
     st.session_state[_NOTES] = []
     st.session_state[_TOUCHED] = set()
-    st.session_state.setdefault(_MEMORY, {})
+    memory = st.session_state.setdefault(_MEMORY, {})
+    # A rerun for a widget may carry a URL that the browser had before it heard of the last change: then the widgets are right.
+    st.session_state[_PICKED] = any(_shown(key) not in (None, values) for key, values in memory.items())
 
 
 def choose(
@@ -106,15 +96,15 @@ def notes() -> list[str]:
 def link(**choices: str) -> dict[str, str]:
     """Query parameters for a link to another page of the same run: the run, and these choices."""
     remembered = st.session_state[_MEMORY].get("run")
-    return {**({"run": remembered.values[0]} if remembered else {}), **choices}
+    return {**({"run": remembered[0]} if remembered else {}), **choices}
 
 
 def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...]) -> tuple[str, ...]:
     """What to show: the URL when it was changed from outside, else the widget, else what the session chose before."""
     st.session_state[_TOUCHED].add(key)
-    written: _Written | None = st.session_state[_MEMORY].get(key)
+    remembered: tuple[str, ...] = st.session_state[_MEMORY].get(key, ())
     in_url = tuple(st.query_params.get_all(key))
-    if in_url and _from_outside(in_url, written) and not _just_picked(key, written):
+    if in_url and in_url != remembered and not (remembered and st.session_state[_PICKED]):
         known = tuple(value for value in in_url if value in options)
         unknown = [value for value in in_url if value not in options]
         if unknown:
@@ -122,21 +112,8 @@ def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, .
                 f"The link asks for {label.lower()} {', '.join(unknown)}, which is not here; showing {', '.join(known or fallback)}."
             )
         return known or fallback
-    values = _shown(key) or (written.values if written else ())
+    values = _shown(key) or remembered
     return tuple(value for value in values if value in options) or fallback
-
-
-def _from_outside(in_url: tuple[str, ...], written: _Written | None) -> bool:
-    if written is None:
-        return True
-    echo = in_url == written.before and time.monotonic() - written.at < _ECHO_SECONDS
-    return in_url != written.values and not echo
-
-
-def _just_picked(key: str, written: _Written | None) -> bool:
-    """The widget holds something else than this session last wrote: the user has just picked it."""
-    shown = _shown(key)
-    return shown is not None and written is not None and shown != written.values
 
 
 def _shown(key: str) -> tuple[str, ...] | None:
@@ -146,9 +123,7 @@ def _shown(key: str) -> tuple[str, ...] | None:
 
 
 def _keep(key: str, values: tuple[str, ...]) -> tuple[str, ...]:
-    written: _Written | None = st.session_state[_MEMORY].get(key)
-    if written is None or written.values != values:
-        st.session_state[_MEMORY][key] = _Written(values, written.values if written else (), time.monotonic())
+    st.session_state[_MEMORY][key] = values
     if tuple(st.query_params.get_all(key)) != values:
         st.query_params[key] = values if len(values) > 1 else values[0]
     return values

@@ -77,7 +77,7 @@ def _columns() -> list[DeltaGenerator]:
 
 def _workload_row(run: store.Run, row: Mapping[Any, Any]) -> None:
     cases = f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
-    peer = f"{row['peer_title']}" if pd.notna(row["peer"]) else "no peer here"
+    peer = f"over {row['peer']}" if pd.notna(row["peer"]) else "no peer here"
     for column, (value, *about) in zip(
         _columns(),
         (
@@ -98,10 +98,10 @@ def _workload_row(run: store.Run, row: Mapping[Any, Any]) -> None:
         column.markdown(f"**{plain(str(value))}**  \n{small}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         link = state.link(run=_name(run), workload=row["workload"])
-        st.page_link("app_pages/ladder.py", label="Ladder", query_params=link)
-        st.page_link("app_pages/sizes.py", label="Sizes", query_params=link)
+        st.page_link("app_pages/ladder.py", label="Ladder →", query_params=link)
+        st.page_link("app_pages/sizes.py", label="Sizes →", query_params=link)
         if row["badges"]:
-            st.page_link("app_pages/trust.py", label="Checks", query_params=state.link(run=_name(run), topic="verdicts"))
+            st.page_link("app_pages/trust.py", label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))
         for text in row["badges"]:
             st.badge(plain(text), color="orange")
 
