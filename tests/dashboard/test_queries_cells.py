@@ -1,0 +1,308 @@
+"""Cells, floors and comparisons of a run of four small cells, with every figure worked out by hand."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dashboard.queries import compare, staleness, trust
+from dashboard.queries.axes import View, baseline, charted_cases, series, views
+from dashboard.queries.cells import best_config, cells
+from dashboard.queries.overview import overview
+from dashboard.queries.run_data import RunData, load
+from data import schema, store
+from tests import synthetic_run
+
+COLD = View("device", "cold")
+STEADY = (100, 100, 100, 100, 100, 100)
+
+
+def frame(table: str, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows of a table, with what they leave out null or empty."""
+    columns = schema.TABLES[table].columns
+    blank = {column.name: None if column.nullable else "" if str(column.type) == "string" else 0 for column in columns}
+    return pd.DataFrame([{**blank, **row} for row in rows], columns=[column.name for column in columns])
+
+
+def variant(name: str, role: str = "rung", kind: str = "cuda", precision: str = "fp32", **more: Any) -> dict[str, Any]:
+    rung = int(name[1:3]) if role == "rung" else None
+    return {"workload": "w", "variant": name, "role": role, "kind": kind, "precision": precision, "rung": rung, **more}
+
+
+def samples(name: str, durations: Sequence[int], case: str = "n=1", config: str = "", **more: Any) -> list[dict[str, Any]]:
+    cell = {"workload": "w", "variant": name, "config": config, "case": case, "gpus": 1, "cache": "cold", "scope": "device"}
+    return [{**cell, "round": number, "duration_ns": ns, **more} for number, ns in enumerate(durations)]
+
+
+def run_of(
+    variants: Sequence[Mapping[str, Any]],
+    timed: Sequence[Mapping[str, Any]],
+    results: Sequence[Mapping[str, Any]] = (),
+    cases: Sequence[Mapping[str, Any]] = (),
+    diagnostics: Sequence[Mapping[str, Any]] = (),
+) -> RunData:
+    info = frame("run", [{"device_name": "GPU", "l2_bytes": 1000}]).iloc[0].to_dict()
+    # 2 GB/s and 0.001 TFLOP/s: 2 bytes and 1 operation a nanosecond.
+    ceilings = [
+        ("device_copy", "cuda:0", 2.0),
+        ("fp32_fma", "cuda:0", 0.001),
+        ("tf32_mma", "cuda:0", 0.006),
+        ("launch", "cuda:0", 0.02),
+    ]
+    ceilings += [
+        ("h2d_pinned", "cuda:0", 0.5),
+        ("d2h_pinned", "cuda:0", 0.25),
+        ("host_copy", "cpu", 0.5),
+        ("host_fma", "cpu", 0.0001),
+    ]
+    one = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 30, "min_bytes": 100, "h2d_bytes": 60}
+    return RunData(
+        info,
+        frame("ceilings", [{"name": name, "device": device, "value": value} for name, device, value in ceilings]),
+        frame("variants", variants),
+        frame("cases", cases or [{**one, "d2h_bytes": 40}]),
+        frame("results", results),
+        frame("samples", timed),
+        frame("diagnostics", diagnostics),
+    )
+
+
+def only(data: RunData) -> Mapping[str, Any]:
+    (row,) = cells(data).to_dict("records")
+    return row
+
+
+def test_a_cell_has_its_median_its_rates_and_its_distance_from_the_floor() -> None:
+    row = only(run_of([variant("v01_a")], samples("v01_a", [80, 100, 120, 90, 110, 100])))
+    assert (row["n"], row["median_ns"], row["low_ns"], row["high_ns"]) == (6, 100, 80, 120)
+    assert (row["gb_per_s"], row["gflop_per_s"]) == (1.0, 0.3)
+    assert row["gb_per_s_low"] == pytest.approx(100 / 120) and row["gb_per_s_high"] == pytest.approx(100 / 80)
+    # 100 bytes at 2 a nanosecond take 50 ns, 30 operations at 1 a nanosecond 30 ns.
+    assert (row["floor_ns"], row["floor_bound"], row["percent_of_floor"]) == (50, "memory", 50)
+
+
+@pytest.mark.parametrize(
+    ("precision", "flops", "floor_ns", "bound"),
+    [("fp32", 90, 90, "compute"), ("tf32", 360, 60, "compute"), ("3xtf32", 120, 60, "compute"), ("fp64", 900, 50, "memory")],
+)
+def test_the_floor_knows_the_precision(precision: str, flops: int, floor_ns: float, bound: str) -> None:
+    # TF32 does 6 operations a nanosecond and 3xTF32 a third of that; nothing was measured for fp64.
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": flops, "min_bytes": 100}
+    row = only(run_of([variant("v01_a", precision=precision)], samples("v01_a", STEADY), cases=[case]))
+    assert row["floor_ns"] == pytest.approx(floor_ns)
+    assert row["floor_bound"] == bound
+
+
+def test_the_floor_of_end_to_end_is_the_longer_copy_over_pcie() -> None:
+    # 60 bytes at 0.5 take 120 ns, 40 bytes at 0.25 take 160 ns.
+    row = only(run_of([variant("v01_a")], samples("v01_a", STEADY, scope="end_to_end")))
+    assert (row["floor_ns"], row["floor_bound"]) == (160, "copies")
+
+
+def test_the_floor_on_the_host_comes_from_the_ceilings_of_the_host() -> None:
+    # 100 bytes at 0.5 take 200 ns; 30 operations at 0.1 take 300 ns.
+    row = only(run_of([variant("numpy", "host", "host")], samples("numpy", STEADY, gpus=0, scope="operation", cache="hot")))
+    assert row["floor_ns"] == pytest.approx(300)
+    assert row["floor_bound"] == "compute"
+
+
+def test_several_gpus_share_the_floor_and_the_slowest_rank_is_the_time() -> None:
+    timed = samples("v01_a", STEADY, gpus=2, rank=0) + samples("v01_a", [130] * 6, gpus=2, rank=1)
+    row = only(run_of([variant("v01_a")], timed))
+    assert (row["n"], row["median_ns"], row["floor_ns"]) == (6, 130, 25)
+
+
+def test_a_phase_has_a_time_and_no_rate() -> None:
+    row = only(run_of([variant("v01_a")], samples("v01_a", STEADY, scope="phase:h2d")))
+    assert row["median_ns"] == 100
+    assert pd.isna(row["gb_per_s"]) and pd.isna(row["floor_ns"]) and pd.isna(row["percent_of_floor"])
+
+
+def test_a_cell_that_failed_is_a_row_with_its_reason_and_no_figures() -> None:
+    result = {"workload": "w", "variant": "v01_a", "case": "n=1", "status": "timeout", "detail": "no answer in 60 s"}
+    row = only(run_of([variant("v01_a")], [], [result]))
+    assert (row["n"], row["status"], row["detail"]) == (0, "timeout", "no answer in 60 s")
+    assert pd.isna(row["median_ns"]) and pd.isna(row["scope"]) and row["role"] == "rung"
+
+
+def test_the_second_copy_of_the_baseline_is_left_out_of_its_median() -> None:
+    timed = samples("v01_a", STEADY) + samples("v01_a", [900] * 6, twin=1)
+    assert only(run_of([variant("v01_a")], timed))["median_ns"] == 100
+
+
+def test_flags_name_the_checks_that_distrust_a_cell_and_not_what_is_about_the_run() -> None:
+    about = [
+        {"severity": "warning", "source": "throttling", "workload": "w", "variant": "v01_a", "config": "", "case": "n=1"},
+        {"severity": "warning", "source": "not_growing", "workload": "w", "variant": "v01_a"},
+        {"severity": "info", "source": "told", "workload": "w", "variant": "v01_a"},
+        {"severity": "error", "source": "interrupted"},
+        {"severity": "error", "source": "another", "workload": "w", "variant": "v02_b"},
+    ]
+    assert only(run_of([variant("v01_a")], samples("v01_a", STEADY), diagnostics=about))["flags"] == (
+        "throttling",
+        "not_growing",
+    )
+
+
+def test_the_best_config_is_the_fastest_that_is_right() -> None:
+    timed = [row for config, ns in (("b=1", 90), ("b=2", 70), ("b=3", 50)) for row in samples("v01_a", [ns] * 6, config=config)]
+    results = [
+        {"workload": "w", "variant": "v01_a", "config": config, "case": "n=1", "status": status}
+        for config, status in (("b=1", "ok"), ("b=2", "ok"), ("b=3", "launch_error"))
+    ]
+    assert best_config(cells(run_of([variant("v01_a")], timed, results)))["config"].tolist() == ["b=2"]
+
+
+def test_the_caller_may_change_the_frame_of_cells_without_changing_the_next_one() -> None:
+    data = run_of([variant("v01_a")], samples("v01_a", STEADY))
+    taken = cells(data)
+    taken["median_ns"] = 0
+    assert only(data)["median_ns"] == 100
+
+
+def ladder_run() -> RunData:
+    timed = samples("v01_a", [400, 404, 396, 400, 402, 398]) + samples("v01_a", [402, 400, 400, 398, 396, 404], twin=1)
+    timed += samples("v02_b", [200, 202, 198, 200, 201, 199]) + samples("v03_c", [201, 200, 199, 200, 200, 200])
+    return run_of([variant("v01_a"), variant("v02_b"), variant("v03_c")], timed)
+
+
+def test_speedups_are_ratios_over_the_reference_with_a_verdict() -> None:
+    found = compare.speedups(ladder_run(), "w", "n=1", "device", "cold", "v01_a").set_index("variant")
+    assert found.loc["v02_b", "speedup"] == 2.0
+    assert found["verdict"].to_dict() == {"v01_a": "tied", "v02_b": "faster", "v03_c": "faster"}
+    assert found.loc["v02_b", "low"] <= 2 <= found.loc["v02_b", "high"]
+
+
+def test_a_reference_without_samples_has_no_speedups() -> None:
+    assert compare.speedups(ladder_run(), "w", "n=1", "device", "cold", "v09_absent").empty
+
+
+def test_each_step_of_the_ladder_is_the_gain_over_the_rung_before() -> None:
+    found = compare.steps(ladder_run(), "w", "n=1", COLD)
+    assert found["previous_variant"].tolist()[1:] == ["v01_a", "v02_b"]
+    assert found["gain"].tolist()[1:] == [2.0, 1.0]
+    assert found["verdict"].tolist() == ["", "faster", "tied"]
+
+
+def test_the_baseline_against_itself_holds_one_unless_the_two_differ() -> None:
+    assert compare.noise_floors(ladder_run())["holds_one"].tolist() == [True]
+    biased = run_of([variant("v01_a")], samples("v01_a", STEADY) + samples("v01_a", [110] * 6, twin=1))
+    (row,) = compare.noise_floors(biased).to_dict("records")
+    assert row["ratio"] == pytest.approx(1.1) and not row["holds_one"]
+
+
+def test_the_baseline_is_the_variant_with_a_second_copy() -> None:
+    found = baseline(ladder_run(), "w", COLD)
+    assert found is not None and found.variant == "v01_a"
+    assert baseline(ladder_run(), "w", View("operation", "hot")) is None
+
+
+def test_what_changes_with_the_size_is_the_size_and_the_rest_a_series() -> None:
+    cases = [
+        {"workload": "w", "case": f"n={n},perm={perm}", "size_rank": rank, "params": f'{{"n":{n},"perm":"{perm}"}}'}
+        for rank, n in enumerate((8, 16)) for perm in ("01", "10")
+    ]  # fmt: skip
+    data = run_of(
+        [], [], cases=[*cases, {"workload": "w", "case": "shape=3x5", "size_rank": None, "params": '{"shape":"3x5"}'}]
+    )
+    found = charted_cases(data, "w")
+    assert found["size"].tolist() == ["n=8", "n=8", "n=16", "n=16"]
+    assert found["size_value"].tolist() == [8, 8, 16, 16]
+    assert series(data, "w") == ("perm=01", "perm=10")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunData, RunData]:
+    folder = tmp_path_factory.mktemp("runs")
+    return load(store.open_run(synthetic_run.write(folder))), load(store.open_run(synthetic_run.write_host_run(folder)))
+
+
+def test_the_overview_finds_the_medians_that_the_synthetic_run_was_made_with(recorded: tuple[RunData, RunData]) -> None:
+    found = overview(recorded[0]).set_index("workload")
+    conv = found.loc["conv2d"]
+    assert (conv["case"], conv["best"], conv["best_config"], conv["baseline"]) == (
+        "n=8192",
+        "v04_sliding",
+        "rows=8",
+        "v01_naive",
+    )
+    # 8 * 8192^2 bytes at 0.985 of 4000 GB/s, and 1.5 us.
+    assert conv["best_ns"] == pytest.approx(137_760, rel=0.005)
+    assert conv["percent_of_floor"] == pytest.approx(100 * 134_218 / 137_760, rel=0.005)
+    assert pd.isna(conv["peer"]), "cuDNN ran out of memory there"
+    assert found.loc["tensor_transpose", "cases"] == 6
+    # Four of the six permutations at 0.31, the other two at 0.62 of the ceiling, against 0.97.
+    assert found.loc["tensor_transpose", "over_peer"] == pytest.approx(
+        (0.97 / 0.31) ** (4 / 6) * (0.97 / 0.62) ** (2 / 6), rel=0.01
+    )
+
+
+def test_the_overview_of_a_machine_without_a_gpu_compares_its_host_variants(recorded: tuple[RunData, RunData]) -> None:
+    found = overview(recorded[1]).set_index("workload")
+    assert found["best"].tolist() == ["numba_parallel", "numba_parallel"]
+    assert found["baseline"].tolist() == ["numba_serial", "numba_serial"]
+    assert found.loc["tensor_transpose", "speedup"] == pytest.approx(0.35 / 0.05, rel=0.03)
+    assert views(recorded[1], "conv2d") == (View("operation", "hot"),)
+
+
+def test_badges_say_what_is_distrusted_and_do_not_count_specimens(recorded: tuple[RunData, RunData], tmp_path: Path) -> None:
+    found = overview(recorded[0], tmp_path).set_index("workload")["badges"]
+    assert found["conv2d"][:3] == ("1 cell flagged: throttling", "1 wrong result", "2 cells failed")
+    assert "source changed since: v02_template" in found["tensor_transpose"]
+    assert not any("constant_time" in badge for badge in found["tensor_transpose"])
+
+
+def test_a_variant_is_stale_when_its_source_is_not_what_was_measured(tmp_path: Path) -> None:
+    texts = {
+        "same.cu": "kernel\n",
+        "changed.cu": "kernel v2\n",
+        "kept.py": "def a(): ...\n\ndef b(): ...\n",
+        "lost.py": "def a(): 1\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    sha256 = hashlib.sha256(b"kernel\n").hexdigest()
+    recorded = [
+        variant(
+            f"v0{number}_x",
+            source_path=path,
+            source_text="kernel\n" if path.endswith(".cu") else "def a(): ...\n",
+            source_sha256=sha256,
+        )
+        for number, path in enumerate(["same.cu", "changed.cu", "kept.py", "lost.py", "gone.cu", "", "../outside.cu"])
+    ]
+    assert staleness.stale_variants(run_of(recorded, []), tmp_path)["source_path"].tolist() == [
+        "changed.cu",
+        "lost.py",
+        "gone.cu",
+    ]
+
+
+def test_findings_that_say_the_same_stand_together_with_errors_first() -> None:
+    said = [
+        {"severity": "warning", "source": "a", "text": "x", "workload": "w", "variant": "v01_a"},
+        {"severity": "error", "source": "b", "text": "y"},
+        {"severity": "warning", "source": "a", "text": "x", "workload": "w", "variant": "v02_b"},
+    ]
+    found = trust.findings(run_of([], [], diagnostics=said))
+    assert found[["severity", "cells", "example"]].to_numpy().tolist() == [["error", 1, ""], ["warning", 2, "w / v01_a"]]
+
+
+def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
+    results = [
+        {"workload": "w", "variant": name, "case": "n=1", "status": status, "detail": detail}
+        for name, status, detail in (
+            ("v01_a", "ok", "device cold: converged, n=35, ±0.4%; operation hot: at the limit of 3 s, n=9, ±2%"),
+            ("v02_b", "ok", "device cold: converged, n=40, ±0.1%"),
+            ("v03_c", "timeout", "device cold: converged, n=1, ±0%"),
+        )
+    ]
+    found = trust.stop_reasons(run_of([], [], results))
+    assert dict(zip(found["reason"], found["cells"], strict=True)) == {
+        "device cold: converged": 2,
+        "operation hot: at the limit of 3 s": 1,
+    }
+    assert trust.verdicts(run_of([], [], results)).to_dict("records") == [{"workload": "w", "ok": 2, "timeout": 1, "total": 3}]
