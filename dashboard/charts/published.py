@@ -14,6 +14,12 @@ from dashboard.queries.published import Source
 #: Values that spread further than this stand on a logarithmic axis.
 _LOG_FROM: Final = 20.0
 _HEIGHT: Final = 320
+_ELSEWHERE: Final = {
+    "time_change": "Ours is on the page Details, under Block size.",
+    "time_change_per_thread": "Ours is on the page Details, under Block size.",
+    "overhead": "Ours is on the page Details, under Overheads.",
+    "overhead_fraction": "Ours is on the page Details, under Overheads.",
+}
 
 
 def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) -> Chart:
@@ -80,7 +86,9 @@ def _hover(row: Mapping[Any, Any], name: str) -> str:
 
 def _labels(frame: pd.DataFrame) -> "tuple[pd.Series[str], str]":
     """What tells the rows apart, and the axis title: the values of the axes that differ, named by the title."""
-    points = [f"{case},{config}".strip(",").split(",") for case, config in zip(frame["case"], frame["config"], strict=True)]
+    by_config = frame.duplicated(["variant", "case"]).any()
+    named = frame["case"] + "," + frame["config"] if by_config else frame["case"]
+    points = [name.strip(",").split(",") for name in named]
     shared = set.intersection(*(set(point) for point in points)) if len(points) > 1 else set()
     told = [[part for part in point if part not in shared] or point for point in points]
     names = {tuple(part.partition("=")[0] for part in point) for point in told}
@@ -106,6 +114,6 @@ def _note(frame: pd.DataFrame, source: Source) -> str:
     elif frame["ours"].notna().any():
         parts.append("Here: computed by our own count.")
     else:
-        parts.append("This run measures nothing of the same.")
+        parts.append(_ELSEWHERE.get(source.quantity, "This run measures nothing of the same."))
     parts.append("The report prints no spread.")
     return " ".join(parts)

@@ -9,6 +9,7 @@ import pytest
 from data import figures
 from data.figures import COLUMNS, FiguresError
 from workloads import registry
+from workloads.api import format_params
 
 #: 2 x 4 bytes x 64^3: each element of the report's tensor read once and written once.
 TENSOR_BYTES = 2_097_152
@@ -23,10 +24,11 @@ MASK_OPERATIONS = {"n=512": 6_553_600, "n=1024": 26_214_400, "n=2048": 104_857_6
 
 
 def grid(report: str, table: str, quantity: str) -> pd.DataFrame:
-    """One quantity of one table, variants down, (case, config) across."""
+    """One quantity of one table: variants down; cases across, and block sizes where the report has them."""
     rows = figures.read(report)
     rows = rows[(rows["table"] == table) & (rows["quantity"] == quantity)]
-    return rows.pivot(index="variant", columns=["case", "config"], values="value")
+    across = ["case", "config"] if rows["config"].str.startswith("block=").all() else ["case"]
+    return rows.pivot(index="variant", columns=across, values="value")
 
 
 def test_bandwidth_times_time_is_the_tensors_bytes_in_all_thirty_cells() -> None:
@@ -165,6 +167,9 @@ def test_the_variants_cases_and_configs_named_as_ours_are_ours() -> None:
         workload = registry.load(str(name))
         assert set(group["our_variant"]) <= {variant.name for variant in workload.variants}
         assert set(group["case"]) <= {case.name for case in workload.cases}
+        for variant, config in group[["our_variant", "config"]].drop_duplicates().itertuples(index=False):
+            if workload.variant(variant).kind == "cuda" and config:
+                assert config in {format_params(params) for params in workload.variant(variant).configs}
 
 
 def test_only_the_memory_error_has_no_value() -> None:
