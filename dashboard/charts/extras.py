@@ -11,7 +11,7 @@ from dashboard.charts.template import Chart, Look, blank, hover, measured, sampl
 from dashboard.charts.ticks import ticks
 from dashboard.queries.extras import DEFINITION, TENSOR
 
-_PARTS: Final = {"allocate": "//", "h2d": "\\", "compute": "", "d2h": "/", "free": "x"}
+_PARTS: Final = {"allocate": "|", "h2d": "\\", "compute": "", "d2h": "/", "free": "x"}
 _CONFLICT_COLUMNS: Final = {
     "published": "as published", "store": "store, ours", "store_inverse": "store, inverse<br>permutation", "load": "load, ours",
 }  # fmt: skip

@@ -1,0 +1,116 @@
+"""Charts: how numbers are written, colours, and that a name out of a run is text."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from dashboard.charts import distribution, ladder, numbers, ticks
+from dashboard.charts.catalogue import charts_of
+from dashboard.charts.template import look
+from dashboard.queries import ladder as ladders
+from dashboard.queries.axes import View
+from dashboard.queries.run_data import RunData, load
+from data import store
+from tests import synthetic_run
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunData]:
+    yield load(store.open_run(synthetic_run.write(tmp_path_factory.mktemp("runs"), rounds=12)))
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "written"),
+    [
+        (0.5, "0.500 ns"), (1, "1.00 ns"), (999.4, "999 ns"), (999.6, "1.00 µs"), (12_345, "12.3 µs"), (1e6, "1.00 ms"),
+        (999_600, "1.00 ms"), (123_456_789, "123 ms"), (2.5e9, "2.50 s"), (float("nan"), "–"),
+    ],
+)  # fmt: skip
+def test_durations_have_three_significant_digits_and_an_si_unit(nanoseconds: float, written: str) -> None:
+    assert numbers.format_duration(nanoseconds) == written
+
+
+def test_rates_bytes_ratios_and_percentages_have_three_significant_digits() -> None:
+    assert numbers.format_rate(4224) == "4.22 TB/s"
+    assert numbers.format_rate(0.0321) == "32.1 MB/s"
+    assert numbers.format_rate(51_300, "GFLOP/s") == "51.3 TFLOP/s"
+    assert (numbers.format_bytes(512), numbers.format_bytes(1_073_741_824)) == ("512 B", "1.07 GB")
+    assert [numbers.format_ratio(value) for value in (0.0123, 0.914, 3.417, 38.04, 1119.8)] == [
+        "0.0123×",
+        "0.914×",
+        "3.42×",
+        "38.0×",
+        "1120×",
+    ]
+    assert (numbers.format_percent(97.53), numbers.format_percent(99.97)) == ("97.5 %", "100 %")
+    assert numbers.format_interval("12.2 µs", "12.4 µs") == "12.2 to 12.4 µs"
+    assert numbers.format_interval("998 ns", "1.02 µs") == "998 ns to 1.02 µs"
+
+
+def test_ticks_stand_at_round_numbers() -> None:
+    linear = ticks.ticks(0, 870_000, numbers.format_duration, logarithmic=False)
+    assert linear["ticktext"] == ["0", "200 µs", "400 µs", "600 µs", "800 µs"]
+    logarithmic = ticks.ticks(2_000, 40_000, numbers.format_duration, logarithmic=True)
+    assert {"2 µs", "5 µs", "10 µs", "20 µs", "50 µs"} <= set(logarithmic["ticktext"])
+
+
+def test_a_variant_has_a_colour_and_symbol_of_its_own_that_no_other_variant_of_its_workload_has(run: RunData) -> None:
+    for theme in ("light", "dark"):
+        styles = look(run, theme).styles
+        for workload in run.workloads:
+            coloured = run.variants[
+                (run.variants["workload"] == workload) & ~run.variants["role"].isin(["ceiling", "specimen"])
+            ]
+            taken = [styles[workload, name] for name in coloured["variant"]]
+            assert len({style.color for style in taken}) == len(taken)
+    assert styles["conv2d", "numba_serial"] == styles["tensor_transpose", "numba_serial"]
+
+
+def test_every_chart_of_a_run_has_its_own_name_a_note_and_few_marks(run: RunData) -> None:
+    charts = list(charts_of(run))
+    assert len({chart.name for chart in charts}) == len(charts) > 50
+    for chart in charts:
+        assert chart.title and len(chart.data) and chart.figure.layout.height
+        assert "n = " in chart.note or chart.name == "bank-conflicts", chart.name
+        assert sum(len(trace.x) for trace in chart.figure.data if trace.x is not None) < 1000
+
+
+def test_a_chart_drawn_twice_is_the_same(run: RunData) -> None:
+    first, second = (next(charts_of(run, "dark")).figure.to_json() for _ in range(2))
+    assert first == second
+
+
+def test_the_ladder_states_its_answer_and_writes_the_gain_of_each_step(run: RunData) -> None:
+    chart = ladder.ladder(ladders.ladder(run, "conv2d", "n=8192", View("device", "cold")), look(run))
+    assert chart.title.startswith("conv2d, n=8192: v04_sliding reaches 97.")
+    assert "v01_naive [block=8]" in chart.note
+    words = [annotation.text for annotation in chart.figure.layout.annotations]
+    # 0.74 after 0.27 of the ceiling.
+    assert "2.72×" in words or "2.73×" in words or "2.71×" in words
+    assert "out of memory" in words
+
+
+def test_a_name_out_of_a_run_is_text_in_every_figure(run: RunData) -> None:
+    frames = {
+        name: getattr(run, name).replace({"v04_sliding": HOSTILE, "rows=8": HOSTILE, "conv2d": f"conv2d{HOSTILE}"})
+        for name in ("variants", "cases", "results", "samples", "diagnostics")
+    }
+    hostile = replace(run, **frames)
+    charts = [chart for chart in charts_of(hostile) if "conv2d" in chart.name]
+    assert any(HOSTILE in chart.title for chart in charts), "titles are plain text; who shows one escapes it"
+    drawn = {chart.name: chart.figure.to_json().replace("\\u003c", "<") for chart in charts}
+    assert [name for name, figure in drawn.items() if "<img" in figure] == []
+    # Of the samples over the rounds, the name stands in the title alone.
+    assert {name.split("-")[0] for name, figure in drawn.items() if "&lt;img" not in figure} == {"samples"}
+
+
+def test_of_many_samples_every_kth_is_drawn_and_the_note_says_so(run: RunData) -> None:
+    cell = run.samples[(run.samples["variant"] == "v04_sliding") & (run.samples["config"] == "rows=8")]
+    cell = cell[(cell["case"] == "n=8192") & (cell["scope"] == "device") & (cell["cache"] == "cold")]
+    many = cell.loc[cell.index.repeat(100)].assign(round=range(1200))
+    chart = distribution.samples_over_rounds(many, look(run))
+    assert len(chart.figure.data[0].x) == 400
+    assert "n = 1200" in chart.note and "Every 3. sample is drawn." in chart.note

@@ -1,0 +1,176 @@
+"""The export: what it writes, what it leaves alone, and what it says when it cannot."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dashboard import export, images
+from dashboard.__main__ import app
+from dashboard.charts.template import Chart
+from dashboard.queries.run_data import RunData, load
+from data import store
+from tests import synthetic_run
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+needs_chromium = pytest.mark.skipif(images.browser() is None, reason="no Chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    synthetic_run.write_host_run(folder, "host", label=f"my run {HOSTILE}", rounds=8)
+    return folder
+
+
+@pytest.fixture
+def small(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunData]:
+    """A run of which only two charts are drawn."""
+    data = load(store.open_run(runs / "host"))
+    charts = list(export.charts_of(data))[:2]
+    monkeypatch.setattr(export, "charts_of", lambda data: iter(charts))
+    yield data
+
+
+class Links(HTMLParser):
+    """What a page's own tags point at; what stands inside a script is the script's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [str(value) for name, value in attrs if name in ("src", "href", "action", "data", "srcset")]
+
+
+def command(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["export", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stderr
+
+
+def test_the_export_writes_each_chart_as_page_and_data_and_one_report(runs: Path, small: RunData, tmp_path: Path) -> None:
+    code, said = command("host", "--out", tmp_path / "out", "--format", "html,csv", "--data-dir", runs)
+    assert code == 0, said
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"report.html", "overview.html", "overview.csv", "plotly.min.js"} <= names
+    assert pd.read_csv(tmp_path / "out" / "overview.csv")["best"].tolist() == ["numba_parallel", "numba_parallel"]
+    assert [file.name for file in tmp_path.iterdir()] == ["out"], "nothing else is left behind"
+
+
+def test_a_run_is_found_by_its_label_and_by_its_folder(runs: Path, small: RunData, tmp_path: Path) -> None:
+    for number, name in enumerate((f"my run {HOSTILE}", runs / "host")):
+        assert command(name, "--out", tmp_path / str(number), "--format", "csv", "--data-dir", runs)[0] == 0
+
+
+def test_the_report_asks_nothing_of_the_network(small: RunData, tmp_path: Path) -> None:
+    export.write(small, tmp_path / "out", ["html"])
+    for file in (tmp_path / "out").glob("*.html"):
+        page = file.read_text()
+        links = Links()
+        links.feed(page)
+        assert [link for link in links.found if not link.startswith("#") and link != "plotly.min.js"] == [], file.name
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "Content-Security-Policy" in report and "default-src 'none'" in report
+    assert report.count("plotly.js v") == 1, "plotly.js stands in it once"
+
+
+def test_names_out_of_a_run_are_text_in_the_report(small: RunData, tmp_path: Path) -> None:
+    hostile = replace(
+        small, ceilings=small.ceilings.assign(method=HOSTILE), diagnostics=small.diagnostics.assign(text=HOSTILE, source="</script><b>")
+    )  # fmt: skip
+    export.write(hostile, tmp_path / "out", ["csv"])
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert HOSTILE not in page and "</script><b>" not in page
+    assert page.count("&lt;img src=x onerror=alert(1)&gt;") >= 3, "the label, a ceiling and a finding"
+
+
+def test_a_hostile_title_is_text_in_the_page_of_one_chart(small: RunData) -> None:
+    chart = next(iter(export.charts_of(small)))
+    page = export.html(Chart(chart.name, HOSTILE, chart.figure, chart.data.assign(best=HOSTILE), HOSTILE))
+    assert HOSTILE not in page and "&lt;img" in page
+
+
+def test_files_that_were_there_stay(small: RunData, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    (out / "report.html").write_text("old")
+    export.write(small, out, ["csv"])
+    assert (out / "notes.txt").read_text() == "mine"
+    assert (out / "report.html").read_text() != "old"
+    assert not list(out.glob(".warpladder*"))
+
+
+def test_an_export_that_fails_leaves_the_folder_as_it_was(
+    small: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(export, "report", no_space)
+    with pytest.raises(export.ExportError, match=r"No space left on device\); free some space"):
+        export.write(small, tmp_path / "out", ["csv"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere", "--format", "csv"], "nowhere: no such run; known runs: my run"),
+        (["host", "--format", "gif"], "gif: no such format; known: html, png, svg, pdf, csv"),
+        (["host", "--format", ","], "--format: no such format"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_2(runs: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+    code, lines = command(*arguments, "--out", tmp_path / "out", "--data-dir", runs)
+    assert code == 2
+    assert lines.startswith(said) and lines.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_one_line_and_exit_2(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        code, lines = command("host", "--out", out, "--format", "csv", "--data-dir", runs)
+        assert code == 2
+        assert lines.startswith(f"{out}: cannot be written") and lines.count("\n") == 1
+
+
+def test_without_chromium_the_rest_is_written_and_a_line_says_what_to_install(
+    runs: Path, small: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "absent"))
+    code, said = command("host", "--out", tmp_path / "a", "--data-dir", runs)
+    assert code == 0 and "apt-get install chromium" in said and "BROWSER_PATH" in said
+    assert (tmp_path / "a" / "overview.html").exists() and not list((tmp_path / "a").glob("*.png"))
+
+    code, said = command("host", "--out", tmp_path / "b", "--format", "png,csv", "--data-dir", runs)
+    assert code == 2 and "apt-get install chromium" in said
+    assert (tmp_path / "b" / "overview.csv").exists(), "what could be written was"
+    assert export.why_no_images() is not None
+
+
+def test_a_browser_that_fails_is_told_in_one_line(small: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "chromium"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("BROWSER_PATH", str(broken))
+    with pytest.raises(export.ExportError, match="could not draw") as caught:
+        export.image(next(iter(export.charts_of(small))), "png")
+    assert "\n" not in str(caught.value)
+
+
+@needs_chromium
+def test_images_are_what_their_suffix_says(small: RunData, tmp_path: Path) -> None:
+    problem = export.write(small, tmp_path / "out", ["png", "svg", "pdf"])
+    assert problem is None
+    out = tmp_path / "out"
+    assert (out / "overview.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "overview.pdf").read_bytes().startswith(b"%PDF")
+    svg = (out / "overview.svg").read_text()
+    assert svg.startswith("<svg") and "numba_parallel reaches" in svg, "an image has its title in it"
