@@ -133,7 +133,7 @@ VARIANTS = Table(
     (
         _WORKLOAD,
         _VARIANT,
-        _int("rung", "place on the ladder from naive to best; null off the ladder", bits=16, nullable=True),
+        _int("rung", "place on the ladder from naive to best; null off the ladder", bits=32, nullable=True),
         _text("kind", "who computes", values=VARIANT_KINDS),
         _text("role", "what it is compared as", values=ROLES),
         _text("precision", "arithmetic of the products", values=PRECISIONS),
@@ -162,7 +162,6 @@ CASES = Table(
         _int(
             "size_rank",
             "order of the case on a size axis; null for a case that is verified, not charted",
-            bits=16,
             nullable=True,
         ),
         _text("params", "JSON object: the workload's own axes"),
