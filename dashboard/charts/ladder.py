@@ -10,6 +10,8 @@ from dashboard.charts.numbers import format_duration, format_interval, format_pe
 from dashboard.charts.template import Chart, Look, blank, hover, measured, slug, text
 from dashboard.charts.ticks import ticks
 
+_Items = list[dict[str, Any]]
+
 _ROW_PX: Final = 27
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
@@ -34,9 +36,7 @@ def ladder(frame: pd.DataFrame, look: Look) -> Chart:
     depth = float(rows["y"].max()) + 1.3
     figure = blank(look.theme, int(_ROW_PX * depth) + 64)
     _draw_times(figure, rows[rows["n"] > 0], look, logarithmic)
-    _draw_floor(figure, timed, look)
-    _write_columns(figure, rows, look)
-    _write_groups(figure, rows, look)
+    (floor_words, floor_line), (group_words, group_lines) = _floor(timed, look, logarithmic), _groups(rows, look)
     figure.update_xaxes(
         title_text="median time, log scale" if logarithmic else "median time", type="log" if logarithmic else "linear",
         **ticks(timed["median_ns"].min() if logarithmic else 0, timed["median_ns"].max(), format_duration, logarithmic=logarithmic),
@@ -45,7 +45,10 @@ def ladder(frame: pd.DataFrame, look: Look) -> Chart:
         range=[depth - 0.6, -0.95], tickmode="array", tickvals=rows["y"], ticktext=[_label(row) for row in rows.to_dict("records")],
         showgrid=False, ticks="", zeroline=False, tickfont={"color": look.tones.text},
     )  # fmt: skip
-    figure.update_layout(showlegend=False, margin={"r": _COLUMNS_PX, "t": 28})
+    figure.update_layout(
+        showlegend=False, margin={"r": _COLUMNS_PX, "t": 28}, annotations=[*floor_words, *_columns(rows, look), *group_words],
+        shapes=[*floor_line, *group_lines],
+    )  # fmt: skip
     first = timed.iloc[0]
     skipped = frame.loc[(frame["n"] == 0) & (frame["status"] == "skipped"), "variant"]
     note = measured(
@@ -85,52 +88,71 @@ def _draw_times(figure: go.Figure, rows: pd.DataFrame, look: Look, logarithmic: 
             figure.add_bar(orientation="h", width=0.62, marker={"color": style.color, "pattern": pattern}, **shared)
 
 
-def _draw_floor(figure: go.Figure, timed: pd.DataFrame, look: Look) -> None:
-    """The floor of the rungs, or of what else there is: variants of another precision or place have one of their own."""
+def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, _Items]:
+    """Annotation and line of the floor of the rungs, or of what else there is: other precisions and places have their own."""
     known = timed[timed["floor_ns"].notna()]
     known = known[known["role"] == "rung"] if (known["role"] == "rung").any() else known
     if known.empty:
-        return
+        return [], []
     floor = float(known["floor_ns"].iloc[-1])
-    figure.add_vline(x=floor, line={"color": look.tones.good, "width": 1.5, "dash": "dot"})
-    figure.add_annotation(
-        x=floor if figure.data[0].type == "bar" else math.log10(floor), y=1, yref="paper", yanchor="bottom", xanchor="left", showarrow=False,
-        text=f"{known['floor_bound'].iloc[-1]} floor {format_duration(floor)}", font={"size": 11, "color": look.tones.good},
-    )  # fmt: skip
+    words = {
+        # An annotation on a logarithmic axis stands at the logarithm, a shape at the value.
+        "x": math.log10(floor) if logarithmic else floor, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "left", "showarrow": False,
+        "text": f"{known['floor_bound'].iloc[-1]} floor {format_duration(floor)}", "font": {"size": 11, "color": look.tones.good},
+    }  # fmt: skip
+    line = {"color": look.tones.good, "width": 1.5, "dash": "dot"}
+    return [words], [{"type": "line", "x0": floor, "x1": floor, "yref": "paper", "y0": 0, "y1": 1, "line": line}]
 
 
-def _write_columns(figure: go.Figure, rows: pd.DataFrame, look: Look) -> None:
-    for heading, column in (("time", "time"), ("gain", "gain"), ("% of floor", "floor")):
-        _write(figure, heading, column, 1, look.tones.muted, yref="paper", yanchor="bottom")
+def _columns(rows: pd.DataFrame, look: Look) -> _Items:
+    """Time, gain and percent of floor of each row, as columns right of the bars."""
+    words = [
+        _word(heading, column, 1, look.tones.muted, yref="paper", yanchor="bottom")
+        for heading, column in (("time", "time"), ("gain", "gain"), ("% of floor", "floor"))
+    ]
     for row in rows.to_dict("records"):
         if row["n"] == 0:
-            _write(figure, row["status"].replace("_", " "), "time", row["y"], look.tones.bad, hovertext=text(row["detail"]))
+            words.append(
+                _word(row["status"].replace("_", " "), "time", row["y"], look.tones.bad, hovertext=text(row["detail"]))
+            )
             continue
-        _write(figure, format_duration(row["median_ns"]), "time", row["y"], look.tones.text)
-        _write(figure, format_percent(row["percent_of_floor"]), "floor", row["y"], look.tones.text)
+        words.append(_word(format_duration(row["median_ns"]), "time", row["y"], look.tones.text))
+        words.append(_word(format_percent(row["percent_of_floor"]), "floor", row["y"], look.tones.text))
         if row["gain_verdict"] in ("faster", "slower", "tied"):
             tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(row["gain_verdict"], look.tones.muted)
             gain = "tied" if row["gain_verdict"] == "tied" else format_ratio(row["gain"])
-            _write(figure, gain, "gain", row["y"], tone)
+            words.append(_word(gain, "gain", row["y"], tone))
+    return words
 
 
-def _write(figure: go.Figure, words: str, column: str, y: float, color: str, **options: Any) -> None:
-    figure.add_annotation(
-        x=1, xref="paper", xanchor="left", xshift=_COLUMNS[column], y=y, text=text(words), showarrow=False,
-        font={"size": 12, "color": color}, **options,
-    )  # fmt: skip
+def _word(words: str, column: str, y: float, color: str, **options: Any) -> dict[str, Any]:
+    return {
+        "x": 1, "xref": "paper", "xanchor": "left", "xshift": _COLUMNS[column], "y": y, "text": text(words), "showarrow": False,
+        "font": {"size": 12, "color": color}, **options,
+    }  # fmt: skip
 
 
-def _write_groups(figure: go.Figure, rows: pd.DataFrame, look: Look) -> None:
-    first_of = rows.drop_duplicates("role")
-    for role, y in list(zip(first_of["role"], first_of["y"], strict=True))[1:]:
-        figure.add_annotation(
-            x=0, xref="paper", xanchor="right", xshift=-8, y=y - 0.88, text=_GROUPS[role], showarrow=False,
-            font={"size": 11, "color": look.tones.muted},
-        )  # fmt: skip
-        figure.add_shape(
-            type="line", xref="paper", x0=0, x1=1, y0=y - 0.88, y1=y - 0.88, line={"color": look.tones.grid, "width": 1}
+def _groups(rows: pd.DataFrame, look: Look) -> tuple[_Items, _Items]:
+    """Name of each group but the first, and the line above it."""
+    words, lines = [], []
+    first_of = rows.drop_duplicates("role").iloc[1:]
+    for role, y in zip(first_of["role"], first_of["y"] - 0.88, strict=True):
+        font = {"size": 11, "color": look.tones.muted}
+        words.append(
+            {
+                "x": 0,
+                "xref": "paper",
+                "xanchor": "right",
+                "xshift": -8,
+                "y": y,
+                "text": _GROUPS[role],
+                "showarrow": False,
+                "font": font,
+            }
         )
+        line = {"color": look.tones.grid, "width": 1}
+        lines.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": line})
+    return words, lines
 
 
 def _label(row: dict[Any, Any]) -> str:

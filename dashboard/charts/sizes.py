@@ -105,12 +105,17 @@ def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) ->
         z=number, x=[text(size) for size in sizes], y=[text(row) or "winner" for row in rows], zmin=-0.5, zmax=len(names) - 0.5,
         colorscale=scale, showscale=False, xgap=4, ygap=4, hovertext=hovers, hoverinfo="text",
     )  # fmt: skip
-    for (row, column), label in np.ndenumerate(labels):
-        if label:
-            color = colors[int(number[row, column])]
-            figure.add_annotation(
-                x=column, y=row, text=label, showarrow=False, font={"size": 11, "color": _readable_on(color)}, align="center"
-            )
+    figure.layout.annotations = [
+        {
+            "x": column,
+            "y": row,
+            "text": label,
+            "showarrow": False,
+            "font": {"size": 11, "color": _readable_on(colors[int(number[row, column])])},
+        }
+        for (row, column), label in np.ndenumerate(labels)
+        if label
+    ]
     figure.update_xaxes(showgrid=False, ticks="", side="bottom")
     figure.update_yaxes(showgrid=False, ticks="", autorange="reversed")
     most = frame["variant"].value_counts()
