@@ -18,6 +18,7 @@ from data import store
 #: What the dashboard says where nothing was recorded yet.
 HOW_TO_RECORD: Final = "make record"
 _MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
+_FORMATS: Final = {"ratio": "%.4f", "low": "%.4f", "high": "%.4f", "rel_l2_error": "%.2g", "tolerance": "%.2g"}
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
 
 
@@ -130,11 +131,14 @@ def show_chart(chart: Chart, *, key: str = "") -> None:
 
 
 def table(frame: pd.DataFrame, **options: Any) -> None:
-    """A frame as a table without its index; tuples and missing values made readable."""
+    """A frame as a table without its index, tuples as text; options are those of `st.dataframe`."""
     shown = frame.copy()
     for name in shown.columns[shown.map(lambda value: isinstance(value, tuple)).any()]:
         shown[name] = shown[name].map(lambda value: ", ".join(map(str, value)) if isinstance(value, tuple) else value)
-    st.dataframe(shown, hide_index=True, **options)
+    formats = {name: st.column_config.NumberColumn(format=style) for name, style in _FORMATS.items() if name in shown}
+    st.dataframe(
+        shown, hide_index=True, placeholder="–", **{**options, "column_config": formats | options.get("column_config", {})}
+    )
 
 
 def _downloads(chart: Chart, key: str) -> None:

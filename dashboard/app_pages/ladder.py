@@ -43,7 +43,8 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         row["variant"]: row for row in variants[variants["workload"] == workload].to_dict("records")
     }
     rungs = frame[(frame["role"] == "rung") & (frame["n"] > 0)]
-    fastest = str(rungs.sort_values("median_ns")["variant"].iloc[0]) if len(rungs) else None
+    timed = rungs if len(rungs) else frame[frame["n"] > 0]
+    fastest = str(timed.sort_values("median_ns")["variant"].iloc[0])
     name = state.choose(
         "variant",
         "Source of",
@@ -53,7 +54,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         fitted=False,
     )
     variant = headers[name]
-    st.markdown("  \n".join(f"**{label}**  {plain(variant[key])}" for key, label in _HEADER if variant[key]))
+    st.markdown("  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key]))
     stale: pd.DataFrame = runs.ask(run, staleness.stale_variants, runs.PROJECT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     st.caption(plain(" · ".join([*_resources(variant), *(f"changed since: {reason}" for reason in changed["reason"])])))
@@ -68,6 +69,6 @@ def _resources(variant: dict[Any, Any]) -> list[str]:
     return found
 
 
-_CODE_HEIGHT = 330
+_CODE_HEIGHT = 300
 
 page()

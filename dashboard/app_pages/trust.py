@@ -46,7 +46,9 @@ def _findings(run: store.Run) -> None:
     serious = int((found["severity"] != "info").sum()) if len(found) else 0
     st.markdown(f"**{serious}** warnings and errors, **{len(found) - serious}** notes, **{len(stale)}** sources changed since.")
     if len(found):
-        widgets.table(found)
+        # Rows of two lines, so that a sentence is read and not cut.
+        order = ["severity", "source", "example", "cells", "text"]
+        widgets.table(found[order], row_height=50, column_config={"text": st.column_config.TextColumn(width="large")})
     if len(stale):
         st.markdown("#### Sources that changed since they were measured")
         st.caption("The run keeps the source as measured; record again to measure what stands there now.")
@@ -54,19 +56,18 @@ def _findings(run: store.Run) -> None:
 
 
 def _verdicts(run: store.Run) -> None:
-    left, right = st.columns(2, gap="medium")
-    with left:
-        st.markdown("#### Cells by verdict")
-        widgets.table(runs.ask(run, trust.verdicts))
-    with right:
-        st.markdown("#### Why sampling stopped")
-        widgets.table(runs.ask(run, trust.stop_reasons))
+    widgets.table(runs.ask(run, trust.verdicts))
     failures: pd.DataFrame = runs.ask(run, trust.failures)
-    st.markdown(f"#### Cells without a time: {len(failures)}")
+    failures = failures[failures["status"] != "skipped"]
+    st.markdown(f"#### Cells that failed: {len(failures)}")
     if len(failures):
         widgets.table(failures)
-    else:
-        st.caption("Every cell was right and timed.")
+    skips: pd.DataFrame = runs.ask(run, trust.skips)
+    st.markdown(f"#### Cells that were skipped: {skips['cells'].sum()}")
+    if len(skips):
+        widgets.table(skips)
+    st.markdown("#### Why sampling stopped")
+    widgets.table(runs.ask(run, trust.stop_reasons))
 
 
 def _noise(run: store.Run) -> None:
@@ -121,11 +122,12 @@ def _run(run: store.Run) -> None:
     packages = json.loads(str(info.pop("packages")) or "{}")
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        widgets.table(pd.DataFrame({"field": list(info), "value": ["" if v is None else str(v) for v in info.values()]}))
+        fields = pd.DataFrame({"field": list(info), "value": ["" if v is None else str(v) for v in info.values()]})
+        widgets.table(fields[fields["value"] != ""], height="content")
     with right:
         widgets.table(pd.DataFrame({"package": list(packages), "version": [str(v) for v in packages.values()]}))
         st.caption("Command that recorded it")
-        st.code(str(info["command"]), language="bash")
+        st.code(str(info["command"]), language="bash", wrap_lines=True)
 
 
 page()

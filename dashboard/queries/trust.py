@@ -44,6 +44,15 @@ def failures(data: RunData) -> pd.DataFrame:
     return data.results.loc[data.results["status"] != "ok", columns].reset_index(drop=True)
 
 
+def skips(data: RunData) -> pd.DataFrame:
+    """Cells that were skipped, by reason: `workload`, `detail`, `variants` and `cells` (how many of each), most cells first."""
+    skipped = data.results[data.results["status"] == "skipped"]
+    grouped = skipped.groupby(["workload", "detail"], sort=False, as_index=False).agg(
+        variants=("variant", "nunique"), cells=("variant", "size")
+    )
+    return grouped.sort_values("cells", ascending=False, kind="stable").reset_index(drop=True)
+
+
 def stop_reasons(data: RunData) -> pd.DataFrame:
     """Why sampling stopped, of the cells that are ok.
 
