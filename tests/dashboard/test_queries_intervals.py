@@ -102,5 +102,7 @@ def test_the_same_samples_give_the_same_interval_again() -> None:
         (float("nan"), float("nan"), 1.0, ""),
     ],
 )
-def test_a_ratio_is_tied_when_it_holds_one_or_lies_within_the_noise(low: float, high: float, noise: float, expected: str) -> None:
+def test_a_ratio_is_tied_when_it_holds_one_or_lies_within_the_noise(
+    low: float, high: float, noise: float, expected: str
+) -> None:
     assert verdict(low, high, noise) == expected
