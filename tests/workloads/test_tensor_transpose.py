@@ -133,7 +133,14 @@ def test_plane_strides_reach_every_element_of_the_transposition(perm):
             "transpose<64, 64, 256, 6, true, true>",
             (8, 512, 8),
         ),
-        ("v11_swizzled_tile", {"tile": 32, "threads": 64}, "65x127x33", "210", "transpose<32, 32, 64, 16, false, true>", (3, 127, 2)),
+        (
+            "v11_swizzled_tile",
+            {"tile": 32, "threads": 64},
+            "65x127x33",
+            "210",
+            "transpose<32, 32, 64, 16, false, true>",
+            (3, 127, 2),
+        ),
         ("v11_swizzled_tile", {"tile": 64, "threads": 256}, "512x512x512", "102", "copy_rows<float4, 128>", (131072, 1, 1)),
         (
             "v11_swizzled_tile",

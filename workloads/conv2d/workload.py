@@ -75,10 +75,10 @@ def _copy_of_b(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.
 
 
 def _copy(case: Case, config: Params) -> Sequence[Launch]:
-    per_thread = config["per_thread"]
+    per_thread, streaming = config["per_thread"], str(config["loads"] == "streaming").lower()
     count = int(np.prod(image_shape(case)))
     blocks = max(1, ceil_div(count // _FLOAT4, _COPY_THREADS * per_thread))
-    return [Launch(f"copy<{per_thread}>", (blocks, 1, 1), (_COPY_THREADS, 1, 1), ("b", "c", np.int64(count)))]
+    return [Launch(f"copy<{per_thread}, {streaming}>", (blocks, 1, 1), (_COPY_THREADS, 1, 1), ("b", "c", np.int64(count)))]
 
 
 def _naive(case: Case, config: Params) -> Sequence[Launch]:
@@ -162,7 +162,7 @@ _VARIANTS: Final[tuple[Variant, ...]] = (
         name="v01_copy",
         title="Copy (ceiling)",
         role="ceiling",
-        configs=({"per_thread": 1}, {"per_thread": 4}),
+        configs=tuple({"per_thread": n, "loads": loads} for n, loads in ((1, "plain"), (4, "plain"), (4, "streaming"))),
         reference=_copy_of_b,
         source=KERNELS / "v01_copy.cu",
         launches=_copy,
@@ -174,8 +174,8 @@ _VARIANTS: Final[tuple[Variant, ...]] = (
     _rung("v06_shared_halo", "Shared tile with halo", _BLOCKS, _shared),
     _rung("v07_register_tile", "Register tile", _strips([4, 8]), _register_tile),
     _rung("v08_sliding_window", "Sliding window", _strips([15, 30, 60]), _side_by_side),
-    _rung("v09_loads_first", "All loads first", _strips([4, 8]), _side_by_side),
-    _rung("v10_stacked_warps", "Stacked warps", _strips([1, 2, 3, 4], [4]), _stacked),
+    _rung("v09_loads_first", "All loads first", _strips([4, 10, 16]), _side_by_side),
+    _rung("v10_stacked_warps", "Stacked warps", _strips([1, 2, 4, 5], [4]), _stacked),
     _rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3], [2, 4]), _stacked),
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),

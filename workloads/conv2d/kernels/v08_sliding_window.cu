@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
 
       float* to = c + (size_t)y * width + x;
       if constexpr (kVector) {
-        __stcs((float4*)to, make_float4(sum[0], sum[1], sum[2], sum[3]));
+        *(float4*)to = make_float4(sum[0], sum[1], sum[2], sum[3]);
       } else {
 #pragma unroll
         for (int k = 0; k < kColumns; ++k)

@@ -1,5 +1,5 @@
 // Idea: The sliding window on short strips: a thread asks for all its rows + 4 input rows before it computes anything, so
-//     that a single trip to DRAM is paid, then the whole walk is unrolled. At eight rows a thread has 12 rows of 48 bytes
+//     that a single trip to DRAM is paid, then the whole walk is unrolled. At ten rows a thread has 14 rows of 48 bytes
 //     in flight. The four rows that two strips share are read at nearly the same time, so the second read hits L2.
 // Bottleneck: Traffic between L2 and the multiprocessors, (rows + 4) / rows times the image, because the strips that share
 //     rows lie in different blocks. Longer strips lower it, but leave too few threads for small images.
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads)
 
     float* to = c + (size_t)(top + r) * width + x;
     if constexpr (kVector) {
-      __stcs((float4*)to, make_float4(sum[0], sum[1], sum[2], sum[3]));
+      *(float4*)to = make_float4(sum[0], sum[1], sum[2], sum[3]);
     } else {
 #pragma unroll
       for (int k = 0; k < kColumns; ++k)

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kLanes * kWarps, 1)
     if (done < 0 || top + done >= height || x >= width) continue;
     float* to = c + (size_t)(top + done) * width + x;
     if constexpr (kVector) {
-      __stcs((float4*)to, make_float4(sum[done][0], sum[done][1], sum[done][2], sum[done][3]));
+      *(float4*)to = make_float4(sum[done][0], sum[done][1], sum[done][2], sum[done][3]);
     } else {
 #pragma unroll
       for (int column = 0; column < kColumns; ++column)
