@@ -19,7 +19,7 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading("Details", "What do the reports' own tables look like here?")
     with widgets.controls():
-        topic = state.choose("topic", "Table", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented", labelled=False)
+        topic = state.choose("topic", "Table", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
         workload = widgets.choose_workload(run) if topic != "conflicts" else ""
     look = runs.look_of(run, widgets.theme())
     if topic == "conflicts":

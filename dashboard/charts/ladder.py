@@ -16,8 +16,10 @@ _ROW_PX: Final = 27
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
 #: Left edges of the columns of figures, in pixels right of the bars.
-_COLUMNS: Final = {"time": 10, "gain": 92, "floor": 166}
-_COLUMNS_PX: Final = 240
+_COLUMNS: Final = {"time": 10, "gain": 76, "floor": 130}
+_COLUMNS_PX: Final = 192
+#: The bars are narrow where the source stands beside them.
+_TICKS: Final = 3
 #: A bar must start at zero; beyond this range of times short ones could not be told apart, and marks on a log axis take their place.
 _BAR_RANGE: Final = 40.0
 
@@ -39,7 +41,8 @@ def ladder(frame: pd.DataFrame, look: Look) -> Chart:
     (floor_words, floor_line), (group_words, group_lines) = _floor(timed, look, logarithmic), _groups(rows, look)
     figure.update_xaxes(
         title_text="median time, log scale" if logarithmic else "median time", type="log" if logarithmic else "linear",
-        **ticks(timed["median_ns"].min() if logarithmic else 0, timed["median_ns"].max(), format_duration, logarithmic=logarithmic),
+        **ticks(timed["median_ns"].min() if logarithmic else 0, timed["median_ns"].max(), format_duration, logarithmic=logarithmic, most=_TICKS),
+        tickangle=0,
     )  # fmt: skip
     figure.update_yaxes(
         range=[depth - 0.6, -0.95], tickmode="array", tickvals=rows["y"], ticktext=[_label(row) for row in rows.to_dict("records")],

@@ -46,7 +46,10 @@ _SYMBOLS: Final = (
 _DASHES: Final = {"ceiling": "longdash", "rung": "solid", "peer": "dash", "host": "dot", "specimen": "longdashdot"}
 _GREY: Final = {"ceiling": "diamond-open", "specimen": "circle-open"}
 _PATTERNS: Final = {"ceiling": "-", "rung": "", "peer": "/", "host": ".", "specimen": "x"}
-_FONT: Final = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
+#: The dashboard's own font first, which its pages carry; an exported chart takes what its reader has.
+_FONT: Final = (
+    "'Source Sans', 'Source Sans 3', Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
+)
 
 
 @dataclass(frozen=True)

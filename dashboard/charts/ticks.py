@@ -9,20 +9,23 @@ _LINEAR_TICKS: Final = 6
 _MANY_DECADES: Final = 3
 
 
-def ticks(low: float, high: float, write: Callable[[float], str], *, logarithmic: bool) -> dict[str, Any]:
+def ticks(
+    low: float, high: float, write: Callable[[float], str], *, logarithmic: bool, most: int = _LINEAR_TICKS
+) -> dict[str, Any]:
     """Options of an axis that spans low to high, both positive where it is logarithmic.
 
     Args:
         write: what writes a value, e.g. `format_duration`.
+        most: about how many ticks a linear axis has room for.
     """
-    values = _log_values(low, high) if logarithmic else _linear_values(low, high)
+    values = _log_values(low, high) if logarithmic else _linear_values(low, high, most)
     return {"tickmode": "array", "tickvals": values, "ticktext": [_short(write(value)) if value else "0" for value in values]}
 
 
-def _linear_values(low: float, high: float) -> list[float]:
+def _linear_values(low: float, high: float, most: int) -> list[float]:
     span = max(high - low, 1e-12)
-    power = 10.0 ** math.floor(math.log10(span / _LINEAR_TICKS))
-    step = next(size * power for size in _STEPS if span / (size * power) <= _LINEAR_TICKS)
+    power = 10.0 ** math.floor(math.log10(span / most))
+    step = next(size * power for size in _STEPS if span / (size * power) <= most)
     first = math.ceil(low / step)
     return [number * step for number in range(first, math.floor(high * 1.08 / step) + 1)]
 

@@ -20,7 +20,8 @@ from tests import synthetic_run
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright, of requirements-dev.txt")
 expect = sync_api.expect
 
-pytestmark = pytest.mark.browser
+# One server for all of them, so one worker.
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

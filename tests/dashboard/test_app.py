@@ -15,6 +15,9 @@ APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
 PAGES = ("overview", "sizes", "published", "ladder", "details", "trust")
 Open = Callable[..., AppTest]
 
+# The pages remember what they computed about a run, in one process.
+pytestmark = pytest.mark.xdist_group("app")
+
 
 @pytest.fixture(scope="session")
 def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Path:
