@@ -54,10 +54,18 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         fitted=False,
     )
     variant = headers[name]
-    st.markdown("  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key]))
+    header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
+    if header:
+        st.container(height=_HEADER_HEIGHT, border=False).markdown(header)
     stale: pd.DataFrame = runs.ask(run, staleness.stale_variants, runs.PROJECT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
-    st.caption(plain(" · ".join([*_resources(variant), *(f"changed since: {reason}" for reason in changed["reason"])])))
+    config = frame.loc[(frame["variant"] == name) & (frame["n"] > 0), "config"]
+    fastest_config = [f"fastest here with {text}" for text in config if text]
+    st.caption(
+        plain(
+            " · ".join([*_resources(variant), *fastest_config, *(f"changed since: {reason}" for reason in changed["reason"])])
+        )
+    )
     st.code(variant["source_text"], language="cpp" if variant["kind"] == "cuda" else "python", height=_CODE_HEIGHT)
 
 
@@ -69,6 +77,8 @@ def _resources(variant: dict[Any, Any]) -> list[str]:
     return found
 
 
-_CODE_HEIGHT = 300
+# The two together stand as high as a ladder of fifteen rows, on one screen.
+_HEADER_HEIGHT = 150
+_CODE_HEIGHT = 290
 
 page()

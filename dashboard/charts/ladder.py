@@ -20,6 +20,7 @@ _COLUMNS: Final = {"time": 10, "gain": 76, "floor": 130}
 _COLUMNS_PX: Final = 192
 #: The bars are narrow where the source stands beside them.
 _TICKS: Final = 3
+_LABEL_LENGTH: Final = 26
 #: A bar must start at zero; beyond this range of times short ones could not be told apart, and marks on a log axis take their place.
 _BAR_RANGE: Final = 40.0
 
@@ -30,6 +31,10 @@ def ladder(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `queries.ladder.ladder` with at least one cell that has samples.
     """
+    specimens = frame.loc[(frame["role"] == "specimen") & (frame["n"] > 0), "variant"]
+    # What a specimen shows is an error, not a time; alone it may stay, so that there is something to see.
+    if (frame["n"] > 0).sum() > len(specimens):
+        frame = frame[frame["role"] != "specimen"]
     timed = frame[frame["n"] > 0]
     failed = frame[(frame["n"] == 0) & ~frame["status"].isin(["skipped", "ok"])]
     shown = pd.concat([timed, failed]).sort_index()
@@ -45,7 +50,7 @@ def ladder(frame: pd.DataFrame, look: Look) -> Chart:
         tickangle=0,
     )  # fmt: skip
     figure.update_yaxes(
-        range=[depth - 0.6, -0.95], tickmode="array", tickvals=rows["y"], ticktext=[_label(row) for row in rows.to_dict("records")],
+        range=[depth - 0.6, -0.95], tickmode="array", tickvals=rows["y"], ticktext=_labels(rows),
         showgrid=False, ticks="", zeroline=False, tickfont={"color": look.tones.text},
     )  # fmt: skip
     figure.update_layout(
@@ -59,6 +64,7 @@ def ladder(frame: pd.DataFrame, look: Look) -> Chart:
         f"Gain: over the rung before, paired by round. Speedups are over {first['baseline']}"
         + (f" [{first['baseline_config']}]." if first["baseline_config"] else "."),
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
+        f"Left out, as a specimen of an error: {', '.join(specimens)}." if len(specimens) else "",
     )  # fmt: skip
     name = slug("ladder", first["workload"], first["case"], first["scope"], first["cache"])
     return Chart(name, _title(timed), figure, frame, note)
@@ -158,9 +164,13 @@ def _groups(rows: pd.DataFrame, look: Look) -> tuple[_Items, _Items]:
     return words, lines
 
 
-def _label(row: dict[Any, Any]) -> str:
-    mark = " ⚠" if len(row["flags"]) else ""
-    return text(row["variant"]) + (f" <i>{text(row['config'])}</i>" if row["config"] else "") + mark
+def _labels(rows: pd.DataFrame) -> list[str]:
+    """Names with their configs where all are short enough to leave room for the bars; else the hover alone tells the config."""
+    told = (rows["variant"].str.len() + rows["config"].str.len()).max() <= _LABEL_LENGTH
+    return [
+        text(variant) + (f" <i>{text(config)}</i>" if config and told else "") + (" ⚠" if len(flags) else "")
+        for variant, config, flags in zip(rows["variant"], rows["config"], rows["flags"], strict=True)
+    ]
 
 
 def _hover(row: dict[Any, Any]) -> str:

@@ -13,7 +13,7 @@ from dashboard.queries.published import Source
 
 #: Values that spread further than this stand on a logarithmic axis.
 _LOG_FROM: Final = 20.0
-_HEIGHT: Final = 320
+_HEIGHT: Final = 340
 _ELSEWHERE: Final = {
     "time_change": "Ours is on the page Details, under Block size.",
     "time_change_per_thread": "Ours is on the page Details, under Block size.",
@@ -57,7 +57,7 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
         order = list(dict.fromkeys(labels))
         figure.update_xaxes(title_text=axis, type="category", categoryorder="array", categoryarray=order, row=1, col=column)
         figure.update_yaxes(title_text=unit if column == 1 else "", **_scale(frame[name].dropna()), row=1, col=column)
-    figure.update_layout(margin={"t": 34}, legend={"orientation": "h", "y": -0.24, "yanchor": "top", "x": 0})
+    figure.update_layout(margin={"t": 34}, legend={"orientation": "h", "y": -0.3, "yanchor": "top", "x": 0})
     title = f"{source.label}, as published{' and here' if len(panels) > 1 else ''}"
     return Chart(slug("published", workload, source.slug), title, figure, frame, _note(frame, source))
 
@@ -70,6 +70,8 @@ def _scale(values: "pd.Series[float]") -> dict[str, Any]:
 
 
 def _hover(row: Mapping[Any, Any], name: str) -> str:
+    if pd.isna(row[name]):
+        return ""
     place = f"{text(row['case'])} {text(row['config'])}".strip()
     unit = "×" if row["unit"] == "x" else f" {text(row['unit'])}"
     if name == "published":

@@ -44,7 +44,7 @@ _SYMBOLS: Final = (
     "hourglass",
 )
 _DASHES: Final = {"ceiling": "longdash", "rung": "solid", "peer": "dash", "host": "dot", "specimen": "longdashdot"}
-_GREY: Final = {"ceiling": "diamond-open", "specimen": "circle-open"}
+_GREY: Final = {"ceiling": ("diamond-open", "square-open", "hexagon-open"), "specimen": ("circle-open",)}
 _PATTERNS: Final = {"ceiling": "-", "rung": "", "peer": "/", "host": ".", "specimen": "x"}
 #: The dashboard's own font first, which its pages carry; an exported chart takes what its reader has.
 _FONT: Final = (
@@ -126,10 +126,13 @@ def look(data: RunData, theme: Theme = "light") -> Look:
     styles: dict[tuple[str, str], Style] = {}
     palette, grey = _PALETTE[theme], _TONES[theme].muted
     for workload, variants in data.variants.groupby("workload", sort=False):
-        taken = {"device": 0, "host": 0}
+        taken = {"device": 0, "host": 0, "ceiling": 0}
         for variant, role in zip(variants["variant"], variants["role"], strict=True):
             if role in _GREY:
-                color, symbol = grey, _GREY[role]
+                # A second ceiling of a workload, such as the copy through shared memory, has a mark of its own.
+                marks = _GREY[role]
+                color, symbol = grey, marks[taken["ceiling"] % len(marks)]
+                taken["ceiling"] += role == "ceiling"
             else:
                 place = "host" if role == "host" else "device"
                 number = -1 - taken[place] if role == "host" else taken[place]

@@ -85,6 +85,7 @@ def overheads(data: RunData, workload: str = "conv2d") -> pd.DataFrame:
     """
     every = cells(data)
     parts = every[(every["workload"] == workload) & every["scope"].isin(_PARTS) & every["size_rank"].notna() & (every["n"] > 0)]
+    parts = parts[~parts["role"].isin(["ceiling", "specimen"])]
     chosen = best_config(parts[parts["scope"] == "phase:compute"])[["case", "variant", "config", "gpus", "cache"]]
     parts = parts.merge(chosen)
     parts["part"] = parts["scope"].map(_PARTS)

@@ -1,6 +1,5 @@
 """The published figures beside those of a run whose medians are known."""
 
-
 import pandas as pd
 import pytest
 
