@@ -129,6 +129,23 @@ def test_a_choice_goes_into_the_url_and_the_url_gives_the_same_page_again(open_a
     assert {key: "".join(value) for key, value in again.query_params.items() if key != "variants"} == chosen
 
 
+def test_a_rerun_that_carries_an_old_url_undoes_no_choice(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, "sizes", run="gpu")
+    app.segmented_control(key="choose workload").set_value("conv2d").run()
+    app.query_params["workload"] = "tensor_transpose"
+    app.segmented_control(key="choose cache").set_value("hot").run()
+    assert app.query_params["workload"] == "conv2d"
+    assert app.query_params["cache"] == "hot"
+
+
+def test_a_url_changed_by_the_back_button_is_followed(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, "sizes", run="gpu")
+    app.segmented_control(key="choose workload").set_value("conv2d").run()
+    app.query_params["workload"] = "tensor_transpose"
+    app.run()
+    assert app.segmented_control(key="choose workload").value == "tensor_transpose"
+
+
 def test_the_axes_of_a_case_live_in_the_url_one_by_one(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "ladder", run="gpu", workload="tensor_transpose", **{"case.n": "256", "case.perm": "120"})
     assert app.query_params["case.n"] == "256"

@@ -76,7 +76,7 @@ def test_the_2_d_speedup_of_section_0_3_is_host_over_kernel() -> None:
     assert counted == pytest.approx(rows["2-D kernel, C++", "speedup"], rel=1e-5)
 
 
-def test_padding_takes_every_bank_conflict_away() -> None:
+def test_the_report_prints_no_bank_conflict_once_the_tile_is_padded() -> None:
     rows = figures.read("tensor_transpose")
     rows = rows[rows["quantity"] == "bank_conflicts"]
     padded = rows[rows["variant"].str.startswith("G")]
