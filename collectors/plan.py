@@ -109,7 +109,7 @@ def make_plan(
         case_set: `quick`, `report` or `full`; ignored where cases are named.
         cases: names of the cases to take, instead of a set.
         variants: names of the variants to take; all when empty.
-        limits: when to stop; those of the case set when None.
+        limits: when to stop; when None those of the case set, and of `full` where cases are named.
         seed: of the inputs and of the order of the rounds.
 
     Raises:
@@ -131,7 +131,7 @@ def make_plan(
     )
     if not jobs:
         raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --cases full")
-    return Plan(tuple(workloads), jobs, limits or LIMITS[case_set], seed)
+    return Plan(tuple(workloads), jobs, limits or LIMITS["full" if cases else case_set], seed)
 
 
 def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tuple[Cell, ...]:
