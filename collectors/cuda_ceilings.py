@@ -23,12 +23,18 @@ _TRANSFER_BYTES: Final = 1 << 28
 _FMA_STEPS: Final = 4000
 _EMPTY_LAUNCHES: Final = 500
 _TENSOR_CORES_TF32: Final = (8, 0)
+_THREADS: Final = 256
+#: 16-byte accesses that a thread has in flight; which is fastest depends on the device.
+_ACCESSES: Final = (1, 2, 4)
+#: Bandwidth -> how often it moves the buffer: a copy reads it and writes it.
+_BYTES_MOVED: Final = {"copy": 2, "read": 1, "write": 1}
 
 
 def cuda_ceilings(device: CudaDevice) -> list[dict[str, Any]]:
     """Rows of `ceilings` for the device: GB/s, TFLOP/s and us."""
     variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_SOURCE, constants={"multipliers": ""})
-    names = ["ceiling_copy", "ceiling_read", "ceiling_write", "ceiling_fma_uniform", "ceiling_fma_registers", "ceiling_empty"]
+    bandwidths = [f"ceiling_{name}<{accesses}>" for name in _BYTES_MOVED for accesses in _ACCESSES]
+    names = [*bandwidths, "ceiling_fma_uniform", "ceiling_fma_registers", "ceiling_empty"]
     if device.compute_capability >= _TENSOR_CORES_TF32:
         names.append("ceiling_mma_tf32")
     kernels = load(compile_variant(variant, names, device.arch))
@@ -43,18 +49,17 @@ def _median_ns(device: CudaDevice, enqueue: Callable[[], object]) -> float:
 def _bandwidths(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
     size = min(_BANDWIDTH_BYTES, device.memory_bytes // 8)
     source, target = cupy.ones(size // 4, cupy.float32), cupy.empty(size // 4, cupy.float32)
-    count = np.uint64(size // 16)
-    blocks = -(-size // 16 // 1024)
-    grids = {
-        "copy": (2 * size, blocks, (source, target, count)),
-        "read": (size, 8 * device.sm_count, (source, target, count)),
-        "write": (size, blocks, (target, count)),
-    }
+    arguments = (source, target, np.uint64(size // 16))
     rows = []
-    for name, (moved, grid, arguments) in grids.items():
-        duration_ns = _median_ns(device, partial(kernels[f"ceiling_{name}"], (grid,), (256,), arguments))
-        method = f"kernel with 16-byte streaming accesses over {size / 2**30:.3g} GiB, bytes read and written, {_MEDIAN}"
-        rows.append(_row(device, f"device_{name}", moved / duration_ns, "GB/s", method))
+    for name, times_moved in _BYTES_MOVED.items():
+        found = {}
+        for accesses in _ACCESSES:
+            blocks = 8 * device.sm_count if name == "read" else -(-size // 16 // (_THREADS * accesses))
+            launch = partial(kernels[f"ceiling_{name}<{accesses}>"], (blocks,), (_THREADS,), arguments)
+            found[times_moved * size / _median_ns(device, launch)] = accesses
+        best = max(found)
+        method = f"kernel over {size / 2**30:.3g} GiB, {found[best]} accesses of 16 bytes a thread at once, {_MEDIAN}"
+        rows.append(_row(device, f"device_{name}", best, "GB/s", method))
     return rows
 
 

@@ -1,19 +1,15 @@
 """The convolution on the host: the reference in float64, and the three host variants."""
 
-from collections.abc import Callable, Mapping
-from functools import cache, wraps
-from types import FunctionType
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
 from workloads.api import Array, Buffers, Case
+from workloads.numba_loops import compiled, prange
 
 SIZE = 5
 RADIUS = SIZE // 2
 _BLOCK_ELEMENTS = 1 << 16  # of float64: half a megabyte, which stays in a core's L2
-
-prange = range  # `_compiled` puts numba.prange in its place
 
 
 def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
@@ -60,35 +56,11 @@ def numpy_shifted(case: Case, inputs: Buffers, outputs: Buffers) -> None:
         c += term
 
 
-def _compiled(**options: Any) -> Callable[[Callable[..., None]], Callable[[Case, Buffers, Buffers], None]]:
-    """Makes loops over `a`, `b`, `c` a host variant that Numba compiles at its first call, and keeps on disk.
-
-    Numba is imported then too, so that importing a workload costs no more than NumPy.
-
-    Args:
-        options: passed to `numba.njit`.
-    """
-
-    def decorate(loops: Callable[..., None]) -> Callable[[Case, Buffers, Buffers], None]:
-        @cache
-        def machine_code() -> Callable[..., None]:
-            import numba
-
-            assert isinstance(loops, FunctionType)
-            names = {**loops.__globals__, "prange": numba.prange}
-            code: Callable[..., None] = numba.njit(cache=True, **options)(FunctionType(loops.__code__, names, loops.__name__))
-            return code
-
-        @wraps(loops)
-        def run(case: Case, inputs: Buffers, outputs: Buffers) -> None:
-            machine_code()(inputs["a"], inputs["b"], outputs["c"])
-
-        return run
-
-    return decorate
+def _arguments(case: Case, inputs: Buffers, outputs: Buffers) -> tuple[Array, Array, Array]:
+    return inputs["a"], inputs["b"], outputs["c"]
 
 
-@_compiled()
+@compiled(_arguments)
 def numba_serial(a: Array, b: Array, c: Array) -> None:
     """The report's sequential code: four nested loops, one pixel after another, on one core.
 
@@ -110,7 +82,7 @@ def numba_serial(a: Array, b: Array, c: Array) -> None:
             c[i, j] = total
 
 
-@_compiled(parallel=True)
+@compiled(_arguments, parallel=True)
 def numba_parallel(a: Array, b: Array, c: Array) -> None:
     """Rows shared out among the cores, and vector instructions along each row.
 
