@@ -1,6 +1,8 @@
 """Which collectors this machine can run, and which of them `auto` takes."""
 
+import shutil
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 #: Best first.
@@ -16,8 +18,10 @@ class CollectorError(Exception):
 
 def gpu_problem() -> str | None:
     """Why no GPU can be measured here, with the cure; None where one can. Touches no GPU."""
+    if shutil.which("nvidia-smi") is None and not Path("/proc/driver/nvidia").exists():
+        return "this machine has no NVIDIA driver; on one with a GPU, install NVIDIA's driver"
     if not has_module("pynvml"):
-        return "nvidia-ml-py is not installed; with an NVIDIA driver: pip install -r requirements-gpu.txt"
+        return "nvidia-ml-py is not installed; pip install -r requirements-gpu.txt"
     import pynvml
 
     try:

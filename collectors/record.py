@@ -9,6 +9,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+
 from collectors import trust
 from collectors.environment import NO_GPU, host_facts
 from collectors.measure import result_row
@@ -114,7 +116,8 @@ class Recorder:
         self._child: _Child | None = None
         self._facts: dict[str, Any] = NO_GPU
         self._resources: dict[tuple[str, str], tuple[int, int, int]] = {}
-        self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "results", "samples", "diagnostics")}
+        self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "results", "diagnostics")}
+        self._samples: list[pa.Table] = []
 
     def record(self, data_dir: Path, label: str, arguments: Sequence[str]) -> tuple[str, bool]:
         """Measure and write the run.
@@ -180,28 +183,30 @@ class Recorder:
         lost_cells: dict[Cell, dict[str, Any]] = {}
         while True:
             cells = tuple(cell for cell in job.cells if cell not in lost_cells)
-            rows: dict[str, list[dict[str, Any]]] = {"results": [], "samples": [], "diagnostics": []}
+            rows: dict[str, list[dict[str, Any]]] = {"results": [], "diagnostics": []}
+            samples: list[pa.Table] = []
             try:
-                self._ask_for(Job(job.workload, job.case, cells, job.seed), rows)
+                self._ask_for(Job(job.workload, job.case, cells, job.seed), rows, samples)
             except _ChildLost as lost:
                 self._end_child()
                 blamed = [lost.cell] if lost.cell else list(cells)
                 lost_cells |= {cell: result_row(cell, lost.status, lost.detail) for cell in blamed}
                 if len(lost_cells) < len(job.cells):
                     continue
-                rows = {name: [] for name in rows}
+                rows, samples = {}, []
             for name, found in rows.items():
                 self._tables[name] += found
+            self._samples += samples
             self._tables["results"] += lost_cells.values()
             return
 
-    def _ask_for(self, job: Job, rows: dict[str, list[dict[str, Any]]]) -> None:
+    def _ask_for(self, job: Job, rows: dict[str, list[dict[str, Any]]], samples: list[pa.Table]) -> None:
         def take(kind: str, payload: Any) -> bool:
             match kind:
                 case "result":
                     rows["results"].append(payload)
                 case "samples":
-                    rows["samples"] += payload
+                    samples.append(payload)
                 case "diagnostic":
                     rows["diagnostics"].append(payload)
                 case "resources":
@@ -265,7 +270,8 @@ class Recorder:
                 cell.variant == variant.name and cell.workload == workload.name for job in self._plan.jobs for cell in job.cells
             )
         ]
-        self._tables["diagnostics"] += trust.check(self._tables["samples"], cases, variants, self._tables["ceilings"])
+        samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
+        self._tables["diagnostics"] += trust.check(samples.to_pandas(), cases, variants, self._tables["ceilings"])
         writer.append(
             "run",
             [
@@ -285,6 +291,7 @@ class Recorder:
         )
         writer.append("variants", variants)
         writer.append("cases", cases)
+        writer.append("samples", samples)
         for name, rows in self._tables.items():
             writer.append(name, rows)
 

@@ -21,17 +21,17 @@ FLAT_BELOW_NS: Final = 3_000
 Rows = Sequence[Mapping[str, Any]]
 
 
-def check(samples: Rows, cases: Rows, variants: Rows, ceilings: Rows) -> list[dict[str, Any]]:
+def check(samples: pd.DataFrame, cases: Rows, variants: Rows, ceilings: Rows) -> list[dict[str, Any]]:
     """Rows of `diagnostics` about the samples.
 
     Args:
-        samples, cases, variants, ceilings: rows of the tables of that name.
+        samples: table `samples`.
+        cases, variants, ceilings: rows of the tables of that name.
     """
-    if not samples:
+    if samples.empty:
         return []
-    frame = pd.DataFrame(samples)
     keys = ["workload", "variant", "config", "case", "scope", "cache"]
-    medians = frame[frame["twin"] == 0].groupby(keys, as_index=False)["duration_ns"].median()
+    medians = samples[samples["twin"] == 0].groupby(keys, as_index=False)["duration_ns"].median()
     medians = medians.merge(pd.DataFrame(cases), on=["workload", "case"])
     medians = medians.merge(pd.DataFrame(variants)[["workload", "variant", "kind", "role"]], on=["workload", "variant"])
     return [*_above_ceiling(medians, ceilings), *_not_growing(medians)]

@@ -4,16 +4,15 @@ import signal
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import SynchronizedArray
-from typing import Any, Final
+from typing import Any
 
 from collectors.bench import Bench
 from collectors.measure import CellCrashed, MakeBench, measure_case
 from collectors.plan import Cell, Job, Limits
+from data.store import conform
 
 #: Index in the shared progress array: number of the cell being worked on (-1 for none), and a counter of steps.
 CELL, STEP = 0, 1
-
-COLLECTORS: Final = ("host_clock", "cuda_events")
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class PipeReporter:
         self._connection.send(("result", row))
 
     def samples(self, rows: list[dict[str, Any]]) -> None:
-        self._connection.send(("samples", rows))
+        self._connection.send(("samples", conform("samples", rows)))
 
     def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None:
         self._connection.send(("diagnostic", diagnostic_row(severity, source, text, cell)))

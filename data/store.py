@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -22,6 +22,9 @@ from data import schema
 DATA_DIR: Final = Path(__file__).resolve().parent
 RECORDED: Final = DATA_DIR / "recorded"
 LOCAL: Final = DATA_DIR / "local"
+
+#: What tables are made of: an Arrow table, a frame, or a list of rows.
+Rows: TypeAlias = pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]]
 
 _ROWS_A_GROUP: Final = 1_000_000
 _SUFFIX: Final = ".parquet"
@@ -54,9 +57,9 @@ class RunWriter:
                 f"{data_dir}: cannot be written ({error.strerror}); choose another folder with --data-dir"
             ) from error
 
-    def append(self, table: str, rows: pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]]) -> None:
+    def append(self, table: str, rows: Rows) -> None:
         """Add rows to a table, whose columns must be exactly those of the schema."""
-        arrow = _conform(schema.TABLES[table], rows, f"{self.run_id}/{table}")
+        arrow = conform(table, rows)
         if arrow.num_rows == 0:
             return
         try:
@@ -221,18 +224,23 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
     raise StoreError(f"{name}: no such run; known runs: {known}")
 
 
-def _conform(table: schema.Table, rows: pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]], where: str) -> pa.Table:
-    """Rows as an Arrow table of exactly the schema's columns, in its order and types."""
+def conform(name: str, rows: Rows) -> pa.Table:
+    """Rows as an Arrow table of exactly a schema table's columns, in its order and types.
+
+    Raises:
+        StoreError: a column is missing, foreign, of another type, null where it may not be, or outside its closed set.
+    """
+    table = schema.TABLES[name]
     if isinstance(rows, pa.Table):
         names: Iterable[str] = rows.column_names
     elif isinstance(rows, pd.DataFrame):
         names = rows.columns
     else:
-        names = {name for row in rows for name in row} if rows else table.arrow.names
-    missing = [name for name in table.arrow.names if name not in set(names)]
+        names = {column for row in rows for column in row} if rows else table.arrow.names
+    missing = [column for column in table.arrow.names if column not in set(names)]
     foreign = sorted(set(names) - set(table.arrow.names))
     if missing or foreign:
-        raise StoreError(f"{where}: missing columns {missing}, foreign columns {foreign}; see data/README.md")
+        raise StoreError(f"table {name}: missing columns {missing}, foreign columns {foreign}; see data/README.md")
     try:
         if isinstance(rows, pa.Table):
             arrow = rows.select(table.arrow.names).cast(table.arrow)
@@ -241,15 +249,15 @@ def _conform(table: schema.Table, rows: pa.Table | pd.DataFrame | Sequence[Mappi
         else:
             arrow = pa.Table.from_pylist(list(rows), schema=table.arrow)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
-        raise StoreError(f"{where}: {str(error).splitlines()[0]}; see data/README.md for the type") from error
+        raise StoreError(f"table {name}: {str(error).splitlines()[0]}; see data/README.md for the type") from error
     for column in table.columns:
         values = arrow.column(column.name)
         if not column.nullable and values.null_count:
-            raise StoreError(f"{where}: column {column.name} has nulls, and may not; see data/README.md")
+            raise StoreError(f"table {name}: column {column.name} has nulls, and may not; see data/README.md")
         if column.values:
             odd = sorted(set(values.unique().to_pylist()) - {*column.values, None})
             if odd:
-                raise StoreError(f"{where}: column {column.name} has {odd}, and may have {list(column.values)}")
+                raise StoreError(f"table {name}: column {column.name} has {odd}, and may have {list(column.values)}")
     return arrow
 
 

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pandas as pd
+
 from collectors import trust
 
 VARIANTS = [
@@ -21,7 +23,7 @@ def samples(variant: str, n: int, duration_ns: int, scope: str = "device", cache
 
 
 def found(rows: list[dict[str, Any]], *sizes: int) -> list[tuple[str, str]]:
-    rows = trust.check(rows, [case(n) for n in sizes], VARIANTS, CEILINGS)
+    rows = trust.check(pd.DataFrame(rows), [case(n) for n in sizes], VARIANTS, CEILINGS)
     return [(row["source"], row["case"]) for row in rows]
 
 
@@ -59,4 +61,4 @@ def test_launch_bound_kernels_are_not_blamed_for_flat_times() -> None:
 
 
 def test_a_run_without_samples_has_nothing_to_distrust() -> None:
-    assert trust.check([], [], [], []) == []
+    assert trust.check(pd.DataFrame(), [], [], []) == []
