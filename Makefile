@@ -5,8 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
 DATA_DIR ?= data/local
-# Where an NVIDIA driver answers, recording needs its packages too.
-GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
+# Where an NVIDIA driver answers, recording needs the packages of its CUDA version too.
+CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/\1/p')
+GPU_REQUIREMENTS := $(if $(CUDA),$(if $(filter 11 12,$(CUDA)),requirements-gpu-cuda12.txt,requirements-gpu.txt))
 
 .PHONY: app record test test-gpu lint format clean
 
@@ -20,8 +21,8 @@ record: $(BIN)/.app
 test: $(BIN)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-test-gpu:
-	$(PYTHON) -m pytest -m gpu
+test-gpu: $(BIN)/.dev
+	$(BIN)/python -m pytest -m gpu
 
 lint: $(BIN)/.dev
 	$(BIN)/ruff check .
@@ -35,22 +36,23 @@ format: $(BIN)/.dev
 clean:
 	rm -rf $(VENV)
 
-# pip can install everything, but uv does it in a tenth of the time.
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Warpladder needs Python 3.11 or newer; set PYTHON=python3.12, for example")'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Warpladder needs Python 3.11 or newer: make PYTHON=python3.12, for example")'
+	@$(PYTHON) -m venv $(VENV)
 
-
-$(BIN)/.app: requirements.txt $(if $(GPU),requirements-gpu.txt) | $(BIN)/python
+$(BIN)/.app: requirements.txt $(GPU_REQUIREMENTS) | $(BIN)/python
 	@echo "Installing what the dashboard needs (about 20 s the first time)"
-	@$(call install,-r requirements.txt $(if $(GPU),-r requirements-gpu.txt))
+	@$(call install,$(addprefix -r ,$^))
 	@touch $@
 
-$(BIN)/.dev: requirements-dev.txt requirements.txt | $(BIN)/python
+# The driver's own CUDA packages come last: the tests need NVRTC, and a GPU needs that of its driver.
+$(BIN)/.dev: requirements-dev.txt requirements.txt $(GPU_REQUIREMENTS) | $(BIN)/python
 	@echo "Installing what the tests need"
 	@$(call install,-r requirements-dev.txt)
+	@$(if $(GPU_REQUIREMENTS),$(call install,-r $(GPU_REQUIREMENTS)))
 	@touch $@
 
+# uv takes a tenth of pip's time; where it cannot be had, pip does it.
 define install
 if $(BIN)/python -m pip install -q uv 2>/dev/null; then \
 	$(BIN)/uv pip install -q --python $(BIN)/python $(1); \
