@@ -127,12 +127,13 @@ class Run:
         """Names of the tables that have rows."""
         return tuple(name for name in schema.TABLES if (self.path / f"{name}{_SUFFIX}").exists())
 
-    def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    def table(self, name: str, columns: Sequence[str] | None = None, *, categories: bool = False) -> pd.DataFrame:
         """Rows of a table; no rows where the run has no such table.
 
         Args:
             name: a table of the schema.
             columns: the columns wanted; all when None.
+            categories: text columns as pandas categories, which a long table is grouped by many times faster.
 
         Raises:
             StoreError: the file is damaged, or its columns are not those of the schema.
@@ -140,7 +141,7 @@ class Run:
         table = schema.TABLES[name]
         file = self.path / f"{name}{_SUFFIX}"
         wanted = list(columns) if columns is not None else [column.name for column in table.columns]
-        arrow = _read(file, table).select(wanted) if file.exists() else table.arrow.empty_table().select(wanted)
+        arrow = _read(file, table, wanted, categories) if file.exists() else table.arrow.empty_table().select(wanted)
         frame: pd.DataFrame = arrow.to_pandas()
         for column in table.columns:
             if column.name in frame and column.nullable and pa.types.is_integer(column.type):
@@ -180,7 +181,7 @@ def open_run(path: Path) -> Run:
         if other.stem not in schema.TABLES:
             raise StoreError(f"{other}: not a table of schema version {schema.SCHEMA_VERSION}; remove the file")
         _check_columns(other, schema.TABLES[other.stem])
-    rows = _read(file, schema.RUN).to_pylist()
+    rows = _read(file, schema.RUN, schema.RUN.arrow.names).to_pylist()
     if len(rows) != 1:
         raise StoreError(f"{file}: has {len(rows)} rows where a run has one; record or import it again")
     return Run(path, rows[0])
@@ -282,10 +283,11 @@ def _check_columns(file: Path, table: schema.Table) -> None:
         raise StoreError(f"{file}: has the foreign column {foreign[0]}; {_cure(file)}")
 
 
-def _read(file: Path, table: schema.Table) -> pa.Table:
+def _read(file: Path, table: schema.Table, columns: Sequence[str], categories: bool = False) -> pa.Table:
     _check_columns(file, table)
+    texts = [name for name in columns if categories and pa.types.is_string(table.arrow.field(name).type)]
     try:
-        return pq.read_table(file).select(table.arrow.names)
+        return pq.read_table(file, columns=list(columns), read_dictionary=texts).unify_dictionaries()
     except (pa.ArrowException, OSError) as error:
         raise StoreError(f"{file}: damaged ({_first_line(error)}); {_cure(file)}") from error
 

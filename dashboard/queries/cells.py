@@ -8,7 +8,7 @@ import pandas as pd
 
 from dashboard.queries.floors import add_floors
 from dashboard.queries.intervals import grouped_median_intervals, interval_kind
-from dashboard.queries.run_data import CELL, VERDICT_CELL, RunData, by_round
+from dashboard.queries.run_data import VERDICT_CELL, RunData
 
 _OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung"]
 _OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "h2d_bytes", "d2h_bytes"]
@@ -39,9 +39,10 @@ def cells(data: RunData) -> pd.DataFrame:
 
 @lru_cache(maxsize=4)
 def _cells(data: RunData) -> pd.DataFrame:
-    samples = by_round(data.samples[data.samples["twin"] == 0])
-    timed = grouped_median_intervals(samples, CELL, "duration_ns")
-    timed = timed.rename(columns={"median": "median_ns", "low": "low_ns", "high": "high_ns"})
+    groups = data.grouped
+    intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
+    timed = groups.keys.assign(**{f"{end}_ns": figures for end, figures in intervals.items()})
+    timed = timed[timed["twin"] == 0].drop(columns="twin")
     frame = timed.merge(data.results[[*VERDICT_CELL, "status", "detail"]], on=VERDICT_CELL, how="outer")
     frame["status"] = frame["status"].fillna("ok")
     frame["detail"] = frame["detail"].fillna("")

@@ -1,6 +1,5 @@
 """Medians and ratios with 95 % intervals."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -44,27 +43,25 @@ def interval_kind(n: int) -> str:
     return "95 % interval" if n >= MIN_SAMPLES else "least to greatest"
 
 
-def grouped_median_intervals(frame: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
+def grouped_median_intervals(values: Floats, n: npt.NDArray[np.int64]) -> dict[str, Floats]:
     """Median intervals of every group at once, by `data.statistics.median_ranks`.
 
+    Args:
+        values: the samples of the first group, then those of the second, and so on.
+        n: samples in each group, at least 1.
+
     Returns:
-        One row a group: the columns `by`, then `n`, `median`, `low`, `high` in the unit of `value`. Empty for no rows.
+        `median`, `low` and `high`, each of the shape of `n` and in the unit of the values.
     """
-    groups = frame.groupby(list(by), observed=True, sort=True)
-    keys = groups.size().rename("n").reset_index()
-    if keys.empty:
-        return keys.assign(median=pd.Series(dtype=float), low=pd.Series(dtype=float), high=pd.Series(dtype=float))
-    values = frame[value].to_numpy(dtype=float)
-    group = groups.ngroup().to_numpy()
+    group = np.repeat(np.arange(len(n)), n)
     ordered = values[np.lexsort((values, group))]
-    n = keys["n"].to_numpy()
     first = np.cumsum(n) - n
-    ranks = np.array([median_ranks(int(count)) for count in n])
-    return keys.assign(
-        median=(ordered[first + (n - 1) // 2] + ordered[first + n // 2]) / 2,
-        low=ordered[first + ranks[:, 0]],
-        high=ordered[first + ranks[:, 1]],
-    )
+    ranks = np.array([median_ranks(int(count)) for count in n], dtype=int).reshape(-1, 2)
+    return {
+        "median": (ordered[first + (n - 1) // 2] + ordered[first + n // 2]) / 2,
+        "low": ordered[first + ranks[:, 0]],
+        "high": ordered[first + ranks[:, 1]],
+    }
 
 
 def paired_ratio(
@@ -85,9 +82,10 @@ def paired_ratio(
     numerator, denominator = _one_a_round(numerator_by_round), _one_a_round(denominator_by_round)
     if numerator.empty or denominator.empty:
         return RatioInterval(np.nan, np.nan, np.nan, 0, False)
-    shared = numerator.index.intersection(denominator.index)
+    same = numerator.index.equals(denominator.index)
+    shared = numerator.index if same else numerator.index.intersection(denominator.index)
     paired = not independent and 2 * len(shared) >= max(len(numerator), len(denominator))
-    if paired:
+    if paired and not same:
         numerator, denominator = numerator.loc[shared], denominator.loc[shared]
     top, bottom = numerator.to_numpy(dtype=float), denominator.to_numpy(dtype=float)
     resampled = _resampled_medians(top, _SEED) / _resampled_medians(bottom, _SEED if paired else _SEED + 1)

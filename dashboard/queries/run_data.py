@@ -1,11 +1,12 @@
 """The tables of one run that comparisons are made of."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from data import store
@@ -22,6 +23,34 @@ class Copy(NamedTuple):
     config: str
     gpus: int
     twin: int
+
+
+class Grouped(NamedTuple):
+    """Samples in the order of their groups. `keys` has a row a group: the columns of `CELL`, `twin`, and `n`; `first` says where
+    the group starts in `durations` (nanoseconds) and `rounds`."""
+
+    keys: pd.DataFrame
+    first: npt.NDArray[np.int64]
+    durations: npt.NDArray[np.float64]
+    rounds: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Rounds(Mapping[Copy, "pd.Series[float]"]):
+    """Durations in nanoseconds, indexed by round, of the copies of one case and view; a series is made when it is asked for."""
+
+    grouped: Grouped
+    places: Mapping[Copy, slice]
+
+    def __getitem__(self, copy: Copy) -> "pd.Series[float]":
+        place = self.places[copy]
+        return pd.Series(self.grouped.durations[place], index=self.grouped.rounds[place])
+
+    def __iter__(self) -> Iterator[Copy]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,26 +75,35 @@ class RunData:
         """Workloads in the order in which they were recorded."""
         return tuple(self.cases["workload"].unique())
 
-    def rounds(self, workload: str, case: str, scope: str, cache: str) -> "Mapping[Copy, pd.Series[float]]":
+    def rounds(self, workload: str, case: str, scope: str, cache: str) -> "Rounds":
         """Durations in nanoseconds, indexed by round, of everything that was sampled in one case and view."""
-        return self._rounds.get((workload, case, scope, cache), {})
+        return Rounds(self.grouped, self._places.get((workload, case, scope, cache), {}))
 
     @cached_property
-    def _rounds(self) -> "Mapping[tuple[str, str, str, str], dict[Copy, pd.Series[float]]]":
-        samples = by_round(self.samples)
-        key = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "twin"]
-        groups = samples.groupby(key, observed=True, sort=False)
-        order = np.argsort(groups.ngroup().to_numpy(), kind="stable")
-        sizes = groups.size()
-        ends = np.cumsum(sizes.to_numpy())
-        durations = samples["duration_ns"].to_numpy(dtype=float)[order]
-        numbers = samples["round"].to_numpy()[order]
-        found: dict[tuple[str, str, str, str], dict[Copy, pd.Series[float]]] = {}
-        for (*where, variant, config, gpus, twin), end, size in zip(sizes.index, ends, sizes, strict=True):
-            part = slice(end - size, end)
-            by_number = pd.Series(durations[part], index=numbers[part])
-            found.setdefault(tuple(where), {})[Copy(variant, config, int(gpus), int(twin))] = by_number
+    def _places(self) -> Mapping[tuple[str, str, str, str], dict[Copy, slice]]:
+        """Where the samples of each copy stand in `grouped`, by workload, case, scope and cache."""
+        keys, first = self.grouped.keys, self.grouped.first
+        found: dict[tuple[str, str, str, str], dict[Copy, slice]] = {}
+        columns = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "twin"]
+        rows = zip(keys[columns].itertuples(index=False, name=None), first, keys["n"], strict=True)
+        for (*where, variant, config, gpus, twin), start, n in rows:
+            found.setdefault(tuple(where), {})[Copy(variant, config, int(gpus), int(twin))] = slice(start, start + n)
         return found
+
+    @cached_property
+    def grouped(self) -> Grouped:
+        """The samples by cell and twin, grouped once for all that is made of them."""
+        samples = by_round(self.samples)
+        groups = samples.groupby([*CELL, "twin"], observed=True, sort=False)
+        number = groups.ngroup().to_numpy()
+        keys = groups.size().rename("n").reset_index()
+        texts = keys.columns[keys.dtypes == "category"]
+        order = np.argsort(number, kind="stable")
+        n = keys["n"].to_numpy()
+        return Grouped(
+            keys.astype(dict.fromkeys(texts, "str")), np.cumsum(n) - n, samples["duration_ns"].to_numpy(dtype=float)[order],
+            samples["round"].to_numpy()[order],
+        )  # fmt: skip
 
 
 def by_round(samples: pd.DataFrame) -> pd.DataFrame:
@@ -82,5 +120,7 @@ def load(run: store.Run) -> RunData:
     Raises:
         StoreError: a file is damaged or is not of this schema.
     """
-    names = ("ceilings", "variants", "cases", "results", "samples", "diagnostics")
-    return RunData(info=run.info, **{name: run.table(name) for name in names})
+    names = ("ceilings", "variants", "cases", "results", "diagnostics")
+    # Hundreds of thousands of rows, which are grouped by their text.
+    samples = run.table("samples", categories=True)
+    return RunData(info=run.info, samples=samples, **{name: run.table(name) for name in names})

@@ -25,21 +25,19 @@ def test_fewer_than_six_samples_say_that_their_interval_is_only_their_range() ->
 
 
 def test_grouped_intervals_are_those_of_each_group_alone() -> None:
-    values = {"a": [3.0, 1.0, 2.0], "b": list(np.arange(20.0, 0.0, -1.0)), "c": [4.0]}
-    rows = [(name, value) for name, of_group in values.items() for value in of_group]
-    shuffled = pd.DataFrame(rows, columns=["group", "value"]).sample(frac=1, random_state=1)
+    groups = ([3.0, 1.0, 2.0], list(np.arange(20.0, 0.0, -1.0)), [4.0])
 
-    found = grouped_median_intervals(shuffled, ["group"], "value").set_index("group")
+    found = grouped_median_intervals(np.concatenate(groups), np.array([3, 20, 1]))
 
     # Twenty: P(Binomial(20, 1/2) < 6) = 2.07 %, and < 7 is 5.8 %, so the 6th and the 15th.
-    assert found.loc["b", ["n", "median", "low", "high"]].tolist() == [20, 10.5, 6, 15]
-    assert found.loc["a", ["n", "median", "low", "high"]].tolist() == [3, 2, 1, 3]
-    assert found.loc["c", ["n", "median", "low", "high"]].tolist() == [1, 4, 4, 4]
+    assert found["median"].tolist() == [2, 10.5, 4]
+    assert found["low"].tolist() == [1, 6, 4]
+    assert found["high"].tolist() == [3, 15, 4]
 
 
 def test_no_samples_make_no_groups() -> None:
-    empty = pd.DataFrame({"group": pd.Series(dtype=str), "value": pd.Series(dtype=float)})
-    assert grouped_median_intervals(empty, ["group"], "value").columns.tolist() == ["group", "n", "median", "low", "high"]
+    found = grouped_median_intervals(np.empty(0), np.empty(0, dtype=int))
+    assert [len(figures) for figures in found.values()] == [0, 0, 0]
 
 
 def test_drift_common_to_both_sides_cancels_in_a_paired_ratio() -> None:
