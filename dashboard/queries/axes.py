@@ -36,8 +36,8 @@ def views(data: RunData, workload: str) -> tuple[View, ...]:
 
     In front stands `device` with a cold L2 where there is a GPU, then `device` hot, `operation`, `end_to_end`, phases.
     """
-    samples = data.samples[data.samples["workload"] == workload]
-    found = samples[["scope", "cache"]].drop_duplicates().itertuples(index=False)
+    keys = data.grouped.keys
+    found = keys.loc[keys["workload"] == workload, ["scope", "cache"]].drop_duplicates().itertuples(index=False)
     order = ("device", "operation", "end_to_end")
     return tuple(
         sorted(
@@ -75,15 +75,20 @@ def series(data: RunData, workload: str) -> tuple[str, ...]:
     return tuple(charted_cases(data, workload)["series"].unique())
 
 
-def baseline(data: RunData, workload: str, view: View) -> Baseline | None:
+def baseline(data: RunData, workload: str, view: View, *, on_host: bool = False) -> Baseline | None:
     """What speedups are counted from in that view: the variant that was sampled twice (A/A).
 
     Where a GPU variant and a host variant both were, it is the one of the GPU. Where none was, it is the lowest rung with
     samples in the view, then `numba_serial`, then the first variant; None where the view has no sample.
+
+    Args:
+        on_host: of the host's variants alone, as a machine without a GPU would choose it.
     """
-    samples = data.samples
-    chosen = (samples["workload"] == workload) & (samples["scope"] == view.scope) & (samples["cache"] == view.cache)
-    copies = samples.loc[chosen, ["variant", "config", "case", "gpus", "twin"]].drop_duplicates()
+    keys = data.grouped.keys
+    chosen = (keys["workload"] == workload) & (keys["scope"] == view.scope) & (keys["cache"] == view.cache)
+    if on_host:
+        chosen &= keys["gpus"] == 0
+    copies = keys.loc[chosen, ["variant", "config", "case", "gpus", "twin"]]
     if copies.empty:
         return None
     # A case whose baseline failed has another variant's twin, so the one that is a twin in the most cases is meant.

@@ -79,7 +79,8 @@ def noise_floors(data: RunData) -> pd.DataFrame:
     Returns:
         One row a (workload, case, scope, cache) with a twin: `variant`, `config`, `gpus`, `ratio`, `low`, `high`, `n`, `holds_one`.
     """
-    twins = data.samples[(data.samples["twin"] == 1) & ~data.samples["scope"].str.startswith("phase:")]
+    keys = data.grouped.keys
+    twins = keys[(keys["twin"] == 1) & ~keys["scope"].str.startswith("phase:")]
     views = twins[["workload", "case", "scope", "cache"]].drop_duplicates()
     rows = []
     for workload, case, scope, cache in views.itertuples(index=False):

@@ -199,9 +199,7 @@ def matrix_and_tensor(data: RunData) -> pd.DataFrame:
 
 def _host_reference(data: RunData, workload: str) -> str:
     """The host variant that speedups are counted from, as a machine without a GPU would choose it; empty where there is none."""
-    host = data.samples[data.samples["gpus"] == 0]
-    on_host = RunData(data.info, data.ceilings, data.variants, data.cases, data.results, host, data.diagnostics)
-    found = baseline(on_host, workload, View("operation", "hot"))
+    found = baseline(data, workload, View("operation", "hot"), on_host=True)
     return found.variant if found else ""
 
 
