@@ -12,15 +12,8 @@ _PROJECT: Final = Path(__file__).resolve().parent.parent
 
 #: Packages whose version can change a measurement.
 _PACKAGES: Final = (
-    "numpy",
-    "numba",
-    "pyarrow",
-    "nvtx",
-    "cupy-cuda13x",
-    "cupy-cuda12x",
-    "cuda-bindings",
-    "nvidia-cuda-nvrtc",
-    "torch",
+    *("numpy", "numba", "pyarrow", "nvtx", "cupy-cuda13x", "cupy-cuda12x", "cuda-bindings", "nvidia-cuda-nvrtc", "torch"),
+    *("cutensor-cu13", "cutensor-cu12", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12"),
 )
 
 #: Columns about the GPU where there is none.
