@@ -135,7 +135,7 @@ def _widget_key(key: str) -> str:
 
 def _select_width(labels: Sequence[str]) -> int:
     """Pixels that the longest label takes in a drop-down list, within reason."""
-    return min(max(8 * max(map(len, labels)) + 60, 90), 420)
+    return min(max(7 * max(map(len, labels)) + 52, 80), 420)
 
 
 def _label(text: Callable[[str], str]) -> Callable[[str], str]:

@@ -90,10 +90,18 @@ def choose_view(run: store.Run, workload: str) -> View:
         "scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP
     )
     caches = [view.cache for view in views if view.scope == scope]
-    cache = state.choose(
-        "cache", "L2", caches, style="segmented", help="Cold: L2 flushed before each sample. Hot: not flushed."
-    )
+    if runs.load(run).on_gpu:
+        cache = state.choose(
+            "cache", "L2", caches, style="segmented", help="Cold: L2 flushed before each sample. Hot: not flushed."
+        )
+    else:
+        cache = state.choose("cache", "Caches", caches, style="segmented", text=lambda name: "warm" if name == "hot" else name)
     return View(scope, cache)
+
+
+def timing(run: store.Run, view: View) -> str:
+    """How the cells of a view were timed, in words."""
+    return view.label(on_gpu=runs.load(run).on_gpu)
 
 
 def choose_case(run: store.Run, workload: str) -> str:

@@ -1,6 +1,6 @@
 """Ladder: what each step of one case gains, and the source that gained it."""
 
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import streamlit as st
@@ -23,14 +23,16 @@ def page() -> None:
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
         view = widgets.choose_view(run, workload)
+        scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES))
     frame: pd.DataFrame = runs.ask(run, queries.ladder, workload, case, view)
     if not (frame["n"] > 0).any():
         widgets.nothing(
-            f"No variant of {workload} was timed at {case} in {view.label}.", "Choose another case, scope or cache."
+            f"No variant of {workload} was timed at {case} in {widgets.timing(run, view)}.",
+            "Choose another case, scope or cache.",
         )
     left, right = st.columns([13, 9], gap="medium")
     with left:
-        widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme())))
+        widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale))
     with right:
         _source(run, workload, frame)
     widgets.end_page()

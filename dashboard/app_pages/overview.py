@@ -88,7 +88,7 @@ def _workload_row(run: store.Run, row: Mapping[Any, Any]) -> None:
             (
                 format_percent(row["percent_of_floor"]),
                 _interval(row, "percent_of_floor", format_percent),
-                f"{row['floor_bound']} floor",
+                "above the ceiling" if row["percent_of_floor"] > 100 else f"{row['floor_bound']} floor",
             ),
             (format_ratio(row["over_peer"]), _interval(row, "over_peer", format_ratio), peer),
         ),

@@ -30,7 +30,9 @@ def page() -> None:
         series = state.choose("series", "Series", all_series, default=all_series[-1]) if len(all_series) > 1 else all_series[0]
         frame: pd.DataFrame = runs.ask(run, queries.sizes, workload, view, series)
         if frame.empty:
-            widgets.nothing(f"No variant of {workload} was timed in {view.label}.", "Choose another scope or cache.")
+            widgets.nothing(
+                f"No variant of {workload} was timed in {widgets.timing(run, view)}.", "Choose another scope or cache."
+            )
         metrics = [name for name in _METRICS if frame[name].notna().any()]
         metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
     chart_place = st.container()
@@ -43,7 +45,7 @@ def page() -> None:
         widgets.show_chart(charts.over_size(frame[frame["variant"].isin(shown)], regions, look, cast("charts.Metric", metric)))
     best: pd.DataFrame = runs.ask(run, queries.best_per_size, workload, view)
     if len(best):
-        widgets.show_chart(charts.best_strip(best, look, workload, view.label))
+        widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, view)))
     widgets.end_page()
 
 

@@ -95,7 +95,8 @@ def _samples(run: store.Run) -> None:
         here = here[(here["scope"] == view.scope) & (here["cache"] == view.cache)]
         if here.empty:
             widgets.nothing(
-                f"No variant of {workload} was timed at {case} in {view.label}.", "Choose another case, scope or cache."
+                f"No variant of {workload} was timed at {case} in {widgets.timing(run, view)}.",
+                "Choose another case, scope or cache.",
             )
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
         baseline: axes.Baseline | None = runs.ask(run, axes.baseline, workload, view)

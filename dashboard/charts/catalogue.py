@@ -36,7 +36,7 @@ def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[
     winners = over_sizes.best_per_size(data, workload, view)
     if winners.empty:
         return
-    yield sizes.best_strip(winners, style, workload, view.label)
+    yield sizes.best_strip(winners, style, workload, view.label(on_gpu=data.on_gpu))
     for winner in winners[winners["size_rank"] == winners["size_rank"].max()].to_dict("records"):
         yield ladder.ladder(ladders.ladder(data, workload, winner["case"], view), style)
     for series in axes.series(data, workload):

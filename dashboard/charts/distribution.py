@@ -6,7 +6,7 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from dashboard.charts.numbers import format_duration, format_interval, significant
-from dashboard.charts.template import Chart, Look, blank, slug, text
+from dashboard.charts.template import Chart, Look, blank, slug, text, timing
 from dashboard.queries.intervals import interval_kind, median_interval
 
 _HEIGHT: Final = 320
@@ -60,7 +60,7 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     who = _who(first)
     title = f"{who}, {first['case']}: median {format_duration(median)}, half-width {significant(50 * (high - low) / median)} %"
     note = (
-        f"{look.device}; {first['scope'].replace('_', ' ')} time, {first['cache']} L2; n = {len(own)}; line and band: median and its "
+        f"{look.device}; {timing(first.to_dict())}; n = {len(own)}; line and band: median and its "
         f"{interval_kind(len(own))}, {format_interval(format_duration(low), format_duration(high))}."
         + (f" Every {step}. sample is drawn." if step > 1 else "")
     )

@@ -9,6 +9,7 @@ from plotly.subplots import make_subplots
 from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
 from dashboard.charts.template import Chart, Look, blank, hover, measured, samples, slug, text
 from dashboard.charts.ticks import ticks
+from dashboard.queries.axes import View
 from dashboard.queries.extras import DEFINITION, TENSOR
 
 _PARTS: Final = {"allocate": "|", "h2d": "\\", "compute": "", "d2h": "/", "free": "x"}
@@ -156,7 +157,7 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = TEN
     title = "; ".join(
         f"{titles[copies]}, up to {format_ratio(row['speedup'])} ({row['variant']})" for copies, row in best.items()
     )
-    scopes = " and ".join(f"{row['scope'].replace('_', ' ')} time, {row['cache']} L2" for row in best.values())
+    scopes = " and ".join(View(row["scope"], row["cache"]).label(on_gpu=True) for row in best.values())
     note = (
         f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, since host "
         f"and device have rounds of their own; {samples(largest['n'])}."
@@ -212,7 +213,7 @@ def _copies_hover(row: dict[Any, Any]) -> str:
     ends = text(_ends(row, format_ratio, "low", "high"))
     return (
         f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>speedup: <b>{text(format_ratio(row['speedup']))}</b> ({ends})<br>"
-        f"{text(row['case'])} · {text(row['scope'])}, {text(row['cache'])} L2 · n = {row['n']}"
+        f"{text(row['case'])} · {text(View(row['scope'], row['cache']).label(on_gpu=True))} · n = {row['n']}"
     )
 
 

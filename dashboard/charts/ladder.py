@@ -1,13 +1,20 @@
 """The ladder of one case as bars."""
 
 import math
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
-from dashboard.charts.template import Chart, Look, blank, hover, measured, slug, text
+from dashboard.charts.numbers import (
+    format_duration,
+    format_half_width,
+    format_interval,
+    format_percent,
+    format_rate,
+    format_ratio,
+)
+from dashboard.charts.template import Chart, Look, above_ceiling, blank, hover, measured, share_of_floor, slug, text
 from dashboard.charts.ticks import ticks
 
 _Items = list[dict[str, Any]]
@@ -16,20 +23,24 @@ _ROW_PX: Final = 27
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
 #: Left edges of the columns of figures, in pixels right of the bars.
-_COLUMNS: Final = {"time": 10, "gain": 76, "floor": 130}
-_COLUMNS_PX: Final = 192
+_COLUMNS: Final = {"time": 8, "spread": 58, "gain": 104, "floor": 148}
+_COLUMNS_PX: Final = 208
 #: The bars are narrow where the source stands beside them.
 _TICKS: Final = 3
 _LABEL_LENGTH: Final = 26
 #: A bar must start at zero; beyond this range of times short ones could not be told apart, and marks on a log axis take their place.
-_BAR_RANGE: Final = 40.0
+_BAR_RANGE: Final = 20.0
+
+Scale = Literal["auto", "linear", "log"]
+SCALES: Final[tuple[Scale, ...]] = ("auto", "linear", "log")
 
 
-def ladder(frame: pd.DataFrame, look: Look) -> Chart:
-    """Horizontal bars, rung by rung, with 95 % intervals, the gain of each step, the floor as a line, ceiling and peers apart.
+def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
+    """Rung by rung the time with its 95 % interval, the gain of each step, the floor as a line, ceiling and peers apart.
 
     Args:
         frame: `queries.ladder.ladder` with at least one cell that has samples.
+        scale: of the times: bars on a linear axis, marks on a logarithmic one, or whichever lets the short times be compared.
     """
     specimens = frame.loc[(frame["role"] == "specimen") & (frame["n"] > 0), "variant"]
     # What a specimen shows is an error, not a time; alone it may stay, so that there is something to see.
@@ -39,7 +50,7 @@ def ladder(frame: pd.DataFrame, look: Look) -> Chart:
     failed = frame[(frame["n"] == 0) & ~frame["status"].isin(["skipped", "ok"])]
     shown = pd.concat([timed, failed]).sort_index()
     rows = _place(shown)
-    logarithmic = timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min()
+    logarithmic = scale == "log" or (scale == "auto" and timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min())
     depth = float(rows["y"].max()) + 1.3
     figure = blank(look.theme, int(_ROW_PX * depth) + 64)
     _draw_times(figure, rows[rows["n"] > 0], look, logarithmic)
@@ -62,7 +73,7 @@ def ladder(frame: pd.DataFrame, look: Look) -> Chart:
     note = measured(
         timed, look.device, "Each variant with its fastest config.",
         f"Gain: over the rung before, paired by round. Speedups are over {first['baseline']}"
-        + (f" [{first['baseline_config']}]." if first["baseline_config"] else "."),
+        + (f" [{first['baseline_config']}]." if first["baseline_config"] else "."), above_ceiling(timed),
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
         f"Left out, as a specimen of an error: {', '.join(specimens)}." if len(specimens) else "",
     )  # fmt: skip
@@ -126,11 +137,13 @@ def _columns(rows: pd.DataFrame, look: Look) -> _Items:
             )
             continue
         words.append(_word(format_duration(row["median_ns"]), "time", row["y"], look.tones.text))
+        spread = format_half_width(row["median_ns"], row["low_ns"], row["high_ns"])
+        words.append(_word(spread, "spread", row["y"], look.tones.muted, font={"size": 11, "color": look.tones.muted}))
         words.append(_word(format_percent(row["percent_of_floor"]), "floor", row["y"], look.tones.text))
         if row["gain_verdict"] in ("faster", "slower", "tied"):
             tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(row["gain_verdict"], look.tones.muted)
             gain = "tied" if row["gain_verdict"] == "tied" else format_ratio(row["gain"])
-            words.append(_word(gain, "gain", row["y"], tone))
+            words.append(_word(gain, "gain", row["y"], tone, hovertext=text(_gain(row))))
     return words
 
 
@@ -180,14 +193,18 @@ def _hover(row: dict[Any, Any]) -> str:
     if pd.notna(row["gflop_per_s"]):
         figures.append(("rate", format_rate(row["gflop_per_s"], "GFLOP/s")))
     if pd.notna(row["percent_of_floor"]):
-        figures.append((f"of the {row['floor_bound']} floor", format_percent(row["percent_of_floor"])))
+        figures.append(share_of_floor(row))
     if pd.notna(row["speedup"]):
         ends = format_interval(format_ratio(row["speedup_low"]), format_ratio(row["speedup_high"]))
         figures.append((f"speedup over {row['baseline']}", f"{format_ratio(row['speedup'])} ({ends})"))
     if pd.notna(row["gain"]):
-        ends = format_interval(format_ratio(row["gain_low"]), format_ratio(row["gain_high"]))
-        figures.append(("gain over the rung before", f"{format_ratio(row['gain'])} ({ends}), {row['gain_verdict']}"))
+        figures.append(("gain over the rung before", _gain(row)))
     return hover(row, *figures)
+
+
+def _gain(row: dict[Any, Any]) -> str:
+    ends = format_interval(format_ratio(row["gain_low"]), format_ratio(row["gain_high"]))
+    return f"{format_ratio(row['gain'])} ({ends}), {row['gain_verdict']}"
 
 
 def _range(row: dict[Any, Any], suffix: str, write: Any) -> str:

@@ -51,6 +51,15 @@ def format_interval(low: str, high: str) -> str:
     return f"{low} to {high}"
 
 
+def format_half_width(middle: float, low: float, high: float) -> str:
+    """`±0.2 %`: half the interval, relative to the middle; `–` for a null."""
+    if pd.isna(middle) or pd.isna(low) or pd.isna(high) or middle == 0:
+        return NOTHING
+    percent = 50 * (high - low) / abs(middle)
+    digits = ".1g" if percent < 0.95 else ".2g" if percent < 99.5 else ".0f"
+    return f"±{percent:{digits}} %"
+
+
 def significant(value: float) -> str:
     """Three significant digits without an exponent: `0.0123`, `1.23`, `123`, `1230`."""
     rounded = float(f"{value:.3g}")

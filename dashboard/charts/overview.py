@@ -5,7 +5,8 @@ from typing import Any, Final
 import pandas as pd
 
 from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
-from dashboard.charts.template import Chart, Look, blank, samples, text
+from dashboard.charts.template import Chart, Look, above_ceiling, blank, samples, text
+from dashboard.queries.axes import View
 
 _BAR_PX: Final = 24
 _WORKLOAD_GAP: Final = 0.9
@@ -18,7 +19,7 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `queries.overview.overview`, not empty.
     """
-    bars = _bars(frame)
+    bars = _bars(frame, look)
     depth = max(bar["y"] for bar in bars) + 1
     figure = blank(look.theme, int(_BAR_PX * depth) + 70)
     highest = max([100.0, *(bar["percent"] for bar in bars if pd.notna(bar["percent"]))])
@@ -51,17 +52,17 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
         f"{best['best']} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
     )
     views = " and ".join(
-        dict.fromkeys(f"{row['scope'].replace('_', ' ')} time, {row['cache']} L2" for row in frame.to_dict("records"))
+        dict.fromkeys(View(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
     )
     several = " Geometric mean over the cases of that size." if (frame["cases"] > 1).any() else ""
     note = (
         f"{look.device}; {views}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several} "
-        "100 %: the time that the ceilings measured in the same run allow."
-    )
+        f"100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
+    ).rstrip()
     return Chart("overview", title, figure, frame, note)
 
 
-def _bars(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
     bars: list[dict[str, Any]] = []
     y = 0.0
     for row in frame.to_dict("records"):
@@ -75,7 +76,7 @@ def _bars(frame: pd.DataFrame) -> list[dict[str, Any]]:
                 {
                     "workload": row["workload"], "case": _case(row), "variant": row[who], "y": y, "first": place == 0,
                     "count": len(shown), "percent": percent, "low": row["percent_of_floor_low"] if who == "best" else percent,
-                    "high": row["percent_of_floor_high"] if who == "best" else percent, "hover": _hover(row, who, label, percent),
+                    "high": row["percent_of_floor_high"] if who == "best" else percent, "hover": _hover(row, who, label, percent, look),
                     "label": f"{label}: {row[who]}" + (f" [{row[who + '_config']}]" if row[who + "_config"] else ""),
                 }
             )  # fmt: skip
@@ -88,12 +89,13 @@ def _case(row: dict[Any, Any]) -> str:
     return f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
 
 
-def _hover(row: dict[Any, Any], who: str, label: str, percent: float) -> str:
+def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look) -> str:
     lines = [
         f"<b>{text(row[who])}</b> {text(row[who + '_config'])}".rstrip(),
         f"{label} of {text(row['workload'])}, {text(_case(row))}",
     ]
-    lines.append(f"{text(format_percent(percent))} of the {text(row['floor_bound'])} floor")
+    above = ", above the measured ceiling" if percent > 100 else ""
+    lines.append(f"{text(format_percent(percent))} of the {text(row['floor_bound'])} floor{above}")
     if who == "best":
         lines.append(f"median {_with_ends(row, 'best_ns', format_duration)}")
         lines.append(f"{_with_ends(row, 'speedup', format_ratio)} {text(row['baseline'])}")
@@ -101,7 +103,8 @@ def _hover(row: dict[Any, Any], who: str, label: str, percent: float) -> str:
         lines.append(f"takes {_with_ends(row, 'over_peer', format_ratio)} the time of {text(row['best'])}")
     else:
         lines.append(f"median {text(format_duration(row['baseline_ns']))}")
-    return "<br>".join([*lines, f"{text(row['scope'])}, {text(row['cache'])} L2 · n = {row['n']}"])
+    how = View(row["scope"], row["cache"]).label(on_gpu=look.on_gpu)
+    return "<br>".join([*lines, f"{text(how)} · n = {row['n']}"])
 
 
 def _with_ends(row: dict[Any, Any], column: str, write: Any) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
-from dashboard.charts.template import Chart, Look, blank, hover, measured, samples, slug, text
+from dashboard.charts.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
 from dashboard.charts.ticks import ticks
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
@@ -75,8 +75,9 @@ def over_size(frame: pd.DataFrame, regions: pd.DataFrame, look: Look, metric: Me
     series = str(first.get("series", ""))
     name = slug("sizes", first["workload"], series, first["scope"], first["cache"], axis.title.replace("%", "percent"))
     note = measured(
-        known if len(known) else frame, look.device, "Each variant with its fastest config at each size.", _explain(regions)
-    )
+        known if len(known) else frame, look.device, "Each variant with its fastest config at each size.", _explain(regions),
+        above_ceiling(known) if metric == "percent_of_floor" else "",
+    )  # fmt: skip
     return Chart(name, _title(known, first, series, metric, axis), figure, frame, note)
 
 
@@ -85,7 +86,7 @@ def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) ->
 
     Args:
         frame: `queries.sizes.best_per_size`, not empty.
-        measured: label of the view, e.g. `View.label`.
+        measured: label of the view, by `View.label`.
     """
     sizes, rows = list(dict.fromkeys(frame["size"])), list(dict.fromkeys(sorted(frame["series"])))
     names = list(dict.fromkeys(frame["variant"]))
@@ -191,7 +192,8 @@ def _edges(values: Any) -> tuple[float, float]:
 
 def _hover(row: dict[Any, Any], metric: Metric, axis: _Axis) -> str:
     ends = format_interval(axis.write(row[axis.low]), axis.write(row[axis.high]))
-    figures = [(axis.title, f"{axis.write(row[metric])} ({ends})")]
+    above = ", above the measured ceiling" if metric == "percent_of_floor" and row[metric] > 100 else ""
+    figures = [(axis.title, f"{axis.write(row[metric])} ({ends}){above}")]
     if metric != "median_ns":
         figures.append(("median", format_duration(row["median_ns"])))
     if metric == "speedup":

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from dashboard.charts.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
+from dashboard.queries.axes import View
 from dashboard.queries.run_data import RunData
 
 __all__ = [
@@ -107,6 +108,7 @@ class Look:
     theme: Theme
     styles: Mapping[tuple[str, str], Style]
     device: str
+    on_gpu: bool
 
     @property
     def tones(self) -> Tones:
@@ -139,7 +141,7 @@ def look(data: RunData, theme: Theme = "light") -> Look:
                 color, symbol = palette[number % len(palette)], _SYMBOLS[number % len(_SYMBOLS)]
                 taken[place] += 1
             styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role])
-    return Look(theme, styles, data.device)
+    return Look(theme, styles, data.device, data.on_gpu)
 
 
 def tones(theme: Theme) -> Tones:
@@ -189,12 +191,29 @@ def hover(row: Mapping[Any, Any], *figures: tuple[str, str]) -> str:
     config = f" [{row['config']}]" if row["config"] else ""
     lines = [f"<b>{text(row['variant'])}</b>{text(config)}", text(row["title"])]
     lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
-    lines.append(
-        f"{text(row['case'])} · {text(row['scope'])}, {text(row['cache'])} L2 · n = {row['n']} · {row['interval_kind']}"
-    )
+    lines.append(f"{text(row['case'])} · {text(timing(row))} · n = {row['n']} · {row['interval_kind']}")
     if len(row.get("flags", ())):
         lines.append(f"distrusted: {text(', '.join(row['flags']))}")
     return "<br>".join(lines)
+
+
+def share_of_floor(row: Mapping[Any, Any]) -> tuple[str, str]:
+    """Label and value of a cell's percent of floor for its hover, which says so where it is above what was measured as the ceiling."""
+    above = " (above the measured ceiling)" if row["percent_of_floor"] > 100 else ""
+    return f"of the {row['floor_bound']} floor", f"{format_percent(row['percent_of_floor'])}{above}"
+
+
+def above_ceiling(frame: pd.DataFrame) -> str:
+    """A sentence for the note where a row is faster than the floor; empty where none is."""
+    if not (frame["percent_of_floor"] > 100).any():
+        return ""
+    hot = (frame["cache"] == "hot").any()
+    return "Above 100 %: faster than the ceiling measured in the same run" + (", or served by L2." if hot else ".")
+
+
+def timing(row: Mapping[Any, Any]) -> str:
+    """How a cell was timed, by its scope, cache and gpus: `device time, cold L2`."""
+    return View(row["scope"], row["cache"]).label(on_gpu=row["gpus"] > 0)
 
 
 def measured(frame: pd.DataFrame, device: str, *further: str) -> str:
@@ -204,10 +223,7 @@ def measured(frame: pd.DataFrame, device: str, *further: str) -> str:
         frame: rows of `cells` with samples.
         further: sentences to add.
     """
-    views = frame[["scope", "cache"]].drop_duplicates()
-    how = " and ".join(
-        f"{scope.replace('_', ' ')} time, {cache} L2" for scope, cache in zip(views["scope"], views["cache"], strict=True)
-    )
+    how = " and ".join(dict.fromkeys(map(timing, frame[["scope", "cache", "gpus"]].to_dict("records"))))
     kinds = " and ".join(kind for kind in dict.fromkeys(frame["interval_kind"]) if kind)
     return " ".join([f"{device}; {how}; medians with {kinds}; {samples(frame['n'])}.", *filter(None, further)])
 

@@ -16,9 +16,9 @@ def ticks(
 
     Args:
         write: what writes a value, e.g. `format_duration`.
-        most: about how many ticks a linear axis has room for.
+        most: about how many ticks a linear axis, or decades a logarithmic one, has room for.
     """
-    values = _log_values(low, high) if logarithmic else _linear_values(low, high, most)
+    values = _log_values(low, high, most) if logarithmic else _linear_values(low, high, most)
     return {"tickmode": "array", "tickvals": values, "ticktext": [_short(write(value)) if value else "0" for value in values]}
 
 
@@ -30,8 +30,9 @@ def _linear_values(low: float, high: float, most: int) -> list[float]:
     return [number * step for number in range(first, math.floor(high * 1.08 / step) + 1)]
 
 
-def _log_values(low: float, high: float) -> list[float]:
-    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+def _log_values(low: float, high: float, most: int) -> list[float]:
+    apart = math.ceil(math.log10(high / low) / (most + 1)) or 1
+    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2, apart)
     within = 1 if math.log10(high / low) > _MANY_DECADES else 3
     return [lead * 10.0**decade for decade in decades for lead in (1.0, 2.0, 5.0)[:within]]
 

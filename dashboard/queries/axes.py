@@ -13,14 +13,15 @@ _FALLBACK_HOST_BASELINE = "numba_serial"
 
 @dataclass(frozen=True)
 class View:
-    """How a cell is timed: a scope and a state of the L2 cache. `label` is what a page shows, e.g. `device, cold L2`."""
+    """How a cell is timed: a scope and a state of the caches."""
 
     scope: str
     cache: str
 
-    @property
-    def label(self) -> str:
-        return f"{self.scope.replace('_', ' ')}, {self.cache} L2"
+    def label(self, *, on_gpu: bool) -> str:
+        """What a page shows: `device time, cold L2`, or `operation time, caches warm` on a processor."""
+        caches = f"{self.cache} L2" if on_gpu else f"caches {'warm' if self.cache == 'hot' else self.cache}"
+        return f"{self.scope.replace('_', ' ')} time, {caches}"
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,11 @@ def baseline(data: RunData, workload: str, view: View, *, on_host: bool = False)
     Args:
         on_host: of the host's variants alone, as a machine without a GPU would choose it.
     """
-    keys = data.grouped.keys
-    chosen = (keys["workload"] == workload) & (keys["scope"] == view.scope) & (keys["cache"] == view.cache)
+    groups = data.grouped.keys
+    chosen = (groups["workload"] == workload) & (groups["scope"] == view.scope) & (groups["cache"] == view.cache)
     if on_host:
-        chosen &= keys["gpus"] == 0
-    copies = keys.loc[chosen, ["variant", "config", "case", "gpus", "twin"]]
+        chosen &= groups["gpus"] == 0
+    copies = groups.loc[chosen, ["variant", "config", "case", "gpus", "twin"]]
     if copies.empty:
         return None
     # A case whose baseline failed has another variant's twin, so the one that is a twin in the most cases is meant.

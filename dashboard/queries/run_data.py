@@ -71,6 +71,11 @@ class RunData:
         return str(self.info["device_name"] or self.info["cpu_name"])
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether the run was recorded with a GPU."""
+        return bool(self.info["device_name"])
+
+    @property
     def workloads(self) -> tuple[str, ...]:
         """Workloads in the order in which they were recorded."""
         return tuple(self.cases["workload"].unique())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -94,10 +95,10 @@ def test_the_ladder_states_its_answer_and_writes_the_gain_of_each_step(run: RunD
 
 
 def test_a_name_out_of_a_run_is_text_in_every_figure(run: RunData) -> None:
-    frames = {
-        name: getattr(run, name).replace({"v04_sliding": HOSTILE, "rows=8": HOSTILE, "conv2d": f"conv2d{HOSTILE}"})
-        for name in ("variants", "cases", "results", "samples", "diagnostics")
-    }
+    names = {"v04_sliding": HOSTILE, "rows=8": HOSTILE, "conv2d": f"conv2d{HOSTILE}"}
+    frames = {name: getattr(run, name).replace(names) for name in ("variants", "cases", "results", "diagnostics")}
+    texts = run.samples.columns[run.samples.dtypes == "category"]
+    frames["samples"] = run.samples.astype(dict.fromkeys(texts, "str")).replace(names)
     hostile = replace(run, **frames)
     charts = [chart for chart in charts_of(hostile) if "conv2d" in chart.name]
     assert any(HOSTILE in chart.title for chart in charts), "titles are plain text; who shows one escapes it"
@@ -114,3 +115,44 @@ def test_of_many_samples_every_kth_is_drawn_and_the_note_says_so(run: RunData) -
     chart = distribution.samples_over_rounds(many, look(run))
     assert len(chart.figure.data[0].x) == 400
     assert "n = 1200" in chart.note and "Every 3. sample is drawn." in chart.note
+
+
+def test_half_the_interval_stands_relative_to_the_median() -> None:
+    # (131.3 - 130.7) / 2 = 0.3 of 131.
+    assert numbers.format_half_width(131, 130.7, 131.3) == "±0.2 %"
+    assert [numbers.format_half_width(100, 100 - half, 100 + half) for half in (0, 0.04, 1.44, 21.4, 250)] == [
+        "±0 %", "±0.04 %", "±1.4 %", "±21 %", "±250 %",
+    ]  # fmt: skip
+    assert numbers.format_half_width(float("nan"), 1, 2) == "–"
+
+
+def test_the_ladder_has_bars_up_to_twenty_times_the_least_and_marks_beyond_or_what_was_asked_for(run: RunData) -> None:
+    frame = ladders.ladder(run, "conv2d", "n=8192", View("device", "cold"))
+    near = frame.assign(median_ns=[10.0 + 190 * (row == 1) for row in range(len(frame))])
+    far = frame.assign(median_ns=[10.0 + 191 * (row == 1) for row in range(len(frame))])
+    drawn = {
+        (name, scale): ladder.ladder(rows, look(run), scale).figure
+        for name, rows in {"near": near, "far": far}.items() for scale in ladder.SCALES
+    }  # fmt: skip
+    kinds = {key: (figure.data[0].type, figure.layout.xaxis.type) for key, figure in drawn.items()}
+    bars, marks = ("bar", "linear"), ("scatter", "log")
+    assert kinds == {
+        ("near", "auto"): bars, ("near", "linear"): bars, ("near", "log"): marks,
+        ("far", "auto"): marks, ("far", "linear"): bars, ("far", "log"): marks,
+    }  # fmt: skip
+
+
+def test_a_cell_above_its_ceiling_says_so_in_the_hover_and_in_the_note(run: RunData) -> None:
+    frame = ladders.ladder(run, "conv2d", "n=8192", View("device", "cold"))
+    assert "bove" not in ladder.ladder(frame, look(run)).note
+    passed = frame.assign(percent_of_floor=frame["percent_of_floor"].where(frame["variant"] != "v04_sliding", 103.0))
+    chart = ladder.ladder(passed, look(run))
+    assert "Above 100 %: faster than the ceiling measured in the same run." in chart.note
+    told = [trace.hovertext for trace in chart.figure.data if "103 %" in trace.hovertext]
+    assert len(told) == 1 and "103 % (above the measured ceiling)" in told[0]
+
+
+def test_the_caches_of_a_processor_are_no_l2_of_a_gpu(tmp_path: Path) -> None:
+    host = load(store.open_run(synthetic_run.write_host_run(tmp_path, rounds=8)))
+    notes = [chart.note for chart in charts_of(host) if chart.name != "bank-conflicts"]
+    assert notes and all("operation time, caches warm" in note and " L2" not in note for note in notes)
