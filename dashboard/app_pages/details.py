@@ -20,7 +20,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading("Details", "What do the reports' own tables look like here?")
-    with widgets.controls():
+    with (controls := widgets.controls()):
         topic = state.choose("topic", "Table", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
         workload = widgets.choose_workload(run) if topic in _OF_ANY_WORKLOAD else ""
     look = runs.look_of(run, widgets.theme())
@@ -38,7 +38,12 @@ def page() -> None:
                 f"The speedup over sequential host code needs GPU and host samples of {workload} in one run.",
                 "Choose another run, or record the workload on a machine with a GPU: make record.",
             )
-        widgets.show_chart(charts.with_and_without_copies(frame, look, workload))
+        sizes, first = queries.sizes_to_choose(frame, workload)
+        size = ""
+        if sizes:
+            with controls:
+                size = state.choose("size", "Size", sizes, default=first)
+        widgets.show_chart(charts.with_and_without_copies(frame, look, workload, size))
     elif topic == "blocks":
         frame = runs.ask(run, queries.block_sensitivity, workload)
         if frame.empty:
@@ -52,7 +57,7 @@ def page() -> None:
             widgets.nothing(
                 f"Allocation and copies of {workload} were not timed in this run.", "Choose another workload or run."
             )
-        widgets.show_chart(charts.overheads(frame, look))
+        widgets.show_chart(charts.overheads(frame, look, workload))
     widgets.end_page()
 
 

@@ -5,6 +5,7 @@ import streamlit as st
 
 from dashboard import runs, state, widgets
 from dashboard.charts import published as charts
+from dashboard.charts.numbers import format_half_width
 from dashboard.queries import published as queries
 from dashboard.text import plain
 from data import figures
@@ -16,20 +17,15 @@ _SOURCES = {
 _COLUMNS = {
     "variant": "As published",
     "our_variant": "Here",
-    "config": "Config",
-    "case": "Case",
+    "point": "Case",
     "published": st.column_config.NumberColumn("Published", format="%.6g"),
     "published_at_50": st.column_config.NumberColumn("Published, 50 a point", format="%.4g"),
     "ours": st.column_config.NumberColumn("Here", format="%.4g"),
     "ours_at_50": st.column_config.NumberColumn("Here, 50 a point", format="%.4g"),
-    "ours_low": st.column_config.NumberColumn("from", format="%.4g"),
-    "ours_high": st.column_config.NumberColumn("to", format="%.4g"),
+    "spread": "95 %",
     "n": "n",
     "unit": "Unit",
-    "our_config": "Config here",
-    "our_scope": "Scope here",
-    "our_cache": "L2 here",
-    "hardware": "Published on",
+    "why": "Why not here",
     "note": "Note",
 }
 
@@ -50,6 +46,12 @@ def page() -> None:
     st.caption(plain(_SOURCES.get(report, "")))
     if frame["published"].notna().any():
         widgets.show_chart(charts.beside_ours(frame, sources[slug], report, runs.look_of(run, widgets.theme())))
+    frame = frame.assign(
+        point=[" ".join(filter(None, pair)) for pair in zip(frame["case"], frame["config"], strict=True)],
+        spread=[
+            format_half_width(*figures) if n else "" for *figures, n in frame[["ours", "ours_low", "ours_high", "n"]].to_numpy()
+        ],
+    )
     told = frame.notna() & (frame != "") & ((frame["n"] > 0).any() | (frame.columns != "n"))
     shown = frame.loc[:, told.any()]
     widgets.table(shown, column_order=[name for name in _COLUMNS if name in shown], column_config=_COLUMNS, height="content")

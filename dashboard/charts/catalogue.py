@@ -53,18 +53,19 @@ def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[
 
 
 def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
-    if "tensor_transpose" in data.workloads:
+    for workload in data.workloads:
+        copies = reports.with_and_without_copies(data, workload)
+        if len(copies):
+            _, size = reports.sizes_to_choose(copies, workload)
+            yield extras.with_and_without_copies(copies, style, workload, size)
+        parts = reports.overheads(data, workload)
+        if len(parts):
+            yield extras.overheads(parts, style, workload)
+        blocks = reports.block_sensitivity(data, workload)
+        if len(blocks):
+            yield extras.block_sensitivity(blocks, style)
+    if reports.TENSOR in data.workloads:
         yield extras.bank_conflicts(reports.bank_conflict_table(), style)
         matrices = reports.matrix_and_tensor(data)
         if len(matrices):
             yield extras.matrix_and_tensor(matrices, style)
-        copies = reports.with_and_without_copies(data)
-        if len(copies):
-            yield extras.with_and_without_copies(copies, style)
-    if "conv2d" in data.workloads:
-        blocks = reports.block_sensitivity(data)
-        if len(blocks):
-            yield extras.block_sensitivity(blocks, style)
-        parts = reports.overheads(data)
-        if len(parts):
-            yield extras.overheads(parts, style)

@@ -52,12 +52,13 @@ def bank_conflicts(frame: pd.DataFrame, look: Look) -> Chart:
     return Chart("bank-conflicts", title, figure, frame, note)
 
 
-def overheads(frame: pd.DataFrame, look: Look) -> Chart:
-    """Stacked shares of `queries.extras.overheads`, not empty: of each case the first and the fastest variant."""
+def overheads(frame: pd.DataFrame, look: Look, workload: str = "conv2d") -> Chart:
+    """Stacked shares of `queries.extras.overheads`, not empty: the first and the fastest variant of each size, at its last case."""
+    frame = frame[frame["case"].isin(frame.drop_duplicates("size_rank", keep="last")["case"])]
     operation = frame[frame["part"] == "compute"]
     chosen = pd.concat([operation.drop_duplicates("case"), operation.sort_values("median_ns").drop_duplicates("case")])
     keys = chosen[["case", "variant", "size_rank"]].drop_duplicates().sort_values(["size_rank", "variant"], kind="stable")
-    labels = [f"{row['case']}  {row['variant']}" for row in keys.to_dict("records")]
+    labels = [text(f"{row['case']}  {row['variant']}") for row in keys.to_dict("records")]
     figure = blank(look.theme, 30 * len(labels) + 90)
     colors = dict(zip(_PARTS, ("#7A5AA6", "#56B4E9", "#009E73", "#E69F00", "#8A6D3B"), strict=True))
     for part, pattern in _PARTS.items():
@@ -79,7 +80,7 @@ def overheads(frame: pd.DataFrame, look: Look) -> Chart:
     largest = operation[operation["size_rank"] == operation["size_rank"].max()].nsmallest(1, "median_ns").iloc[0]
     title = f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of {largest['variant']} is allocation, copies and release"
     note = f"{look.device}; parts of one end-to-end operation; copies and computation by events on the device, allocation and release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
-    return Chart(slug("overheads", "conv2d"), title, figure, frame, note)
+    return Chart(slug("overheads", workload), title, figure, frame, note)
 
 
 def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:
@@ -116,14 +117,15 @@ def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:
     return Chart(slug("block-sensitivity", str(frame["workload"].iloc[0])), title, figure, frame, note)
 
 
-def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = TENSOR) -> Chart:
+def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = TENSOR, size: str = "") -> Chart:
     """Speedup over the sequential host code with the copies and without, of `queries.extras.with_and_without_copies`, not empty.
 
-    The cases are those of the largest size.
+    Args:
+        size: one of `queries.extras.sizes_to_choose`, whose series stand side by side; empty where size is the axis.
     """
-    largest = frame[frame["size_rank"] == frame["size_rank"].max()]
-    labels = _differing_parts(list(dict.fromkeys(largest["case"])))
-    panels = [copies for copies in (False, True) if (largest["copies"] == copies).any()]
+    frame = (frame[frame["size"] == size] if size else frame).sort_values(["size_rank", "case"], kind="stable")
+    labels = _differing_parts(list(dict.fromkeys(frame["case"])))
+    panels = [copies for copies in (False, True) if (frame["copies"] == copies).any()]
     titles = {False: "without the copies", True: "with the copies in and out"}
     figure = make_subplots(
         rows=1,
@@ -135,34 +137,37 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = TEN
     figure.update_layout(blank(look.theme, 400).layout)
     figure.update_annotations(font={"size": 13})
     for column, copies in enumerate(panels, start=1):
-        part = largest[largest["copies"] == copies]
+        part = frame[frame["copies"] == copies]
         for variant, line in part.groupby("variant", sort=False):
             style = look.style(workload, str(variant))
             figure.add_scatter(
-                x=[labels[case] for case in line["case"]], y=line["speedup"], mode="markers", row=1, col=column,
-                name=text(str(variant)), legendgroup=str(variant), showlegend=column == 1,
-                marker={"symbol": style.symbol, "size": 9, "color": style.color},
+                x=[labels[case] for case in line["case"]], y=line["speedup"], mode="markers" if size else "lines+markers", row=1, col=column,
+                name=text(str(variant)), legendgroup=text(str(variant)), showlegend=column == 1,
+                marker={"symbol": style.symbol, "size": 9, "color": style.color}, line={"color": style.color, "dash": style.dash, "width": 1.5},
                 error_y={
                     "type": "data", "symmetric": False, "array": line["high"] - line["speedup"],
                     "arrayminus": line["speedup"] - line["low"], "thickness": 1, "width": 3,
                 },
                 hoverinfo="text", hovertext=[_copies_hover(row) for row in line.to_dict("records")],
             )  # fmt: skip
-    low, high = largest["speedup"].min(), largest["speedup"].max()
+    low, high = frame["speedup"].min(), frame["speedup"].max()
     figure.update_yaxes(type="log", **ticks(low, high, format_ratio, logarithmic=True))
+    figure.update_xaxes(type="category", categoryorder="array", categoryarray=list(labels.values()))
     reference = frame["reference"].iloc[0]
     figure.update_yaxes(title_text=f"speedup over {text(reference)}", row=1, col=1)
     figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
-    best = {copies: largest[largest["copies"] == copies].nlargest(1, "speedup").to_dict("records")[0] for copies in panels}
+    best = {copies: frame[frame["copies"] == copies].nlargest(1, "speedup").to_dict("records")[0] for copies in panels}
     title = "; ".join(
         f"{titles[copies]}, up to {format_ratio(row['speedup'])} ({row['variant']})" for copies, row in best.items()
     )
     scopes = " and ".join(View(row["scope"], row["cache"]).label(on_gpu=True) for row in best.values())
     note = (
         f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, since host "
-        f"and device have rounds of their own; {samples(largest['n'])}."
+        f"and device have rounds of their own; {samples(frame['n'])}."
     )
-    return Chart(slug("copies", workload), f"{reference} is beaten {title}", figure, frame, note)
+    return Chart(
+        slug("copies", workload, size), f"{reference} is beaten {title}{f', at {size}' if size else ''}", figure, frame, note
+    )
 
 
 def matrix_and_tensor(frame: pd.DataFrame, look: Look) -> Chart:

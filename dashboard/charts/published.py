@@ -9,17 +9,11 @@ from plotly.subplots import make_subplots
 from dashboard.charts.numbers import significant
 from dashboard.charts.template import Chart, Look, blank, samples, slug, text
 from dashboard.charts.ticks import ticks
-from dashboard.queries.published import Source
+from dashboard.queries.published import ON_DETAILS, Source
 
 #: Values that spread further than this stand on a logarithmic axis.
 _LOG_FROM: Final = 20.0
 _HEIGHT: Final = 340
-_ELSEWHERE: Final = {
-    "time_change": "Ours is on the page Details, under Block size.",
-    "time_change_per_thread": "Ours is on the page Details, under Block size.",
-    "overhead": "Ours is on the page Details, under Overheads.",
-    "overhead_fraction": "Ours is on the page Details, under Overheads.",
-}
 
 
 def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) -> Chart:
@@ -38,12 +32,12 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
     )
     figure.update_layout(blank(look.theme, _HEIGHT).layout)
     figure.update_annotations(font={"size": 13})
-    labels, axis = _labels(frame)
+    levels, axis = _labels(frame)
     for (variant, ours), rows in frame.groupby(["variant", "our_variant"], sort=False):
         style = look.style(workload, str(ours))
         for column, name in enumerate(panels, start=1):
             figure.add_scatter(
-                x=labels[rows.index], y=rows[name], mode="markers", row=1, col=column, name=text(str(variant)),
+                x=[level[rows.index] for level in levels] if len(levels) > 1 else levels[0][rows.index], y=rows[name], mode="markers", row=1, col=column, name=text(str(variant)),
                 legendgroup=variant, showlegend=column == 1, hoverinfo="text",
                 hovertext=[_hover(row, name) for row in rows.to_dict("records")],
                 marker={"color": style.color, "symbol": style.symbol, "size": 9},
@@ -54,8 +48,11 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
             )  # fmt: skip
     unit = f"{source.quantity.replace('_', ' ')}, {'times' if frame['unit'].iloc[0] == 'x' else frame['unit'].iloc[0]}"
     for column, name in enumerate(panels, start=1):
-        order = list(dict.fromkeys(labels))
-        figure.update_xaxes(title_text=axis, type="category", categoryorder="array", categoryarray=order, row=1, col=column)
+        figure.update_xaxes(
+            title_text=axis, type="multicategory" if len(levels) > 1 else "category", tickangle=0, row=1, col=column
+        )
+        if len(levels) == 1:
+            figure.update_xaxes(categoryorder="array", categoryarray=list(dict.fromkeys(levels[0])), row=1, col=column)
         figure.update_yaxes(title_text=unit if column == 1 else "", **_scale(frame[name].dropna()), row=1, col=column)
     figure.update_layout(margin={"t": 34}, legend={"orientation": "h", "y": -0.3, "yanchor": "top", "x": 0})
     title = f"{source.label}, as published{' and here' if len(panels) > 1 else ''}"
@@ -86,8 +83,12 @@ def _hover(row: Mapping[Any, Any], name: str) -> str:
     )
 
 
-def _labels(frame: pd.DataFrame) -> "tuple[pd.Series[str], str]":
-    """What tells the rows apart, and the axis title: the values of the axes that differ, named by the title."""
+def _labels(frame: pd.DataFrame) -> "tuple[list[pd.Series[str]], str]":
+    """What tells the rows apart, and the axis title: the values of the axes that differ, named by the title.
+
+    Returns:
+        One level of labels, or two where two axes differ: the groups, and what differs within a group.
+    """
     by_config = frame.duplicated(["variant", "case"]).any()
     named = frame["case"] + "," + frame["config"] if by_config else frame["case"]
     points = [name.strip(",").split(",") for name in named]
@@ -95,9 +96,13 @@ def _labels(frame: pd.DataFrame) -> "tuple[pd.Series[str], str]":
     told = [[part for part in point if part not in shared] or point for point in points]
     names = {tuple(part.partition("=")[0] for part in point) for point in told}
     if len(names) == 1 and all("=" in part for point in told for part in point):
-        labels = [" / ".join(part.partition("=")[2] for part in point) for point in told]
-        return pd.Series([text(label) for label in labels], index=frame.index), text(" / ".join(names.pop()))
-    return pd.Series([text(", ".join(point)) for point in told], index=frame.index), ""
+        axes = names.pop()
+        values = [[text(part.partition("=")[2]) for part in point] for point in told]
+        title = " within ".join(map(text, reversed(axes)))
+        if len(axes) == 2:
+            return [pd.Series(level, index=frame.index) for level in zip(*values, strict=True)], title
+        return [pd.Series([" / ".join(value) for value in values], index=frame.index)], title
+    return [pd.Series([text(", ".join(point)) for point in told], index=frame.index)], ""
 
 
 def _note(frame: pd.DataFrame, source: Source) -> str:
@@ -116,6 +121,10 @@ def _note(frame: pd.DataFrame, source: Source) -> str:
     elif frame["ours"].notna().any():
         parts.append("Here: computed by our own count.")
     else:
-        parts.append(_ELSEWHERE.get(source.quantity, "This run measures nothing of the same."))
+        table = ON_DETAILS.get(source.quantity)
+        parts.append(f"Ours is on the page Details, under {table}." if table else "This run measures nothing of the same.")
+    missing = frame.loc[frame["ours"].isna() & (frame["why"] != ""), "why"]
+    if len(missing) and frame["ours"].notna().any():
+        parts.append(f"{len(missing)} of {len(frame)} without ours: {', '.join(missing.unique())}.")
     parts.append("The report prints no spread.")
     return " ".join(parts)

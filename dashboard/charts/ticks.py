@@ -6,7 +6,6 @@ from typing import Any, Final
 
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 _LINEAR_TICKS: Final = 6
-_MANY_DECADES: Final = 3
 
 
 def ticks(
@@ -33,7 +32,8 @@ def _linear_values(low: float, high: float, most: int) -> list[float]:
 def _log_values(low: float, high: float, most: int) -> list[float]:
     apart = math.ceil(math.log10(high / low) / (most + 1)) or 1
     decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2, apart)
-    within = 1 if math.log10(high / low) > _MANY_DECADES else 3
+    # Three ticks a decade where there is room for half as many again as on a linear axis.
+    within = 3 if 3 * math.log10(high / low) <= 1.5 * most else 1
     return [lead * 10.0**decade for decade in decades for lead in (1.0, 2.0, 5.0)[:within]]
 
 

@@ -25,7 +25,7 @@ DEFINITION: Final = (
 )
 _PARTS: Final = {f"phase:{part}": part for part in ("allocate", "h2d", "compute", "d2h", "free")}
 TENSOR: Final = "tensor_transpose"
-_MATRIX_AND_TENSOR: Final = {
+MATRIX_AND_TENSOR: Final = {
     "v01_copy": "copy", "v06_shared_template": "3-D", "v07_bank_padding": "3-D", "v08_matrix_tile": "2-D",
 }  # fmt: skip
 _BLOCK_CONFIG: Final = re.compile(r"block=(\d+)")
@@ -104,7 +104,7 @@ def overheads(data: RunData, workload: str = "conv2d") -> pd.DataFrame:
         "n",
         "fraction",
     ]
-    return parts.sort_values(["size_rank", "variant"], kind="stable")[columns].reset_index(drop=True)
+    return parts.sort_values(["size_rank", "case", "variant"], kind="stable")[columns].reset_index(drop=True)
 
 
 def block_sensitivity(data: RunData, workload: str = "conv2d") -> pd.DataFrame:
@@ -140,18 +140,17 @@ def with_and_without_copies(data: RunData, workload: str = TENSOR) -> pd.DataFra
 
     Returns:
         One row a (case, variant, copies) of the rungs and peers, each with its fastest config: `variant`, `title`, `config`, `case`,
-        `size_rank`, `copies` (False: scope device with a hot L2, or operation where there is no device scope; True: end_to_end), `scope`,
+        `size_rank`, `size` and `series` (see `axes.charted_cases`), `copies` (False: scope device with a hot L2, or operation where there is no device scope; True: end_to_end), `scope`,
         `cache`, `reference` (the host variant), `speedup`, `low`, `high`, `n`, `paired`. Host and device are
         not measured in the same rounds, so the ratios are not paired. Empty without host samples or without samples of a GPU.
     """
     columns = [
-        "variant", "title", "config", "case", "size_rank", "copies", "scope", "cache", "reference", "speedup", "low", "high", "n",
+        "variant", "title", "config", "case", "size_rank", "size", "series", "copies", "scope", "cache", "reference", "speedup", "low", "high", "n",
         "paired",
     ]  # fmt: skip
-    best = best_config(cells(data))
-    best = best[
-        (best["workload"] == workload) & (best["gpus"] > 0) & best["role"].isin(["rung", "peer"]) & best["size_rank"].notna()
-    ]
+    every = cells(data)
+    best = best_config(every[(every["workload"] == workload) & (every["gpus"] > 0) & every["role"].isin(["rung", "peer"])])
+    best = best.merge(charted_cases(data, workload)[["case", "size", "series"]], on="case")
     host = _host_reference(data, workload)
     rows = []
     for copies, scopes in ((False, ("device", "operation")), (True, ("end_to_end",))):
@@ -175,6 +174,20 @@ def with_and_without_copies(data: RunData, workload: str = TENSOR) -> pd.DataFra
     return pd.DataFrame(rows, columns=columns)
 
 
+def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...], str]:
+    """Sizes that `with_and_without_copies` is shown for one by one, and the one to show first: that of the report, else the largest.
+
+    Returns:
+        No sizes where the workload has one series: then size is the axis.
+    """
+    sizes = tuple(frame.sort_values("size_rank", kind="stable")["size"].unique())
+    if frame["series"].nunique() < 2:
+        return (), ""
+    published = figures.read(workload)["case"] if workload in figures.reports() else pd.Series(dtype=str)
+    of_report = frame.loc[frame["case"].isin(published), "size"]
+    return sizes, str(of_report.iloc[0]) if len(of_report) else sizes[-1]
+
+
 def matrix_and_tensor(data: RunData) -> pd.DataFrame:
     """The tensor report's figure 5: a stack of matrices transposed with 8x8 and 32x32 tiles, and as a tensor with 8x8x8 tiles.
 
@@ -189,9 +202,9 @@ def matrix_and_tensor(data: RunData) -> pd.DataFrame:
     cases = cases.loc[cases["series"] == "perm=021", ["case", "size", "size_value"]]
     rows = every[
         (every["workload"] == TENSOR) & (every["scope"] == view.scope) & (every["cache"] == view.cache) & (every["n"] > 0)
-        & every["variant"].isin(_MATRIX_AND_TENSOR)
+        & every["variant"].isin(MATRIX_AND_TENSOR)
     ].merge(cases, on="case")  # fmt: skip
-    rows["what"] = rows["variant"].map(_MATRIX_AND_TENSOR)
+    rows["what"] = rows["variant"].map(MATRIX_AND_TENSOR)
     if not {"2-D", "3-D"} <= set(rows["what"]):
         return rows.iloc[:0]
     return rows.sort_values(["what", "variant", "config", "size_value"], kind="stable").reset_index(drop=True)

@@ -15,6 +15,10 @@ from dashboard.queries.run_data import Copy, RunData
 #: Operations a point that the convolution report counts, and that we count: a multiply and an add for each of 25 elements.
 THEIR_OPERATIONS: Final = 25
 OUR_OPERATIONS: Final = 50
+#: What the page Details shows of ours, and by which table.
+ON_DETAILS: Final = {
+    "time_change": "Block size", "time_change_per_thread": "Block size", "overhead": "Overheads", "overhead_fraction": "Overheads",
+}  # fmt: skip
 #: The reports' sequential code, which their speedups are counted from.
 OUR_HOST: Final = "numba_serial"
 _PER_NANOSECOND: Final = {"ms": 1e-6, "s": 1e-9}
@@ -66,7 +70,7 @@ def beside_ours(data: RunData, figures: pd.DataFrame, source: Source, cache: str
     Returns:
         A row a printed number, in the report's order: `variant`, `our_variant`, `config`, `case`, `unit`, `published`, `hardware`,
         `ours`, `ours_low`, `ours_high` (95 % interval; null where we have nothing), `n`, `our_config`, `our_scope`, `our_cache`,
-        `note`. Rates have besides `published_at_50` and `ours_at_50`, which count 50 operations a point where `published` and
+        `why` (why we have nothing; empty where we have), `note`. Rates have besides `published_at_50` and `ours_at_50`, which count 50 operations a point where `published` and
         `ours` count 25.
     """
     rows = figures[(figures["table"] == source.table) & (figures["quantity"] == source.quantity)]
@@ -76,10 +80,24 @@ def beside_ours(data: RunData, figures: pd.DataFrame, source: Source, cache: str
     ours = pd.DataFrame([_ours(data, measured, row, cache) for row in rows.to_dict("records")], columns=list(_NOTHING))
     keep = ["variant", "our_variant", "config", "case", "unit", "published", "hardware", "note"]
     frame = pd.concat([rows[keep], ours.astype({"ours": float, "ours_low": float, "ours_high": float})], axis=1)
+    frame["why"] = [_why(data, source, row) for row in frame.to_dict("records")]
     if source.quantity == "rate":
         scale = OUR_OPERATIONS / THEIR_OPERATIONS
         frame = frame.assign(published_at_50=frame["published"] * scale, ours_at_50=frame["ours"] * scale)
     return frame
+
+
+def _why(data: RunData, source: Source, row: Mapping[Any, Any]) -> str:
+    """Why there is no figure of ours beside a printed one; empty where there is one."""
+    if pd.notna(row["ours"]):
+        return ""
+    if not row["our_variant"]:
+        return "nothing of ours does the same"
+    if source.quantity in ON_DETAILS:
+        return "on the page Details"
+    if not data.on_gpu and row["our_variant"] != OUR_HOST:
+        return "this run had no GPU"
+    return "not measured in this run"
 
 
 def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> Mapping[str, Any]:
@@ -103,7 +121,8 @@ def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Ser
     """Our fastest config of the row's variant and case, in the row's config where it names one, and in its scope."""
     same = measured[(measured["workload"] == row["workload"]) & (measured["variant"] == row["our_variant"])]
     same = same[same["case"] == row["case"]]
-    if row["config"]:
+    # A variant that has no config, such as the host's, is the same beside every config of the report.
+    if row["config"] and (same["config"] != "").any():
         same = same[same["config"] == row["config"]]
     # The host is timed as a whole operation, whatever part of the GPU's work the report compares it with.
     same = same[same["scope"] == ("operation" if row["our_variant"] == OUR_HOST else row["scope"])]

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pandas as pd
 import pytest
 
+from dashboard.charts import extras as charts
+from dashboard.charts.template import look
 from dashboard.queries import extras, ladder, sizes
 from dashboard.queries.axes import View
 from dashboard.queries.run_data import RunData, load
@@ -115,3 +117,25 @@ def test_a_run_without_a_gpu_has_none_of_the_tables_that_need_one(tmp_path_facto
     ]  # fmt: skip
     assert [len(table) for table in tables] == [0, 0, 0, 0]
     assert not sizes.regions(host, "conv2d")[["fits_l2", "launch_bound"]].to_numpy().any()
+
+
+def test_size_is_the_axis_of_the_copies_where_a_workload_has_one_series(run: RunData) -> None:
+    frame = extras.with_and_without_copies(run, "conv2d")
+    assert extras.sizes_to_choose(frame, "conv2d") == ((), "")
+    chart = charts.with_and_without_copies(frame, look(run), "conv2d")
+    assert list(chart.figure.layout.xaxis.categoryarray) == ["n=512", "n=1024", "n=2048", "n=4096", "n=8192"]
+
+
+def test_the_copies_of_several_permutations_are_shown_at_one_size_and_first_at_that_of_the_report(run: RunData) -> None:
+    frame = extras.with_and_without_copies(run)
+    # The report measured 64x64x64.
+    assert extras.sizes_to_choose(frame, "tensor_transpose") == (("n=64", "n=256", "n=512"), "n=64")
+    chart = charts.with_and_without_copies(frame, look(run), size="n=256")
+    assert list(chart.figure.layout.xaxis.categoryarray) == [f"perm={perm}" for perm in synthetic_run.PERMUTATIONS]
+    assert set(chart.data["size"]) == {"n=256"}
+    assert chart.title.endswith(", at n=256")
+
+
+def test_the_variants_that_stand_for_matrix_and_tensor_are_those_of_the_workload() -> None:
+    source = (store.RECORDED.parents[1] / "workloads" / "tensor_transpose" / "kernels").glob("*.cu")
+    assert set(extras.MATRIX_AND_TENSOR) <= {file.stem for file in source}
