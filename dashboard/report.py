@@ -134,7 +134,8 @@ def _overview(summary: pd.DataFrame) -> str:
 def _checks(data: RunData) -> str:
     parts = ("What was distrusted", trust.findings(data)), ("Verdicts", trust.verdicts(data)), ("Not ok", trust.failures(data))
     return "".join(
-        f"<details{' open' if len(frame) <= 10 else ''}><summary>{label}, {len(frame)} rows</summary>{_table(frame)}</details>"
+        f"<details{' open' if len(frame) <= 10 else ''}><summary>{label}, {len(frame)} rows</summary>"
+        f'<div class="wrap">{_table(frame)}</div></details>'
         for label, frame in parts
     )
 

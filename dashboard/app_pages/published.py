@@ -26,7 +26,6 @@ _COLUMNS = {
     "n": "n",
     "unit": "Unit",
     "why": "Why not here",
-    "note": "Note",
 }
 
 
@@ -55,6 +54,9 @@ def page() -> None:
     told = frame.notna() & (frame != "") & ((frame["n"] > 0).any() | (frame.columns != "n"))
     shown = frame.loc[:, told.any()]
     widgets.table(shown, column_order=[name for name in _COLUMNS if name in shown], column_config=_COLUMNS, height="content")
+    for note in dict.fromkeys(frame["note"]):
+        if note:
+            st.caption(plain(f"{', '.join(dict.fromkeys(frame.loc[frame['note'] == note, 'variant']))}: {note}"))
     widgets.end_page()
 
 

@@ -1,6 +1,7 @@
 """Runs & checks: what speaks against believing a run, and how each figure was measured."""
 
 import json
+from typing import Final, Literal
 
 import pandas as pd
 import streamlit as st
@@ -10,6 +11,8 @@ from dashboard.charts import distribution
 from dashboard.queries import axes, cells, compare, staleness, trust
 from dashboard.text import plain
 from data import store
+
+_COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
 
 
 def page() -> None:
@@ -43,16 +46,34 @@ def _findings(run: store.Run) -> None:
     _bad_runs()
     found: pd.DataFrame = runs.ask(run, trust.findings)
     stale: pd.DataFrame = runs.ask(run, staleness.stale_variants, runs.PROJECT)
-    serious = int((found["severity"] != "info").sum()) if len(found) else 0
-    st.markdown(f"**{serious}** warnings and errors, **{len(found) - serious}** notes, **{len(stale)}** sources changed since.")
-    if len(found):
-        # Rows of two lines, so that a sentence is read and not cut.
-        order = ["severity", "source", "example", "cells", "text"]
-        widgets.table(found[order], row_height=50, column_config={"text": st.column_config.TextColumn(width="large")})
+    specimens = found[found["role"] == "specimen"]
+    others = found[found["role"] != "specimen"]
+    serious = int((others["severity"] != "info").sum())
+    st.markdown(
+        f"**{serious}** warnings and errors, **{len(others) - serious}** notes, **{len(stale)}** sources changed since."
+    )
+    _list_findings(others)
     if len(stale):
         st.markdown("#### Sources that changed since they were measured")
         st.caption("The run keeps the source as measured; record again to measure what stands there now.")
         widgets.table(stale)
+    if len(specimens):
+        st.markdown("#### Specimens: known pitfalls, caught as they should be")
+        _list_findings(specimens)
+
+
+def _list_findings(found: pd.DataFrame) -> None:
+    """Each finding in full: what it is about, and below it what was found."""
+    for row in found.to_dict("records"):
+        about = " / ".join(filter(None, (row["workload"], row["variant"])))
+        cells = "1 cell" if row["cells"] == 1 else f"{row['cells']} cells, the first"
+        where = f"{cells}: {row['example']}" if row["example"] else "the run"
+        with st.container(border=True, gap="xxsmall"):
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.badge(plain(row["severity"]), color=_COLORS.get(row["severity"], "gray"))
+                st.markdown(f"**{plain(row['source'].replace('_', ' '))}** {plain(about)}", width="content")
+                st.caption(plain(where), width="content")
+            st.markdown(f":small[{plain(row['text'])}]")
 
 
 def _verdicts(run: store.Run) -> None:

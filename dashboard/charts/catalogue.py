@@ -16,10 +16,10 @@ _METRICS: tuple[sizes.Metric, ...] = ("median_ns", "gb_per_s", "gflop_per_s", "s
 
 
 def charts_of(data: RunData, theme: Theme = "light") -> Iterator[Chart]:
-    """Every chart that the run has the data for, in the order of the pages.
+    """The charts of a run that answer what its pages ask first, in the order of the pages; a page can show any other choice.
 
-    Of each workload and view: who wins where, the ladder of each case of the largest size, the samples of the fastest variant there, and
-    time over size for each series; in the first view, every other metric over size too. A page can show any other choice.
+    Of each workload and view: who wins where, the ladder of the largest size, the samples of the fastest variant there, and time over
+    size. In the first view these are of every series, with percent of floor over size, and of the last series every other metric.
     """
     style = look(data, theme)
     summary = overviews.overview(data)
@@ -37,19 +37,28 @@ def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[
     if winners.empty:
         return
     yield sizes.best_strip(winners, style, workload, view.label(on_gpu=data.on_gpu))
-    for winner in winners[winners["size_rank"] == winners["size_rank"].max()].to_dict("records"):
-        yield ladder.ladder(ladders.ladder(data, workload, winner["case"], view), style)
-    for series in axes.series(data, workload):
-        frame = over_sizes.sizes(data, workload, view, series)
-        regions = over_sizes.regions(data, workload, series)
-        for metric in _METRICS if view == axes.views(data, workload)[0] else _METRICS[:1]:
+    first_view = view == axes.views(data, workload)[0]
+    largest = winners[winners["size_rank"] == winners["size_rank"].max()]
+    for case in largest["case"] if first_view else largest["case"].iloc[-1:]:
+        yield ladder.ladder(ladders.ladder(data, workload, case, view), style)
+    series = axes.series(data, workload)
+    for each in series if first_view else series[-1:]:
+        frame = over_sizes.sizes(data, workload, view, each)
+        regions = over_sizes.regions(data, workload, each)
+        for metric in _metrics(first_view, last=each == series[-1]):
             if frame["size_rank"].nunique() > 1 and frame[metric].notna().any():
                 yield sizes.over_size(frame, regions, style, metric)
-    last = winners[winners["size_rank"] == winners["size_rank"].max()].iloc[0]
+    last = largest.iloc[-1]
     samples = data.samples
     for column in ("workload", "case", "variant", "config"):
         samples = samples[samples[column] == last[column]]
     yield distribution.samples_over_rounds(samples[(samples["scope"] == view.scope) & (samples["cache"] == view.cache)], style)
+
+
+def _metrics(first_view: bool, last: bool) -> tuple[sizes.Metric, ...]:
+    if not first_view:
+        return ("median_ns",)
+    return _METRICS if last else ("median_ns", "percent_of_floor")
 
 
 def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:

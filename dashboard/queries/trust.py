@@ -11,19 +11,22 @@ _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "
 
 
 def findings(data: RunData) -> pd.DataFrame:
-    """Diagnostics that say the same, together.
+    """Diagnostics of one kind about one variant, together.
 
     Returns:
-        `severity` (errors first), `source`, `text`, `cells` (how many rows said so) and `example` (one of the cells they are
-        about; empty for none).
+        `severity` (errors first), `source`, `workload`, `variant`, `role` (of the variant; each of the three empty for a finding about
+        the run), `cells` (how many rows said so), `example` (case and config of the first; empty for none) and its `text`, whose
+        figures differ by cell.
     """
-    rows = data.diagnostics.copy()
+    rows = data.diagnostics.merge(data.variants[["workload", "variant", "role"]], on=["workload", "variant"], how="left")
+    about = ["workload", "variant", "role"]
+    rows[about] = rows[about].fillna("")
     rows["example"] = [
-        " / ".join(str(value) for value in cell if pd.notna(value) and value != "")
-        for cell in rows[VERDICT_CELL].itertuples(index=False)
+        " ".join(str(value) for value in cell if pd.notna(value) and value != "")
+        for cell in rows[["case", "config"]].itertuples(index=False)
     ]
-    grouped = rows.groupby(["severity", "source", "text"], sort=False, as_index=False).agg(
-        cells=("example", "size"), example=("example", "first")
+    grouped = rows.groupby(["severity", "source", *about], sort=False, as_index=False).agg(
+        cells=("text", "size"), example=("example", "first"), text=("text", "first")
     )
     order = grouped["severity"].map({name: place for place, name in enumerate(_SEVERITY_ORDER)})
     return grouped.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)

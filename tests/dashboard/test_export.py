@@ -126,7 +126,11 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(
         (["host", "--format", ","], "--format: no such format"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_2(runs: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_a_mistake_is_one_line_and_exit_2(
+    runs: Path, tmp_path: Path, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "LOCAL", tmp_path / "no-local-runs")
+    monkeypatch.setattr(store, "RECORDED", tmp_path / "no-recorded-runs")
     code, lines = command(*arguments, "--out", tmp_path / "out", "--data-dir", runs)
     assert code == 2
     assert lines.startswith(said) and lines.count("\n") == 1

@@ -90,3 +90,19 @@ def test_tables_of_which_we_measure_something_come_first() -> None:
     found = published.sources(rows)
     assert [(source.table, source.quantity) for source in found] == [("2", "time"), ("2", "rate"), ("7", "time")]
     assert (found[0].slug, found[0].label) == ("2.time", "Table 2: time")
+
+
+def test_the_host_which_has_no_config_stands_beside_every_config_of_the_report(data: RunData) -> None:
+    host = figure(variant="serial", our_variant="numba_serial", config="block=8", unit="s", scope="operation")
+    row = published.beside_ours(data, host, Source("1", "time")).iloc[0]
+    # 500 ns and 8 x 2048^2 bytes at 3 % of 20 GB/s.
+    assert row["ours"] == pytest.approx((500 + 8 * 2048**2 / 0.6) * 1e-9, rel=0.02)
+    assert (row["our_config"], row["why"]) == ("", "")
+
+
+def test_a_figure_without_ours_says_why(data: RunData) -> None:
+    whys = {
+        published.beside_ours(data, figure(**values), Source("1", values.get("quantity", "time"))).iloc[0]["why"]
+        for values in ({"our_variant": ""}, {"case": "n=77"}, {"quantity": "overhead", "unit": "s"})
+    }
+    assert whys == {"nothing of ours does the same", "not measured in this run", "on the page Details"}

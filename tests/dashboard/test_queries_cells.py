@@ -281,14 +281,17 @@ def test_a_variant_is_stale_when_its_source_is_not_what_was_measured(tmp_path: P
     ]
 
 
-def test_findings_that_say_the_same_stand_together_with_errors_first() -> None:
+def test_findings_stand_together_by_variant_with_errors_first() -> None:
     said = [
-        {"severity": "warning", "source": "a", "text": "x", "workload": "w", "variant": "v01_a"},
+        {"severity": "warning", "source": "a", "text": "x", "workload": "w", "variant": "v01_a", "case": "n=1"},
         {"severity": "error", "source": "b", "text": "y"},
-        {"severity": "warning", "source": "a", "text": "x", "workload": "w", "variant": "v02_b"},
+        {"severity": "warning", "source": "a", "text": "z", "workload": "w", "variant": "v01_a", "case": "n=2"},
+        {"severity": "warning", "source": "a", "text": "x", "workload": "w", "variant": "v02_b", "case": "n=1"},
     ]
     found = trust.findings(run_of([], [], diagnostics=said))
-    assert found[["severity", "cells", "example"]].to_numpy().tolist() == [["error", 1, ""], ["warning", 2, "w / v01_a"]]
+    assert found[["severity", "variant", "cells", "example", "text"]].to_numpy().tolist() == [
+        ["error", "", 1, "", "y"], ["warning", "v01_a", 2, "n=1", "x"], ["warning", "v02_b", 1, "n=1", "x"],
+    ]  # fmt: skip
 
 
 def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
