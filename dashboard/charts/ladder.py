@@ -23,8 +23,8 @@ _ROW_PX: Final = 27
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
 #: Left edges of the columns of figures, in pixels right of the bars.
-_COLUMNS: Final = {"time": 8, "spread": 58, "gain": 104, "floor": 148}
-_COLUMNS_PX: Final = 208
+_COLUMNS: Final = {"time": 8, "spread": 64, "gain": 116, "floor": 166}
+_COLUMNS_PX: Final = 228
 #: The bars are narrow where the source stands beside them.
 _TICKS: Final = 3
 _LABEL_LENGTH: Final = 26

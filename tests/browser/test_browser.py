@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -49,23 +50,25 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     runs = tmp_path_factory.mktemp("runs")
     synthetic_run.write(runs, "gpu", rounds=20)
     synthetic_run.write_host_run(runs, "host")
+    log = tmp_path_factory.mktemp("log") / "streamlit.log"
+    with serving(log, "--data-dir", str(runs)) as url:
+        yield url
+    assert "Traceback" not in log.read_text()
+
+
+@contextmanager
+def serving(log: Path, *arguments: str) -> Iterator[str]:
+    """A dashboard on a free port, with these arguments; its address."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("log") / "streamlit.log"
-    command = [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", "--server.port", str(port)]
-    with (
-        log.open("w") as output,
-        subprocess.Popen(
-            [*command, "--", "--data-dir", str(runs)], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
-        ) as server,
-    ):
+    command = [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", "--server.port", str(port), "--", *arguments]
+    with log.open("w") as output, subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT) as server:
         try:
             wait_until_healthy(f"http://localhost:{port}/_stcore/health", server, log)
             yield f"http://localhost:{port}"
         finally:
             server.terminate()
-    assert "Traceback" not in log.read_text()
 
 
 def wait_until_healthy(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
