@@ -46,7 +46,7 @@ def _above_ceiling(medians: pd.DataFrame, ceilings: Rows) -> Iterable[dict[str, 
         rate = row["min_bytes"] / max(row["duration_ns"], 1)
         if where in measured and rate > CEILING_MARGIN[where, row["cache"]] * measured[where]:
             text = (
-                f"{row['scope']} {row['cache']}: {rate:.3g} GB/s, where memory was measured to copy {measured[where]:.3g} GB/s: "
+                f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to copy {measured[where]:,.0f} GB/s: "
                 "the work is not done, or not waited for"
             )
             yield diagnostic_row("warning", "above_ceiling", text, _cell(row))
