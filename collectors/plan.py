@@ -119,7 +119,8 @@ def make_plan(
     if case_set not in CASE_SETS:
         raise PlanError(f"{case_set}: no such set of cases; choose {', '.join(CASE_SETS)}")
     workloads = registry.load_all(names, files)
-    paths = {registry.load_file(file).name: file for file in files}
+    of_files = workloads[len(workloads) - len(files) :]
+    paths = {workload.name: file for workload, file in zip(of_files, files, strict=True)}
     _check_names("variant", variants, {v.name for w in workloads for v in w.variants}, workloads)
     _check_names("case", cases, {c.name for w in workloads for c in w.cases}, workloads)
     jobs = tuple(
