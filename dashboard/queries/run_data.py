@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dashboard.queries.trace_data import NO_TRACES, Traces
 from data import store
 
 #: The columns that name what a group of samples measured.
@@ -64,6 +65,7 @@ class RunData:
     results: pd.DataFrame
     samples: pd.DataFrame
     diagnostics: pd.DataFrame
+    traces: Traces = NO_TRACES
 
     @property
     def device(self) -> str:
@@ -128,4 +130,4 @@ def load(run: store.Run) -> RunData:
     names = ("ceilings", "variants", "cases", "results", "diagnostics")
     # Hundreds of thousands of rows, which are grouped by their text.
     samples = run.table("samples", categories=True)
-    return RunData(info=run.info, samples=samples, **{name: run.table(name) for name in names})
+    return RunData(info=run.info, samples=samples, **{name: run.table(name) for name in names}, traces=Traces(run))

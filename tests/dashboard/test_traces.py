@@ -1,0 +1,210 @@
+"""The summaries of `nsys stats` and the queries on copies, on a trace whose figures are counted by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dashboard.queries import trace_sums, transfers
+from dashboard.queries.describe import describe, rounded
+from dashboard.queries.run_data import RunData, load
+from dashboard.queries.trace_data import lookup
+from data import store
+from tests import synthetic_run, synthetic_trace
+from tests.synthetic_trace import GEMM, HOSTILE
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> RunData:
+    return load(store.open_run(synthetic_trace.write(tmp_path_factory.mktemp("runs"))))
+
+
+def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    return [
+        tuple(None if pd.isna(value) else value for value in row)
+        for row in frame.astype(object).itertuples(index=False, name=None)
+    ]
+
+
+def test_kernels_are_summed_by_their_demangled_name(trace: RunData) -> None:
+    found = trace_sums.cuda_gpu_kern_sum(trace)
+    assert list(found.columns) == [
+        "Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)", "Name",
+    ]  # fmt: skip
+    # 4900 ns in all. gemm 1000, 2000, 600: squares 40000 + 640000 + 360000 over 2; relu 500, 400, 100.
+    assert rows(found) == [
+        (73.5, 3600, 3, 1200.0, 1000.0, 600, 2000, 721.1, GEMM),
+        (20.4, 1000, 3, 333.3, 400.0, 100, 500, 208.2, "relu"),
+        (6.1, 300, 1, 300.0, 300.0, 300, 300, 0.0, HOSTILE),
+    ]
+
+
+def test_api_calls_are_summed_by_function(trace: RunData) -> None:
+    found = trace_sums.cuda_api_sum(trace)
+    assert list(found.columns)[2] == "Num Calls"
+    assert rows(found) == [
+        (71.4, 4000, 1, 4000.0, 4000.0, 4000, 4000, 0.0, "cudaDeviceSynchronize"),
+        (12.5, 700, 2, 350.0, 350.0, 300, 400, 70.7, "cudaMemcpy"),
+        (12.5, 700, 6, 116.7, 100.0, 100, 200, 40.8, "cudaLaunchKernel"),
+        (1.8, 100, 1, 100.0, 100.0, 100, 100, 0.0, "cudaMemcpyAsync"),
+        (1.8, 100, 1, 100.0, 100.0, 100, 100, 0.0, "cudaMemsetAsync"),
+    ]
+
+
+def test_memory_operations_are_summed_by_time_and_by_size(trace: RunData) -> None:
+    assert rows(trace_sums.cuda_gpu_mem_time_sum(trace)) == [
+        (48.8, 2000, 1, 2000.0, 2000.0, 2000, 2000, 0.0, "[CUDA memcpy Device-to-Host]"),
+        (48.8, 2000, 2, 1000.0, 1000.0, 1000, 1000, 0.0, "[CUDA memcpy Host-to-Device]"),
+        (2.4, 100, 1, 100.0, 100.0, 100, 100, 0.0, "[CUDA memset]"),
+    ]
+    found = trace_sums.cuda_gpu_mem_size_sum(trace)
+    assert list(found.columns) == [
+        "Total (MB)", "Count", "Avg (MB)", "Med (MB)", "Min (MB)", "Max (MB)", "StdDev (MB)", "Operation",
+    ]  # fmt: skip
+    assert rows(found) == [
+        (2.0, 1, 2.0, 2.0, 2.0, 2.0, 0.0, "[CUDA memcpy Device-to-Host]"),
+        (1.5, 2, 0.75, 0.75, 0.5, 1.0, 0.354, "[CUDA memcpy Host-to-Device]"),
+        (0.004, 1, 0.004, 0.004, 0.004, 0.004, 0.0, "[CUDA memset]"),
+    ]
+
+
+def test_ranges_are_summed_by_domain_and_text_and_an_open_one_lasts_to_the_end(trace: RunData) -> None:
+    # 30000 ns in all; the open range starts at 2000 and the last one ends at 10000.
+    assert rows(trace_sums.SUMMARIES["nvtx_sum"][0](trace)) == [
+        (36.7, 11000, 3, 3666.7, 3000.0, 2500, 5500, 1607.3, "step"),
+        (33.3, 10000, 1, 10000.0, 10000.0, 10000, 10000, 0.0, "train"),
+        (26.7, 8000, 1, 8000.0, 8000.0, 8000, 8000, 0.0, "open"),
+        (3.0, 900, 1, 900.0, 900.0, 900, 900, 0.0, "lib:inner"),
+        (0.3, 100, 1, 100.0, 100.0, 100, 100, 0.0, "idle"),
+    ]
+
+
+def test_ranges_are_projected_to_their_device_work_with_launches_level_and_children(trace: RunData) -> None:
+    found = trace_sums.summary(trace, "nvtx_gpu_proj_sum")
+    assert list(found.columns) == [
+        "Range", "Total Proj Time (ns)", "Total Range Time (ns)", "Range Instances", "Proj Avg (ns)", "Proj Med (ns)", "Proj Min (ns)",
+        "Proj Max (ns)", "Proj StdDev (ns)", "Total GPU Ops", "Avg GPU Ops", "Avg Range Lvl", "Avg Num Child",
+    ]  # fmt: skip
+    assert rows(found) == [
+        ("train", 8800, 10000, 1, 8800.0, 8800.0, 8800, 8800, 0.0, 5, 5.0, 0.0, 2.0),
+        ("step", 6100, 11000, 3, 2033.3, 1500.0, 1400, 3200, 1011.6, 6, 2.0, 0.7, 0.3),
+        ("open", 2200, 8000, 1, 2200.0, 2200.0, 2200, 2200, 0.0, 2, 2.0, 0.0, 0.0),
+        ("lib:inner", 1000, 900, 1, 1000.0, 1000.0, 1000, 1000, 0.0, 1, 1.0, 2.0, 0.0),
+    ]
+
+
+def test_kernels_belong_to_every_range_open_at_their_launch(trace: RunData) -> None:
+    found = trace_sums.summary(trace, "nvtx_kern_sum")
+    assert list(found.columns) == [
+        "NVTX Range", "PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)",
+        "StdDev (ns)", "Kernel Name",
+    ]  # fmt: skip
+    assert rows(found) == [
+        (None, None, None, 0, 1, 300, 300.0, 300.0, 300, 300, 0.0, HOSTILE),
+        (None, 100, 101, 0, 1, 100, 100.0, 100.0, 100, 100, 0.0, "relu"),
+        ("lib:inner", 100, 101, 1, 1, 1000, 1000.0, 1000.0, 1000, 1000, 0.0, GEMM),
+        ("open", 200, 201, 1, 1, 600, 600.0, 600.0, 600, 600, 0.0, GEMM),
+        ("step", 100, 101, 2, 2, 3000, 1500.0, 1500.0, 1000, 2000, 707.1, GEMM),
+        ("step", 100, 101, 1, 1, 500, 500.0, 500.0, 500, 500, 0.0, "relu"),
+        ("step", 100, 102, 1, 1, 400, 400.0, 400.0, 400, 400, 0.0, "relu"),
+        ("train", 100, 101, 1, 2, 3000, 1500.0, 1500.0, 1000, 2000, 707.1, GEMM),
+        ("train", 100, 101, 1, 1, 500, 500.0, 500.0, 500, 500, 0.0, "relu"),
+    ]
+
+
+def test_a_kernel_in_two_nested_ranges_of_one_name_is_one_instance_whose_time_counts_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renamed = [(*row[:6], "step", *row[7:]) if row[0] == 1 else row for row in synthetic_trace.RANGES]
+    monkeypatch.setattr(synthetic_trace, "RANGES", renamed)
+    found = trace_sums.summary(load(store.open_run(synthetic_trace.write(tmp_path))), "nvtx_kern_sum")
+    gemm = found[(found["NVTX Range"] == "step") & (found["TID"] == 101) & (found["Kernel Name"] == GEMM)]
+    # Ranges 2 and 4 and the one around both; kernels of 1000 and 2000 ns, each in two of them.
+    assert gemm[["NVTX Inst", "Kern Inst", "Total Time (ns)"]].to_numpy().tolist() == [[3, 2, 6000]]
+
+
+def test_a_run_offers_the_summaries_that_its_tables_allow(tmp_path: Path, trace: RunData) -> None:
+    assert trace_sums.available(trace) == tuple(trace_sums.SUMMARIES)
+    bare = load(store.open_run(synthetic_trace.write(tmp_path, without=("ranges", "memory_ops", "kernels"))))
+    assert trace_sums.available(bare) == ("cuda_api_sum",)
+    recording = load(store.open_run(synthetic_run.write_host_run(tmp_path, "host", rounds=8)))
+    assert not recording.traces
+    assert trace_sums.available(recording) == ()
+
+
+def test_kernels_without_traced_calls_have_no_thread(tmp_path: Path) -> None:
+    found = trace_sums.summary(load(store.open_run(synthetic_trace.write(tmp_path, without=("api_calls",)))), "nvtx_kern_sum")
+    assert found.loc[found["NVTX Range"].isna(), "TID"].isna().tolist() == [True, True]
+
+
+def test_the_leading_rows_are_the_fewest_that_make_up_the_share(trace: RunData) -> None:
+    kernels = trace_sums.cuda_gpu_kern_sum(trace)
+    # 73.5 % and 93.9 %.
+    assert transfers.leading(kernels)["Name"].tolist() == [GEMM, "relu"]
+    assert transfers.leading(kernels)["cumulative_percent"].round(1).tolist() == [73.5, 93.9]
+    assert len(transfers.leading(kernels, 70)) == 1
+    assert len(transfers.leading(kernels, 100)) == 3
+
+
+def test_copies_are_told_apart_by_kind_and_host_memory_with_what_kernels_hide(trace: RunData) -> None:
+    found = transfers.transfers(trace)
+    # The trace lasts from the first call at 700 to the last kernel's end at 12300. Of the copy back, kernel 3000 to 3600 hides 400 ns.
+    assert rows(found[["kind", "host_memory", "n", "bytes", "time_ns", "gb_per_s", "overlap_ns", "overlap_percent"]]) == [
+        ("d2h", "pageable", 1, 2_000_000, 2000, 1000.0, 400, 20.0),
+        ("h2d", "pinned", 1, 1_000_000, 1000, 1000.0, 0, 0.0),
+        ("h2d", "pageable", 1, 500_000, 1000, 500.0, 0, 0.0),
+        ("memset", "", 1, 4096, 100, 40.96, 0, 0.0),
+    ]
+    assert found["percent_of_run"].tolist() == pytest.approx([100 * part / 11_600 for part in (2000, 1000, 1000, 100)])
+
+
+def test_overlapping_intervals_count_once() -> None:
+    start, end = np.array([10, 0, 5, 30, 12]), np.array([20, 8, 9, 40, 15])
+    assert transfers.union_ns(start, end) == 9 + 10 + 10
+
+
+def test_a_speedup_shrinks_by_launch_and_copies_and_a_copy_pays_after_some_reuses(tmp_path: Path) -> None:
+    found = transfers.stages(load(store.open_run(synthetic_trace.write_variants(tmp_path))))
+    assert rows(found[["variant", *transfers.STAGES, "copies_ns", "n", "reuses_to_halve", "reuses_to_pay"]]) == [
+        ("v01_slow", 8000.0, 9000.0, 17000.0, 18000.0, 8000.0, 2, 1, None),
+        ("v02_fast", 2000.0, 3000.0, 11000.0, 12000.0, 8000.0, 2, 3, None),
+    ]
+    speedups = found.loc[1, [name for name in found if name.startswith("speedup_")]]
+    assert speedups.tolist() == pytest.approx([4.0, 3.0, 17 / 11, 1.5])
+
+
+def test_in_a_foreign_report_the_outermost_ranges_stand_for_variants(trace: RunData) -> None:
+    found = transfers.stages(trace)
+    # train: 1000 + 500 + 2000 ns of kernels, 3 launches of 100, one copy of 1000; the memset is no copy.
+    assert rows(found[["variant", *transfers.STAGES]]) == [
+        ("train", 3500.0, 3800.0, 4800.0, 10000.0),
+        ("step", 400.0, 500.0, 1500.0, 3000.0),
+        ("open", 600.0, 800.0, 2800.0, 8000.0),
+    ]
+
+
+@pytest.mark.parametrize("large", [0, 2**61])
+def test_statistics_are_those_of_pandas_whatever_the_size_of_the_numbers(large: int) -> None:
+    random = np.random.default_rng(5)
+    groups, values = random.integers(0, 7, 500), random.integers(0, 1000, 500)
+    values[0] += large
+    found = describe(groups, values, 8)
+    expected = pd.Series(values).groupby(groups).agg(["sum", "size", "mean", "median", "min", "max", "std"])
+    assert found.index.tolist() == list(range(7))
+    assert found["total"].tolist() == expected["sum"].tolist()
+    assert found["median"].to_numpy() == pytest.approx(expected["median"].to_numpy())
+    assert found["stddev"].to_numpy() == pytest.approx(expected["std"].to_numpy())
+    assert found["max"].tolist() == expected["max"].tolist()
+
+
+def test_a_tie_is_rounded_away_from_zero_as_sqlite_does() -> None:
+    assert rounded(pd.Series([0.25, 1234.15, 5881830.05, 7.0])).tolist() == [0.3, 1234.2, 5881830.1, 7.0]
+
+
+def test_ids_are_found_whether_dense_or_far_apart() -> None:
+    dense, sparse = np.array([3, 1, 2, 1]), np.array([10**15, 5, 7 * 10**14])
+    assert lookup(dense, np.array([1, 2, 9, -1])).tolist() == [1, 2, -1, -1]
+    assert lookup(sparse, np.array([5, 10**15, 6, -1])).tolist() == [1, 0, -1, -1]
+    assert lookup(np.array([], dtype=np.int64), np.array([1])).tolist() == [-1]
