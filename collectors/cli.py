@@ -1,4 +1,4 @@
-"""The command line: `python -m collectors record|list|runs|doctor`."""
+"""The command line: `python -m collectors record|import|list|runs|doctor`."""
 
 import sys
 from pathlib import Path
@@ -12,12 +12,15 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from collectors import choice, doctor, plan, record
+from collectors.nsight_systems.cells import Naming
+from collectors.nsight_systems.parse import import_report
+from collectors.nsight_systems.source import ReportError
 from data import store
 from workloads import registry
 from workloads.api import WorkloadError, format_params
 
 #: What a user can get wrong; each message is one line that says where, what, and what to do.
-MISTAKES = (plan.PlanError, WorkloadError, choice.CollectorError, store.StoreError)
+MISTAKES = (plan.PlanError, WorkloadError, choice.CollectorError, store.StoreError, ReportError)
 INTERRUPTED = 130
 
 
@@ -73,6 +76,26 @@ def record_command(
     print(run_id)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+@app.command("import")
+def import_command(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help=".nsys-rep, .qdrep, .sqlite, or a parquetdir export.")],
+    data_dir: DataDir = store.LOCAL,
+    label: Annotated[str, typer.Option(help="Your name for the runs.")] = "",
+    variant_from: Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")] = "",
+) -> None:
+    """Import Nsight Systems reports, a run each. The last run's id is the last line of stdout."""
+    naming = Naming.parse(variant_from) if variant_from else None
+    refused = False
+    for path in paths:
+        try:
+            print(import_report(path, data_dir, label, naming, sys.argv[1:]), flush=True)
+        except (ReportError, store.StoreError) as error:
+            print(error, file=sys.stderr)
+            refused = True
+    if refused:
+        raise typer.Exit(2)
 
 
 @app.command("list")

@@ -12,7 +12,7 @@ from typing import Final
 from collectors.choice import GPU_MODULES, gpu_problem, has_module
 from collectors.environment import cpu_name
 
-_NSYS_PLACES: Final = (
+NSYS_PLACES: Final = (
     "/opt/nvidia/nsight-systems/*/bin/nsys",
     "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
     "/usr/local/cuda*/bin/nsys",
@@ -42,7 +42,7 @@ def examine() -> Iterator[Finding]:
         yield _package(module, package, "pip install -r requirements-gpu.txt, where there is an NVIDIA driver")
     for module, use in _PEERS.items():
         yield _package(module, module, f"{use}; optional: pip install {'torch' if module == 'torch' else 'cutensor-cu13'}")
-    yield _tool("nsys", _NSYS_PLACES, "Nsight Systems: optional; developer.nvidia.com/nsight-systems")
+    yield _tool("nsys", NSYS_PLACES, "Nsight Systems: optional; developer.nvidia.com/nsight-systems")
     yield _tool("ncu", _NCU_PLACES, "Nsight Compute: optional; developer.nvidia.com/nsight-compute")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")

@@ -7,7 +7,7 @@ reads against `schema` and names the file, the column and the cure where somethi
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from typing import Any, Final, Self, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from data import schema
@@ -27,6 +28,7 @@ LOCAL: Final = DATA_DIR / "local"
 Rows: TypeAlias = pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]]
 
 _ROWS_A_GROUP: Final = 1_000_000
+_TEXT_BYTES_A_GROUP: Final = 1_000_000_000
 _SUFFIX: Final = ".parquet"
 
 
@@ -39,12 +41,18 @@ class RunWriter:
 
     Used as a context manager: leaving the block without `commit` removes what was written.
 
+    Args:
+        data_dir: where the run's folder goes.
+        run_id: name of the folder.
+        compression_level: of zstd. Low for a trace of millions of rows, where level 9 takes longer than all the rest.
+
     Raises:
         StoreError: the folder cannot be written, the run exists, or rows do not fit the schema.
     """
 
-    def __init__(self, data_dir: Path, run_id: str) -> None:
+    def __init__(self, data_dir: Path, run_id: str, compression_level: int = 9) -> None:
         self.run_id = run_id
+        self._compression_level = compression_level
         self.path = data_dir / run_id
         self._staging = data_dir / f".{run_id}.partial-{os.getpid()}"
         self._writers: dict[str, pq.ParquetWriter] = {}
@@ -65,7 +73,10 @@ class RunWriter:
         try:
             if table not in self._writers:
                 self._writers[table] = pq.ParquetWriter(
-                    self._staging / f"{table}{_SUFFIX}", schema.TABLES[table].arrow, compression="zstd", compression_level=9
+                    self._staging / f"{table}{_SUFFIX}",
+                    schema.TABLES[table].arrow,
+                    compression="zstd",
+                    compression_level=self._compression_level,
                 )
             self._writers[table].write_table(arrow, row_group_size=_ROWS_A_GROUP)
         except OSError as error:
@@ -260,6 +271,53 @@ def conform(name: str, rows: Rows) -> pa.Table:
             if odd:
                 raise StoreError(f"table {name}: column {column.name} has {odd}, and may have {list(column.values)}")
     return arrow
+
+
+def foreign_columns(file: Path) -> frozenset[str]:
+    """Names of the columns of a parquet file that is not a run's.
+
+    Raises:
+        StoreError: the file is not parquet.
+    """
+    try:
+        return frozenset(pq.read_schema(file).names)
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"{file.name}: not a readable parquet file ({_first_line(error)}); export the report again") from error
+
+
+def scan_foreign(
+    file: Path, integers: Sequence[str], texts: Sequence[str], batch_rows: int, text_limit: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a parquet file that is not a run's, batch by batch, its texts cut to `text_limit` characters.
+
+    Raises:
+        StoreError: the file is damaged, or a text column unpacks to more than it should.
+    """
+    names = [*integers, *texts]
+    try:
+        with pq.ParquetFile(file, read_dictionary=list(texts), pre_buffer=False) as parquet:
+            _refuse_text_bombs(parquet.metadata, set(texts), file)
+            for batch in parquet.iter_batches(batch_size=batch_rows, columns=names):
+                arrays = [batch.column(name) for name in integers]
+                arrays += [_cut(batch.column(name), text_limit) for name in texts]
+                yield pa.record_batch(arrays, names=names)
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"{file.name}: damaged ({_first_line(error)}); export the report again") from error
+
+
+def _refuse_text_bombs(metadata: pq.FileMetaData, texts: set[str], file: Path) -> None:
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            column = metadata.row_group(group).column(index)
+            if column.path_in_schema in texts and column.total_uncompressed_size > _TEXT_BYTES_A_GROUP:
+                raise StoreError(f"{file.name}: column {column.path_in_schema} unpacks to over 1 GB; export the report again")
+
+
+def _cut(texts: pa.Array, limit: int) -> pa.Array:
+    if not pa.types.is_dictionary(texts.type):
+        return pc.utf8_slice_codeunits(texts.cast(pa.string()), 0, limit)
+    values = pc.utf8_slice_codeunits(texts.dictionary.cast(pa.string()), 0, limit)
+    return pa.DictionaryArray.from_arrays(texts.indices, values).dictionary_decode()
 
 
 def _footer(file: Path) -> pa.Schema:

@@ -1,0 +1,270 @@
+"""API calls, kernels, copies, sets and graph launches of a report, batch by batch, as rows of our tables."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collectors.nsight_systems.attribution import NONE, Innermost, Int64s, Launches
+from collectors.nsight_systems.notes import Notes
+from collectors.nsight_systems.nvtx_table import process_of, thread_of
+from collectors.nsight_systems.source import Report
+from collectors.nsight_systems.strings import Codes, Strings, or_else
+
+KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
+GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+COPY: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
+SET: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
+API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
+
+_BACKTRACE: Final = 67
+_CORRELATION_BITS: Final = 38
+
+#: CUpti_ActivityMemcpyKind -> our kinds. Arrays are device memory; 13 is a migration between devices.
+_COPY_KINDS: Final = dict(
+    enumerate(
+        ("h2d", "d2h", "h2d", "d2h", "d2d", "d2d", "d2d", "d2d", "h2h", "p2p", "unified_h2d", "unified_d2h", "p2p"),
+        start=1,
+    )
+)
+#: ENUM_CUDA_MEM_KIND, kept here because some versions leave the table out; 7 is unknown.
+_MEMORY_KINDS: Final = dict(enumerate(("pageable", "pinned", "device", "array", "managed", "device_static", "managed_static")))
+
+
+class Calls:
+    """API calls by process and correlation id, to find the launch of device work."""
+
+    def __init__(self) -> None:
+        self._processes = Codes()
+        self._parts: list[tuple[npt.NDArray[Any], ...]] = []
+        self._key = self.start = self.end = self.thread = np.empty(0, np.int64)
+        self.range = np.empty(0, np.int32)
+
+    def add(self, thread: Int64s, correlation: Int64s, start: Int64s, end: Int64s, range_id: npt.NDArray[np.int32]) -> None:
+        self._parts.append((self._keys(thread >> 24, correlation), thread, start, end, range_id))
+
+    def close(self) -> None:
+        """Sorts by key, the earlier call first where two share one."""
+        if not self._parts:
+            return
+        columns = [list(column) for column in zip(*self._parts, strict=True)]
+        self._parts.clear()
+        joined = []
+        while columns:
+            joined.append(np.concatenate(columns.pop(0)))
+        key = joined[0]
+        if not np.all(key[1:] >= key[:-1]):
+            sorting = np.argsort(key, kind="stable")
+            for index, column in enumerate(joined):
+                joined[index] = column[sorting]
+        self._key, self.thread, self.start, self.end, self.range = joined
+
+    def find(self, process: Int64s, correlation: Int64s) -> Int64s:
+        """Index of the call that caused each piece of device work; `NONE` where the report has none."""
+        key = self._keys(process, correlation, known_only=True)
+        if not len(self._key):
+            return np.full(len(key), NONE)
+        place = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
+        return np.where((self._key[place] == key) & (key > 0), place, NONE)
+
+    def _keys(self, process: Int64s, correlation: Int64s, *, known_only: bool = False) -> Int64s:
+        code = self._processes.of(process, known_only=known_only)
+        usable = (correlation > 0) & (correlation < 1 << _CORRELATION_BITS) & (code >= 0)
+        return np.where(usable, (code << _CORRELATION_BITS) | correlation, 0)
+
+
+def api_rows(report: Report, strings: Strings, innermost: Innermost, calls: Calls, notes: Notes) -> Iterator[pa.Table]:
+    """Rows of `api_calls`; each call is also added to `calls`, which is closed at the end."""
+    integers = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
+    for batch in report.batches(API, integers):
+        once = pc.not_equal(batch.column("eventClass").fill_null(0), _BACKTRACE)
+        batch = _with_times(batch.filter(once), "API calls", notes)
+        thread, start = _numbers(batch, "globalTid"), _numbers(batch, "start")
+        correlation = _numbers(batch, "correlationId")
+        inside = innermost.at(thread, start).astype(np.int32)
+        calls.add(thread, correlation, start, _numbers(batch, "end"), inside)
+        yield pa.table(
+            {
+                "correlation": correlation,
+                "process": process_of(thread),
+                "start_ns": start,
+                "end_ns": batch.column("end"),
+                "thread": thread_of(thread),
+                "name": strings.of(batch.column("nameId"), calls=True),
+                "range_id": _or_null(inside),
+            }
+        )
+    calls.close()
+
+
+class DeviceWork:
+    """Device rows of a report, joined to their launches; keeps what was launched inside ranges, for `attribution`."""
+
+    def __init__(self, report: Report, strings: Strings, calls: Calls, notes: Notes) -> None:
+        self._report, self._strings, self._calls, self._notes = report, strings, calls, notes
+        self._attributed: list[Launches] = []
+        self.devices: dict[tuple[int, int], int] = {}  # (process, CUDA ordinal) -> rows
+
+    def launches(self) -> Launches:
+        """All device work launched inside any range. Ends the reading: calls and parts are let go, for the memory that they take."""
+        self._calls = Calls()
+        columns = [list(column) for column in zip(Launches(*[np.empty(0, np.int64)] * 4), *self._attributed, strict=True)]
+        self._attributed.clear()
+        return Launches(*(np.concatenate(columns.pop(0)) for _ in range(4)))
+
+    def kernels(self) -> Iterator[pa.Table]:
+        integers = (
+            *("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "demangledName", "shortName"),
+            *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory"),
+            *("dynamicSharedMemory", "graphId"),
+        )
+        for batch in self._report.batches(KERNEL, integers):
+            batch = _with_times(batch, "kernels", self._notes)
+            short, full = (self._strings.of(batch.column(name)) for name in ("shortName", "demangledName"))
+            unnamed = pa.repeat("[unnamed]", len(batch)).cast(pa.string())
+            short = or_else(or_else(short, full), unnamed)
+            yield pa.table(
+                {
+                    **self._common(batch, "kernels"),
+                    "context": batch.column("contextId"),
+                    "name": short,
+                    "full_name": or_else(full, short),
+                    **{
+                        f"{what}_{axis}": _int32(batch, f"{what}{axis.upper()}") for what in ("grid", "block") for axis in "xyz"
+                    },
+                    "registers": _int32(batch, "registersPerThread"),
+                    "static_shared_bytes": batch.column("staticSharedMemory"),
+                    "dynamic_shared_bytes": batch.column("dynamicSharedMemory"),
+                    "graph_id": batch.column("graphId"),
+                    **self._launch_times(batch),
+                }
+            )
+
+    def graph_launches(self) -> Iterator[pa.Table]:
+        """A graph launched as a whole is one row of `kernels`, `[CUDA graph]`, over all that ran in it."""
+        integers = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId")
+        for batch in self._report.batches(GRAPH, integers):
+            batch = _with_times(batch, "graph launches", self._notes)
+            self._notes.count("warning", "graphs", "{} CUDA graph launches were traced as a whole: each is one row `[CUDA graph]` "
+                              "from its first to its last node, and its kernels are not known; profile with --cuda-graph-trace node",
+                              len(batch))  # fmt: skip
+            name = pa.repeat("[CUDA graph]", len(batch)).cast(pa.string())
+            unknown = (*(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"), "registers")
+            yield pa.table(
+                {
+                    **self._common(batch, "graph launches"),
+                    "context": batch.column("contextId"),
+                    "name": name,
+                    "full_name": name,
+                    **{column: pa.nulls(len(batch), pa.int32()) for column in unknown},
+                    **{f"{kind}_shared_bytes": pa.nulls(len(batch), pa.int64()) for kind in ("static", "dynamic")},
+                    "graph_id": batch.column("graphId"),
+                    **self._launch_times(batch),
+                }
+            )
+
+    def copies(self) -> Iterator[pa.Table]:
+        integers = (
+            "start",
+            "end",
+            "deviceId",
+            "streamId",
+            "correlationId",
+            "globalPid",
+            "bytes",
+            "copyKind",
+            "srcKind",
+            "dstKind",
+        )
+        for batch in self._report.batches(COPY, integers):
+            batch = _with_times(batch, "copies", self._notes)
+            known = np.isin(_numbers(batch, "copyKind"), list(_COPY_KINDS))
+            self._notes.count("warning", "copies", "{} copies of an unknown kind are left out", int((~known).sum()))
+            batch = batch.filter(pa.array(known))
+            yield pa.table(
+                {
+                    **self._common(batch, "copies"),
+                    "kind": _named(batch, "copyKind", _COPY_KINDS),
+                    "bytes": batch.column("bytes").fill_null(0),
+                    "src_memory": _named(batch, "srcKind", _MEMORY_KINDS),
+                    "dst_memory": _named(batch, "dstKind", _MEMORY_KINDS),
+                }
+            )
+
+    def sets(self) -> Iterator[pa.Table]:
+        integers = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "memKind")
+        for batch in self._report.batches(SET, integers):
+            batch = _with_times(batch, "memory sets", self._notes)
+            yield pa.table(
+                {
+                    **self._common(batch, "memory sets"),
+                    "kind": pa.repeat("memset", len(batch)).cast(pa.string()),
+                    "bytes": batch.column("bytes").fill_null(0),
+                    "src_memory": pa.nulls(len(batch), pa.string()),
+                    "dst_memory": _named(batch, "memKind", _MEMORY_KINDS),
+                }
+            )
+
+    def _common(self, batch: pa.RecordBatch, what: str) -> dict[str, pa.Array]:
+        process, correlation = _numbers(batch, "globalPid"), _numbers(batch, "correlationId")
+        device = np.clip(_numbers(batch, "deviceId"), -(1 << 31), (1 << 31) - 1)
+        launch = self._launch = self._calls.find(process >> 24, correlation)
+        found = launch >= 0
+        inside = np.full(len(batch), NONE, np.int32)
+        inside[found] = self._calls.range[launch[found]]
+        self._keep(batch, launch[inside >= 0], inside >= 0)
+        if what != "copies":  # a unified-memory migration has no launch
+            self._notes.count("info", "launches", f"{{}} {what} have no launch in the report", int((~found).sum()))
+        for counted in pa.array(process_of(process) << 32 | (device & 0xFFFF_FFFF)).value_counts().to_pylist():
+            pair = counted["values"] >> 32, counted["values"] & 0xFFFF_FFFF
+            self.devices[pair] = self.devices.get(pair, 0) + counted["counts"]
+        return {
+            "correlation": pa.array(correlation),
+            "process": pa.array(process_of(process)),
+            "start_ns": batch.column("start"),
+            "end_ns": batch.column("end"),
+            "device": pa.array(device.astype(np.int32)),
+            "stream": batch.column("streamId"),
+            "range_id": _or_null(inside),
+        }
+
+    def _keep(self, batch: pa.RecordBatch, launch: Int64s, chosen: npt.NDArray[np.bool_]) -> None:
+        if len(launch):
+            start, end = _numbers(batch, "start")[chosen], _numbers(batch, "end")[chosen]
+            self._attributed.append(Launches(self._calls.thread[launch], self._calls.start[launch], start, end))
+
+    def _launch_times(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+        missing = self._launch < 0
+        if not len(self._calls.start):
+            return {name: pa.nulls(len(batch), pa.int64()) for name in ("launch_start_ns", "launch_end_ns")}
+        return {
+            "launch_start_ns": pa.array(self._calls.start[self._launch], mask=missing),
+            "launch_end_ns": pa.array(self._calls.end[self._launch], mask=missing),
+        }
+
+
+def _with_times(batch: pa.RecordBatch, what: str, notes: Notes) -> pa.RecordBatch:
+    timed = pc.greater_equal(batch.column("end"), batch.column("start")).fill_null(False)
+    notes.count("warning", "times", f"{{}} {what} without a start or an end, or that end before they start, are left out",
+                len(batch) - int(pc.sum(timed).as_py() or 0))  # fmt: skip
+    return batch.filter(timed)
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> Int64s:
+    return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _int32(batch: pa.RecordBatch, name: str) -> pa.Array:
+    return pc.cast(batch.column(name), pa.int32(), safe=False)
+
+
+def _or_null(range_id: npt.NDArray[np.int32]) -> pa.Array:
+    return pa.array(range_id.astype(np.int64), mask=range_id < 0)
+
+
+def _named(batch: pa.RecordBatch, name: str, names: dict[int, str]) -> pa.Array:
+    place = pc.index_in(batch.column(name), pa.array(list(names), pa.int64()))
+    return pa.array(list(names.values()), pa.string()).take(place)

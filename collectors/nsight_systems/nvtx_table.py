@@ -1,0 +1,149 @@
+"""NVTX ranges of a report, in the order that `attribution` wants, with their domains, parents and depths."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collectors.nsight_systems import attribution
+from collectors.nsight_systems.attribution import Int64s
+from collectors.nsight_systems.notes import Notes
+from collectors.nsight_systems.source import Report
+from collectors.nsight_systems.strings import Strings, or_else
+
+_RANGE_TYPES: Final = (59, 60)  # push/pop, start/end
+_DOMAIN_CREATED: Final = 75
+_FAR: Final = 1 << 62
+
+_INTEGERS: Final = ("start", "end", "eventType", "globalTid", "textId", "domainId")
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Columns of all ranges; the index of a range is its `range_id`.
+
+    `thread` is Nsight's global thread id; `end` of a range that was never closed is far in the future; `text` and `domain` are
+    indices into `texts` and `domains`.
+    """
+
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+    closed: npt.NDArray[np.bool_]
+    text: Int64s
+    texts: list[str]
+    domain: Int64s
+    domains: list[str]
+    parent: Int64s
+    depth: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def process_of(global_id: Int64s) -> Int64s:
+    """Process id within Nsight's global thread or process id (8 bits hardware, 8 bits VM, 24 bits process, 24 bits thread)."""
+    return (global_id >> 24) & 0xFF_FFFF
+
+
+def thread_of(global_id: Int64s) -> Int64s:
+    return global_id & 0xFF_FFFF
+
+
+def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
+    """Every push/pop and start/end range; a note where there is none, or some were never closed."""
+    columns: dict[str, list[Int64s]] = {name: [np.empty(0, np.int64)] for name in ("thread", "start", "end", "text", "domain")}
+    closed = [np.empty(0, bool)]
+    texts: dict[str, int] = {}
+    domains: dict[tuple[int, int], str] = {}
+    for batch in report.batches("NVTX_EVENTS", _INTEGERS, ["text"]):
+        kind = batch.column("eventType").fill_null(-1).to_numpy()
+        message = or_else(batch.column("text"), strings.of(batch.column("textId")))
+        for index in np.flatnonzero(kind == _DOMAIN_CREATED).tolist():
+            process = int(process_of(np.array(batch.column("globalTid")[index].as_py() or 0)))
+            domains[process, batch.column("domainId")[index].as_py() or 0] = message[index].as_py()
+        wanted = np.isin(kind, _RANGE_TYPES)
+        usable = wanted & batch.column("start").is_valid().to_numpy(zero_copy_only=False)
+        start, end = (batch.column(name).fill_null(0).to_numpy() for name in ("start", "end"))
+        ended = batch.column("end").is_valid().to_numpy(zero_copy_only=False)
+        backwards = usable & ended & (end < start)
+        usable &= ~backwards
+        notes.count("warning", "nvtx", "{} NVTX ranges without a start, or that end before they start, are left out",
+                    int(wanted.sum() - usable.sum()))  # fmt: skip
+        encoded = message.filter(pa.array(usable)).dictionary_encode()
+        codes = np.array([texts.setdefault(text, len(texts)) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
+        columns["text"].append(codes[encoded.indices.to_numpy()] if len(codes) else np.empty(0, np.int64))
+        columns["thread"].append(batch.column("globalTid").fill_null(0).to_numpy()[usable])
+        columns["domain"].append(batch.column("domainId").fill_null(0).to_numpy()[usable])
+        columns["start"].append(np.clip(start[usable], -_FAR, _FAR - 1))
+        columns["end"].append(np.where(ended, np.minimum(end, _FAR - 1), _FAR)[usable])
+        closed.append(ended[usable])
+    thread, start, end, text, domain = (np.concatenate(columns[name]) for name in ("thread", "start", "end", "text", "domain"))
+    sorting = attribution.order(thread, start, end)
+    thread, start, end = thread[sorting], start[sorting], end[sorting]
+    ended = np.concatenate(closed)[sorting]
+    _tell(report, notes, len(start), int((~ended).sum()))
+    number, names = _domains(process_of(thread), domain[sorting], domains)
+    parent = attribution.parents(thread, end)
+    return Ranges(
+        thread, start, end, ended, text[sorting], list(texts), number, names, parent, attribution.depths(parent)
+    )  # fmt: skip
+
+
+def _domains(process: Int64s, domain: Int64s, names: dict[tuple[int, int], str]) -> tuple[Int64s, list[str]]:
+    """Number of each range's domain, and the names by number; domain 0 is the default one and has no name."""
+    pairs, inverse = np.unique(np.stack((process, domain)), axis=1, return_inverse=True)
+    texts = [
+        names.get((owner, number), "" if number == 0 else f"domain {number}") for owner, number in pairs.T.tolist()
+    ]  # fmt: skip
+    return inverse.reshape(-1), texts
+
+
+def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
+    if not ranges:
+        notes.add(
+            "info", "nvtx", "the report has no NVTX ranges, so nothing is attributed to any; profile with --trace cuda,nvtx"
+        )
+    if ranges and not report.has("NVTX_EVENTS", "globalTid"):
+        notes.add("warning", "nvtx", "NVTX ranges lack the column globalTid, so no launch is attributed to them")
+    notes.count("warning", "nvtx", "{} NVTX ranges were never closed; they are taken as open until the trace's end", unclosed)
+
+
+def range_rows(
+    ranges: Ranges, work: attribution.Launches, cells: dict[str, pa.Array], notes: Notes, at_once: int
+) -> list[pa.Table]:
+    """Rows of table `ranges`, in pieces.
+
+    Args:
+        ranges: all ranges.
+        work: device work launched inside any of them.
+        cells: columns workload, variant, config, case, scope and round, null where a range is not a cell's.
+        notes: told where a busy time was not computed.
+        at_once: rows a piece.
+    """
+    found = attribution.device_time(ranges.thread, ranges.start, ranges.end, work)
+    notes.count("warning", "nvtx", "{} NVTX ranges enclose too much work to project: they lack gpu times",
+                int((found.items < 0).sum()))  # fmt: skip
+    idle = found.items <= 0
+    number = np.arange(len(ranges))
+    table = pa.table(
+        {
+            "range_id": number,
+            "parent_id": pa.array(ranges.parent, mask=ranges.parent < 0),
+            "depth": pc.cast(pa.array(ranges.depth), pa.int32()),
+            "process": process_of(ranges.thread),
+            "thread": thread_of(ranges.thread),
+            "domain": pa.DictionaryArray.from_arrays(pa.array(ranges.domain), pa.array(ranges.domains, pa.string())),
+            "text": pa.DictionaryArray.from_arrays(pa.array(ranges.text), pa.array(ranges.texts, pa.string())),
+            "start_ns": ranges.start,
+            "end_ns": pa.array(ranges.end, mask=~ranges.closed),
+            "gpu_start_ns": pa.array(found.start, mask=idle),
+            "gpu_end_ns": pa.array(found.end, mask=idle),
+            "gpu_busy_ns": pa.array(found.busy, mask=idle),
+            **cells,
+        }
+    )
+    return [table.slice(begin, at_once) for begin in range(0, len(ranges), at_once)]

@@ -1,0 +1,281 @@
+"""Opens a report, whatever its form: SQLite export, folder of parquet files, or `.nsys-rep`/`.qdrep` through `nsys export`.
+
+A report is somebody else's file. It is opened read-only and never altered; only base tables are read, by names that stand in this
+package; texts are cut to `TEXT_LIMIT`, so that no string of the file decides how much memory is taken.
+"""
+
+import contextlib
+import queue
+import re
+import sqlite3
+import subprocess
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote
+
+import adbc_driver_sqlite.dbapi as adbc
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collectors.doctor import NSYS_PLACES, find_tool
+from data import store
+
+BATCH_ROWS: Final = 250_000
+TEXT_LIMIT: Final = 8192
+_EXPORT_TIMEOUT_S: Final = 1800
+
+_SQLITE_MAGIC: Final = b"SQLite format 3\0"
+_NSYS_MAGIC: Final = b"NVIDIA Tegra Profiler Report"
+_LFS_MAGIC: Final = b"version https://git-lfs"
+_CURE: Final = "name a .nsys-rep, or what `nsys export --type sqlite` or `--type parquetdir` made of it"
+
+#: Any of these beside StringIds shows that Nsight Systems wrote the tables.
+_MARKS: Final = frozenset(
+    {
+        *("ProcessStreams", "TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", "EXPORT_META_DATA", "ENUM_NSYS_EVENT_TYPE"),
+        *("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL", "ANALYSIS_DETAILS", "TARGET_INFO_GPU"),
+    }
+)
+
+Columns: TypeAlias = Mapping[str, frozenset[str]]
+
+
+class ReportError(Exception):
+    """A report that cannot be imported. Its message says where, what, and what to do, in one line."""
+
+
+class Report(ABC):
+    """Tables of a report.
+
+    Args:
+        name: the file's name, for messages and column `source`.
+        columns: table -> names of its columns.
+    """
+
+    def __init__(self, name: str, columns: Columns) -> None:
+        self.name, self.columns = name, columns
+        if "StringIds" not in columns or not columns.keys() & _MARKS:
+            if "StringTable" in columns and any(table.startswith("CUPTI_ACTIVITY") for table in columns):
+                raise ReportError(f"{name}: a database of nvprof, not of Nsight Systems; profile again with nsys, or {_CURE}")
+            raise ReportError(f"{name}: not an export of Nsight Systems (no table StringIds among its tables); {_CURE}")
+
+    def has(self, table: str, *columns: str) -> bool:
+        return set(columns) <= self.columns.get(table, frozenset())
+
+    def batches(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> Generator[pa.RecordBatch, None, None]:
+        """Rows of a table, read ahead in a thread. A column that the report lacks is null; a table that it lacks has no rows.
+
+        Returns:
+            record batches of at most `BATCH_ROWS` rows: int64 columns (null where null), then text columns ("" where null).
+
+        Raises:
+            ReportError: the file is damaged.
+        """
+        present = self.columns.get(table, frozenset())
+        wanted = ([name for name in integers if name in present], [name for name in texts if name in present])
+        if not any(wanted):
+            return
+        with closing(_read_ahead(self._read(table, *wanted))) as found:
+            for batch in found:
+                arrays = [
+                    pc.cast(batch.column(name), pa.int64(), safe=False) if name in present else pa.nulls(len(batch), pa.int64())
+                    for name in integers
+                ]
+                arrays += [
+                    _clean(batch.column(name)) if name in present else pa.repeat("", len(batch)).cast(pa.string())
+                    for name in texts
+                ]
+                yield pa.record_batch(arrays, names=[*integers, *texts])
+
+    def rows(self, table: str, integers: Sequence[str], texts: Sequence[str] = (), limit: int = 10_000) -> list[dict[str, Any]]:
+        """The first rows of a small table."""
+        found: list[dict[str, Any]] = []
+        with closing(self.batches(table, integers, texts)) as batches:
+            for batch in batches:
+                found += batch.slice(0, limit - len(found)).to_pylist()
+                if len(found) >= limit:
+                    break
+        return found
+
+    @abstractmethod
+    def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]: ...
+
+
+class SqliteReport(Report):
+    """A SQLite export, opened read-only and immutable.
+
+    Raises:
+        ReportError: it is not one, or it is damaged.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+        _check_length(path, name)
+        try:
+            with closing(sqlite3.connect(self._uri, uri=True)) as database:
+                # Views and virtual tables are passed over: their rows may be made up without end.
+                tables = database.execute(
+                    "select name from sqlite_master where type = 'table' and sql not like 'create virtual%'"
+                ).fetchall()
+                columns = {
+                    str(table): frozenset(
+                        str(row[0]) for row in database.execute("select name from pragma_table_info(?)", (table,))
+                    )
+                    for (table,) in tables
+                }
+        except (sqlite3.Error, UnicodeError) as error:
+            raise ReportError(f"{name}: a damaged SQLite file ({error}); export it again") from error
+        super().__init__(name, columns)
+
+    def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        # ADBC takes a column's type from the first batch, so every column is given one that does not change.
+        picked = [f'cast("{name}" as integer) as "{name}"' for name in integers]
+        picked += [f'coalesce(cast(substr("{name}", 1, {TEXT_LIMIT}) as text), \'\') as "{name}"' for name in texts]
+        options = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
+        try:
+            with adbc.connect(self._uri) as connection, connection.cursor(adbc_stmt_kwargs=options) as cursor:
+                cursor.execute(f'select {", ".join(picked)} from "{table}"')  # names of this package only
+                yield from cursor.fetch_record_batch()
+        except (adbc.Error, pa.ArrowException, OSError) as error:
+            raise ReportError(f"{self.name}: table {table} is damaged ({_first_line(error)}); export it again") from error
+
+
+class ParquetReport(Report):
+    """A folder of parquet files, one a table, as `nsys export --type parquetdir` writes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
+        try:
+            columns = {table: store.foreign_columns(file) for table, file in self._files.items()}
+        except store.StoreError as error:
+            raise ReportError(_first_line(error)) from error
+        super().__init__(folder.name, columns)
+
+    def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        try:
+            yield from store.scan_foreign(self._files[table], integers, texts, BATCH_ROWS, TEXT_LIMIT)
+        except store.StoreError as error:
+            raise ReportError(_first_line(error)) from error
+
+
+@contextmanager
+def open_report(path: Path) -> Iterator[Report]:
+    """A report's tables, as long as the block lasts.
+
+    Raises:
+        ReportError: it is not a report, it is damaged, or no `nsys` is there to export it.
+    """
+    try:
+        is_folder = path.is_dir()
+        with contextlib.nullcontext() if is_folder else path.open("rb") as file:
+            head = file.read(256) if file else b""
+    except OSError as error:
+        raise ReportError(f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions") from error
+    if is_folder:
+        yield ParquetReport(path)
+    elif head.startswith(_SQLITE_MAGIC):
+        yield SqliteReport(path, path.name)
+    elif head.startswith(_NSYS_MAGIC):
+        with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
+            yield SqliteReport(_export(path, head, Path(folder)), path.name)
+    elif head.startswith(_LFS_MAGIC):
+        raise ReportError(f"{path.name}: a git-lfs pointer, not the report itself; fetch it with `git lfs pull`")
+    elif not head:
+        raise ReportError(f"{path.name}: empty; {_CURE}")
+    else:
+        raise ReportError(f"{path.name}: not a report of Nsight Systems; {_CURE}")
+
+
+def _export(path: Path, head: bytes, folder: Path) -> Path:
+    """The report as SQLite, made by the `nsys` of this machine."""
+    elsewhere = f"export it where it was made: nsys export --type sqlite {path.name}"
+    match = re.match(rb"NVIDIA Tegra Profiler Report (\d+)@(\d+)", head)
+    made_by = f"written by Nsight Systems {match[1].decode()}.{match[2].decode()}; " if match else ""
+    nsys = find_tool("nsys", NSYS_PLACES)
+    if nsys is None:
+        raise ReportError(f"{path.name}: {made_by}no nsys on PATH or in the usual folders to export it; {elsewhere}")
+    target = folder / "report.sqlite"
+    command = [nsys, "export", "--type", "sqlite", "--output", str(target), str(path.resolve())]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_EXPORT_TIMEOUT_S, cwd=folder)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ReportError(f"{path.name}: {made_by}nsys export failed ({type(error).__name__}); {elsewhere}") from error
+    if done.returncode != 0 or not target.exists():
+        version = subprocess.run([nsys, "--version"], capture_output=True, text=True, errors="replace", timeout=60).stdout
+        raise ReportError(
+            f"{path.name}: {made_by}the nsys found here is {' '.join(version.split()[-1:]) or 'unknown'} "
+            f"and reads up to its own version; {elsewhere}"
+        )
+    return target
+
+
+def _check_length(path: Path, name: str) -> None:
+    """SQLite's header says how many pages the file has; fewer are there when a download broke off."""
+    with path.open("rb") as file:
+        head = file.read(100)
+    page = int.from_bytes(head[16:18], "big")
+    page = 65_536 if page == 1 else page
+    pages = int.from_bytes(head[28:32], "big")
+    counted = head[24:28] == head[92:96]  # the header's page count is valid only then
+    if len(head) < 100 or (counted and page * pages > path.stat().st_size):
+        raise ReportError(f"{name}: truncated; copy it again, or export it again")
+
+
+def _clean(array: pa.Array) -> pa.Array:
+    """Text without nulls, in valid UTF-8, at most `TEXT_LIMIT` characters long."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not pa.types.is_string(array.type):
+        array = array.cast(pa.string())
+    array = array.fill_null("")
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        array = pa.array([value.decode("utf-8", "replace") for value in array.cast(pa.binary()).to_pylist()], pa.string())
+    return array
+
+
+def _read_ahead(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
+    """The same batches, the next one read while the last one is worked on."""
+    ready: queue.Queue[Any] = queue.Queue(maxsize=2)
+    stopped = threading.Event()
+
+    def offer(item: Any) -> bool:
+        while not stopped.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def read() -> None:
+        try:
+            for batch in batches:
+                if not offer(batch):
+                    return
+            offer(None)
+        except BaseException as error:  # handed to the reader below, which raises it
+            offer(error)
+        finally:
+            batches.close()
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,87 @@
+"""Attribution: by hand on small trees, and against a plain loop on random ones."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collectors.nsight_systems import attribution
+from collectors.nsight_systems.attribution import NONE, Innermost, Launches, depths, device_time, parents
+
+
+def columns(*rows: tuple[int, ...]) -> list[np.ndarray]:
+    return [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)]
+
+
+def test_a_launch_belongs_to_the_range_opened_last_on_its_own_thread() -> None:
+    thread, start, end = columns((1, 0, 100), (1, 10, 40), (1, 20, 30), (2, 0, 100))
+    innermost = Innermost(thread, start, end)
+    times = np.array([0, 15, 20, 29, 30, 40, 99, 100, -5])
+    assert innermost.at(np.full(9, 1), times).tolist() == [0, 1, 2, 2, 1, 0, 0, NONE, NONE]
+    assert innermost.at(np.array([2, 3, 0]), np.array([25, 25, 25])).tolist() == [3, NONE, NONE]
+
+
+def test_ranges_that_overlap_without_nesting_are_siblings_and_the_later_one_is_innermost() -> None:
+    thread, start, end = columns((1, 0, 20), (1, 10, 30), (1, 12, 18))
+    assert parents(thread, end).tolist() == [NONE, NONE, 1]
+    assert Innermost(thread, start, end).at(np.full(4, 1), np.array([5, 11, 19, 25])).tolist() == [0, 1, 1, 1]
+
+
+def test_depth_counts_the_ranges_above() -> None:
+    thread, _, end = columns((1, 0, 100), (1, 1, 90), (1, 2, 50), (1, 60, 80), (2, 0, 10))
+    parent = parents(thread, end)
+    assert parent.tolist() == [NONE, 0, 1, 1, NONE]
+    assert depths(parent).tolist() == [0, 1, 2, 2, 0]
+
+
+def test_busy_time_counts_overlapping_work_once_and_gaps_not_at_all() -> None:
+    # Launched at 5, 6 and 50: on the device [10, 30), [20, 40) and [70, 75). Range 0 holds all three, range 1 the first two.
+    launches = Launches(*columns((1, 5, 10, 30), (1, 6, 20, 40), (1, 50, 70, 75)))
+    found = device_time(*columns((1, 0, 100), (1, 5, 7), (1, 8, 9), (2, 0, 100)), launches)
+    assert found.items.tolist() == [3, 2, 0, 0]
+    assert found.start[:2].tolist() == [10, 10]
+    assert found.end[:2].tolist() == [75, 40]
+    assert found.busy[:2].tolist() == [35, 30]
+
+
+def test_without_ranges_or_launches_nothing_is_attributed() -> None:
+    nothing = np.empty(0, np.int64)
+    assert Innermost(nothing, nothing, nothing).at(np.array([1]), np.array([1])).tolist() == [NONE]
+    assert parents(nothing, nothing).size == depths(nothing).size == 0
+    one = np.array([1])
+    assert device_time(one, one, one + 5, Launches(nothing, nothing, nothing, nothing)).items.tolist() == [0]
+
+
+Rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=25)
+
+
+@given(Rows, st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 45), st.integers(0, 60), st.integers(0, 9)), max_size=20))
+def test_arrays_agree_with_a_plain_loop_on_any_overlaps(rows: list[tuple[int, int, int]], work: list[tuple[int, ...]]) -> None:
+    ranges = sorted(((t, s, s + length) for t, s, length in rows), key=lambda r: (r[0], r[1], -r[2]))
+    thread, start, end = columns(*ranges) if ranges else [np.empty(0, np.int64)] * 3
+    assert attribution.order(thread, start, end).tolist() == list(range(len(ranges)))
+    launches = sorted((t, at, s, s + length) for t, at, s, length in work)
+    launched = Launches(*columns(*launches)) if launches else Launches(*[np.empty(0, np.int64)] * 4)
+
+    expected = [
+        max((i for i, (u, s, e) in enumerate(ranges) if u == t and s <= at < e), default=NONE) for t, at, _, _ in launches
+    ]
+    assert Innermost(thread, start, end).at(launched.thread, launched.launched).tolist() == expected
+
+    above = [
+        max((j for j in range(i) if ranges[j][0] == t and ranges[j][2] >= e), default=NONE)
+        for i, (t, _, e) in enumerate(ranges)
+    ]
+    assert parents(thread, end).tolist() == above
+    lines = [0] * len(ranges)
+    for index, parent in enumerate(above):
+        lines[index] = lines[parent] + 1 if parent >= 0 else 0
+    assert depths(np.array(above, np.int64)).tolist() == lines
+
+    found = device_time(thread, start, end, launched)
+    for index, (t, s, e) in enumerate(ranges):
+        inside = [(begin, stop) for u, at, begin, stop in launches if u == t and s <= at < e]
+        assert found.items[index] == len(inside)
+        if inside:
+            union = {tick for begin, stop in inside for tick in range(begin, stop)}
+            assert found.busy[index] == len(union)
+            assert (found.start[index], found.end[index]) == (min(b for b, _ in inside), max(e for _, e in inside))
