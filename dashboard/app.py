@@ -18,7 +18,12 @@ from data import store
 _HERE = Path(__file__).resolve().parent
 _PAGES = {
     "Compare": [("overview", "Overview"), ("sizes", "Sizes"), ("published", "Published")],
-    "Explain": [("ladder", "Ladder"), ("details", "Details")],
+    "Explain": [
+        ("ladder", "Ladder"),
+        ("details", "Details"),
+        ("calls", "API & kernels"),
+        ("transfers", "Transfers"),
+    ],
     "Trust": [("trust", "Runs & checks")],
 }
 

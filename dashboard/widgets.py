@@ -17,6 +17,8 @@ from data import store
 
 #: What the dashboard says where nothing was recorded yet.
 HOW_TO_RECORD: Final = "make record"
+#: What it says where a run has no trace.
+HOW_TO_IMPORT: Final = "python -m collectors import REPORT"
 _MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
 _FORMATS: Final = {"ratio": "%.4f", "low": "%.4f", "high": "%.4f", "rel_l2_error": "%.2g", "tolerance": "%.2g"}
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
@@ -56,6 +58,18 @@ def run_of_page() -> store.Run:
 def nothing(why: str, what_to_do: str) -> NoReturn:
     """An empty state: why there is nothing, and what to do about it. Ends the page."""
     st.info(f"{plain(why)} {plain(what_to_do)}")
+    end_page()
+    st.stop()
+
+
+def no_trace(lacks: str) -> NoReturn:
+    """An empty state of a page on traces, with the command that fills it. Ends the page.
+
+    Args:
+        lacks: what the run has not, e.g. `no trace of copies`.
+    """
+    st.info(f"This run has {plain(lacks)}. Import a report of Nsight Systems, then choose it in the sidebar:")
+    st.code(HOW_TO_IMPORT, language="bash")
     end_page()
     st.stop()
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from dashboard.charts import distribution, extras, ladder, overview, sizes
+from dashboard.charts import distribution, extras, ladder, overview, sizes, traces
 from dashboard.charts.template import Chart, Look, Theme, look
-from dashboard.queries import axes
+from dashboard.queries import axes, trace_sums, transfers
 from dashboard.queries import extras as reports
 from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
@@ -30,6 +30,7 @@ def charts_of(data: RunData, theme: Theme = "light") -> Iterator[Chart]:
             if not view.scope.startswith("phase:"):
                 yield from _of_view(data, workload, view, style)
     yield from _of_reports(data, style)
+    yield from _of_trace(data, style)
 
 
 def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[Chart]:
@@ -78,3 +79,15 @@ def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
         matrices = reports.matrix_and_tensor(data)
         if len(matrices):
             yield extras.matrix_and_tensor(matrices, style)
+
+
+def _of_trace(data: RunData, style: Look) -> Iterator[Chart]:
+    for name, what in (("cuda_gpu_kern_sum", "kernels"), ("cuda_api_sum", "API calls")):
+        if name in trace_sums.available(data):
+            frame = trace_sums.summary(data, name)
+            yield traces.leading(transfers.leading(frame), len(frame), style, what)
+    if "memory_ops" in data.traces.tables:
+        yield traces.transfers(transfers.transfers(data), style)
+        stages = transfers.stages(data)
+        if len(stages):
+            yield traces.stages(stages, style)

@@ -1,6 +1,6 @@
 """The NVTX summaries of `nsys stats`: ranges on the host's clock, projected to the GPU, and the kernels launched inside them."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -8,6 +8,9 @@ import pandas as pd
 from dashboard.queries.describe import describe, rounded, times
 from dashboard.queries.run_data import RunData
 from dashboard.queries.trace_data import NONE, Int64s, Traces, calls_of, lookup
+
+#: Bytes of the table of marks in `_distinct`.
+_MOST_MARKS: Final = 1 << 28
 
 
 def nvtx_sum(data: RunData) -> pd.DataFrame:
@@ -60,43 +63,37 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     parent = holders["parent"].to_numpy()
     width = max(len(kernels.categories), 1)
 
-    # What all launches of one kernel in one range share is worked out once a pair of the two.
-    pair, pairs = pd.factorize(holder * width + kernels.codes)
-    launches = np.bincount(pair, minlength=len(pairs))
-    at, kernel = np.divmod(np.asarray(pairs, dtype=np.int64), width)
-    levels = []
-    rows = np.arange(len(pairs))
-    while len(rows):
-        levels.append(pd.DataFrame({"pair": rows, "holder": at, "group": owner[at] * width + kernel[rows]}))
-        rows, at = rows[parent[at] >= 0], parent[at][parent[at] >= 0]
-    held = pd.concat(levels, ignore_index=True)
-    code, groups = pd.factorize(held["group"].to_numpy())
-
-    # A level below the first holds some pairs only; their launches are counted once more, under the range around.
-    codes, values, first = [], [], 0
-    for level in levels:
-        of_pair = np.full(len(pairs), NONE, dtype=np.int64)
-        of_pair[level["pair"]] = code[first : first + len(level)]
-        first += len(level)
-        found_code = of_pair[pair]
-        inside = slice(None) if len(level) == len(pairs) else found_code >= 0
-        codes.append(found_code[inside])
+    codes, values, again = [], [], []
+    above, owners = np.arange(len(holders)), list[Int64s]()
+    # Level by level outwards: the holder itself, the range around it, and so on.
+    while (above >= 0).any():
+        level = np.where(above >= 0, owner[above], NONE)
+        # A kernel in two nested ranges of one name is one instance of it, though nsys adds its time twice.
+        repeats = np.zeros(len(level), dtype=bool)
+        for inner in owners:
+            repeats |= inner == level
+        owners.append(level)
+        group = level[holder]
+        inside = slice(None) if group.min(initial=0) >= 0 else group >= 0
+        codes.append(group[inside] * width + kernels.codes[inside])
         values.append(durations[inside])
-    found = describe(np.concatenate(codes), np.concatenate(values), len(groups))
-
-    # A kernel in two nested ranges of one name is one instance of it, though nsys adds its time twice.
-    once = ~held.duplicated(["pair", "group"]).to_numpy()
-    instances = np.bincount(code[once], weights=launches[held["pair"][once]], minlength=len(groups)).astype(np.int64)
-    distinct = ~pd.Series(code * len(holders) + held["holder"].to_numpy()).duplicated().to_numpy()
-    ranges = np.bincount(code[distinct], minlength=len(groups))
-    who, what = np.divmod(np.asarray(groups, dtype=np.int64)[found.index], width)
+        if repeats.any():
+            twice = (repeats & (level >= 0))[holder]
+            again.append(group[twice] * width + kernels.codes[twice])
+        above = np.where(above >= 0, parent[above], NONE)
+    count = (int(owner.max(initial=0)) + 1) * width
+    found = describe(np.concatenate(codes), np.concatenate(values), count)
+    repeated = np.bincount(np.concatenate(again), minlength=count)[found.index] if again else 0
+    who, what = np.divmod(found.index.to_numpy(), width)
     about = holders.assign(owner=owner).drop_duplicates("owner").set_index("owner").loc[who]
     outside = about["label"].to_numpy() < 0
+    held = _held_pairs(holder * width + kernels.codes, parent, width)
+    instances = np.bincount(owner[held // width] * width + held % width, minlength=count)[found.index]
     frame = pd.DataFrame(
         {
-            "NVTX Range": [None if code < 0 else range_labels.categories[code] for code in about["label"]],
+            "NVTX Range": np.array([*range_labels.categories, None], dtype=object)[about["label"]],
             "PID": _nullable(about["process"]), "TID": _nullable(about["thread"]),
-            "NVTX Inst": np.where(outside, 0, ranges[found.index]), "Kern Inst": instances[found.index],
+            "NVTX Inst": np.where(outside, 0, instances), "Kern Inst": found["n"].to_numpy() - repeated,
             "Total Time (ns)": found["total"].to_numpy(), "Avg (ns)": rounded(found["mean"]), "Med (ns)": rounded(found["median"]),
             "Min (ns)": found["min"].to_numpy(), "Max (ns)": found["max"].to_numpy(), "StdDev (ns)": rounded(found["stddev"]),
             "Kernel Name": np.asarray(kernels.categories)[what],
@@ -104,6 +101,27 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     )  # fmt: skip
     order = ["NVTX Range", "PID", "TID", "Total Time (ns)", "Kernel Name"]
     return frame.sort_values(order, ascending=[True, True, True, False, True], na_position="first", ignore_index=True)
+
+
+def _held_pairs(pairs: Int64s, parent: Int64s, width: int) -> Int64s:
+    """Every pair of a holder and a kernel that was launched in it or in what it holds, once; a pair is holder * width + kernel."""
+    size = len(parent) * width
+    level = _distinct(pairs, size)
+    every = [level]
+    while len(level):
+        above = parent[level // width]
+        level = _distinct((above * width + level % width)[above >= 0], size)
+        every.append(level)
+    return _distinct(np.concatenate(every), size)
+
+
+def _distinct(numbers: Int64s, size: int) -> Int64s:
+    """Each of the numbers once. Below `size` of up to this many, a table of marks is several times faster than hashing."""
+    if size > _MOST_MARKS:
+        return np.asarray(pd.unique(numbers), dtype=np.int64)
+    marks = np.zeros(size, dtype=bool)
+    marks[numbers] = True
+    return np.flatnonzero(marks)
 
 
 def labels(traces: Traces) -> "pd.Categorical[Any]":

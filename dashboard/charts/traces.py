@@ -1,0 +1,179 @@
+"""Where the time of a trace goes: the kernels and calls that make it up, what copies cost, and what they leave of a speedup."""
+
+from typing import Any, Final
+
+import pandas as pd
+
+from dashboard.charts.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
+from dashboard.charts.template import Chart, Look, blank, slug, text
+from dashboard.charts.ticks import ticks
+
+_BAR_PX: Final = 26
+_NAME_CHARACTERS: Final = 34
+_MOST_BARS: Final = 12
+_KINDS: Final = {
+    "h2d": "to the device", "d2h": "to the host", "d2d": "on the device", "p2p": "between devices", "h2h": "on the host",
+    "memset": "set", "unified_h2d": "migrated to the device", "unified_d2h": "migrated to the host",
+}  # fmt: skip
+_STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": "+ copies", "end_to_end": "end to end"}
+
+
+def leading(frame: pd.DataFrame, every: int, look: Look, what: str) -> Chart:
+    """Bars of `queries.transfers.leading`, not empty.
+
+    Args:
+        every: how many names the whole summary has.
+        what: `kernels` or `API calls`.
+    """
+    shown = frame.head(_MOST_BARS)
+    count = "Instances" if "Instances" in frame else "Num Calls"
+    color = look.tones.good if what == "kernels" else "#56B4E9"
+    figure = blank(look.theme, _BAR_PX * len(shown) + 62)
+    figure.add_bar(
+        x=shown["Time (%)"], y=list(range(len(shown))), orientation="h", marker={"color": color}, width=0.72, hoverinfo="text",
+        hovertext=[
+            f"<b>{text(_cut(row['Name'], 160))}</b><br>{text(format_duration(row['Total Time (ns)']))} in {row[count]}, median "
+            f"{text(format_duration(row['Med (ns)']))}<br>{text(format_percent(row['cumulative_percent']))} with those above"
+            for row in shown.to_dict("records")
+        ],
+        text=[
+            f" {text(format_duration(row['Total Time (ns)']))} · {row[count]}× {text(format_duration(row['Med (ns)']))}"
+            for row in shown.to_dict("records")
+        ],
+        textposition="outside", cliponaxis=False,
+    )  # fmt: skip
+    names = [text(_cut(name, _NAME_CHARACTERS)) for name in shown["Name"]]
+    figure.update_yaxes(
+        autorange="reversed", tickvals=list(range(len(shown))), ticktext=names, showgrid=False, ticks="",
+        tickfont={"color": look.tones.text, "size": 12},
+    )  # fmt: skip
+    figure.update_xaxes(
+        range=[0, 1.7 * float(shown["Time (%)"].max())], ticksuffix=" %", title_text=f"share of the time of all {what}"
+    )
+    first = frame.iloc[0]
+    title = (
+        f"{len(frame)} of {every} {what} make up {format_percent(frame['cumulative_percent'].iloc[-1])}: "
+        f"{_cut(first['Name'], 24)} alone {format_percent(first['Time (%)'])}"
+    )
+    more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
+    note = f"{look.device}; durations in the trace, summed by name; beside each bar: total, number × median.{more}"
+    return Chart(slug("trace", what), title, figure, frame, note)
+
+
+def transfers(frame: pd.DataFrame, look: Look) -> Chart:
+    """Bars of `queries.transfers.transfers`, not empty: time, split by whether a kernel ran on the device meanwhile."""
+    figure = blank(look.theme, 34 * len(frame) + 84)
+    rows = frame.to_dict("records")
+    longest = float(frame["time_ns"].max())
+    places = list(range(len(rows)))
+    hidden, alone = frame["overlap_ns"], frame["time_ns"] - frame["overlap_ns"]
+    for values, name, color, pattern in (
+        (alone, "copy alone", "#E69F00", ""),
+        (hidden, "while a kernel runs on the device", look.tones.good, "/"),
+    ):
+        figure.add_bar(
+            x=values, y=places, orientation="h", name=name, width=0.7, hoverinfo="text", hovertext=[_transfer_hover(row) for row in rows],
+            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.25}},
+        )  # fmt: skip
+    for place, row in enumerate(rows):
+        figure.add_annotation(
+            x=row["time_ns"], y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
+            text=f"<b>{text(format_rate(row['gb_per_s']))}</b>  {text(format_bytes(row['bytes']))} in {row['n']}, "
+            f"{text(format_percent(row['percent_of_run']))} of the run",
+        )  # fmt: skip
+    figure.update_yaxes(
+        range=[len(rows) - 0.4, -0.6], tickvals=places, ticktext=[text(_who(row)) for row in rows], showgrid=False, ticks="",
+        tickfont={"color": look.tones.text, "size": 12},
+    )  # fmt: skip
+    span = 1.75 * max(longest, 1.0)
+    axis = ticks(0, max(longest, 1.0), format_duration, logarithmic=False)
+    figure.update_xaxes(range=[0, span], title_text="sum of durations", **axis)
+    figure.update_layout(
+        barmode="stack",
+        margin={"t": 34},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+    )
+    copies = frame[frame["kind"] != "memset"]
+    first = (copies if len(copies) else frame).to_dict("records")[0]
+    title = (
+        f"{'Copies' if len(copies) else 'Sets'} take {format_duration((copies if len(copies) else frame)['time_ns'].sum())}, most of it {_who(first)}: {format_bytes(first['bytes'])} at "
+        f"{format_rate(first['gb_per_s'])}"
+    )
+    note = (
+        f"{look.device}; activity of the trace; a run lasts from its first call or device work to its last. Share of the run: time in "
+        "which at least one such copy ran. Rate: bytes over the sum of durations."
+    )
+    return Chart("transfers", title, figure, frame, note)
+
+
+def stages(frame: pd.DataFrame, look: Look) -> Chart:
+    """Time of `queries.transfers.stages`, not empty, by stage: one line a variant of a case, or a range of a foreign report."""
+    figure = blank(look.theme, 340)
+    labels = list(_STAGES.values())
+    shown = frame.head(_MOST_BARS)
+    for number, row in enumerate(shown.to_dict("records")):
+        style = look.style(row["workload"], row["variant"])
+        known = (row["workload"], row["variant"]) in look.styles
+        color = style.color if known else _COLORS[number % len(_COLORS)]
+        name = " ".join(filter(None, (row["variant"], row["config"], row["case"])))
+        figure.add_scatter(
+            x=labels, y=[row[f"{stage}_ns"] for stage in _STAGES], mode="lines+markers", name=text(_cut(name, 40)),
+            line={"color": color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 9, "color": color},
+            hoverinfo="text", hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
+        )  # fmt: skip
+    values = shown[[f"{stage}_ns" for stage in _STAGES]]
+    figure.update_yaxes(
+        type="log",
+        title_text="time",
+        **ticks(float(values.min().min()), float(values.max().max()), format_duration, logarithmic=True),
+    )
+    figure.update_xaxes(type="category", range=[-0.2, len(labels) - 0.8])
+    figure.update_layout(legend={"x": 1.01, "y": 1})
+    counts = f"{frame['n'].min()} to {frame['n'].max()}" if frame["n"].nunique() > 1 else str(frame["n"].iloc[0])
+    note = (
+        f"{look.device}; medians over the ranges that hold a kernel and a copy, n = {counts}. Kernel: durations on the device; + launch: "
+        "and of the calls that launched them; + copies: and of the copies; end to end: the range on the host, where these may overlap."
+    )
+    return Chart("transfer-stages", _stages_title(frame), figure, frame, note)
+
+
+def _stages_title(frame: pd.DataFrame) -> str:
+    """How far the fastest kernel's speedup over the first variant of its case shrinks; of ranges of a foreign report, what copies add."""
+    fast = frame.nlargest(1, "speedup_kernel").iloc[0]
+    if fast["workload"] and fast["speedup_kernel"] > 1:
+        first = frame[(frame["workload"] == fast["workload"]) & (frame["case"] == fast["case"])].iloc[0]
+        speedups = ", ".join(f"{format_ratio(fast[f'speedup_{stage}'])} {label}" for stage, label in _STAGES.items())
+        return f"{_cut(fast['variant'], 30)} over {_cut(first['variant'], 30)}: {speedups}"
+    worst = frame.assign(part=frame["with_copies_ns"] / frame["kernel_ns"]).nlargest(1, "part").iloc[0]
+    return (
+        f"With launch and copies {_cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time; reused "
+        f"{int(worst['reuses_to_halve'])} times, the data's copies take no more than the launches"
+    )
+
+
+def _transfer_hover(row: dict[Any, Any]) -> str:
+    return (
+        f"<b>{text(_who(row))}</b><br>{text(format_bytes(row['bytes']))} in {row['n']}, {text(format_duration(row['time_ns']))}<br>"
+        f"{text(format_rate(row['gb_per_s']))}<br>{text(format_percent(row['overlap_percent']))} while a kernel runs on the device<br>"
+        f"{text(format_percent(row['percent_of_run']))} of the run"
+    )
+
+
+def _stage_hover(row: dict[Any, Any], name: str, stage: str) -> str:
+    lines = [f"<b>{text(_cut(name, 160))}</b>", f"{_STAGES[stage]}: <b>{text(format_duration(row[f'{stage}_ns']))}</b>"]
+    lines.append(f"speedup over the first: {text(format_ratio(row[f'speedup_{stage}']))}")
+    lines.append(f"n = {row['n']}")
+    return "<br>".join(lines)
+
+
+def _who(row: dict[Any, Any]) -> str:
+    return " ".join(filter(None, (row["host_memory"], _KINDS.get(row["kind"], row["kind"]))))
+
+
+def _cut(name: str, most: int) -> str:
+    """A name that fits: C++ says what it is at the front."""
+    name = " ".join(str(name).split()).removeprefix("void ")
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+_COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
