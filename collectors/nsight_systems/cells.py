@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from collectors.measure import result_row
 from collectors.nsight_systems.attribution import NONE, Int64s, parents
@@ -118,6 +119,15 @@ class Cells:
                 values.append(match.groupdict().get(column) or default)
             self._set(column, self._matched, values, place)
         return len(self._matched)
+
+    def ended_before_their_work(self, gpu_end: pa.Array) -> int:
+        """How many named ranges end on the host before the last work that they launched, for want of a synchronisation.
+
+        Args:
+            gpu_end: column gpu_end_ns of all ranges.
+        """
+        at = self._matched[self._ranges.closed[self._matched]]
+        return int(pc.sum(pc.greater(gpu_end.take(pa.array(at)), pa.array(self._ranges.end[at]))).as_py() or 0)
 
     def tables(self, gpu_busy: pa.Array, device_count: int) -> dict[str, pa.Table | list[dict[str, Any]]]:
         """Tables variants, cases, results and samples of the named ranges: scope `device` is the busy time, and

@@ -91,7 +91,11 @@ def _write_ranges(
             f"no NVTX range has a text that {naming.pattern.pattern} finds, so no variant is compared",
         )
     if named:
-        busy = pa.chunked_array([chunk for piece in pieces for chunk in piece.column("gpu_busy_ns").chunks])
+        times = pa.concat_tables([piece.select(["gpu_end_ns", "gpu_busy_ns"]) for piece in pieces])
+        busy = times.column("gpu_busy_ns")
+        early = cells.ended_before_their_work(times.column("gpu_end_ns"))
+        notes.count("warning", "variant-from", "{} of the named ranges end before the work that they launched: their operation time is "
+                    "that of launching; synchronise inside the range", early)  # fmt: skip
         for table, rows in cells.tables(busy, max(1, min(len({ordinal for _, ordinal in work.devices}), 1 << 14))).items():
             writer.append(table, rows)
         notes.add(

@@ -183,6 +183,7 @@ def test_anybodys_ranges_become_variants_with_samples(tmp_path: Path) -> None:
     assert run.table("results")["status"].tolist() == ["ok", "ok"]
     assert by_text(run).loc["tiled n=8", "variant"] == "tiled"
     assert "3 NVTX ranges are taken as samples" in texts(run)
+    assert "3 of the named ranges end before the work that they launched" in texts(run)
 
 
 @pytest.mark.parametrize("wrong", ["gemm", "nvtx:", "nvtx:(", "nvtx:gemm", "nvtx:(?P<variant>a)(?P<colour>b)"])
