@@ -19,6 +19,12 @@ _LABELS: Final = {
     "nvtx_gpu_proj_sum": "Ranges on the GPU",
     "nvtx_kern_sum": "Kernels by range",
 }
+#: Where a table differs from that of `nsys stats`, by the beginning of its name.
+_DIFFERS: Final = {
+    "nvtx": ", but for its column Style",
+    "cuda_api": ", versions of a function together",
+    "cuda_gpu_kern": ", and graphs that were traced as a whole, which it leaves out",
+}
 _LEADING: Final = {"cuda_gpu_kern_sum": "kernels", "cuda_api_sum": "API calls"}
 
 
@@ -37,8 +43,8 @@ def page() -> None:
             widgets.show_chart(charts.leading(transfers.leading(frame), len(frame), look, _LEADING[name]))
     name = state.choose("summary", "Summary", list(available), text=_LABELS.__getitem__, style="segmented", labelled=False)
     widgets.table(runs.ask(run, trace_sums.summary, name))
-    style = ", but for its column Style" if name.startswith("nvtx") else ""
-    st.caption(plain(f"As nsys stats --report {name} prints it{style}. Times in nanoseconds, MB of 10⁶ bytes."))
+    differs = next((how for summary, how in _DIFFERS.items() if name.startswith(summary)), "")
+    st.caption(plain(f"As nsys stats --report {name} prints it{differs}. Times in nanoseconds, MB of 10⁶ bytes."))
     widgets.end_page()
 
 

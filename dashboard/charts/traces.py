@@ -53,7 +53,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str) -> Chart:
     first = frame.iloc[0]
     title = (
         f"{len(frame)} of {every} {what} make up {format_percent(frame['cumulative_percent'].iloc[-1])}: "
-        f"{_cut(first['Name'], 24)} alone {format_percent(first['Time (%)'])}"
+        f"{_cut(first['Name'], 24)} {format_percent(first['Time (%)'])}"
     )
     more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
     note = f"{look.device}; durations in the trace, summed by name; beside each bar: total, number × median.{more}"
@@ -167,7 +167,7 @@ def _stage_hover(row: dict[Any, Any], name: str, stage: str) -> str:
 
 
 def _who(row: dict[Any, Any]) -> str:
-    return " ".join(filter(None, (row["host_memory"], _KINDS.get(row["kind"], row["kind"]))))
+    return ", ".join(filter(None, (_KINDS.get(row["kind"], row["kind"]), row["host_memory"])))
 
 
 def _cut(name: str, most: int) -> str:

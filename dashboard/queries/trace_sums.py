@@ -1,8 +1,8 @@
 """The summaries of `nsys stats`, under its names and with its columns, made of a run's trace tables.
 
 Definitions: the report scripts of Nsight Systems 2023.4. Times are nanoseconds, printed with one decimal; sizes are MB (10^6 bytes).
-Two columns' worth of detail differ: `Style` is left out, since the contract does not keep how a range was opened; and API functions
-are summed without their version suffix.
+It differs in three things. `Style` is left out, since the contract does not keep how a range was opened. API functions are summed
+without their version suffix. And CUDA graphs that were traced as a whole, whose time `nsys stats` leaves out, stand among the kernels.
 """
 
 from collections.abc import Callable
