@@ -153,11 +153,11 @@ class Run:
         file = self.path / f"{name}{_SUFFIX}"
         wanted = list(columns) if columns is not None else [column.name for column in table.columns]
         arrow = _read(file, table, wanted, categories) if file.exists() else table.arrow.empty_table().select(wanted)
-        frame: pd.DataFrame = arrow.to_pandas()
-        for column in table.columns:
-            if column.name in frame and column.nullable and pa.types.is_integer(column.type):
-                frame[column.name] = frame[column.name].astype("Int64")
-        return frame
+        nullable = {column.name for column in table.columns if column.nullable and pa.types.is_integer(column.type)}
+        return pd.DataFrame(
+            {name: arrow.column(name).to_pandas(types_mapper=_as_int64 if name in nullable else None) for name in wanted},
+            columns=wanted,
+        )
 
 
 @dataclass(frozen=True)
@@ -356,6 +356,11 @@ def _read_column(file: Path, name: str) -> Any:
     except (pa.ArrowException, OSError) as error:
         raise StoreError(f"{file}: damaged ({_first_line(error)}); {_cure(file)}") from error
     return values[0] if values else None
+
+
+def _as_int64(_: pa.DataType) -> pd.Int64Dtype:
+    """Integers with nulls keep every digit, which they would not as floats."""
+    return pd.Int64Dtype()
 
 
 def _first_line(error: Exception) -> str:

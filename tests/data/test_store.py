@@ -51,6 +51,12 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert cases["flops"].dtype == "int64"
 
 
+def test_integers_beside_nulls_keep_every_digit(tmp_path: Path) -> None:
+    large = 2**53 + 1  # the first whole number that a float64 cannot hold
+    run = store.open_run(write(tmp_path, cases=[case_row("a", size_rank=large), case_row("b", size_rank=None)]))
+    assert run.table("cases")["size_rank"].tolist() == [large, pd.NA]
+
+
 def test_rows_may_come_in_several_appends_and_as_frames(tmp_path: Path) -> None:
     with store.RunWriter(tmp_path, "r1") as writer:
         writer.append("run", [run_row("r1")])
