@@ -1,5 +1,6 @@
 """Where the time of a trace goes: the kernels and calls that make it up, what copies cost, and what they leave of a speedup."""
 
+import math
 from typing import Any, Final
 
 import pandas as pd
@@ -28,7 +29,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str) -> Chart:
     shown = frame.head(_MOST_BARS)
     count = "Instances" if "Instances" in frame else "Num Calls"
     color = look.tones.good if what == "kernels" else "#56B4E9"
-    figure = blank(look.theme, _BAR_PX * len(shown) + 62)
+    figure = blank(look.theme, _BAR_PX * max(len(shown), 3) + 66)
     figure.add_bar(
         x=shown["Time (%)"], y=list(range(len(shown))), orientation="h", marker={"color": color}, width=0.72, hoverinfo="text",
         hovertext=[
@@ -48,12 +49,15 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str) -> Chart:
         tickfont={"color": look.tones.text, "size": 12},
     )  # fmt: skip
     figure.update_xaxes(
-        range=[0, 1.7 * float(shown["Time (%)"].max())], ticksuffix=" %", title_text=f"share of the time of all {what}"
+        range=[0, 2.3 * float(shown["Time (%)"].max())],
+        tickvals=[0, 25, 50, 75, 100],
+        ticksuffix=" %",
+        title_text=f"share of the time of all {what}",
     )
     first = frame.iloc[0]
     title = (
         f"{len(frame)} of {every} {what} make up {format_percent(frame['cumulative_percent'].iloc[-1])}: "
-        f"{_cut(first['Name'], 24)} {format_percent(first['Time (%)'])}"
+        f"{_cut(first['Name'], 21)} {format_percent(first['Time (%)'])}"
     )
     more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
     note = f"{look.device}; durations in the trace, summed by name; beside each bar: total, number × median.{more}"
@@ -62,7 +66,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str) -> Chart:
 
 def transfers(frame: pd.DataFrame, look: Look) -> Chart:
     """Bars of `queries.transfers.transfers`, not empty: time, split by whether a kernel ran on the device meanwhile."""
-    figure = blank(look.theme, 34 * len(frame) + 84)
+    figure = blank(look.theme, 34 * max(len(frame), 2) + 90)
     rows = frame.to_dict("records")
     longest = float(frame["time_ns"].max())
     places = list(range(len(rows)))
@@ -122,11 +126,10 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
             hoverinfo="text", hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
         )  # fmt: skip
     values = shown[[f"{stage}_ns" for stage in _STAGES]]
-    figure.update_yaxes(
-        type="log",
-        title_text="time",
-        **ticks(float(values.min().min()), float(values.max().max()), format_duration, logarithmic=True),
-    )
+    # Room for a tick at 1, 2 or 5 however close the values are.
+    low, high = float(values.min().min()) / 2, float(values.max().max()) * 2
+    bounds = [math.log10(low), math.log10(high)]
+    figure.update_yaxes(type="log", title_text="time", range=bounds, **ticks(low, high, format_duration, logarithmic=True))
     figure.update_xaxes(type="category", range=[-0.2, len(labels) - 0.8])
     figure.update_layout(legend={"x": 1.01, "y": 1})
     counts = f"{frame['n'].min()} to {frame['n'].max()}" if frame["n"].nunique() > 1 else str(frame["n"].iloc[0])
@@ -146,8 +149,8 @@ def _stages_title(frame: pd.DataFrame) -> str:
         return f"{_cut(fast['variant'], 30)} over {_cut(first['variant'], 30)}: {speedups}"
     worst = frame.assign(part=frame["with_copies_ns"] / frame["kernel_ns"]).nlargest(1, "part").iloc[0]
     return (
-        f"With launch and copies {_cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time; reused "
-        f"{int(worst['reuses_to_halve'])} times, the data's copies take no more than the launches"
+        f"With launch and copies {_cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time, end to end "
+        f"{format_ratio(worst['end_to_end_ns'] / worst['kernel_ns'])}"
     )
 
 

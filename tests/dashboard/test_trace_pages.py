@@ -62,7 +62,7 @@ def test_transfers_tells_rate_and_what_copies_leave_of_a_speedup(open_app: Open,
     assert "v02_fast over v01_slow: 4.00× kernel, 3.00× + launch, 1.55× + copies, 1.50× end to end" in words(app)
     app = open_app(traced, "transfers", run="trace")
     assert "Copies take 4.00 µs, most of it to the host, pageable: 2.00 MB at 1.00 TB/s" in words(app), "the memset is no copy"
-    assert "With launch and copies open takes 4.67× its kernels' time; reused 3 times" in words(app)
+    assert "With launch and copies open takes 4.67× its kernels' time, end to end 13.3×" in words(app)
 
 
 @pytest.mark.parametrize("page", ["calls", "transfers"])
