@@ -38,11 +38,10 @@ def page() -> None:
             st.caption(plain(str(error)))
     for each, frame in zip(shown, frames, strict=True):
         _run_block(each, frame)
-    columns = st.columns(len(shown), gap="medium")
-    for column, each, frame in zip(columns, shown, frames, strict=True):
-        if not frame.empty:
-            with column:
-                widgets.show_chart(charts.percent_of_floor(frame, runs.look_of(each, widgets.theme())), key=each.run_id)
+    charted = [(each, frame) for each, frame in zip(shown, frames, strict=True) if not frame.empty]
+    for column, (each, frame) in zip(st.columns(max(1, len(charted)), gap="medium"), charted, strict=False):
+        with column:
+            widgets.show_chart(charts.percent_of_floor(frame, runs.look_of(each, widgets.theme())), key=each.run_id)
     widgets.end_page()
 
 
@@ -62,13 +61,26 @@ def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
         st.markdown(f"#### {plain(run.info['device_name'] or run.info['cpu_name'])}", width="content")
         st.caption(plain(about), width="content")
     if frame.empty:
-        st.info("Nothing was timed in this run. The page Runs & checks says why, cell by cell.")
+        _without_variants(run)
         return
     with st.container(border=True, gap="xxsmall"):
         for column, (name, _) in zip(_columns(), _COLUMNS, strict=True):
             column.caption(name)
         for row in frame.to_dict("records"):
             _workload_row(run, row)
+
+
+def _without_variants(run: store.Run) -> None:
+    """What there is to see of a run that compares nothing: a trace, or the reasons of its verdicts."""
+    if {"kernels", "api_calls"} & set(run.tables):
+        st.info("A trace of a program; none of its ranges names a variant. To compare some: import it with --variant-from.")
+        pages = {"calls": "API & kernels →", "transfers": "Transfers →"}
+    else:
+        st.info("Nothing was timed in this run; the checks say why, cell by cell.")
+        pages = {"trust": "Checks →"}
+    with st.container(horizontal=True, gap="small"):
+        for page_name, label in pages.items():
+            st.page_link(f"app_pages/{page_name}.py", label=label, query_params=state.link(run=_name(run)))
 
 
 def _columns() -> list[DeltaGenerator]:
