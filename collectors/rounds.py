@@ -162,11 +162,12 @@ def relative_half_width(durations_ns: Sequence[int]) -> float:
 
 def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Reading]) -> tuple[Reading, int]:
     """A reading, and how many throttled ones were thrown away before it."""
-    for discarded in range(RETRIES + 1):
+    discarded = 0
+    while True:
         try:
             reading = take(entry, number)
         except Exception as error:
             raise SampleFailed(entry.cell) from error
         if not reading.throttled or discarded == RETRIES:
             return reading, discarded
-    raise AssertionError("unreachable")
+        discarded += 1

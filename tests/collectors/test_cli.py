@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from collectors import choice
 from data import store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,9 +49,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], said: str) 
     assert done.stdout == ""
 
 
-def test_asking_for_a_gpu_where_there_is_none_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from collectors import choice
-
+def test_asking_for_a_gpu_where_there_is_none_is_one_line() -> None:
     if choice.gpu_problem() is None:
         pytest.skip("this machine has a GPU")
     done = collectors("record", "conv2d", "--collector", "cuda_events")
