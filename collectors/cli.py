@@ -12,9 +12,9 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from collectors import choice, doctor, plan, record
-from collectors.nsight_systems.cells import Naming
 from collectors.nsight_systems.parse import import_report
-from collectors.nsight_systems.source import ReportError
+from collectors.trace.cells import Naming
+from collectors.trace.report import ReportError
 from data import store
 from workloads import registry
 from workloads.api import WorkloadError, format_params

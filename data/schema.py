@@ -18,6 +18,7 @@ STATUSES: Final = ("ok", "wrong_result", "skipped", "launch_error", "out_of_memo
 SCOPES: Final = ("device", "operation", "end_to_end")
 CACHES: Final = ("cold", "hot")
 SEVERITIES: Final = ("info", "warning", "error")
+RANGE_STYLES: Final = ("push_pop", "start_end")
 MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h")
 
 
@@ -220,6 +221,7 @@ RANGES = Table(
         _int("thread", "thread id in the trace"),
         _text("domain", "NVTX domain; empty for the default one"),
         _text("text", "message"),
+        _text("style", "how it was opened and closed", values=RANGE_STYLES),
         _START,
         Column("end_ns", pa.int64(), "end on the trace's clock; null where it was never closed", "ns", nullable=True),
         _int("gpu_start_ns", "start of the first device work launched inside it", "ns", nullable=True),

@@ -146,7 +146,7 @@ def _range(*row: Any) -> dict[str, Any]:
         "gpu_end_ns",
     )
     nothing = dict.fromkeys(("gpu_busy_ns", "workload", "variant", "config", "case", "scope", "round"))
-    return dict(zip(names, row, strict=True)) | nothing
+    return dict(zip(names, row, strict=True)) | {"style": "push_pop"} | nothing
 
 
 def _kernel(*row: Any) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Nsight Systems reports: opened read-only, read by column name, attributed to NVTX ranges, written as a run."""
+"""Nsight Systems: drives `nsys profile`, and reads its reports, whatever their form and version."""

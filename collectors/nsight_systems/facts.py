@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from collectors.environment import NO_GPU, host_facts
-from collectors.nsight_systems.source import Report
+from collectors.trace.report import Report
 
 #: The only entries of TARGET_INFO_SYSTEM_ENV that are looked at -> column of `run`.
 _TAKEN: Final = {"NvDriverVersion": "driver_version", "CpuDescription": "cpu_name", "OsDescription": "os"}

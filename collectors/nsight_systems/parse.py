@@ -1,26 +1,20 @@
 """Imports one report as a run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from collectors.nsight_systems import device_tables as device
 from collectors.nsight_systems import facts
-from collectors.nsight_systems.attribution import Innermost
-from collectors.nsight_systems.cells import Cells, Naming
-from collectors.nsight_systems.notes import Notes, take_over_messages
-from collectors.nsight_systems.nvtx_table import Ranges, range_rows, read_ranges
-from collectors.nsight_systems.source import BATCH_ROWS, Report, open_report
-from collectors.nsight_systems.strings import Strings
+from collectors.nsight_systems.messages import take_over_messages
+from collectors.nsight_systems.source import open_report
 from collectors.runs import new_run_id
+from collectors.trace.cells import Naming
+from collectors.trace.notes import Notes
+from collectors.trace.tables import write_tables
 from data import schema
 from data.store import RunWriter
 
 _COMPRESSION_LEVEL: Final = 1
-_TEXT_BYTES_AT_ONCE: Final = 100_000_000
 
 
 def import_report(path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str]) -> str:
@@ -45,92 +39,9 @@ def import_report(path: Path, data_dir: Path, label: str, naming: Naming | None,
         with RunWriter(data_dir, new_run_id(started, label or path.stem), _COMPRESSION_LEVEL) as writer:
             notes = Notes()
             take_over_messages(report, notes)
-            devices = _write_tables(report, writer, naming, path.stem, notes)
+            devices = write_tables(report, writer, naming, path.stem, notes)
             row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
             writer.append("run", [{**row, **facts.run_facts(report, path, devices, arguments)}])
             writer.append("diagnostics", notes.finish())
             writer.commit()
         return writer.run_id
-
-
-def _write_tables(
-    report: Report, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes
-) -> dict[tuple[int, int], int]:
-    """All tables but run and diagnostics.
-
-    Returns:
-        (process, CUDA ordinal) -> rows of device work.
-    """
-    strings = Strings(report)
-    ranges = read_ranges(report, strings, notes)
-    innermost = Innermost(ranges.thread, ranges.start, ranges.end)
-    calls = device.Calls()
-    _append(writer, "api_calls", device.api_rows(report, strings, innermost, calls, notes))
-    work = device.DeviceWork(report, strings, calls, notes)
-    del calls  # `work` lets go of them when it has found every launch
-    for rows in (work.kernels(), work.graph_launches()):
-        _append(writer, "kernels", rows)
-    for rows in (work.copies(), work.sets()):
-        _append(writer, "memory_ops", rows)
-    _tell_what_is_missing(report, work, notes)
-    _write_ranges(ranges, work, writer, naming, workload, notes)
-    return work.devices
-
-
-def _write_ranges(
-    ranges: Ranges, work: device.DeviceWork, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes
-) -> None:
-    cells = Cells(ranges)
-    named = cells.name(naming, workload) if naming else 0
-    pieces = range_rows(ranges, work.launches(), cells.columns(), notes, BATCH_ROWS)
-    _append(writer, "ranges", pieces)
-    if naming and not named:
-        notes.add(
-            "warning",
-            "variant-from",
-            f"no NVTX range has a text that {naming.pattern.pattern} finds, so no variant is compared",
-        )
-    if named:
-        times = pa.concat_tables([piece.select(["gpu_end_ns", "gpu_busy_ns"]) for piece in pieces])
-        busy = times.column("gpu_busy_ns")
-        early = cells.ended_before_their_work(times.column("gpu_end_ns"))
-        notes.count("warning", "variant-from", "{} of the named ranges end before the work that they launched: their operation time is "
-                    "that of launching; synchronise inside the range", early)  # fmt: skip
-        for table, rows in cells.tables(busy, max(1, min(len({ordinal for _, ordinal in work.devices}), 1 << 14))).items():
-            writer.append(table, rows)
-        notes.add(
-            "info",
-            "variant-from",
-            f"{named:,} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range ran on the "
-            "device, operation the range's own duration on the host. Results were not verified, precision is not known and stands as "
-            "fp32, caches are as the program left them and stand as hot, and no floor is known",
-        )
-
-
-def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:
-    """Writes batches, long texts a few rows at a time: the store writes them in full, here they are dictionaries."""
-    for rows in batches:
-        text_bytes = sum(
-            pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
-            for column in rows.columns
-            if pa.types.is_dictionary(column.type)
-            for chunk in column.chunks
-        )
-        at_once = max(1, rows.num_rows // (1 + text_bytes // _TEXT_BYTES_AT_ONCE))
-        for begin in range(0, rows.num_rows, at_once):
-            writer.append(table, rows.slice(begin, at_once))
-
-
-def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes) -> None:
-    if not work.devices:
-        notes.add("warning", "cuda", "the report has no kernels, copies or sets; profile with --trace cuda")
-    if not report.has(device.API):
-        notes.add("warning", "cuda", "the report has no CUDA API calls, so no launch time and no range of a kernel is known")
-    for table, columns in {
-        device.API: ("globalTid", "correlationId", "nameId"),
-        device.KERNEL: ("globalPid", "correlationId", "deviceId", "shortName"),
-        device.COPY: ("globalPid", "correlationId", "copyKind", "bytes"),
-    }.items():
-        missing = [column for column in columns if report.columns.get(table) and not report.has(table, column)]
-        if missing:
-            notes.add("warning", "columns", f"table {table} lacks {', '.join(missing)}; what depends on it is empty")

@@ -5,28 +5,23 @@ package; texts are cut to `TEXT_LIMIT`, so that no string of the file decides ho
 """
 
 import contextlib
-import queue
 import re
 import sqlite3
 import subprocess
 import tempfile
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final
 from urllib.parse import quote
 
 import adbc_driver_sqlite.dbapi as adbc
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from collectors.doctor import NSYS_PLACES, find_tool
+from collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
 from data import store
 
-BATCH_ROWS: Final = 250_000
-TEXT_LIMIT: Final = 8192
 _EXPORT_TIMEOUT_S: Final = 1800
 
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
@@ -41,69 +36,6 @@ _MARKS: Final = frozenset(
         *("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL", "ANALYSIS_DETAILS", "TARGET_INFO_GPU"),
     }
 )
-
-Columns: TypeAlias = Mapping[str, frozenset[str]]
-
-
-class ReportError(Exception):
-    """A report that cannot be imported. Its message says where, what, and what to do, in one line."""
-
-
-class Report(ABC):
-    """Tables of a report.
-
-    Args:
-        name: the file's name, for messages and column `source`.
-        columns: table -> names of its columns.
-    """
-
-    def __init__(self, name: str, columns: Columns) -> None:
-        self.name, self.columns = name, columns
-        if "StringIds" not in columns or not columns.keys() & _MARKS:
-            if "StringTable" in columns and any(table.startswith("CUPTI_ACTIVITY") for table in columns):
-                raise ReportError(f"{name}: a database of nvprof, not of Nsight Systems; profile again with nsys, or {_CURE}")
-            raise ReportError(f"{name}: not an export of Nsight Systems (no table StringIds among its tables); {_CURE}")
-
-    def has(self, table: str, *columns: str) -> bool:
-        return set(columns) <= self.columns.get(table, frozenset())
-
-    def batches(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> Generator[pa.RecordBatch, None, None]:
-        """Rows of a table, read ahead in a thread. A column that the report lacks is null; a table that it lacks has no rows.
-
-        Returns:
-            record batches of at most `BATCH_ROWS` rows: int64 columns (null where null), then text columns ("" where null).
-
-        Raises:
-            ReportError: the file is damaged.
-        """
-        present = self.columns.get(table, frozenset())
-        wanted = ([name for name in integers if name in present], [name for name in texts if name in present])
-        if not any(wanted):
-            return
-        with closing(_read_ahead(self._read(table, *wanted))) as found:
-            for batch in found:
-                arrays = [
-                    pc.cast(batch.column(name), pa.int64(), safe=False) if name in present else pa.nulls(len(batch), pa.int64())
-                    for name in integers
-                ]
-                arrays += [
-                    _clean(batch.column(name)) if name in present else pa.repeat("", len(batch)).cast(pa.string())
-                    for name in texts
-                ]
-                yield pa.record_batch(arrays, names=[*integers, *texts])
-
-    def rows(self, table: str, integers: Sequence[str], texts: Sequence[str] = (), limit: int = 10_000) -> list[dict[str, Any]]:
-        """The first rows of a small table."""
-        found: list[dict[str, Any]] = []
-        with closing(self.batches(table, integers, texts)) as batches:
-            for batch in batches:
-                found += batch.slice(0, limit - len(found)).to_pylist()
-                if len(found) >= limit:
-                    break
-        return found
-
-    @abstractmethod
-    def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]: ...
 
 
 class SqliteReport(Report):
@@ -130,7 +62,7 @@ class SqliteReport(Report):
                 }
         except (sqlite3.Error, UnicodeError) as error:
             raise ReportError(f"{name}: a damaged SQLite file ({error}); export it again") from error
-        super().__init__(name, columns)
+        super().__init__(name, _of_nsys(name, columns))
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         # ADBC takes a column's type from the first batch, so every column is given one that does not change.
@@ -154,7 +86,7 @@ class ParquetReport(Report):
             columns = {table: store.foreign_columns(file) for table, file in self._files.items()}
         except store.StoreError as error:
             raise ReportError(_first_line(error)) from error
-        super().__init__(folder.name, columns)
+        super().__init__(folder.name, _of_nsys(folder.name, columns))
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         try:
@@ -214,6 +146,15 @@ def _export(path: Path, head: bytes, folder: Path) -> Path:
     return target
 
 
+def _of_nsys(name: str, columns: Columns) -> Columns:
+    """The columns, once they are known to be an export of Nsight Systems."""
+    if "StringIds" in columns and columns.keys() & _MARKS:
+        return columns
+    if "StringTable" in columns and any(table.startswith("CUPTI_ACTIVITY") for table in columns):
+        raise ReportError(f"{name}: a database of nvprof, not of Nsight Systems; profile again with nsys, or {_CURE}")
+    raise ReportError(f"{name}: not an export of Nsight Systems (no table StringIds among its tables); {_CURE}")
+
+
 def _check_length(path: Path, name: str) -> None:
     """SQLite's header says how many pages the file has; fewer are there when a download broke off."""
     with path.open("rb") as file:
@@ -224,57 +165,6 @@ def _check_length(path: Path, name: str) -> None:
     counted = head[24:28] == head[92:96]  # the header's page count is valid only then
     if len(head) < 100 or (counted and page * pages > path.stat().st_size):
         raise ReportError(f"{name}: truncated; copy it again, or export it again")
-
-
-def _clean(array: pa.Array) -> pa.Array:
-    """Text without nulls, in valid UTF-8, at most `TEXT_LIMIT` characters long."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if not pa.types.is_string(array.type):
-        array = array.cast(pa.string())
-    array = array.fill_null("")
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        array = pa.array([value.decode("utf-8", "replace") for value in array.cast(pa.binary()).to_pylist()], pa.string())
-    return array
-
-
-def _read_ahead(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
-    """The same batches, the next one read while the last one is worked on."""
-    ready: queue.Queue[Any] = queue.Queue(maxsize=2)
-    stopped = threading.Event()
-
-    def offer(item: Any) -> bool:
-        while not stopped.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def read() -> None:
-        try:
-            for batch in batches:
-                if not offer(batch):
-                    return
-            offer(None)
-        except BaseException as error:  # handed to the reader below, which raises it
-            offer(error)
-        finally:
-            batches.close()
-
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    try:
-        while (item := ready.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        stopped.set()
-        thread.join()
 
 
 def _first_line(error: Exception) -> str:

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reports import Tables, nvtx, schema_2_9, schema_3_20, schema_2020, write
 
-from collectors.nsight_systems.cells import Naming
 from collectors.nsight_systems.parse import import_report
-from collectors.nsight_systems.source import ReportError
+from collectors.trace.cells import Naming
+from collectors.trace.report import ReportError
 from data.store import StoreError, open_run
 
 _ODD = st.one_of(

@@ -23,9 +23,9 @@ from reports import (
     write,
 )
 
-from collectors.nsight_systems.cells import Naming
 from collectors.nsight_systems.parse import import_report
-from collectors.nsight_systems.source import ReportError
+from collectors.trace.cells import Naming
+from collectors.trace.report import ReportError
 from data.store import Run, open_run
 
 
@@ -65,6 +65,7 @@ def test_ranges_have_domain_depth_parent_and_device_time_of_all_that_they_launch
     assert ranges["depth"].to_dict() == {"outer": 0, "from a table": 1, "left open": 0, "elsewhere": 0}
     assert ranges.loc["from a table", "parent_id"] == ranges.loc["outer", "range_id"]
     assert ranges["domain"].to_dict() == {"outer": "", "from a table": "mine", "left open": "", "elsewhere": ""}
+    assert set(ranges.index[ranges["style"] == "start_end"]) == {"elsewhere"}
     # outer: [1000, 1010) and [1005, 1025) overlap, then a copy [1030, 1035); inner: the second kernel and the copy.
     device = ["gpu_start_ns", "gpu_end_ns", "gpu_busy_ns"]
     assert ranges.loc["outer", device].tolist() == [1000, 1035, 30]

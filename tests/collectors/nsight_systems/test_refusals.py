@@ -14,7 +14,8 @@ from reports import schema_3_20, small, write
 
 from collectors.nsight_systems import source
 from collectors.nsight_systems.parse import import_report
-from collectors.nsight_systems.source import ReportError, open_report
+from collectors.nsight_systems.source import open_report
+from collectors.trace.report import ReportError
 from data import store
 from data.store import StoreError, open_run
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from collectors.nsight_systems.parse import import_report
-from collectors.nsight_systems.source import ReportError
+from collectors.trace.report import ReportError
 from data.store import open_run
 
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "nsys-samples"

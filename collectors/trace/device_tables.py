@@ -8,11 +8,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.nsight_systems.attribution import NONE, Innermost, Int64s, Launches
-from collectors.nsight_systems.notes import Notes
-from collectors.nsight_systems.nvtx_table import process_of, thread_of
-from collectors.nsight_systems.source import Report
-from collectors.nsight_systems.strings import Codes, Strings, or_else
+from collectors.trace.attribution import NONE, Innermost, Int64s, Launches
+from collectors.trace.notes import Notes
+from collectors.trace.nvtx_table import process_of, thread_of
+from collectors.trace.report import Report
+from collectors.trace.strings import Codes, Strings, or_else
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"

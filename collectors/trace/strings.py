@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.nsight_systems.source import Report
+from collectors.trace.report import Report
 
 #: `cudaLaunchKernel_v7000` and `cudaLaunchKernel_ptsz_v7000` are the same call by another header; `cuMemAlloc_v2` is another function.
 _VERSION_SUFFIX: Final = re.compile(r"(_ptsz)?_v\d{4,5}$")

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collectors.measure import result_row
-from collectors.nsight_systems.attribution import NONE, Int64s, parents
-from collectors.nsight_systems.nvtx_table import Ranges
-from collectors.nsight_systems.source import ReportError
 from collectors.nvtx_ranges import DOMAIN
 from collectors.plan import Cell
+from collectors.trace.attribution import NONE, Int64s, parents
+from collectors.trace.nvtx_table import Ranges
+from collectors.trace.report import ReportError
 
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
 _GROUPS: Final = {"workload", "variant", "config", "case"}

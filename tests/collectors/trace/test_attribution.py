@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.nsight_systems import attribution
-from collectors.nsight_systems.attribution import NONE, Innermost, Launches, depths, device_time, parents
+from collectors.trace import attribution
+from collectors.trace.attribution import NONE, Innermost, Launches, depths, device_time, parents
 
 
 def columns(*rows: tuple[int, ...]) -> list[np.ndarray]:

@@ -8,16 +8,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.nsight_systems import attribution
-from collectors.nsight_systems.attribution import Int64s
-from collectors.nsight_systems.notes import Notes
-from collectors.nsight_systems.source import Report
-from collectors.nsight_systems.strings import Strings, or_else
+from collectors.trace import attribution
+from collectors.trace.attribution import Int64s
+from collectors.trace.notes import Notes
+from collectors.trace.report import Report
+from collectors.trace.strings import Strings, or_else
+from data import schema
 
-_RANGE_TYPES: Final = (59, 60)  # push/pop, start/end
+#: NvtxEventType of ranges -> our styles.
+_STYLES: Final = dict(zip((59, 60), schema.RANGE_STYLES, strict=True))
 _DOMAIN_CREATED: Final = 75
 _FAR: Final = 1 << 62
 
+_KEPT: Final = ("thread", "start", "end", "text", "domain", "style")
 _INTEGERS: Final = ("start", "end", "eventType", "globalTid", "textId", "domainId")
 
 
@@ -26,7 +29,7 @@ class Ranges:
     """Columns of all ranges; the index of a range is its `range_id`.
 
     `thread` is Nsight's global thread id; `end` of a range that was never closed is far in the future; `text` and `domain` are
-    indices into `texts` and `domains`.
+    indices into `texts` and `domains`, `style` into `schema.RANGE_STYLES`.
     """
 
     thread: Int64s
@@ -39,6 +42,7 @@ class Ranges:
     domains: list[str]
     parent: Int64s
     depth: Int64s
+    style: Int64s
 
     def __len__(self) -> int:
         return len(self.start)
@@ -55,7 +59,7 @@ def thread_of(global_id: Int64s) -> Int64s:
 
 def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
     """Every push/pop and start/end range; a note where there is none, or some were never closed."""
-    columns: dict[str, list[Int64s]] = {name: [np.empty(0, np.int64)] for name in ("thread", "start", "end", "text", "domain")}
+    columns: dict[str, list[Int64s]] = {name: [np.empty(0, np.int64)] for name in _KEPT}
     closed = [np.empty(0, bool)]
     texts: dict[str, int] = {}
     domains: dict[tuple[int, int], str] = {}
@@ -65,7 +69,7 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
         for index in np.flatnonzero(kind == _DOMAIN_CREATED).tolist():
             process = int(process_of(np.array(batch.column("globalTid")[index].as_py() or 0)))
             domains[process, batch.column("domainId")[index].as_py() or 0] = message[index].as_py()
-        wanted = np.isin(kind, _RANGE_TYPES)
+        wanted = np.isin(kind, list(_STYLES))
         usable = wanted & batch.column("start").is_valid().to_numpy(zero_copy_only=False)
         start, end = (batch.column(name).fill_null(0).to_numpy() for name in ("start", "end"))
         ended = batch.column("end").is_valid().to_numpy(zero_copy_only=False)
@@ -77,11 +81,12 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
         codes = np.array([texts.setdefault(text, len(texts)) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
         columns["text"].append(codes[encoded.indices.to_numpy()] if len(codes) else np.empty(0, np.int64))
         columns["thread"].append(batch.column("globalTid").fill_null(0).to_numpy()[usable])
+        columns["style"].append(np.searchsorted(list(_STYLES), kind[usable]))
         columns["domain"].append(batch.column("domainId").fill_null(0).to_numpy()[usable])
         columns["start"].append(np.clip(start[usable], -_FAR, _FAR - 1))
         columns["end"].append(np.where(ended, np.minimum(end, _FAR - 1), _FAR)[usable])
         closed.append(ended[usable])
-    thread, start, end, text, domain = (np.concatenate(columns[name]) for name in ("thread", "start", "end", "text", "domain"))
+    thread, start, end, text, domain, style = (np.concatenate(columns[name]) for name in _KEPT)
     sorting = attribution.order(thread, start, end)
     thread, start, end = thread[sorting], start[sorting], end[sorting]
     ended = np.concatenate(closed)[sorting]
@@ -89,7 +94,7 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
     number, names = _domains(process_of(thread), domain[sorting], domains)
     parent = attribution.parents(thread, end)
     return Ranges(
-        thread, start, end, ended, text[sorting], list(texts), number, names, parent, attribution.depths(parent)
+        thread, start, end, ended, text[sorting], list(texts), number, names, parent, attribution.depths(parent), style[sorting]
     )  # fmt: skip
 
 
@@ -138,6 +143,7 @@ def range_rows(
             "thread": thread_of(ranges.thread),
             "domain": pa.DictionaryArray.from_arrays(pa.array(ranges.domain), pa.array(ranges.domains, pa.string())),
             "text": pa.DictionaryArray.from_arrays(pa.array(ranges.text), pa.array(ranges.texts, pa.string())),
+            "style": pa.DictionaryArray.from_arrays(pa.array(ranges.style), pa.array(schema.RANGE_STYLES, pa.string())),
             "start_ns": ranges.start,
             "end_ns": pa.array(ranges.end, mask=~ranges.closed),
             "gpu_start_ns": pa.array(found.start, mask=idle),
