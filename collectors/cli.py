@@ -13,14 +13,14 @@ from typer.core import TyperGroup
 
 from collectors import choice, doctor, plan, record
 from collectors.nsight_systems.parse import import_report
-from collectors.trace.cells import Naming
 from collectors.trace.report import ReportError
 from data import store
+from data.naming import Naming, NamingError
 from workloads import registry
 from workloads.api import WorkloadError, format_params
 
 #: What a user can get wrong; each message is one line that says where, what, and what to do.
-MISTAKES = (plan.PlanError, WorkloadError, choice.CollectorError, store.StoreError, ReportError)
+MISTAKES = (plan.PlanError, WorkloadError, choice.CollectorError, store.StoreError, ReportError, NamingError)
 INTERRUPTED = 130
 
 
@@ -91,7 +91,7 @@ def import_command(
     for path in paths:
         try:
             print(import_report(path, data_dir, label, naming, sys.argv[1:]), flush=True)
-        except (ReportError, store.StoreError) as error:
+        except (ReportError, NamingError, store.StoreError) as error:
             print(error, file=sys.stderr)
             refused = True
     if refused:

@@ -8,10 +8,10 @@ from collectors.nsight_systems import facts
 from collectors.nsight_systems.messages import take_over_messages
 from collectors.nsight_systems.source import open_report
 from collectors.runs import new_run_id
-from collectors.trace.cells import Naming
 from collectors.trace.notes import Notes
 from collectors.trace.tables import write_tables
 from data import schema
+from data.naming import Naming
 from data.store import RunWriter
 
 _COMPRESSION_LEVEL: Final = 1
@@ -32,6 +32,7 @@ def import_report(path: Path, data_dir: Path, label: str, naming: Naming | None,
 
     Raises:
         ReportError: it is not a report, or cannot be read.
+        NamingError: the naming's pattern takes too long.
         StoreError: the data folder cannot be written.
     """
     with open_report(path) as report:

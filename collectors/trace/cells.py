@@ -1,54 +1,23 @@
 """Which ranges are measurements of a cell: ours by their domain, anybody's by `--variant-from nvtx:REGEX`."""
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.measure import result_row
 from collectors.nvtx_ranges import DOMAIN
-from collectors.plan import Cell
 from collectors.trace.attribution import NONE, Int64s, parents
 from collectors.trace.nvtx_table import Ranges
-from collectors.trace.report import ReportError
+from data import naming
+from data.naming import CellName, Naming, distinct
 
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
-_GROUPS: Final = {"workload", "variant", "config", "case"}
+#: How long the pattern of `--variant-from` may take.
+_SECONDS: Final = 60.0
 _ROUND: Final = re.compile(r"(?P<scope>[^.#]+(?::[^.#]+)?)\.(?:cold|hot)#(?P<round>\d{1,9})")
 _VARIANT: Final = re.compile(r"(?P<variant>[^\[]+)(?:\[(?P<config>.*)\])?")
-
-
-@dataclass(frozen=True)
-class Naming:
-    """`--variant-from`: ranges whose text the pattern finds are measurements, named by its groups."""
-
-    pattern: re.Pattern[str]
-
-    @staticmethod
-    def parse(text: str) -> "Naming":
-        """From `nvtx:REGEX` with a group `variant`, and perhaps `workload`, `config` and `case`.
-
-        Raises:
-            ReportError: it is not of that form.
-        """
-        example = "write for example --variant-from 'nvtx:(?P<variant>gemm_\\w+) n=(?P<case>\\d+)'"
-        source, _, expression = text.partition(":")
-        if source != "nvtx" or not expression:
-            raise ReportError(f"--variant-from {text}: has to start with nvtx: and go on with a regular expression; {example}")
-        try:
-            pattern = re.compile(expression)
-        except re.error as error:
-            raise ReportError(f"--variant-from {text}: not a regular expression ({error}); {example}") from error
-        groups = set(pattern.groupindex)
-        if "variant" not in groups or groups - _GROUPS:
-            raise ReportError(
-                f"--variant-from {text}: has the named groups {sorted(groups) or 'none'}; variant has to be one, "
-                f"workload, config and case may be; {example}"
-            )
-        return Naming(pattern)
 
 
 class Cells:
@@ -60,6 +29,8 @@ class Cells:
         self._names: dict[str, list[str]] = {name: [] for name in self._codes}
         self._round = np.full(len(ranges), NONE)
         self._matched = np.empty(0, np.int64)
+        self._cell = self._matched
+        self._cells: list[CellName] = []
         self._fill_ours()
 
     def columns(self) -> dict[str, pa.Array]:
@@ -100,24 +71,22 @@ class Cells:
         names[:] = list(numbers)
         self._codes[column][at] = np.array(codes, np.int64)[place]
 
-    def name(self, naming: Naming, default_workload: str) -> int:
+    def name(self, chosen: Naming, default_workload: str) -> int:
         """Fill the cells of the ranges that the pattern finds.
 
         Returns:
             how many ranges it found.
+
+        Raises:
+            NamingError: the pattern takes too long.
         """
-        found = [naming.pattern.search(text) for text in self._ranges.texts]
-        hit = np.array([match is not None and bool(match["variant"]) for match in found], bool)
-        self._matched = np.flatnonzero(hit[self._ranges.text]) if len(found) else np.empty(0, np.int64)
-        used, place = np.unique(self._ranges.text[self._matched], return_inverse=True)
-        defaults = {"workload": default_workload, "variant": "", "config": "", "case": "all"}
-        for column, default in defaults.items():
-            values = []
-            for index in used.tolist():
-                match = found[index]
-                assert match is not None
-                values.append(match.groupdict().get(column) or default)
-            self._set(column, self._matched, values, place)
+        self._cells, of_text = distinct(chosen.name(self._ranges.texts, default_workload, _SECONDS))
+        if not self._cells:
+            return 0
+        self._cell = of_text[self._ranges.text]
+        self._matched = np.flatnonzero(self._cell >= 0)
+        for column, values in zip(CellName._fields, zip(*self._cells, strict=True), strict=True):
+            self._set(column, self._matched, list(values), self._cell[self._matched])
         return len(self._matched)
 
     def ended_before_their_work(self, gpu_end: pa.Array) -> int:
@@ -130,88 +99,38 @@ class Cells:
         return int(pc.sum(pc.greater(gpu_end.take(pa.array(at)), pa.array(self._ranges.end[at]))).as_py() or 0)
 
     def tables(self, gpu_busy: pa.Array, device_count: int) -> dict[str, pa.Table | list[dict[str, Any]]]:
-        """Tables variants, cases, results and samples of the named ranges: scope `device` is the busy time, and
-        `operation` the duration of the range on the host.
+        """Tables variants, cases, results and samples of the named ranges.
 
         Args:
             gpu_busy: column gpu_busy_ns of all ranges.
             device_count: GPUs that the report's program used.
         """
         at = self._matched[self._ranges.closed[self._matched]]
-        at = at[np.argsort(self._ranges.start[at], kind="stable")]
-        columns = ("workload", "variant", "config", "case")
-        cells, place = np.unique(np.stack([self._codes[name][at] for name in columns]), axis=1, return_inverse=True)
-        place = place.reshape(-1)
-        in_cell = np.argsort(place, kind="stable")
-        counts = np.bincount(place, minlength=cells.shape[1])
-        round_number = np.empty(len(at), np.int64)
-        round_number[in_cell] = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+        used, cell = np.unique(self._cell[at], return_inverse=True)
+        cells = [self._cells[number] for number in used.tolist()]
         busy = np.asarray(gpu_busy.fill_null(-1).to_numpy(zero_copy_only=False))[at]
-        durations = {"device": busy, "operation": (self._ranges.end - self._ranges.start)[at]}
-        samples = [
-            self._samples(at[kept], scope, duration[kept], round_number[kept], device_count)
-            for scope, duration in durations.items()
-            for kept in [np.flatnonzero(duration >= 0)]
-        ]
-        named = [[self._names[name][code] for name, code in zip(columns, cell, strict=True)] for cell in cells.T.tolist()]
-        return {
-            "variants": variant_rows([(workload, variant) for workload, variant, _, _ in named]),
-            "cases": case_rows([(workload, case) for workload, _, _, case in named]),
-            "results": [result_row(Cell(*cell), "ok", "imported; its output was not verified here") for cell in named],
-            "samples": pa.concat_tables(samples),
+        made = naming.samples(cell, self._ranges.start[at], (self._ranges.end - self._ranges.start)[at], busy)
+        numbers = pa.array(made["cell"])
+        count = len(numbers)
+        table = {
+            **{
+                column: pa.DictionaryArray.from_arrays(
+                    numbers, pa.array([getattr(each, column) for each in cells], pa.string())
+                )
+                for column in CellName._fields
+            },
+            **{name: pa.repeat(value, count) for name, value in {**naming.SAME, "gpus": device_count}.items()},
+            "scope": pa.DictionaryArray.from_arrays(pa.array(made["scope"]), pa.array(naming.SCOPES)),
+            "round": made["round"],
+            "duration_ns": made["duration_ns"],
+            **{name: pa.nulls(count) for name in naming.UNKNOWN},
         }
-
-    def _samples(self, at: Int64s, scope: str, duration: Int64s, round_number: Int64s, device_count: int) -> pa.Table:
-        count = len(at)
-        cell = {name: self.columns()[name].take(pa.array(at)) for name in ("workload", "variant", "config", "case")}
-        same = {"gpus": device_count, "rank": 0, "cache": "hot", "scope": scope, "twin": 0, "position": 0}
-        unknown = ("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
-        return pa.table(
-            {
-                **cell,
-                **{name: pa.repeat(value, count) for name, value in same.items()},
-                "round": round_number,
-                "duration_ns": duration,
-                **{name: pa.nulls(count) for name in unknown},
-            }
-        )
-
-
-def variant_rows(named: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Rows of `variants`; what a report does not know is empty, and the ladder's order is that of the names."""
-    unknown = ("idea", "bottleneck", "next", "source_path", "source_text", "source_sha256", "min_compute_capability")
-    rows, rungs = [], dict[str, int]()
-    for workload, variant in sorted(set(named)):
-        rungs[workload] = rungs.get(workload, -1) + 1
-        rows.append(
-            {
-                "workload": workload,
-                "variant": variant,
-                "rung": rungs[workload],
-                "kind": "cuda",
-                "role": "rung",
-                "precision": "fp32",
-                "title": variant,
-                "source": "NVTX ranges of an imported report",
-                **dict.fromkeys(unknown, ""),
-                **dict.fromkeys(("registers", "shared_bytes", "spill_bytes")),
-            }
-        )
-    return rows
-
-
-def case_rows(named: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Rows of `cases`, in the order of the numbers in their names; their work is not known and counted as 0."""
-
-    def by_numbers(cell: tuple[str, str]) -> tuple[str, list[int], str]:
-        return cell[0], [int(digits[:18]) for digits in re.findall(r"\d+", cell[1])], cell[1]
-
-    work = dict.fromkeys(("flops", "min_bytes", "h2d_bytes", "d2h_bytes"), 0)
-    rows, ranks = [], dict[str, int]()
-    for workload, case in sorted(set(named), key=by_numbers):
-        ranks[workload] = ranks.get(workload, -1) + 1
-        rows.append({"workload": workload, "case": case, "size_rank": ranks[workload], "params": "{}", **work})
-    return rows
+        return {
+            "variants": naming.variant_rows(cells),
+            "cases": naming.case_rows(cells),
+            "results": naming.result_rows(cells),
+            "samples": pa.table(table),
+        }
 
 
 def _read(column: str, text: str) -> str | None:

@@ -8,11 +8,12 @@ import pyarrow.compute as pc
 
 from collectors.trace import device_tables as device
 from collectors.trace.attribution import Innermost
-from collectors.trace.cells import Cells, Naming
+from collectors.trace.cells import Cells
 from collectors.trace.notes import Notes
 from collectors.trace.nvtx_table import Ranges, range_rows, read_ranges
 from collectors.trace.report import BATCH_ROWS, Report
 from collectors.trace.strings import Strings
+from data.naming import ENDED_EARLY, TAKEN, Naming
 from data.store import RunWriter
 
 _TEXT_BYTES_AT_ONCE: Final = 100_000_000
@@ -53,23 +54,16 @@ def _write_ranges(
         notes.add(
             "warning",
             "variant-from",
-            f"no NVTX range has a text that {naming.pattern.pattern} finds, so no variant is compared",
+            f"no NVTX range has a text that {naming.expression} finds, so no variant is compared",
         )
     if named:
         times = pa.concat_tables([piece.select(["gpu_end_ns", "gpu_busy_ns"]) for piece in pieces])
         busy = times.column("gpu_busy_ns")
         early = cells.ended_before_their_work(times.column("gpu_end_ns"))
-        notes.count("warning", "variant-from", "{} of the named ranges end before the work that they launched: their operation time is "
-                    "that of launching; synchronise inside the range", early)  # fmt: skip
+        notes.count("warning", "variant-from", ENDED_EARLY, early)
         for table, rows in cells.tables(busy, max(1, min(len({ordinal for _, ordinal in work.devices}), 1 << 14))).items():
             writer.append(table, rows)
-        notes.add(
-            "info",
-            "variant-from",
-            f"{named:,} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range ran on the "
-            "device, operation the range's own duration on the host. Results were not verified, precision is not known and stands as "
-            "fp32, caches are as the program left them and stand as hot, and no floor is known",
-        )
+        notes.count("info", "variant-from", TAKEN, named)
 
 
 def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from reports import Tables, nvtx, schema_2_9, schema_3_20, schema_2020, write
 
 from collectors.nsight_systems.parse import import_report
-from collectors.trace.cells import Naming
 from collectors.trace.report import ReportError
+from data.naming import Naming
 from data.store import StoreError, open_run
 
 _ODD = st.one_of(

@@ -24,8 +24,7 @@ from reports import (
 )
 
 from collectors.nsight_systems.parse import import_report
-from collectors.trace.cells import Naming
-from collectors.trace.report import ReportError
+from data.naming import Naming, NamingError
 from data.store import Run, open_run
 
 
@@ -189,7 +188,7 @@ def test_anybodys_ranges_become_variants_with_samples(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["gemm", "nvtx:", "nvtx:(", "nvtx:gemm", "nvtx:(?P<variant>a)(?P<colour>b)"])
 def test_a_wrong_naming_is_refused_with_an_example(wrong: str) -> None:
-    with pytest.raises(ReportError, match=r"\(\?P<variant>"):
+    with pytest.raises(NamingError, match=r"\(\?P<variant>"):
         Naming.parse(wrong)
 
 

@@ -1,0 +1,52 @@
+"""A user's regular expression on many texts, within a time that holds.
+
+Some patterns take longer than anybody waits, and `re` cannot be stopped; a process can. This file is run as one, so it imports
+nothing but the standard library.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+#: Of a text, the values of the pattern's named groups in the order of their numbers; None for a text that it does not find.
+Groups = list[str | None]
+_ISOLATED: Final = ("-I", "-S")
+
+
+class TooSlow(Exception):
+    """The pattern was not done in time."""
+
+
+def find(expression: str, texts: Sequence[str]) -> list[Groups | None]:
+    """Named groups of the first place in each text where the expression matches."""
+    pattern = re.compile(expression)
+    numbers = sorted(pattern.groupindex.values())
+    search = pattern.search
+    return [[match[number] for number in numbers] if (match := search(text)) else None for text in texts]
+
+
+def find_within(expression: str, texts: Sequence[str], seconds: float) -> list[Groups | None]:
+    """`find` in a process of its own, which is ended when its time is over.
+
+    Args:
+        expression: a regular expression that compiles.
+
+    Raises:
+        TooSlow: it was not done within that many seconds.
+    """
+    command = [sys.executable, *_ISOLATED, str(Path(__file__).resolve())]
+    question = json.dumps([expression, list(texts)])
+    try:
+        done = subprocess.run(command, input=question, capture_output=True, encoding="ascii", timeout=seconds, check=True)
+    except subprocess.TimeoutExpired as error:
+        raise TooSlow(f"not done within {seconds:g} s") from error
+    found: list[Groups | None] = json.loads(done.stdout)
+    return found
+
+
+if __name__ == "__main__":
+    json.dump(find(*json.load(sys.stdin)), sys.stdout)

@@ -1,0 +1,209 @@
+"""NVTX ranges taken as measurements: which text stands for which variant of which case, and the rows that follow.
+
+The importer and the pages both go by this module, so that a run compares the same whichever of them named its variants.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from data.matching import TooSlow, find_within
+
+Int64s = npt.NDArray[np.int64]
+
+#: Scopes of the samples that a range gives, in the order of their numbers in `samples`.
+SCOPES: Final = ("device", "operation")
+#: Columns of `samples` that are the same for every sample, and those that a range tells nothing of.
+SAME: Final = {"rank": 0, "cache": "hot", "twin": 0, "position": 0}
+UNKNOWN: Final = ("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
+#: Findings of the source `variant-from`; `{}` stands for how many ranges.
+TAKEN: Final = (
+    "{} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range ran on the device, "
+    "operation the range's own duration on the host. Results were not verified, precision is not known and stands as fp32, caches "
+    "are as the program left them and stand as hot, and no floor is known"
+)
+ENDED_EARLY: Final = (
+    "{} of the named ranges end before the work that they launched: their operation time is that of launching; synchronise "
+    "inside the range"
+)
+MOST_CHARACTERS: Final = 500
+_GROUPS: Final = ("workload", "variant", "config", "case")
+_SOURCE: Final = "nvtx:"
+_EXAMPLE: Final = "write for example --variant-from 'nvtx:(?P<variant>gemm_\\w+) n=(?P<case>\\d+)'"
+
+
+class NamingError(Exception):
+    """A pattern that cannot be used. Its message says what is wrong and what to do, in one line."""
+
+
+class CellName(NamedTuple):
+    """What a text stands for."""
+
+    workload: str
+    variant: str
+    config: str
+    case: str
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Ranges whose text the expression finds are measurements, named by its groups."""
+
+    expression: str
+
+    @staticmethod
+    def parse(text: str) -> "Naming":
+        """From `nvtx:REGEX` with a group `variant`, and perhaps `workload`, `config` and `case`.
+
+        Raises:
+            NamingError: it is not of that form, or longer than `MOST_CHARACTERS`.
+        """
+        where = f"--variant-from {text if len(text) <= MOST_CHARACTERS else text[:40] + '…'}"
+        expression = text.removeprefix(_SOURCE)
+        if not text.startswith(_SOURCE) or not expression:
+            raise NamingError(f"{where}: has to start with nvtx: and go on with a regular expression; {_EXAMPLE}")
+        if len(expression) > MOST_CHARACTERS:
+            raise NamingError(f"{where}: has {len(expression)} characters, and may have {MOST_CHARACTERS}; {_EXAMPLE}")
+        try:
+            groups = set(re.compile(expression).groupindex)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise NamingError(f"{where}: not a regular expression ({error}); {_EXAMPLE}") from error
+        if "variant" not in groups or groups - set(_GROUPS):
+            raise NamingError(
+                f"{where}: has the named groups {sorted(groups) or 'none'}; variant has to be one, "
+                f"workload, config and case may be; {_EXAMPLE}"
+            )
+        return Naming(expression)
+
+    @property
+    def option(self) -> str:
+        """The option of `python -m collectors import` that names the same, as a shell takes it."""
+        return f"--variant-from {shlex.quote(_SOURCE + self.expression)}"
+
+    def name(self, texts: Sequence[str], default_workload: str, seconds: float) -> list[CellName | None]:
+        """What each text stands for; None where the expression does not find it, or finds no variant in it.
+
+        Args:
+            texts: distinct texts of ranges.
+            default_workload: the workload where the expression tells none.
+            seconds: how long it may take.
+
+        Raises:
+            NamingError: it takes longer.
+        """
+        try:
+            found = find_within(self.expression, texts, seconds)
+        except TooSlow as error:
+            raise NamingError(
+                f"{_SOURCE}{self.expression}: {error} on {len(texts):,} texts; a repetition within a repetition, such as (a+)+, is slow: "
+                "write it simpler"
+            ) from error
+        numbers = re.compile(self.expression).groupindex
+        order = {name: place for place, name in enumerate(sorted(numbers, key=numbers.__getitem__))}
+        defaults = CellName(default_workload, "", "", "all")
+        places = [order.get(name) for name in _GROUPS]
+        names: list[CellName | None] = []
+        for groups in found:
+            if groups is None or not groups[order["variant"]]:
+                names.append(None)
+            else:
+                told = [None if place is None else groups[place] for place in places]
+                names.append(CellName(*(value or default for value, default in zip(told, defaults, strict=True))))
+        return names
+
+
+def distinct(names: Sequence[CellName | None]) -> tuple[list[CellName], Int64s]:
+    """The cells that occur, sorted, and which of them each name is; -1 for None."""
+    cells = sorted({name for name in names if name is not None})
+    numbers = {cell: number for number, cell in enumerate(cells)}
+    return cells, np.array([-1 if name is None else numbers[name] for name in names], dtype=np.int64)
+
+
+def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) -> dict[str, Int64s]:
+    """Two samples of each range that is a measurement: scope `device` is the time in which its work ran, `operation` its own duration.
+
+    Args:
+        cell: of each range, the number of its cell.
+        start_ns: its start; rounds are counted within a cell in this order.
+        host_ns: its duration on the host; negative where that is not known, which gives no sample of scope `operation`.
+        busy_ns: `gpu_busy_ns`; negative where it launched nothing, which gives no sample of scope `device`.
+
+    Returns:
+        Columns of equal length: `cell`, `scope` (place in `SCOPES`), `round` and `duration_ns`.
+    """
+    order = np.lexsort((start_ns, cell))
+    cell, host_ns, busy_ns = cell[order], host_ns[order], busy_ns[order]
+    counts = np.bincount(cell)
+    first = (np.cumsum(counts) - counts)[cell] if len(cell) else cell
+    round_number = np.arange(len(cell)) - first
+    ran, timed = np.flatnonzero(busy_ns >= 0), np.flatnonzero(host_ns >= 0)
+    return {
+        "cell": np.concatenate([cell[ran], cell[timed]]),
+        "scope": np.repeat(np.arange(2), [len(ran), len(timed)]),
+        "round": np.concatenate([round_number[ran], round_number[timed]]),
+        "duration_ns": np.concatenate([busy_ns[ran], host_ns[timed]]),
+    }
+
+
+def variant_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
+    """Rows of `variants`; what a range does not tell is empty, and the ladder's order is that of the names."""
+    unknown = ("idea", "bottleneck", "next", "source_path", "source_text", "source_sha256", "min_compute_capability")
+    rows, rungs = [], dict[str, int]()
+    for workload, variant in sorted({(cell.workload, cell.variant) for cell in cells}):
+        rungs[workload] = rungs.get(workload, -1) + 1
+        rows.append(
+            {
+                "workload": workload,
+                "variant": variant,
+                "rung": rungs[workload],
+                "kind": "cuda",
+                "role": "rung",
+                "precision": "fp32",
+                "title": variant,
+                "source": "NVTX ranges of an imported report",
+                **dict.fromkeys(unknown, ""),
+                **dict.fromkeys(("registers", "shared_bytes", "spill_bytes")),
+            }
+        )
+    return rows
+
+
+def case_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
+    """Rows of `cases`, in the order of the numbers in their names; their work is not known and counted as 0."""
+
+    def by_numbers(case: tuple[str, str]) -> tuple[str, list[int], str]:
+        return case[0], [int(digits[:18]) for digits in re.findall(r"\d+", case[1])], case[1]
+
+    work = dict.fromkeys(("flops", "min_bytes", "h2d_bytes", "d2h_bytes"), 0)
+    rows, ranks = [], dict[str, int]()
+    for workload, case in sorted({(cell.workload, cell.case) for cell in cells}, key=by_numbers):
+        ranks[workload] = ranks.get(workload, -1) + 1
+        rows.append({"workload": workload, "case": case, "size_rank": ranks[workload], "params": _params(case), **work})
+    return rows
+
+
+def _params(case: str) -> str:
+    """The axes of `n=8,m=4`; of any other name the one axis `case`."""
+    parts = [part.split("=", 1) for part in re.split(r"[,; ]+", case)]
+    if all(len(part) == 2 and part[0] for part in parts) and len({part[0] for part in parts}) == len(parts):
+        axes = {name: _number(value) for name, value in parts}
+    else:
+        axes = {"case": _number(case)}
+    return json.dumps(axes, sort_keys=True, separators=(",", ":"))
+
+
+def _number(value: str) -> int | str:
+    return int(value) if re.fullmatch(r"[0-9]{1,18}", value) else value
+
+
+def result_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
+    """Rows of `results`: a range that was measured ran."""
+    unknown = dict.fromkeys(("rel_l2_error", "max_rel_error", "tolerance", "verified_elements"))
+    detail = "imported; its output was not verified here"
+    return [{**cell._asdict(), "status": "ok", "detail": detail, **unknown} for cell in cells]
