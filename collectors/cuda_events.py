@@ -17,6 +17,7 @@ from collectors.bench import Operation, Resources, Unavailable
 from collectors.compiler import CompiledModule, compile_variant
 from collectors.gpu_state import GpuState, is_throttled
 from collectors.host_clock import check_importable
+from collectors.nvtx_ranges import executions_text, nvtx_range
 from collectors.rounds import Pass, Reading
 from workloads.api import Array, Buffers, Case, CudaVariant, Launch, LibraryVariant, Params, Variant, Workload
 
@@ -85,8 +86,12 @@ class CudaDevice:
         self._timing["write_lines"](grid, block, (self._dirty, lines, np.float32(1)))
         self._timing["read_lines"](grid, block, (self._clean, lines, self._dirty))
 
-    def time_queued(self, enqueue: Callable[[], object]) -> tuple[int, bool]:
+    def time_queued(self, enqueue: Callable[[], object], executions: int = 1) -> tuple[int, bool]:
         """Device time of what `enqueue` enqueues, with the stream held until all of it is queued.
+
+        Args:
+            enqueue: enqueues the work.
+            executions: how many of an operation that is, for a profiler to read.
 
         Returns:
             nanoseconds, and whether the stream could be held: False where `enqueue` itself waited for the device.
@@ -95,7 +100,8 @@ class CudaDevice:
         self._timing["hold_stream"]((1,), (1,), (self._flags_pointer, np.uint64(_HOLD_LIMIT_NS)))
         self.start.record(self.stream)
         try:
-            enqueue()
+            with nvtx_range(executions_text(executions)):
+                enqueue()
             self.stop.record(self.stream)
         finally:
             self._flags[0] = 1
@@ -217,7 +223,7 @@ class CudaBench:
     def _hot(self, operation: CudaOperation) -> Reading:
         if not operation.batch:
             self._make_batch(operation)
-        duration_ns, held = self.device.time_queued(operation.replay)
+        duration_ns, held = self.device.time_queued(operation.replay, operation.batch)
         return self._reading(round(duration_ns / operation.batch), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:

@@ -3,12 +3,13 @@
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from collectors.bench import Bench, Operation, Unavailable, check_declared
-from collectors.nvtx_ranges import nvtx_range
+from collectors.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from collectors.plan import Cell, Job, Limits
 from collectors.rounds import Entry, Pass, Reading, SampleFailed, run_rounds
 from collectors.verify import Verdict, compare, poison
@@ -202,15 +203,16 @@ class _BenchRun:
         return failed
 
     def _rounds(self, operations: Mapping[Cell, Operation], how: Pass) -> None:
-        def take(entry: Entry, number: int) -> Reading:
+        def take(entry: Entry, number: int, mark: str = "") -> Reading:
             self._report.working_on(entry.cell)
             config = f"[{entry.cell.config}]" if entry.cell.config else ""
-            with nvtx_range(f"{entry.cell.variant}{config}"), nvtx_range(f"{how.scope}.{how.cache}#{number}", number):
+            sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
+            with nvtx_range(f"{entry.cell.variant}{config}"), nvtx_range(sample, number):
                 return self._bench.sample(operations[entry.cell], how)
 
         warm_ups = replace(self._limits, min_rounds=1, max_rounds=WARM_UPS, seconds=self._limits.seconds / 10)
         entries = [Entry(cell) for cell in operations]
-        run_rounds(entries, how, take, warm_ups, self._rng, gpus=self._bench.gpus)
+        run_rounds(entries, how, partial(take, mark=WARM_UP), warm_ups, self._rng, gpus=self._bench.gpus)
         baseline = self._baseline(list(operations))
         entries.append(Entry(baseline, twin=1))
         found = run_rounds(entries, how, take, self._limits, self._rng, gpus=self._bench.gpus)

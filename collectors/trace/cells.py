@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.nvtx_ranges import DOMAIN
+from collectors.nvtx_ranges import DOMAIN, SAMPLE_TEXT, WARM_UP
 from collectors.trace.attribution import NONE, Int64s, parents
 from collectors.trace.nvtx_table import Ranges
 from data import naming
@@ -16,7 +16,6 @@ from data.naming import CellName, Naming, distinct
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
 #: How long the pattern of `--variant-from` may take.
 _SECONDS: Final = 60.0
-_ROUND: Final = re.compile(r"(?P<scope>[^.#]+(?::[^.#]+)?)\.(?:cold|hot)#(?P<round>\d{1,9})")
 _VARIANT: Final = re.compile(r"(?P<variant>[^\[]+)(?:\[(?P<config>.*)\])?")
 
 
@@ -137,7 +136,7 @@ def _read(column: str, text: str) -> str | None:
     """A column's value in the text of one of our ranges."""
     if column in ("workload", "case"):
         return text
-    match = (_VARIANT if column in ("variant", "config") else _ROUND).fullmatch(text)
-    if match is None:
+    match = (_VARIANT if column in ("variant", "config") else SAMPLE_TEXT).fullmatch(text)
+    if match is None or (column == "round" and match["mark"] == WARM_UP):
         return None
     return match[column] or ""
