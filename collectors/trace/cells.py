@@ -16,7 +16,8 @@ from data.naming import CellName, Naming, distinct
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
 #: How long the pattern of `--variant-from` may take.
 _SECONDS: Final = 60.0
-_VARIANT: Final = re.compile(r"(?P<variant>[^\[]+)(?:\[(?P<config>.*)\])?")
+#: Text of a range around one variant: its name, and its config where it has one.
+VARIANT_TEXT: Final = re.compile(r"(?P<variant>[^\[]+)(?:\[(?P<config>.*)\])?")
 
 
 class Cells:
@@ -136,7 +137,7 @@ def _read(column: str, text: str) -> str | None:
     """A column's value in the text of one of our ranges."""
     if column in ("workload", "case"):
         return text
-    match = (_VARIANT if column in ("variant", "config") else SAMPLE_TEXT).fullmatch(text)
+    match = (VARIANT_TEXT if column in ("variant", "config") else SAMPLE_TEXT).fullmatch(text)
     if match is None or (column == "round" and match["mark"] == WARM_UP):
         return None
     return match[column] or ""
