@@ -12,6 +12,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from collectors import choice, doctor, plan, record
+from collectors.nsight_compute import parse as nsight_compute
 from collectors.nsight_systems.parse import import_report
 from collectors.trace.report import ReportError
 from data import store
@@ -80,17 +81,18 @@ def record_command(
 
 @app.command("import")
 def import_command(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help=".nsys-rep, .qdrep, .sqlite, or a parquetdir export.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help=".nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.")],
     data_dir: DataDir = store.LOCAL,
     label: Annotated[str, typer.Option(help="Your name for the runs.")] = "",
     variant_from: Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")] = "",
 ) -> None:
-    """Import Nsight Systems reports, a run each. The last run's id is the last line of stdout."""
+    """Import reports of Nsight Systems and Nsight Compute, a run each. The last run's id is the last line of stdout."""
     naming = Naming.parse(variant_from) if variant_from else None
     refused = False
     for path in paths:
         try:
-            print(import_report(path, data_dir, label, naming, sys.argv[1:]), flush=True)
+            read = nsight_compute.import_report if nsight_compute.is_report(path) else import_report
+            print(read(path, data_dir, label, naming, sys.argv[1:]), flush=True)
         except (ReportError, NamingError, store.StoreError) as error:
             print(error, file=sys.stderr)
             refused = True

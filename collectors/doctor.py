@@ -44,6 +44,7 @@ def examine() -> Iterator[Finding]:
         yield _package(module, module, f"{use}; optional: pip install {'torch' if module == 'torch' else 'cutensor-cu13'}")
     yield _tool("nsys", NSYS_PLACES, "Nsight Systems: optional; developer.nvidia.com/nsight-systems")
     yield _tool("ncu", _NCU_PLACES, "Nsight Compute: optional; developer.nvidia.com/nsight-compute")
+    yield _package("ncu_report", "ncu-report", "reads reports of Nsight Compute; optional: pip install -r requirements-ncu.txt")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")
 

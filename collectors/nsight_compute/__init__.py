@@ -1,0 +1,1 @@
+"""Nsight Compute: hardware counters of the launches of a cell, read out of its reports."""

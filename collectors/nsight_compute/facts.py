@@ -1,0 +1,62 @@
+"""What a report of Nsight Compute says about where it was captured, as columns of table `run`."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from collectors.environment import NO_GPU, host_facts
+from collectors.nsight_compute.cells import Launch
+from collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
+from collectors.nsight_compute.session import read_session
+from data.store import to_json
+
+#: Of a report that does not say; what this machine has is not what it was captured on.
+_UNKNOWN: Final = dict.fromkeys(("cpu_name", "os", "driver_version", "cuda_version", "collector_version"), "")
+
+
+def run_facts(path: Path, launches: Sequence[Launch], arguments: Sequence[str]) -> dict[str, Any]:
+    """Columns of `run`, but for run_id, schema_version and label.
+
+    Args:
+        path: the report, whose modification time stands in where it does not say when it was captured.
+        launches: those of the report, at least one.
+        arguments: command line of the import.
+    """
+    session = read_session(path)
+    return {
+        **host_facts(arguments),
+        **NO_GPU,
+        **_UNKNOWN,
+        **session.columns,
+        **_device(launches),
+        "packages": to_json({"ncu-report": metadata.version("ncu-report")}),
+        "kind": "import",
+        "started_at": session.created or datetime.fromtimestamp(path.stat().st_mtime, UTC),
+        "collector": "nsight_compute",
+        "source": path.name,
+    }
+
+
+def _device(launches: Sequence[Launch]) -> dict[str, Any]:
+    """The GPU of most launches, and how many there were."""
+    devices = Counter(launch.values.get(DEVICE_ID, 0.0) for launch in launches)
+    busiest = devices.most_common(1)[0][0]
+    of_it = next(launch for launch in launches if launch.values.get(DEVICE_ID, 0.0) == busiest)
+    major, minor = (_whole(of_it.values, name) for name in CAPABILITY)
+    sm_count = _whole(of_it.values, SM_COUNT)
+    return {
+        "device_name": of_it.device,
+        "device_count": min(len(devices), 1 << 14),
+        "compute_capability": f"{major}.{minor or 0}" if major else "",
+        "sm_count": sm_count if sm_count and sm_count < 1 << 31 else None,
+        "l2_bytes": _whole(of_it.values, L2_BYTES) or None,
+        "memory_bytes": _whole(of_it.values, MEMORY_BYTES) or None,
+    }
+
+
+def _whole(values: Mapping[str, float], name: str) -> int | None:
+    value = values.get(name)
+    return None if value is None or not 0 <= value < 1 << 62 else int(value)

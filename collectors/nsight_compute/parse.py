@@ -1,0 +1,181 @@
+"""Reads a `.ncu-rep`: its launches as rows of `counters`, and a whole report as a run."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from collectors.choice import has_module
+from collectors.nsight_compute.cells import Launch, cells_of
+from collectors.nsight_compute.facts import run_facts
+from collectors.nsight_compute.metrics import METRICS
+from collectors.nsight_compute.session import MAGIC, read_session
+from collectors.runs import new_run_id
+from collectors.trace.notes import Notes
+from collectors.trace.report import ReportError
+from data import naming, schema
+from data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
+from data.naming import CellName, Naming
+from data.store import RunWriter
+
+_PROJECT: Final = Path(__file__).resolve().parents[2]
+_MOST_BYTES: Final = 2 << 30
+_SECONDS: Final = 300
+_CURE: Final = "profile again with ncu --export"
+_NO_READER: Final = "needs the package ncu-report: pip install -r requirements-ncu.txt"
+_SOURCE: Final = "nsight_compute"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The launches of a report, in the order in which they were profiled, and how many there are in all."""
+
+    name: str
+    launches: tuple[Launch, ...]
+    total: int
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file begins as those of Nsight Compute do."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def read_report(path: Path) -> Report:
+    """A report's launches, read by NVIDIA's reader in a process of its own.
+
+    Raises:
+        ReportError: the reader is not installed, or the file is not a report, truncated, damaged, too large or without a launch.
+    """
+    if not is_report(path):
+        raise ReportError(f"{path.name}: not a report of Nsight Compute; {_CURE}")
+    if path.stat().st_size > _MOST_BYTES:
+        raise ReportError(f"{path.name}: larger than {_MOST_BYTES >> 30} GB; profile fewer launches, with --launch-count")
+    if not has_module("ncu_report"):
+        raise ReportError(f"{path.name}: {_NO_READER}")
+    read_session(path)
+    with tempfile.TemporaryFile() as output:
+        command = [sys.executable, "-m", "collectors.nsight_compute.reader", str(path.resolve())]
+        try:
+            done = subprocess.run(command, cwd=_PROJECT, stdout=output, stderr=subprocess.DEVNULL, timeout=_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise ReportError(
+                f"{path.name}: not read within {_SECONDS} s; profile fewer launches, with --launch-count"
+            ) from error
+        if done.returncode != 0:
+            raise ReportError(f"{path.name}: damaged, or newer than the installed ncu-report; {_CURE}, or update ncu-report")
+        output.seek(0)
+        found = json.load(output)
+    if not found["launches"]:
+        raise ReportError(f"{path.name}: no launch can be read of it, so it is damaged or nothing was profiled; {_CURE}")
+    return Report(path.name, tuple(Launch(**launch) for launch in found["launches"]), found["total"])
+
+
+def counters_of(path: Path) -> list[dict[str, Any]]:
+    """Rows of `counters` for the cells of this project's own NVTX ranges, one execution a cell.
+
+    Raises:
+        ReportError: as `read_report`, or no launch was inside such a range.
+    """
+    report = read_report(path)
+    placed = cells_of(report.launches, path.stem, None, Notes())
+    if not placed.ours:
+        raise ReportError(f"{path.name}: no launch was inside a range of Warpladder; profile with ncu --nvtx")
+    return counter_rows(placed.cells)
+
+
+def counter_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, Any]]:
+    """Rows of `counters`: every finite metric of the contract that a launch has."""
+    return [
+        {
+            **cell._asdict(),
+            "kernel": launch.kernel,
+            "launch_index": index,
+            "metric": name,
+            "value": launch.values[name],
+            "unit": launch.units[name],
+        }
+        for cell, launches in cells.items()
+        for index, launch in enumerate(launches)
+        for name in METRICS
+        if name in launch.values
+    ]
+
+
+def import_report(path: Path, data_dir: Path, label: str, chosen: Naming | None, arguments: Sequence[str]) -> str:
+    """Write a report as a run.
+
+    Args:
+        path: the `.ncu-rep`.
+        data_dir: where the run's folder goes.
+        label: the user's name for the run.
+        chosen: which NVTX ranges name a variant; when None this project's own, else each kernel is a variant.
+        arguments: command line, kept with the run.
+
+    Returns:
+        the run's id.
+
+    Raises:
+        ReportError: it is not a report, or cannot be read.
+        NamingError: the naming's pattern takes too long.
+        StoreError: the data folder cannot be written.
+    """
+    report = read_report(path)
+    notes = Notes()
+    placed = cells_of(report.launches, path.stem, chosen, notes)
+    _note_what_is_missing(report, notes)
+    notes.add(
+        "info",
+        _SOURCE,
+        f"{sum(map(len, placed.cells.values())):,} launches are counted as {len(placed.cells):,} cells. Nothing was verified, precision is not "
+        "known and stands as fp32, and no floor is known. Durations are those of launches that were profiled one by one, and no samples",
+    )
+    facts = run_facts(path, report.launches, arguments)
+    with RunWriter(data_dir, new_run_id(facts["started_at"], label or path.stem)) as writer:
+        row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
+        writer.append("run", [{**row, **facts}])
+        writer.append("variants", _variant_rows(placed.cells))
+        writer.append("cases", naming.case_rows(list(placed.cells)))
+        writer.append("results", naming.result_rows(list(placed.cells)))
+        writer.append("counters", counter_rows(placed.cells))
+        writer.append("diagnostics", notes.finish())
+        writer.commit()
+    return writer.run_id
+
+
+def _variant_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, Any]]:
+    """Rows of `variants`, with registers and shared memory, the most of their launches."""
+    rows = naming.variant_rows(list(cells))
+    for row in rows:
+        launches = [
+            launch for cell, found in cells.items() if cell[:2] == (row["workload"], row["variant"]) for launch in found
+        ]
+        row["source"] = "launches of an imported report of Nsight Compute"
+        for column, name in (("registers", REGISTERS), ("shared_bytes", SHARED_BYTES)):
+            values = [int(launch.values[name]) for launch in launches if 0 <= launch.values.get(name, -1) < 1 << 31]
+            row[column] = max(values, default=None)
+    return rows
+
+
+def _note_what_is_missing(report: Report, notes: Notes) -> None:
+    if report.total > len(report.launches):
+        notes.add("warning", _SOURCE, f"only the first {len(report.launches):,} of {report.total:,} launches were read")
+    present = Counter(name for launch in report.launches for name in launch.values)
+    missing = sorted(
+        {metric.group for metric in BY_NAME.values()} - {BY_NAME[name].group for name in present if name in BY_NAME}
+    )
+    if missing:
+        notes.add(
+            "info",
+            _SOURCE,
+            f"the report has no metric of {', '.join(missing)}; to have them, profile with ncu --set full, or with the metrics of "
+            "python -m collectors.nsight_compute.metrics",
+        )

@@ -1,0 +1,133 @@
+"""What the blocks of a `.ncu-rep` say of the session, read without NVIDIA's reader, and that none of them is cut off.
+
+The format is that of the `.proto` files that Nsight Compute installs in `extras/FileFormat`: the magic, a header, and blocks to the file's end,
+each a header with the payload's size, and the payload. Host, user and program names and paths stand there too, and are passed over.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from collectors.trace.report import ReportError
+
+MAGIC: Final = b"NVR\0"
+#: Largest block header that is read; that of kernels holds the table of strings.
+_MOST_HEADER_BYTES: Final = 256 << 20
+_MOST_BLOCKS: Final = 1_000_000
+_TEXT_LIMIT: Final = 200
+
+# Field numbers of BlockHeader, SessionDetails and what these hold.
+_SESSION, _PAYLOAD_BYTES = 3, 5
+_CREATED, _SYSTEM, _VERSION = 2, 3, 8
+_OS, _PROCESSOR = 1, 3
+_VERSION_OF: Final = {
+    "Nsight Compute Target": "collector_version",
+    "CUDA Version": "cuda_version",
+    "Display Driver Version": "driver_version",
+}
+
+
+class _Malformed(Exception):
+    """Bytes that are not a message."""
+
+
+@dataclass
+class Session:
+    """When it was captured, and columns of table `run`, as far as the report says."""
+
+    created: datetime | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+
+
+def read_session(path: Path) -> Session:
+    """Walk all blocks of a report.
+
+    Raises:
+        ReportError: the file ends within a block, or its blocks are no blocks.
+        OSError: it cannot be read.
+    """
+    session = Session()
+    with path.open("rb") as file:
+        end = os.fstat(file.fileno()).st_size
+        try:
+            file.seek(len(MAGIC))
+            _sized(file, end)
+            for _ in range(_MOST_BLOCKS):
+                if file.tell() == end:
+                    return session
+                payload_bytes = 0
+                for number, value in _fields(_sized(file, end)):
+                    if number == _SESSION and isinstance(value, bytes):
+                        _take_over(value, session)
+                    elif number == _PAYLOAD_BYTES and isinstance(value, int):
+                        payload_bytes = value
+                if payload_bytes > end - file.tell():
+                    raise _Malformed
+                file.seek(payload_bytes, os.SEEK_CUR)
+        except (_Malformed, UnicodeDecodeError) as error:
+            raise ReportError(f"{path.name}: truncated or damaged; copy it again from where it was made") from error
+    raise ReportError(f"{path.name}: truncated or damaged; copy it again from where it was made")
+
+
+def _sized(file: BinaryIO, end: int) -> bytes:
+    """Bytes behind their number in four bytes."""
+    count = int.from_bytes(file.read(4), "little")
+    if count > min(_MOST_HEADER_BYTES, end - file.tell()):
+        raise _Malformed
+    return file.read(count)
+
+
+def _take_over(details: bytes, session: Session) -> None:
+    for number, value in _fields(details):
+        if number == _CREATED and isinstance(value, int) and 0 < value < 1 << 34:
+            session.created = datetime.fromtimestamp(value, UTC)
+        elif number == _SYSTEM and isinstance(value, bytes):
+            texts = _texts(value)
+            session.columns |= {"os": texts.get(_OS, ""), "cpu_name": texts.get(_PROCESSOR, "")}
+        elif number == _VERSION and isinstance(value, bytes):
+            texts = _texts(value)
+            column = _VERSION_OF.get(texts.get(1, ""))
+            if column:
+                session.columns[column] = texts.get(2, "").split(" ")[0]
+
+
+def _texts(message: bytes) -> dict[int, str]:
+    return {number: value.decode()[:_TEXT_LIMIT] for number, value in _fields(message) if isinstance(value, bytes)}
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Field numbers and values of a protocol buffer: an integer, or the bytes of a text, a message or a fixed-size number."""
+    place = 0
+    while place < len(message):
+        tag, place = _varint(message, place)
+        kind = tag & 7
+        if kind == 0:
+            value, place = _varint(message, place)
+            yield tag >> 3, value
+            continue
+        if kind == 2:
+            count, place = _varint(message, place)
+        elif kind in (1, 5):
+            count = 8 if kind == 1 else 4
+        else:
+            raise _Malformed
+        if place + count > len(message):
+            raise _Malformed
+        yield tag >> 3, message[place : place + count]
+        place += count
+
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if place >= len(message):
+            raise _Malformed
+        byte = message[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+    raise _Malformed

@@ -1,0 +1,150 @@
+"""The hardware counters that Warpladder collects and shows, each once, under Nsight Compute's own names.
+
+Each metric costs passes over the kernel, so that a metric stands here only where a page shows it. What a metric means is said in our words;
+`docs.nvidia.com/nsight-compute/ProfilingGuide` defines it.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+#: How the launches of one cell are joined: added up, averaged by their time on the device, or the largest taken.
+Combine = Literal["sum", "mean", "max"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric.
+
+    Attributes:
+        name: Nsight Compute's.
+        group: what it is shown with on the page Counters.
+        meaning: in a few words.
+        combine: how the launches of a cell are joined.
+    """
+
+    name: str
+    group: str
+    meaning: str
+    combine: Combine = "mean"
+
+
+TIME: Final = "gpu__time_duration.sum"
+COMPUTE: Final = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+MEMORY: Final = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+DRAM: Final = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+L2: Final = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
+L1: Final = "l1tex__throughput.avg.pct_of_peak_sustained_active"
+TENSOR: Final = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
+DRAM_READ: Final = "dram__bytes_read.sum"
+DRAM_WRITE: Final = "dram__bytes_write.sum"
+L1_HIT: Final = "l1tex__t_sector_hit_rate.pct"
+L2_HIT: Final = "lts__t_sector_hit_rate.pct"
+L2_SECTORS: Final = "lts__t_sectors_srcunit_tex.sum"
+LOAD_REQUESTS: Final = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+LOAD_SECTORS: Final = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+STORE_REQUESTS: Final = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"
+STORE_SECTORS: Final = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+LOAD_WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+LOAD_CONFLICTS: Final = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+STORE_WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
+STORE_CONFLICTS: Final = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
+OCCUPANCY: Final = "sm__warps_active.avg.pct_of_peak_sustained_active"
+THEORETICAL: Final = "sm__maximum_warps_per_active_cycle_pct"
+WAVES: Final = "launch__waves_per_multiprocessor"
+REGISTERS: Final = "launch__registers_per_thread"
+SHARED_BYTES: Final = "launch__shared_mem_per_block"
+GRID: Final = "launch__grid_size"
+BLOCK: Final = "launch__block_size"
+ISSUE: Final = "smsp__issue_active.avg.pct_of_peak_sustained_active"
+
+#: Most blocks on a multiprocessor by each of its resources -> that resource in words; the least of them limits the occupancy.
+LIMITS: Final = {
+    "launch__occupancy_limit_registers": "registers",
+    "launch__occupancy_limit_shared_mem": "shared memory",
+    "launch__occupancy_limit_warps": "warps",
+    "launch__occupancy_limit_blocks": "blocks",
+    "launch__occupancy_limit_barriers": "barriers",
+}
+
+#: Reason that a warp does not issue -> what it waits for. The first two are no waiting.
+STALLS: Final = {
+    "selected": "issues an instruction",
+    "not_selected": "is ready, and another warp was taken",
+    "long_scoreboard": "waits for global, local or texture memory",
+    "short_scoreboard": "waits for shared memory or a special function",
+    "lg_throttle": "waits: the queue to global and local memory is full",
+    "mio_throttle": "waits: the queue to shared memory and special functions is full",
+    "tex_throttle": "waits: the queue to the texture unit is full",
+    "math_pipe_throttle": "waits: the arithmetic unit is busy",
+    "barrier": "waits at a barrier of its block",
+    "membar": "waits at a memory fence",
+    "wait": "waits for the fixed latency of its last instruction",
+    "gmma": "waits for the tensor core",
+    "branch_resolving": "waits for the target of a branch",
+    "dispatch_stall": "waits for the dispatcher",
+    "no_instruction": "waits for its next instruction to be fetched",
+    "imc_miss": "waits for a constant that its cache does not hold",
+    "drain": "has ended and waits for its stores",
+    "sleeping": "sleeps",
+    "misc": "waits for another reason",
+}
+#: Reasons that are no waiting.
+ISSUING: Final = ("selected", "not_selected")
+
+#: Executed arithmetic instructions -> operations that each counts as, by precision.
+OPERATIONS: Final = {
+    "fp32": {"fadd": 1, "fmul": 1, "ffma": 2},
+    "fp64": {"dadd": 1, "dmul": 1, "dfma": 2},
+}
+
+
+def stall_metric(reason: str) -> str:
+    """The metric of a reason of `STALLS`: warps in that state for each instruction issued, which is cycles a warp spends in it between two
+    instructions."""
+    return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
+
+
+def operation_metric(instruction: str) -> str:
+    """The metric of an instruction of `OPERATIONS`, counted by thread, predicated-off threads left out."""
+    return f"smsp__sass_thread_inst_executed_op_{instruction}_pred_on.sum"
+
+
+METRICS: Final = (
+    Metric(TIME, "speed of light", "time on the device", "sum"),
+    Metric(COMPUTE, "speed of light", "the busiest unit of the multiprocessors, of its peak"),
+    Metric(MEMORY, "speed of light", "the busiest part of the memory system, of its peak"),
+    Metric(DRAM, "speed of light", "device memory, of its peak"),
+    Metric(L2, "speed of light", "L2 cache, of its peak"),
+    Metric(L1, "speed of light", "L1 cache and shared memory, of their peak while active"),
+    Metric(TENSOR, "speed of light", "tensor cores, of their peak while active"),
+    Metric(ISSUE, "speed of light", "cycles in which an instruction was issued"),
+    Metric(DRAM_READ, "memory", "bytes read from device memory", "sum"),
+    Metric(DRAM_WRITE, "memory", "bytes written to device memory", "sum"),
+    Metric(L1_HIT, "memory", "sectors found in L1"),
+    Metric(L2_HIT, "memory", "sectors found in L2"),
+    Metric(L2_SECTORS, "memory", "sectors of 32 bytes that L1 asked L2 for", "sum"),
+    Metric(LOAD_REQUESTS, "memory", "loads of a warp from global memory", "sum"),
+    Metric(LOAD_SECTORS, "memory", "sectors that they touched", "sum"),
+    Metric(STORE_REQUESTS, "memory", "stores of a warp to global memory", "sum"),
+    Metric(STORE_SECTORS, "memory", "sectors that they touched", "sum"),
+    Metric(LOAD_WAVEFRONTS, "memory", "passes that loads from shared memory took", "sum"),
+    Metric(LOAD_CONFLICTS, "memory", "those of them that a bank conflict added", "sum"),
+    Metric(STORE_WAVEFRONTS, "memory", "passes that stores to shared memory took", "sum"),
+    Metric(STORE_CONFLICTS, "memory", "those of them that a bank conflict added", "sum"),
+    Metric(OCCUPANCY, "occupancy", "warps resident, of the most that fit, while active"),
+    Metric(THEORETICAL, "occupancy", "warps that this launch can have resident, of the most that fit"),
+    *(Metric(name, "occupancy", f"blocks on a multiprocessor that {what} allow", "max") for name, what in LIMITS.items()),
+    Metric(WAVES, "occupancy", "times that the grid fills the device"),
+    Metric(REGISTERS, "occupancy", "registers a thread", "max"),
+    Metric(SHARED_BYTES, "occupancy", "shared memory a block", "max"),
+    Metric(GRID, "occupancy", "blocks", "max"),
+    Metric(BLOCK, "occupancy", "threads a block", "max"),
+    *(Metric(stall_metric(reason), "stalls", f"cycles that a warp {what}") for reason, what in STALLS.items()),
+    *(
+        Metric(operation_metric(instruction), "operations", f"{precision} {instruction} by thread", "sum")
+        for precision, instructions in OPERATIONS.items()
+        for instruction in instructions
+    ),
+)
+
+BY_NAME: Final = {metric.name: metric for metric in METRICS}

@@ -1,0 +1,186 @@
+"""A `.ncu-rep` as a run, and files that are none."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ncu_reports import CREATED, VERSION, block, field, launch, write
+from typer.testing import CliRunner
+
+from collectors.cli import app
+from collectors.nsight_compute import metrics, parse
+from collectors.nsight_compute.parse import counters_of, import_report, is_report, read_report
+from collectors.nsight_compute.session import MAGIC, read_session
+from collectors.trace.report import ReportError
+from data import metrics as contract
+from data.store import open_run
+
+SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "nsys-samples"
+OURS = {"warpladder": ["conv2d", "n=512", "v01_naive", "device.cold#0", "executions=1"]}
+
+
+def holding(monkeypatch: pytest.MonkeyPatch, *launches: Any, total: int | None = None) -> None:
+    """Stands in for NVIDIA's reader."""
+
+    def read(path: Path) -> parse.Report:
+        return parse.Report(path.name, launches, len(launches) if total is None else total)
+
+    monkeypatch.setattr(parse, "read_report", read)
+
+
+def test_a_report_becomes_a_run_with_its_device_and_its_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attributes = {metrics.SM_COUNT: 132.0, metrics.CAPABILITY[0]: 9.0, metrics.CAPABILITY[1]: 0.0, metrics.L2_BYTES: 5e7}
+    values = {contract.TIME: 2144.0, contract.REGISTERS: 16.0, **attributes}
+    holding(monkeypatch, launch("fill", values), launch("fill", {**values, contract.TIME: 2000.0}), launch("scale"))
+    path = write(tmp_path / "Train.ncu-rep")
+
+    run = open_run(tmp_path / "runs" / import_report(path, tmp_path / "runs", "before", None, ["import", str(path)]))
+
+    info = run.info
+    assert (info["kind"], info["collector"], info["collector_version"]) == ("import", "nsight_compute", VERSION)
+    assert (info["device_name"], info["compute_capability"], info["sm_count"]) == ("NVIDIA H200", "9.0", 132)
+    assert (info["driver_version"], info["cpu_name"], info["os"]) == ("570.133.20", "A processor", "Linux")
+    assert info["started_at"] == datetime.fromtimestamp(CREATED, UTC)
+    assert info["command"] == "python -m collectors import Train.ncu-rep"
+    assert "the-host" not in str(info)
+    counters = run.table("counters")
+    times = counters[counters["metric"] == contract.TIME]
+    assert times[["variant", "launch_index", "value"]].to_numpy().tolist() == [["fill", 0, 2144.0], ["fill", 1, 2000.0]]
+    assert set(counters["metric"]) == {contract.TIME, contract.REGISTERS}, "attributes of the device are no counters"
+    variants = run.table("variants").set_index("variant")
+    assert variants.loc["fill", "registers"] == 16
+    assert list(run.table("results")["status"]) == ["ok", "ok"]
+    text = " ".join(run.table("diagnostics")["text"])
+    assert "no metric of memory, operations, stalls" in text
+    assert "3 launches are counted as 2 cells" in text
+
+
+def test_launches_beyond_the_limit_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    holding(monkeypatch, launch("k", {contract.TIME: 1.0}), total=7)
+    run = open_run(tmp_path / import_report(write(tmp_path / "r.ncu-rep"), tmp_path, "", None, []))
+    assert "only the first 1 of 7 launches were read" in " ".join(run.table("diagnostics")["text"])
+
+
+def test_the_recorder_gets_the_rows_of_its_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    holding(monkeypatch, launch("k", {contract.DRAM_READ: 4096.0}, ranges=OURS), launch("elsewhere", {contract.TIME: 1.0}))
+    assert counters_of(tmp_path / "report.ncu-rep") == [
+        {
+            "workload": "conv2d", "variant": "v01_naive", "config": "", "case": "n=512", "kernel": "k", "launch_index": 0,
+            "metric": "dram__bytes_read.sum", "value": 4096.0, "unit": "%",
+        },
+    ]  # fmt: skip
+
+
+def test_a_recording_without_a_launch_in_our_ranges_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    holding(monkeypatch, launch("k", {contract.TIME: 1.0}))
+    with pytest.raises(ReportError, match="profile with ncu --nvtx"):
+        counters_of(tmp_path / "report.ncu-rep")
+
+
+def test_the_session_is_read_without_names_of_hosts_or_programs(tmp_path: Path) -> None:
+    session = read_session(write(tmp_path / "r.ncu-rep"))
+    assert session.columns == {
+        "os": "Linux", "cpu_name": "A processor", "collector_version": VERSION, "driver_version": "570.133.20",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", [5, 12, 40, -1, -30])
+def test_a_truncated_report_is_refused_in_one_line(tmp_path: Path, kept: int) -> None:
+    path = write(tmp_path / "r.ncu-rep")
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ReportError, match=r"^r\.ncu-rep: truncated or damaged"):
+        read_report(path)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"\xff\xff\xff\xff",
+        block(field(1, 1)) + b"\x04\x00\x00\x00\x0f\x0f\x0f\x0f",
+        b"\x0b\x00\x00\x00" + b"\x80" * 11,
+        block(field(8, field(1, b"\xff\xfe") + field(2, "x"))),
+    ],
+    ids=["length", "wire type", "endless number", "no text"],
+)
+def test_blocks_that_are_none_are_refused(tmp_path: Path, broken: bytes) -> None:
+    with pytest.raises(ReportError, match="truncated or damaged"):
+        read_session(write(tmp_path / "r.ncu-rep", [broken]))
+
+
+def test_a_report_without_a_launch_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("ncu_report", reason="needs ncu-report, of requirements-ncu.txt")
+    with pytest.raises(ReportError, match="no launch can be read of it"):
+        read_report(write(tmp_path / "r.ncu-rep"))
+
+
+@pytest.mark.parametrize("ending", ["import os; os.abort()", "raise SystemExit(3)"], ids=["crash", "error"])
+def test_a_reader_that_crashes_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    run = subprocess.run
+    monkeypatch.setattr(parse, "has_module", lambda name: True)
+    monkeypatch.setattr(parse.subprocess, "run", lambda command, **how: run([sys.executable, "-c", ending], **how))
+    with pytest.raises(ReportError, match=r"^r\.ncu-rep: damaged, or newer than the installed ncu-report"):
+        read_report(write(tmp_path / "r.ncu-rep"))
+
+
+def test_a_reader_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = subprocess.run
+    monkeypatch.setattr(parse, "has_module", lambda name: True)
+    monkeypatch.setattr(parse, "_SECONDS", 0.2)
+    hang = [sys.executable, "-c", "import time; time.sleep(60)"]
+    monkeypatch.setattr(parse.subprocess, "run", lambda command, **how: run(hang, **how))
+    with pytest.raises(ReportError, match="not read within"):
+        read_report(write(tmp_path / "r.ncu-rep"))
+
+
+def test_a_file_too_large_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse, "_MOST_BYTES", 100)
+    with pytest.raises(ReportError, match="larger than"):
+        read_report(write(tmp_path / "r.ncu-rep"))
+
+
+def test_the_command_tells_reports_by_their_first_bytes_and_leaves_nothing_of_a_refused_one(tmp_path: Path) -> None:
+    misnamed = write(tmp_path / "report.sqlite")
+    assert is_report(misnamed)
+    misnamed.write_bytes(misnamed.read_bytes()[:-3])
+    done = CliRunner().invoke(app, ["import", str(misnamed), "--data-dir", str(tmp_path / "runs")])
+    assert done.exit_code == 2
+    assert done.stderr.splitlines() == ["report.sqlite: truncated or damaged; copy it again from where it was made"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_file_of_that_name_that_is_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.ncu-rep").write_bytes(b"not a report")
+    done = CliRunner().invoke(app, ["import", str(tmp_path / "r.ncu-rep"), "--data-dir", str(tmp_path / "runs")])
+    assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_without_the_package_the_cure_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse, "has_module", lambda name: False)
+    done = CliRunner().invoke(app, ["import", str(write(tmp_path / "r.ncu-rep")), "--data-dir", str(tmp_path / "runs")])
+    assert done.exit_code == 2
+    assert done.stderr.splitlines() == ["r.ncu-rep: needs the package ncu-report: pip install -r requirements-ncu.txt"]
+
+
+def test_a_file_that_begins_as_a_report_does_and_is_random_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.ncu-rep"
+    path.write_bytes(MAGIC + bytes(range(256)) * 20)
+    with pytest.raises(ReportError):
+        read_report(path)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the reports of other people are not beside this checkout")
+def test_a_report_of_somebody_else_imports(tmp_path: Path) -> None:
+    pytest.importorskip("ncu_report", reason="needs ncu-report, of requirements-ncu.txt")
+    (path,) = SAMPLES.glob("*.ncu-rep")
+    run = open_run(tmp_path / import_report(path, tmp_path, "", None, []))
+    counters = run.table("counters")
+    assert (run.info["device_name"], run.info["collector_version"]) == ("NVIDIA GeForce GTX 1660 SUPER", "2024.1.1.0")
+    assert set(counters["variant"]) == {"naive_gemm"}
+    assert sorted(counters.loc[counters["metric"] == contract.REGISTERS, "value"]) == [51, 51]
+
+
+def test_every_metric_stands_once() -> None:
+    assert len(set(metrics.METRICS)) == len(metrics.METRICS) <= 60
