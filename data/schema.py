@@ -286,7 +286,7 @@ API_CALLS = Table(
         _START,
         _END,
         _int("thread", "calling thread"),
-        _text("name", "function, without its version suffix"),
+        _text("name", "function, without a version of four digits, as `nsys stats` names it"),
         _RANGE,
     ),
 )

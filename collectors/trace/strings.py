@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from collectors.trace.report import Report
 
-#: `cudaLaunchKernel_v7000` and `cudaLaunchKernel_ptsz_v7000` are the same call by another header; `cuMemAlloc_v2` is another function.
-_VERSION_SUFFIX: Final = re.compile(r"(_ptsz)?_v\d{4,5}$")
+#: As `nsys stats` has it: `_v` and four characters. `cudaGraphLaunch_v10000`, with five, and the `cudaLaunchKernel_ptsz` of a stream per
+#: thread keep their names, so that ours are those that a user sees there; `cuMemAlloc_v2` is another function than `cuMemAlloc`.
+_VERSION_SUFFIX: Final = re.compile(r"_v.{4}\Z", re.DOTALL)
 
 
 class Strings:
@@ -31,7 +32,7 @@ class Strings:
 
         Args:
             ids: column of ids.
-            calls: whether they are names of API calls, whose version suffix is stripped.
+            calls: whether they are names of API calls, whose version suffix is stripped as `nsys stats` does.
         """
         encoded = ids.fill_null(-1).dictionary_encode()
         distinct = encoded.dictionary.to_numpy()

@@ -18,13 +18,10 @@ _LABELS: Final = {
     "nvtx_sum": "Ranges",
     "nvtx_gpu_proj_sum": "Ranges on the GPU",
     "nvtx_kern_sum": "Kernels by range",
+    trace_sums.GRAPHS: "Graph launches",
 }
-#: Where a table differs from that of `nsys stats`, by the beginning of its name.
-_DIFFERS: Final = {
-    "nvtx": ", but for its column Style",
-    "cuda_api": ", versions of a function together",
-    "cuda_gpu_kern": ", and graphs that were traced as a whole, which it leaves out",
-}
+#: Summaries that know kernels, and graphs traced by node, alone.
+_OF_KERNELS: Final = ("cuda_gpu_kern_sum", "nvtx_gpu_proj_sum", "nvtx_kern_sum")
 _LEADING: Final = {"cuda_gpu_kern_sum": "kernels", "cuda_api_sum": "API calls"}
 
 
@@ -43,9 +40,20 @@ def page() -> None:
             widgets.show_chart(charts.leading(transfers.leading(frame), len(frame), look, _LEADING[name]))
     name = state.choose("summary", "Summary", list(available), text=_LABELS.__getitem__, style="segmented", labelled=False)
     widgets.table(runs.ask(run, trace_sums.summary, name))
-    differs = next((how for summary, how in _DIFFERS.items() if name.startswith(summary)), "")
-    st.caption(plain(f"As nsys stats --report {name} prints it{differs}. Times in nanoseconds, MB of 10⁶ bytes."))
+    st.caption(plain(_origin(name, trace_sums.GRAPHS in available)))
     widgets.end_page()
+
+
+def _origin(name: str, graphs: bool) -> str:
+    """Where the table comes from, and what it leaves out."""
+    units = "Times in nanoseconds, MB of 10⁶ bytes."
+    if name == trace_sums.GRAPHS:
+        return f"CUDA graphs that were traced as a whole, each launch from its first node to its last; nsys stats sums them nowhere. {units}"
+    left_out = graphs and name in _OF_KERNELS
+    without = (
+        " Graphs that were traced as a whole are left out there and here: they stand under Graph launches." if left_out else ""
+    )
+    return f"As nsys stats --report {name} prints it. {units}{without}"
 
 
 page()

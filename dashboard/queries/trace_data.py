@@ -1,10 +1,12 @@
 """The trace tables of a run, column by column, so that a page reads no more of millions of rows than it needs."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from data import store
 
@@ -12,6 +14,11 @@ Int64s = npt.NDArray[np.int64]
 TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")
 #: Stands for a null in the arrays of this room: range ids, threads and times of a trace are not negative.
 NONE: Final = -1
+#: What `kernels` calls a CUDA graph that was traced as a whole: one row a launch of it.
+GRAPH: Final = "[CUDA graph]"
+#: Numbers spread over up to this many are told apart in a table of marks, a byte each.
+MOST_MARKS: Final = 1 << 28
+_MARK_BITS: Final = 22
 
 
 class Traces:
@@ -26,49 +33,132 @@ class Traces:
         """Whether the run has a trace at all."""
         return bool(self.tables)
 
+    def read(self, table: str, *columns: str) -> None:
+        """Reads several columns at once, side by side, which takes less time than one after the other."""
+        missing = [name for name in columns if (table, name) not in self._columns]
+        if missing:
+            arrow = self._read(table, missing)
+            for name in missing:
+                column = arrow.column(name)
+                self._columns[table, name] = _numbers(column) if pa.types.is_integer(column.type) else _categorical(column)
+
     def numbers(self, table: str, column: str) -> Int64s:
         """An integer column; `NONE` where it is null."""
-        key = (table, column)
-        if key not in self._columns:
-            series = self._read(table, column)
-            self._columns[key] = series.fillna(NONE).to_numpy(dtype=np.int64)
-        found: Int64s = self._columns[key]
+        self.read(table, column)
+        found: Int64s = self._columns[table, column]
         return found
 
     def texts(self, table: str, column: str) -> "pd.Categorical[Any]":
         """A text column as a categorical; code -1 where it is null."""
-        key = (table, column)
-        if key not in self._columns:
-            self._columns[key] = pd.Categorical(self._read(table, column))
-        found: pd.Categorical[Any] = self._columns[key]
+        self.read(table, column)
+        found: pd.Categorical[Any] = self._columns[table, column]
         return found
+
+    def find(self, table: str, column: str, wanted: Int64s, *others: str) -> tuple[Int64s, ...]:
+        """Rows of which an integer column has one of the wanted numbers, and perhaps more rows.
+
+        None of the columns is kept: they may be millions long.
+
+        Returns:
+            The rows, their numbers, and their values of the other columns.
+        """
+        marks = _Marks(wanted)
+        found = [[np.empty(0, dtype=np.int64)] for _ in range(2 + len(others))]
+        first = 0
+        for batch in self._scan(table, (column, *others)):
+            rows = marks.places(batch[0])
+            for part, values in zip(found, (np.arange(first, first + len(batch[0])), *batch), strict=True):
+                part.append(values[rows])
+            first += len(batch[0])
+        return tuple(np.concatenate(part) for part in found)
 
     def durations(self, table: str) -> Int64s:
         """Nanoseconds from start to end of each row."""
-        return self.numbers(table, "end_ns") - self.numbers(table, "start_ns")
+        key = (table, "")
+        if key not in self._columns:
+            self._columns[key] = self._durations(table)
+        found: Int64s = self._columns[key]
+        return found
 
-    def _read(self, table: str, column: str) -> "pd.Series[Any]":
+    def _durations(self, table: str) -> Int64s:
+        if (table, "start_ns") in self._columns and (table, "end_ns") in self._columns:
+            return self.numbers(table, "end_ns") - self.numbers(table, "start_ns")
+        parts = [end - start for start, end in self._scan(table, ("start_ns", "end_ns"))]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def _scan(self, table: str, columns: Sequence[str]) -> Iterator[list[Int64s]]:
+        """Integer columns piece by piece; those that are kept at once."""
         if self._run is None:
-            raise ValueError(f"no trace to read {table}.{column} of")
-        return self._run.table(table, [column], categories=True)[column]
+            raise ValueError(f"no trace to read {table} of")
+        if all((table, name) in self._columns for name in columns):
+            yield [self.numbers(table, name) for name in columns]
+            return
+        for batch in self._run.scan(table, columns):
+            yield [_numbers(column) for column in batch.columns]
+
+    def _read(self, table: str, columns: list[str]) -> pa.Table:
+        if self._run is None:
+            raise ValueError(f"no trace to read {table}.{columns[0]} of")
+        return self._run.arrow(table, columns)
 
 
 NO_TRACES: Final = Traces(None)
 
 
+def _numbers(column: pa.ChunkedArray | pa.Array) -> Int64s:
+    # `fill_null` copies even where there is nothing to fill.
+    return np.asarray((column.fill_null(NONE) if column.null_count else column).to_numpy(), dtype=np.int64)
+
+
+def _categorical(column: pa.ChunkedArray) -> "pd.Categorical[Any]":
+    """The chunks have one dictionary between them: `store.Run.arrow` sees to it."""
+    if not column.num_chunks:
+        return pd.Categorical.from_codes(np.empty(0, dtype=np.int8), categories=pd.Index([], dtype=object))
+    codes = [(chunk.indices.fill_null(NONE) if chunk.null_count else chunk.indices).to_numpy() for chunk in column.chunks]
+    words = pd.Index(column.chunk(0).dictionary.to_pylist(), dtype="str")
+    return pd.Categorical.from_codes(np.concatenate(codes), categories=words, validate=False)
+
+
+def codes_of(*columns: Int64s) -> tuple[Int64s, list[Int64s]]:
+    """Numbers each distinct row of some columns.
+
+    Returns:
+        The number of each row, and the columns of the distinct rows, in the order of their numbers.
+    """
+    number, distinct = _factorize(columns[0])
+    found = [distinct]
+    for column in columns[1:]:
+        code, distinct = _factorize(column)
+        width = max(len(distinct), 1)
+        number, pairs = _factorize(number * width + code) if width > 1 else (number, np.arange(len(found[0])))
+        before, last = np.divmod(pairs, width)
+        found = [*(values[before] for values in found), distinct[last]]
+    return number, found
+
+
+def _factorize(values: Int64s) -> tuple[Int64s, Int64s]:
+    # Most traces have one process and a thread or two.
+    if len(values) and (values == values[0]).all():
+        return np.zeros(len(values), dtype=np.int64), np.array(values[:1], dtype=np.int64)
+    code, distinct = pd.factorize(values)
+    return code.astype(np.int64, copy=False), np.asarray(distinct, dtype=np.int64)
+
+
 def lookup(ids: Int64s, wanted: Int64s) -> Int64s:
     """Where each wanted number stands in `ids`, the first place where it stands several times; `NONE` where it does not.
 
-    Ids that are dense, as a profiler's are, are looked up in a table; others by bisection.
+    Ids that are their own place, as ours of ranges are, need no search; dense ones are looked up in a table; others by bisection.
     """
     if not len(ids) or not len(wanted):
         return np.full(len(wanted), NONE, dtype=np.int64)
     low, span = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
+    inside = (wanted >= low) & (wanted < low + span)
+    if span == len(ids) and (ids == np.arange(low, low + span)).all():
+        return np.where(inside, wanted - low, NONE)
     if span <= 4 * len(ids) + 1024:
         table = np.full(span, NONE, dtype=np.int64)
         # Written backwards, so that the first of equal ids stays.
         table[ids[::-1] - low] = np.arange(len(ids) - 1, -1, -1)
-        inside = (wanted >= low) & (wanted < low + span)
         return np.where(inside, table[np.where(inside, wanted - low, 0)], NONE)
     order = np.argsort(ids, kind="stable")
     place = np.searchsorted(ids, wanted, sorter=order)
@@ -82,17 +172,41 @@ def calls_of(traces: Traces, table: str, rows: npt.NDArray[np.bool_] | None = No
     Args:
         rows: those wanted, as a mask; all when None.
     """
-    process, correlation = traces.numbers(table, "process"), traces.numbers(table, "correlation")
-    if rows is not None:
-        process, correlation = process[rows], correlation[rows]
-    if "api_calls" not in traces.tables:
-        return np.full(len(process), NONE, dtype=np.int64)
-    of_calls = traces.numbers("api_calls", "process"), traces.numbers("api_calls", "correlation")
-    found = np.full(len(process), NONE, dtype=np.int64)
+    count = len(traces.numbers(table, "process"))
+    return of_calls(traces, table, np.arange(count) if rows is None else np.flatnonzero(rows))[0]
+
+
+def of_calls(traces: Traces, table: str, rows: Int64s, *columns: str) -> tuple[Int64s, ...]:
+    """The API calls that caused some rows of `kernels` or `memory_ops`, by process and correlation.
+
+    Returns:
+        Their places, then their values of integer columns, in the order of `rows`; `NONE` where the call was not traced.
+    """
+    process, correlation = (traces.numbers(table, name)[rows] for name in ("process", "correlation"))
+    found = tuple(np.full(len(rows), NONE, dtype=np.int64) for _ in ("place", *columns))
+    if "api_calls" not in traces.tables or not len(rows):
+        return found
+    place_of, ids, processes, *values = traces.find("api_calls", "correlation", correlation, "process", *columns)
     # Correlations are unique within a process only, and of processes there are few.
     for each in np.unique(process):
-        calls = np.flatnonzero(of_calls[0] == each)
-        mine = np.flatnonzero(process == each)
-        place = lookup(of_calls[1][calls], correlation[mine])
-        found[mine] = np.where(place >= 0, calls[place], NONE) if len(calls) else NONE
+        calls, mine = np.flatnonzero(processes == each), np.flatnonzero(process == each)
+        place = lookup(ids[calls], correlation[mine])
+        mine, place = mine[place >= 0], place[place >= 0]
+        for array, value in zip(found, (place_of, *values), strict=True):
+            array[mine] = value[calls[place]]
     return found
+
+
+class _Marks:
+    """Says of many numbers which may be wanted: by a table of marks that is small enough to be quick, each for some numbers in a row."""
+
+    def __init__(self, wanted: Int64s) -> None:
+        self._low, self._high = (int(wanted.min()), int(wanted.max())) if len(wanted) else (0, -1)
+        self._shift = max((self._high - self._low).bit_length() - _MARK_BITS, 0)
+        self._marks = np.zeros(max((self._high - self._low) >> self._shift, 0) + 1, dtype=bool)
+        self._marks[(wanted - self._low) >> self._shift] = True
+
+    def places(self, numbers: Int64s) -> Int64s:
+        """Places of the wanted numbers, and perhaps of some more."""
+        inside = np.flatnonzero((numbers >= self._low) & (numbers <= self._high))
+        return inside[self._marks[(numbers[inside] - self._low) >> self._shift]]

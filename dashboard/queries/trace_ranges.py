@@ -1,46 +1,63 @@
-"""The NVTX summaries of `nsys stats`: ranges on the host's clock, projected to the GPU, and the kernels launched inside them."""
+"""The NVTX summaries of `nsys stats` that have a row a range's name: on the host's clock, and projected to the GPU."""
 
-from typing import Any, Final
+import re
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from dashboard.queries import trace_nesting
 from dashboard.queries.describe import describe, rounded, times
 from dashboard.queries.run_data import RunData
-from dashboard.queries.trace_data import NONE, Int64s, Traces, calls_of, lookup
+from dashboard.queries.trace_data import GRAPH, MOST_MARKS, NONE, Int64s, Traces, codes_of, lookup
 
-#: Bytes of the table of marks in `_distinct`.
-_MOST_MARKS: Final = 1 << 28
+#: What `nsys stats` calls the ways to open and close a range.
+STYLES: Final = {"push_pop": "PushPop", "start_end": "StartEnd"}
+#: The importer numbers a domain whose name the report lacks.
+_UNNAMED: Final = re.compile(r"domain \d+")
+
+
+class Named(NamedTuple):
+    """Ranges by name and style: number of each range's, and the name and the style of each number, sorted by both."""
+
+    code: Int64s
+    names: npt.NDArray[Any]
+    styles: npt.NDArray[Any]
 
 
 def nvtx_sum(data: RunData) -> pd.DataFrame:
-    """NVTX ranges by `domain:text`, on the host's clock. A range that was never closed lasts to the end of the last one."""
-    return times(labels(data.traces), range_ns(data.traces), "Instances", "Range")
+    """NVTX ranges by `domain:text` and style, on the host's clock. A range that was never closed lasts to the end of the last one."""
+    of = named(data.traces)
+    keys = {"Style": of.styles, "Range": of.names}
+    return times(of.code, range_ns(data.traces), "Instances", keys, ["Range", "Style"])
 
 
 def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     """NVTX ranges projected to the GPU: from the start of the first device work launched inside to the end of the last.
 
-    A range without device work is left out. `Total GPU Ops` counts launches, not the several kernels of one graph launch.
+    A range without device work or without a text is left out, and so is a CUDA graph that was traced as a whole. `Total GPU Ops` counts launches, not the
+    several kernels of one graph launch.
     """
     traces = data.traces
-    start, end = traces.numbers("ranges", "gpu_start_ns"), traces.numbers("ranges", "gpu_end_ns")
-    kept = np.flatnonzero(start >= 0)
-    names, parent = labels(traces), parents(traces)
-    codes = names.codes[kept].astype(np.int64)
-    found = describe(codes, (end - start)[kept], len(names.categories))
+    of = named(traces)
+    simple = not has_graphs(traces) and trace_nesting.only_nested(traces)
+    projected = _by_parents(traces) if simple else _by_times(traces)
+    kept = np.flatnonzero((projected.launches > 0) & (of.names != "")[of.code])
+    codes = of.code[kept]
+    found = describe(codes, (projected.end - projected.start)[kept], len(of.names))
 
     def summed(values: Int64s) -> Int64s:
-        sums = np.zeros(len(names.categories), dtype=np.int64)
+        sums = np.zeros(len(of.names), dtype=np.int64)
         np.add.at(sums, codes, values[kept])
         return sums[found.index]
 
-    above = parent[kept]
-    children = summed(np.bincount(above[above >= 0], minlength=len(start)))
-    operations, levels = summed(_launches(traces, parent)), summed(traces.numbers("ranges", "depth"))
+    above = projected.parent[projected.launches > 0]
+    children = summed(np.bincount(above[above >= 0], minlength=len(projected.parent)))
+    operations, levels = summed(projected.launches), summed(projected.depth)
     frame = pd.DataFrame(
         {
-            "Range": np.asarray(names.categories)[found.index], "Total Proj Time (ns)": found["total"],
+            "Range": of.names[found.index], "Style": of.styles[found.index], "Total Proj Time (ns)": found["total"],
             "Total Range Time (ns)": summed(range_ns(traces)), "Range Instances": found["n"],
             "Proj Avg (ns)": rounded(found["mean"]), "Proj Med (ns)": rounded(found["median"]), "Proj Min (ns)": found["min"],
             "Proj Max (ns)": found["max"], "Proj StdDev (ns)": rounded(found["stddev"]), "Total GPU Ops": operations,
@@ -48,155 +65,136 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
             "Avg Num Child": rounded(children / found["n"]),
         }
     )  # fmt: skip
-    return frame.sort_values(["Total Proj Time (ns)", "Range"], ascending=[False, True], ignore_index=True)
+    order = ["Total Proj Time (ns)", "Range", "Style"]
+    return frame.sort_values(order, ascending=[False, True, True], ignore_index=True)
 
 
-def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
-    """Kernels by the ranges that were open at their launch: all of them, not the innermost alone.
-
-    Kernels outside of any range stand first, with a null range. Process and thread are null where the launch was not traced.
-    """
-    kernels, durations = data.traces.texts("kernels", "full_name"), data.traces.durations("kernels")
-    range_labels = labels(data.traces)
-    holder, holders = _holders(data.traces, range_labels)
-    owner = holders.groupby(["label", "process", "thread"], sort=False).ngroup().to_numpy(dtype=np.int64)
-    parent = holders["parent"].to_numpy()
-    width = max(len(kernels.categories), 1)
-
-    codes, values, again = [], [], []
-    above, owners = np.arange(len(holders)), list[Int64s]()
-    # Level by level outwards: the holder itself, the range around it, and so on.
-    while (above >= 0).any():
-        level = np.where(above >= 0, owner[above], NONE)
-        # A kernel in two nested ranges of one name is one instance of it, though nsys adds its time twice.
-        repeats = np.zeros(len(level), dtype=bool)
-        for inner in owners:
-            repeats |= inner == level
-        owners.append(level)
-        group = level[holder]
-        inside = slice(None) if group.min(initial=0) >= 0 else group >= 0
-        codes.append(group[inside] * width + kernels.codes[inside])
-        values.append(durations[inside])
-        if repeats.any():
-            twice = (repeats & (level >= 0))[holder]
-            again.append(group[twice] * width + kernels.codes[twice])
-        above = np.where(above >= 0, parent[above], NONE)
-    count = (int(owner.max(initial=0)) + 1) * width
-    found = describe(np.concatenate(codes), np.concatenate(values), count)
-    repeated = np.bincount(np.concatenate(again), minlength=count)[found.index] if again else 0
-    who, what = np.divmod(found.index.to_numpy(), width)
-    about = holders.assign(owner=owner).drop_duplicates("owner").set_index("owner").loc[who]
-    outside = about["label"].to_numpy() < 0
-    held = _held_pairs(holder * width + kernels.codes, parent, width)
-    instances = np.bincount(owner[held // width] * width + held % width, minlength=count)[found.index]
-    frame = pd.DataFrame(
-        {
-            "NVTX Range": np.array([*range_labels.categories, None], dtype=object)[about["label"]],
-            "PID": _nullable(about["process"]), "TID": _nullable(about["thread"]),
-            "NVTX Inst": np.where(outside, 0, instances), "Kern Inst": found["n"].to_numpy() - repeated,
-            "Total Time (ns)": found["total"].to_numpy(), "Avg (ns)": rounded(found["mean"]), "Med (ns)": rounded(found["median"]),
-            "Min (ns)": found["min"].to_numpy(), "Max (ns)": found["max"].to_numpy(), "StdDev (ns)": rounded(found["stddev"]),
-            "Kernel Name": np.asarray(kernels.categories)[what],
-        }
-    )  # fmt: skip
-    order = ["NVTX Range", "PID", "TID", "Total Time (ns)", "Kernel Name"]
-    return frame.sort_values(order, ascending=[True, True, True, False, True], na_position="first", ignore_index=True)
+def labels(traces: Traces) -> "pd.Categorical[Any]":
+    """`domain:text` of each range; the text alone in the default domain and in one whose name is not known; empty without a text."""
+    domains, texts = traces.texts("ranges", "domain"), traces.texts("ranges", "text")
+    pair, (domain, text) = codes_of(domains.codes.astype(np.int64), texts.codes.astype(np.int64))
+    words = zip(np.asarray(domains.categories)[domain], np.asarray(texts.categories)[text], strict=True)
+    joined = [f"{d}:{t}" if t and d and not _UNNAMED.fullmatch(d) else str(t) for d, t in words]
+    code, unique = pd.factorize(np.array(joined, dtype=object))
+    return pd.Categorical.from_codes(code[pair], categories=pd.Index(unique))
 
 
-def _held_pairs(pairs: Int64s, parent: Int64s, width: int) -> Int64s:
-    """Every pair of a holder and a kernel that was launched in it or in what it holds, once; a pair is holder * width + kernel."""
-    size = len(parent) * width
-    level = _distinct(pairs, size)
-    every = [level]
-    while len(level):
-        above = parent[level // width]
-        level = _distinct((above * width + level % width)[above >= 0], size)
-        every.append(level)
-    return _distinct(np.concatenate(every), size)
+def named(traces: Traces) -> Named:
+    """The ranges by label and style."""
+    traces.read("ranges", "domain", "text", "style")
+    label, style = labels(traces), traces.texts("ranges", "style")
+    code, (names, styles) = codes_of(label.codes.astype(np.int64), style.codes.astype(np.int64))
+    words = np.asarray(label.categories, dtype=object)[names]
+    ways = np.array([STYLES[style.categories[each]] for each in styles], dtype=object)
+    order = np.lexsort((ways.astype(str), words.astype(str)))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return Named(rank[code], words[order], ways[order])
 
 
-def _distinct(numbers: Int64s, size: int) -> Int64s:
-    """Each of the numbers once. Below `size` of up to this many, a table of marks is several times faster than hashing."""
-    if size > _MOST_MARKS:
+def range_ns(traces: Traces) -> Int64s:
+    """Nanoseconds from start to end of each range."""
+    traces.read("ranges", "start_ns", "end_ns")
+    start, end = traces.numbers("ranges", "start_ns"), traces.numbers("ranges", "end_ns")
+    return trace_nesting.closed_ends(start, end) - start
+
+
+def parents(traces: Traces) -> Int64s:
+    """Place of the range that encloses each range; `NONE` for an outermost one."""
+    traces.read("ranges", "range_id", "parent_id")
+    return lookup(traces.numbers("ranges", "range_id"), traces.numbers("ranges", "parent_id"))
+
+
+def has_graphs(traces: Traces) -> bool:
+    """Whether some row of `kernels` is a CUDA graph that was traced as a whole."""
+    return "kernels" in traces.tables and GRAPH in traces.texts("kernels", "full_name").categories
+
+
+def without_graphs(traces: Traces, table: str) -> Int64s:
+    """Places of the rows of `kernels` or `memory_ops` that are no CUDA graph traced as a whole."""
+    if table == "kernels" and has_graphs(traces):
+        names = traces.texts("kernels", "full_name")
+        return np.flatnonzero(names.codes != names.categories.get_loc(GRAPH))
+    return np.arange(len(traces.numbers(table, "correlation")))
+
+
+def distinct(numbers: Int64s, size: int) -> Int64s:
+    """Each of the numbers once. Below `size` of up to `MOST_MARKS`, a table of marks is several times faster than hashing."""
+    if size > MOST_MARKS:
         return np.asarray(pd.unique(numbers), dtype=np.int64)
     marks = np.zeros(size, dtype=bool)
     marks[numbers] = True
     return np.flatnonzero(marks)
 
 
-def labels(traces: Traces) -> "pd.Categorical[Any]":
-    """`domain:text` of each range; the text alone in the default domain."""
-    domains, texts = traces.texts("ranges", "domain"), traces.texts("ranges", "text")
-    width = max(len(texts.categories), 1)
-    pair, pairs = pd.factorize(domains.codes.astype(np.int64) * width + texts.codes)
-    domain, text = (
-        np.asarray(names.categories)[part] for names, part in zip((domains, texts), np.divmod(pairs, width), strict=True)
-    )
-    code, unique = pd.factorize(
-        np.array([f"{d}:{t}" if d else str(t) for d, t in zip(domain, text, strict=True)], dtype=object)
-    )
-    return pd.Categorical.from_codes(code[pair], categories=pd.Index(unique))
+class _Projected(NamedTuple):
+    """Of each range: launches that it holds, start and end of their work, place of its parent, and how many enclose it."""
+
+    launches: Int64s
+    start: Int64s
+    end: Int64s
+    parent: Int64s
+    depth: Int64s
 
 
-def range_ns(traces: Traces) -> Int64s:
-    """Nanoseconds from start to end of each range."""
-    start, end = traces.numbers("ranges", "start_ns"), traces.numbers("ranges", "end_ns")
-    return np.where(end >= 0, end, max(int(start.max()), int(end.max()))) - start
-
-
-def parents(traces: Traces) -> Int64s:
-    """Place of the range that encloses each range; `NONE` for an outermost one."""
-    return lookup(traces.numbers("ranges", "range_id"), traces.numbers("ranges", "parent_id"))
-
-
-def _launches(traces: Traces, parent: Int64s) -> Int64s:
-    """How many launches each range holds, its inner ranges' included."""
+def _by_parents(traces: Traces) -> _Projected:
+    """Where ranges nest, the importer has projected them, and each launch counts for the innermost range and all around it."""
+    traces.read("ranges", "gpu_start_ns", "gpu_end_ns", "depth", "range_id", "parent_id")
+    start, end, depth = (traces.numbers("ranges", name) for name in ("gpu_start_ns", "gpu_end_ns", "depth"))
+    parent = parents(traces)
+    count = np.zeros(len(parent), dtype=np.int64)
     tables = [name for name in ("kernels", "memory_ops") if name in traces.tables]
-    if not tables:
-        return np.zeros(len(parent), dtype=np.int64)
-    process, correlation, range_id = (
-        np.concatenate([traces.numbers(table, name) for table in tables]) for name in ("process", "correlation", "range_id")
-    )
-    inside = lookup(traces.numbers("ranges", "range_id"), range_id)
-    launch = (pd.factorize(process)[0].astype(np.int64) << 48) + correlation
-    once = (inside >= 0) & ~pd.Series(launch).duplicated().to_numpy()
-    count = np.bincount(inside[once], minlength=len(parent))
-    depth = traces.numbers("ranges", "depth")
+    for table in tables:
+        traces.read(table, "process", "correlation", "range_id")
+    if tables:
+        range_id, process, correlation = (
+            np.concatenate([traces.numbers(table, name) for table in tables]) for name in ("range_id", "process", "correlation")
+        )
+        inside = lookup(traces.numbers("ranges", "range_id"), range_id)
+        within = inside >= 0
+        count = np.bincount(inside[within & _first_of_launch(process, correlation)], minlength=len(parent))
     # The deepest first, so that each passes on all that it holds.
     for level in range(int(depth.max(initial=0)), 0, -1):
         rows = np.flatnonzero((depth == level) & (parent >= 0))
         np.add.at(count, parent[rows], count[rows])
-    return count
+    # What encloses too much work was not projected.
+    return _Projected(np.where(start >= 0, count, 0), start, end, parent, depth)
 
 
-def _holders(traces: Traces, range_labels: "pd.Categorical[Any]") -> tuple[Int64s, pd.DataFrame]:
-    """The range of each kernel; what no range holds is held by its thread.
-
-    Returns:
-        For each kernel, its row of the second: `label` (code; `NONE` for a thread), `process`, `thread`, and `parent`, a row of it.
-    """
-    holders = pd.DataFrame(
-        {
-            "label": range_labels.codes.astype(np.int64), "process": traces.numbers("ranges", "process"),
-            "thread": traces.numbers("ranges", "thread"), "parent": parents(traces),
-        }
-    )  # fmt: skip
-    holder = lookup(traces.numbers("ranges", "range_id"), traces.numbers("kernels", "range_id"))
-    outside = holder < 0
-    if not outside.any():
-        return holder, holders
-    calls = calls_of(traces, "kernels", outside)
-    threads = pd.DataFrame(
-        {"process": np.full(len(calls), NONE, dtype=np.int64), "thread": np.full(len(calls), NONE, dtype=np.int64)}
-    )
-    if (calls >= 0).any():
-        for name in ("process", "thread"):
-            threads[name] = np.where(calls >= 0, traces.numbers("api_calls", name)[calls], NONE)
-    number = threads.groupby(["process", "thread"], sort=False).ngroup().to_numpy(dtype=np.int64)
-    holder[outside] = len(holders) + number
-    threads = threads[~pd.Series(number).duplicated()].assign(label=NONE, parent=NONE)
-    return holder, pd.concat([holders, threads], ignore_index=True)
+def _first_of_launch(process: Int64s, correlation: Int64s) -> npt.NDArray[np.bool_]:
+    """Which work is the first of its launch; that of a graph comes in several rows."""
+    number, (known,) = codes_of(process)
+    low = int(correlation.min())
+    span = int(correlation.max()) - low + 1
+    if span * len(known) < 1 << 62:
+        number = number * span + (correlation - low)
+        if len(distinct(number, span * len(known))) == len(number):
+            return np.ones(len(number), dtype=bool)
+        return ~pd.Series(number).duplicated().to_numpy()
+    return ~pd.DataFrame({"process": process, "correlation": correlation}).duplicated().to_numpy()
 
 
-def _nullable(values: "pd.Series[int]") -> "pd.api.extensions.ExtensionArray":
-    return pd.array([None if value < 0 else value for value in values], dtype="Int64")
+def _by_times(traces: Traces) -> _Projected:
+    """Where ranges overlap otherwise, the launches are looked for that lie within each."""
+    ranges = trace_nesting.places(traces)
+    parts, columns = list[trace_nesting.Launches](), list[list[Int64s]]()
+    for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
+        rows = without_graphs(traces, table)
+        parts.append(trace_nesting.launches_of(traces, ranges, table, rows))
+        columns.append([traces.numbers(table, name)[rows] for name in ("start_ns", "end_ns", "process", "correlation")])
+    size = len(ranges.start)
+    parent = trace_nesting.shortest_around(ranges)
+    launches, first, last = (np.zeros(size, dtype=np.int64) for _ in range(3))
+    if parts:
+        joined = trace_nesting.Launches(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        start, end, process, correlation = (np.concatenate(column) for column in zip(*columns, strict=True))
+        found = trace_nesting.held(ranges, joined)
+        holder, work = found.pairs()
+        heads = (found.first < found.last).nonzero()[0]
+        cuts = np.flatnonzero(np.diff(holder, prepend=NONE))
+        if len(heads):
+            first[heads], last[heads] = np.minimum.reduceat(start[work], cuts), np.maximum.reduceat(end[work], cuts)
+        launch, _ = codes_of(process, correlation)
+        once = distinct(holder * max(len(launch), 1) + launch[work], size * max(len(launch), 1))
+        launches = np.bincount(once // max(len(launch), 1), minlength=size)
+    return _Projected(launches, first, last, parent, trace_nesting.depths(parent))

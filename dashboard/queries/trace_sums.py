@@ -1,8 +1,11 @@
 """The summaries of `nsys stats`, under its names and with its columns, made of a run's trace tables.
 
-Definitions: the report scripts of Nsight Systems 2023.4. Times are nanoseconds, printed with one decimal; sizes are MB (10^6 bytes).
-It differs in three things. `Style` is left out, since the contract does not keep how a range was opened. API functions are summed
-without their version suffix. And CUDA graphs that were traced as a whole, whose time `nsys stats` leaves out, stand among the kernels.
+Definitions: the report scripts of Nsight Systems 2023.4, which 2025.3 follows but for a colon before ranges of the default domain. Times
+are nanoseconds, printed with one decimal; sizes are MB (10^6 bytes). A test compares them with what `nsys stats` prints, cell by cell.
+
+What a run does not keep makes them differ where a report has it: a range that was ended by another thread is taken as one of the thread
+that started it, where nsys leaves it out of the sums by device work; a range that was never closed ends with the last range, not with
+the last mark; calls that stand in a report once more with their backtrace count once; and two versions of one function are one row.
 """
 
 from collections.abc import Callable
@@ -13,7 +16,9 @@ import pandas as pd
 
 from dashboard.queries.describe import describe, times
 from dashboard.queries.run_data import RunData
-from dashboard.queries.trace_ranges import nvtx_gpu_proj_sum, nvtx_kern_sum, nvtx_sum
+from dashboard.queries.trace_data import GRAPH, Int64s, Traces
+from dashboard.queries.trace_kernels import nvtx_kern_sum
+from dashboard.queries.trace_ranges import has_graphs, nvtx_gpu_proj_sum, nvtx_sum, without_graphs
 
 #: What `nsys stats` calls each kind of memory operation.
 OPERATIONS: Final = {
@@ -21,41 +26,61 @@ OPERATIONS: Final = {
     "p2p": "[CUDA memcpy Peer-to-Peer]", "h2h": "[CUDA memcpy Host-to-Host]", "memset": "[CUDA memset]",
     "unified_h2d": "[CUDA memcpy Unified Host-to-Device]", "unified_d2h": "[CUDA memcpy Unified Device-to-Host]",
 }  # fmt: skip
+#: The summary of what `nsys stats` has none for.
+GRAPHS: Final = "graph_launches"
 _BYTES_A_MB: Final = 1e6
 
 
 def cuda_gpu_kern_sum(data: RunData) -> pd.DataFrame:
-    """Kernel executions by demangled name. `Time (%)` is of all kernels' total."""
+    """Kernel executions by demangled name. `Time (%)` is of all kernels' total. Graphs traced as a whole are left out."""
+    traces = data.traces
+    traces.read("kernels", "full_name")
+    rows = without_graphs(traces, "kernels") if has_graphs(traces) else slice(None)
+    return _kernels(traces, rows)
+
+
+def graph_launches(data: RunData) -> pd.DataFrame:
+    """Launches of CUDA graphs that were traced as a whole, each from its first node to its last; `nsys stats` sums them nowhere."""
     names = data.traces.texts("kernels", "full_name")
-    return times(names, data.traces.durations("kernels"), "Instances", "Name")
+    return _kernels(data.traces, np.flatnonzero(names.codes == names.categories.get_loc(GRAPH)))
+
+
+def _kernels(traces: Traces, rows: "Int64s | slice") -> pd.DataFrame:
+    names = traces.texts("kernels", "full_name")
+    groups, durations = names.codes[rows], traces.durations("kernels")[rows]
+    return times(groups, durations, "Instances", {"Name": np.asarray(names.categories)}, ["Instances", "Name"])
 
 
 def cuda_api_sum(data: RunData) -> pd.DataFrame:
     """API calls by function. `Time (%)` is of all calls' total."""
     names = data.traces.texts("api_calls", "name")
-    return times(names, data.traces.durations("api_calls"), "Num Calls", "Name")
+    return times(names.codes, data.traces.durations("api_calls"), "Num Calls", {"Name": np.asarray(names.categories)}, ["Name"])
 
 
 def cuda_gpu_mem_time_sum(data: RunData) -> pd.DataFrame:
     """Copies, sets and migrations by kind, by time."""
-    names = data.traces.texts("memory_ops", "kind").rename_categories(lambda kind: OPERATIONS[kind])
-    return times(names, data.traces.durations("memory_ops"), "Count", "Operation")
+    kinds = data.traces.texts("memory_ops", "kind")
+    operations = {"Operation": np.array([OPERATIONS[kind] for kind in kinds.categories])}
+    return times(kinds.codes, data.traces.durations("memory_ops"), "Count", operations, ["Operation"])
 
 
 def cuda_gpu_mem_size_sum(data: RunData) -> pd.DataFrame:
     """Copies, sets and migrations by kind, by size in MB with three decimals."""
     kinds = data.traces.texts("memory_ops", "kind")
-    found = describe(kinds.codes.astype(np.int64), data.traces.numbers("memory_ops", "bytes"), len(kinds.categories))
+    found = describe(kinds.codes, data.traces.numbers("memory_ops", "bytes"), len(kinds.categories))
     columns = {"total": "Total", "mean": "Avg", "median": "Med", "min": "Min", "max": "Max", "stddev": "StdDev"}
-    frame = pd.DataFrame({f"{label} (MB)": (found[name] / _BYTES_A_MB).round(3) for name, label in columns.items()})
-    frame.insert(1, "Count", found["n"])
+    # Rounded as C's printf does it, on the exact value of the binary fraction.
+    frame = pd.DataFrame(
+        {f"{label} (MB)": [float(f"{size:.3f}") for size in found[name] / _BYTES_A_MB] for name, label in columns.items()}
+    )
+    frame.insert(1, "Count", found["n"].to_numpy())
     frame["Operation"] = [OPERATIONS[kinds.categories[code]] for code in found.index]
-    return frame.assign(total=found["total"]).sort_values(["total", "Operation"], ascending=[False, True], ignore_index=True).drop(
+    return frame.assign(total=found["total"].to_numpy()).sort_values(["total", "Operation"], ascending=[False, True], ignore_index=True).drop(
         columns="total"
     )  # fmt: skip
 
 
-#: Each summary and the tables that it needs.
+#: Each summary of `nsys stats` and the tables that it needs.
 SUMMARIES: Final[dict[str, tuple[Callable[[RunData], pd.DataFrame], tuple[str, ...]]]] = {
     "cuda_gpu_kern_sum": (cuda_gpu_kern_sum, ("kernels",)),
     "cuda_api_sum": (cuda_api_sum, ("api_calls",)),
@@ -68,10 +93,11 @@ SUMMARIES: Final[dict[str, tuple[Callable[[RunData], pd.DataFrame], tuple[str, .
 
 
 def available(data: RunData) -> tuple[str, ...]:
-    """Summaries that the run has the tables for."""
-    return tuple(name for name, (_, needs) in SUMMARIES.items() if set(needs) <= set(data.traces.tables))
+    """Summaries that the run has the tables for, and `GRAPHS` where graphs were traced as a whole."""
+    found = tuple(name for name, (_, needs) in SUMMARIES.items() if set(needs) <= set(data.traces.tables))
+    return (*found, GRAPHS) if has_graphs(data.traces) else found
 
 
 def summary(data: RunData, name: str) -> pd.DataFrame:
     """One of `available`."""
-    return SUMMARIES[name][0](data)
+    return graph_launches(data) if name == GRAPHS else SUMMARIES[name][0](data)

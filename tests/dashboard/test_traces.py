@@ -46,8 +46,8 @@ def test_api_calls_are_summed_by_function(trace: RunData) -> None:
     assert list(found.columns)[2] == "Num Calls"
     assert rows(found) == [
         (71.4, 4000, 1, 4000.0, 4000.0, 4000, 4000, 0.0, "cudaDeviceSynchronize"),
-        (12.5, 700, 2, 350.0, 350.0, 300, 400, 70.7, "cudaMemcpy"),
         (12.5, 700, 6, 116.7, 100.0, 100, 200, 40.8, "cudaLaunchKernel"),
+        (12.5, 700, 2, 350.0, 350.0, 300, 400, 70.7, "cudaMemcpy"),
         (1.8, 100, 1, 100.0, 100.0, 100, 100, 0.0, "cudaMemcpyAsync"),
         (1.8, 100, 1, 100.0, 100.0, 100, 100, 0.0, "cudaMemsetAsync"),
     ]
@@ -73,44 +73,44 @@ def test_memory_operations_are_summed_by_time_and_by_size(trace: RunData) -> Non
 def test_ranges_are_summed_by_domain_and_text_and_an_open_one_lasts_to_the_end(trace: RunData) -> None:
     # 30000 ns in all; the open range starts at 2000 and the last one ends at 10000.
     assert rows(trace_sums.SUMMARIES["nvtx_sum"][0](trace)) == [
-        (36.7, 11000, 3, 3666.7, 3000.0, 2500, 5500, 1607.3, "step"),
-        (33.3, 10000, 1, 10000.0, 10000.0, 10000, 10000, 0.0, "train"),
-        (26.7, 8000, 1, 8000.0, 8000.0, 8000, 8000, 0.0, "open"),
-        (3.0, 900, 1, 900.0, 900.0, 900, 900, 0.0, "lib:inner"),
-        (0.3, 100, 1, 100.0, 100.0, 100, 100, 0.0, "idle"),
+        (36.7, 11000, 3, 3666.7, 3000.0, 2500, 5500, 1607.3, "PushPop", "step"),
+        (33.3, 10000, 1, 10000.0, 10000.0, 10000, 10000, 0.0, "PushPop", "train"),
+        (26.7, 8000, 1, 8000.0, 8000.0, 8000, 8000, 0.0, "PushPop", "open"),
+        (3.0, 900, 1, 900.0, 900.0, 900, 900, 0.0, "PushPop", "lib:inner"),
+        (0.3, 100, 1, 100.0, 100.0, 100, 100, 0.0, "PushPop", "idle"),
     ]
 
 
 def test_ranges_are_projected_to_their_device_work_with_launches_level_and_children(trace: RunData) -> None:
     found = trace_sums.summary(trace, "nvtx_gpu_proj_sum")
     assert list(found.columns) == [
-        "Range", "Total Proj Time (ns)", "Total Range Time (ns)", "Range Instances", "Proj Avg (ns)", "Proj Med (ns)", "Proj Min (ns)",
+        "Range", "Style", "Total Proj Time (ns)", "Total Range Time (ns)", "Range Instances", "Proj Avg (ns)", "Proj Med (ns)", "Proj Min (ns)",
         "Proj Max (ns)", "Proj StdDev (ns)", "Total GPU Ops", "Avg GPU Ops", "Avg Range Lvl", "Avg Num Child",
     ]  # fmt: skip
     assert rows(found) == [
-        ("train", 8800, 10000, 1, 8800.0, 8800.0, 8800, 8800, 0.0, 5, 5.0, 0.0, 2.0),
-        ("step", 6100, 11000, 3, 2033.3, 1500.0, 1400, 3200, 1011.6, 6, 2.0, 0.7, 0.3),
-        ("open", 2200, 8000, 1, 2200.0, 2200.0, 2200, 2200, 0.0, 2, 2.0, 0.0, 0.0),
-        ("lib:inner", 1000, 900, 1, 1000.0, 1000.0, 1000, 1000, 0.0, 1, 1.0, 2.0, 0.0),
+        ("train", "PushPop", 8800, 10000, 1, 8800.0, 8800.0, 8800, 8800, 0.0, 5, 5.0, 0.0, 2.0),
+        ("step", "PushPop", 6100, 11000, 3, 2033.3, 1500.0, 1400, 3200, 1011.6, 6, 2.0, 0.7, 0.3),
+        ("open", "PushPop", 2200, 8000, 1, 2200.0, 2200.0, 2200, 2200, 0.0, 2, 2.0, 0.0, 0.0),
+        ("lib:inner", "PushPop", 1000, 900, 1, 1000.0, 1000.0, 1000, 1000, 0.0, 1, 1.0, 2.0, 0.0),
     ]
 
 
 def test_kernels_belong_to_every_range_open_at_their_launch(trace: RunData) -> None:
     found = trace_sums.summary(trace, "nvtx_kern_sum")
     assert list(found.columns) == [
-        "NVTX Range", "PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)",
+        "NVTX Range", "Style", "PID", "TID", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)",
         "StdDev (ns)", "Kernel Name",
     ]  # fmt: skip
     assert rows(found) == [
-        (None, None, None, 0, 1, 300, 300.0, 300.0, 300, 300, 0.0, HOSTILE),
-        (None, 100, 101, 0, 1, 100, 100.0, 100.0, 100, 100, 0.0, "relu"),
-        ("lib:inner", 100, 101, 1, 1, 1000, 1000.0, 1000.0, 1000, 1000, 0.0, GEMM),
-        ("open", 200, 201, 1, 1, 600, 600.0, 600.0, 600, 600, 0.0, GEMM),
-        ("step", 100, 101, 2, 2, 3000, 1500.0, 1500.0, 1000, 2000, 707.1, GEMM),
-        ("step", 100, 101, 1, 1, 500, 500.0, 500.0, 500, 500, 0.0, "relu"),
-        ("step", 100, 102, 1, 1, 400, 400.0, 400.0, 400, 400, 0.0, "relu"),
-        ("train", 100, 101, 1, 2, 3000, 1500.0, 1500.0, 1000, 2000, 707.1, GEMM),
-        ("train", 100, 101, 1, 1, 500, 500.0, 500.0, 500, 500, 0.0, "relu"),
+        (None, None, None, None, 0, 1, 300, 300.0, 300.0, 300, 300, 0.0, HOSTILE),
+        (None, None, 100, 101, 0, 1, 100, 100.0, 100.0, 100, 100, 0.0, "relu"),
+        ("lib:inner", "PushPop", 100, 101, 1, 1, 1000, 1000.0, 1000.0, 1000, 1000, 0.0, GEMM),
+        ("open", "PushPop", 200, 201, 1, 1, 600, 600.0, 600.0, 600, 600, 0.0, GEMM),
+        ("step", "PushPop", 100, 101, 2, 2, 3000, 1500.0, 1500.0, 1000, 2000, 707.1, GEMM),
+        ("step", "PushPop", 100, 101, 1, 1, 500, 500.0, 500.0, 500, 500, 0.0, "relu"),
+        ("step", "PushPop", 100, 102, 1, 1, 400, 400.0, 400.0, 400, 400, 0.0, "relu"),
+        ("train", "PushPop", 100, 101, 1, 2, 3000, 1500.0, 1500.0, 1000, 2000, 707.1, GEMM),
+        ("train", "PushPop", 100, 101, 1, 1, 500, 500.0, 500.0, 500, 500, 0.0, "relu"),
     ]
 
 

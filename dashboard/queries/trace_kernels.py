@@ -1,0 +1,195 @@
+"""The summary of `nsys stats` on kernels by the NVTX ranges that they were launched in."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dashboard.queries import trace_nesting
+from dashboard.queries.describe import Tally, rounded, statistics, tally
+from dashboard.queries.run_data import RunData
+from dashboard.queries.trace_data import NONE, Int64s, Traces, codes_of, lookup, of_calls
+from dashboard.queries.trace_ranges import distinct, named, parents, without_graphs
+
+#: Below this number of groups a table of counters is faster than sorting or hashing.
+_MOST_COUNTERS: Final = 1 << 22
+
+
+class _Kernels(NamedTuple):
+    """Of each kernel: its row, place of its innermost range, number of its name, and nanoseconds that it ran."""
+
+    row: Int64s
+    holder: Int64s
+    name: Int64s
+    duration: Int64s
+
+
+class _Owners(NamedTuple):
+    """What kernels are summed by: name and style of a range (`NONE` outside of any), process and thread (`NONE` where not known).
+
+    `of_range` is the number of each range's; the rest are the columns by number.
+    """
+
+    of_range: Int64s
+    named: Int64s
+    process: Int64s
+    thread: Int64s
+
+
+class _Sums(NamedTuple):
+    """By owner and kernel name, numbered `owner * names + name`: durations, a kernel's once for every range that holds it; how many
+    kernels; and how many ranges."""
+
+    durations: Tally
+    kernels: "pd.Series[int]"
+    ranges: "pd.Series[int]"
+
+
+def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
+    """Kernels by the ranges that were open at their launch: all of them, not the innermost alone.
+
+    A kernel in two ranges of one name, one in the other, is one instance, whose time counts twice. Kernels outside of any range stand
+    first, with a null range. Process and thread are null where the launch was not traced. Graphs traced as a whole are left out.
+    """
+    traces = data.traces
+    of, names = named(traces), traces.texts("kernels", "full_name")
+    traces.read("ranges", "process", "thread", "range_id")
+    process, thread = traces.numbers("ranges", "process"), traces.numbers("ranges", "thread")
+    number, (label, *where) = codes_of(of.code, process, thread)
+    owners = _Owners(number, label, *where)
+    row = without_graphs(traces, "kernels")
+    holder = lookup(traces.numbers("ranges", "range_id"), traces.numbers("kernels", "range_id"))
+    kernels = _Kernels(row, *(each[row] if len(row) < len(each) else each for each in (
+        holder, names.codes, traces.durations("kernels"))))  # fmt: skip
+    width = max(len(names.categories), 1)
+    simple = trace_nesting.only_nested(traces)
+    owners, sums = _by_parents(traces, kernels, owners, width) if simple else _by_times(traces, kernels, owners, width)
+    found = statistics(sums.durations)
+    who, what = np.divmod(found.index.to_numpy(dtype=np.int64), width)
+    label = owners.named[who]
+    frame = pd.DataFrame(
+        {
+            "NVTX Range": np.array([*(name or None for name in of.names), None], dtype=object)[label], "Style": np.array([*of.styles, None], dtype=object)[label],
+            "PID": _nullable(owners.process[who]), "TID": _nullable(owners.thread[who]),
+            "NVTX Inst": sums.ranges.reindex(found.index, fill_value=0).to_numpy(), "Kern Inst": sums.kernels[found.index].to_numpy(),
+            "Total Time (ns)": found["total"].to_numpy(), "Avg (ns)": rounded(found["mean"]), "Med (ns)": rounded(found["median"]),
+            "Min (ns)": found["min"].to_numpy(), "Max (ns)": found["max"].to_numpy(), "StdDev (ns)": rounded(found["stddev"]),
+            "Kernel Name": np.asarray(names.categories)[what],
+        }
+    )  # fmt: skip
+    order = {"NVTX Range": True, "PID": True, "TID": True, "Total Time (ns)": False, "Style": True, "Kernel Name": True}
+    return frame.sort_values(list(order), ascending=list(order.values()), na_position="first", ignore_index=True)
+
+
+def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
+    """Where ranges nest, the chain of a range's owners outwards says who owns its kernels, and there are few different chains."""
+    parent = parents(traces)
+    chain, last, before = _chains(owners.of_range, parent, traces.numbers("ranges", "depth"))
+    inside = kernels.holder >= 0
+    outside = _Kernels(*(column[~inside] for column in kernels)) if not inside.all() else None
+    of_kernel = chain[kernels.holder]
+    if outside is not None:
+        alone, owners = _threads(traces, outside, owners)
+        # A chain of one, behind those of the ranges.
+        extra = np.unique(alone)
+        of_kernel[~inside] = len(last) + np.searchsorted(extra, alone)
+        last, before = np.concatenate((last, extra)), np.concatenate((before, np.full(len(extra), NONE)))
+    pair, pairs = of_kernel * width + kernels.name, np.arange(len(last) * width)
+    if len(pairs) > 1 << 12:
+        pair, pairs = pd.factorize(pair)
+    counted = tally(pair, kernels.duration, len(pairs))
+    n = np.bincount(counted.group, weights=counted.n, minlength=len(pairs)).astype(np.int64)
+    link, name = np.divmod(pairs, width)
+    rows, groups, once = list[Int64s](), list[Int64s](), list[pd.DataFrame]()
+    # Level by level outwards: the innermost range, the one around it, and so on.
+    while (link >= 0).any():
+        group = np.where(link >= 0, last[link] * width + name, NONE)
+        live = np.flatnonzero(link >= 0)
+        once.append(pd.DataFrame({"pair": live, "group": group[live], "n": n[live]}))
+        rows.append(np.flatnonzero(group[counted.group] >= 0))
+        groups.append(group[counted.group[rows[-1]]])
+        link = np.where(link >= 0, before[link], NONE)
+    row, owned = np.concatenate(rows), np.concatenate(groups)
+    order = np.lexsort((counted.value[row], owned))
+    durations = Tally(owned[order], counted.value[row][order], counted.n[row][order])
+    instances = pd.concat(once).drop_duplicates(["pair", "group"]).groupby("group")["n"].sum()
+    held_pairs = _pairs_up(kernels.holder[inside] * width + kernels.name[inside], parent, width)
+    return owners, _Sums(durations, instances, _counts(owners.of_range[held_pairs // width] * width + held_pairs % width))
+
+
+def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Distinct chains of owners from a range outwards.
+
+    Returns:
+        Number of each range's chain; and by number, the owner of its innermost link and the number of the chain around that.
+    """
+    chain = np.full(len(owner), NONE)
+    last, before = list[Int64s](), list[Int64s]()
+    first, width = 0, int(owner.max(initial=0)) + 1
+    for level in range(int(depth.max(initial=NONE)) + 1):
+        rows = np.flatnonzero(depth == level)
+        around = chain[parent[rows]] if level else np.full(len(rows), NONE)
+        code, pairs = pd.factorize((around + 1) * width + owner[rows])
+        chain[rows] = first + code
+        last.append(pairs % width)
+        before.append(pairs // width - 1)
+        first += len(pairs)
+    return chain, np.concatenate([np.empty(0, np.int64), *last]), np.concatenate([np.empty(0, np.int64), *before])
+
+
+def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
+    """Where ranges overlap otherwise, every range beside every kernel launched within it."""
+    ranges = trace_nesting.places(traces)
+    launches = trace_nesting.launches_of(traces, ranges, "kernels", kernels.row)
+    holder, kernel = trace_nesting.held(ranges, launches).pairs()
+    outside = np.ones(len(kernels.row), dtype=bool)
+    outside[kernel] = False
+    alone, owners = _threads(traces, _Kernels(*(column[outside] for column in kernels)), owners)
+    owner = np.concatenate((owners.of_range[holder], alone))
+    every = np.concatenate((kernel, np.flatnonzero(outside)))
+    group = owner * width + kernels.name[every]
+    number, (groups,) = codes_of(group)
+    order = np.argsort(groups)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    counted = tally(rank[number], kernels.duration[every], len(groups))
+    once = ~pd.DataFrame({"owner": owner, "kernel": every}).duplicated().to_numpy()
+    held_pairs = distinct(holder * width + kernels.name[kernel], len(owners.of_range) * width)
+    in_ranges = _counts(owners.of_range[held_pairs // width] * width + held_pairs % width)
+    return owners, _Sums(counted._replace(group=groups[order][counted.group]), _counts(group[once]), in_ranges)
+
+
+def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s, _Owners]:
+    """Owners of kernels that no range holds: their threads, numbered behind the others."""
+    _, thread = of_calls(traces, "kernels", kernels.row, "thread")
+    # A call is found by the process that it shares with its kernel.
+    process = np.where(thread >= 0, traces.numbers("kernels", "process")[kernels.row], NONE)
+    number, (processes, threads) = codes_of(process, thread)
+    joined = [np.concatenate(pair) for pair in zip(owners[1:], (np.full(len(threads), NONE), processes, threads), strict=True)]
+    return len(owners.named) + number, _Owners(owners.of_range, *joined)
+
+
+def _pairs_up(pairs: Int64s, parent: Int64s, width: int) -> Int64s:
+    """Every pair of a range and a kernel name that was launched in it or in what it holds, once; a pair is range * width + name."""
+    size = len(parent) * width
+    level = distinct(pairs, size)
+    every = [level]
+    while len(level):
+        above = parent[level // width]
+        level = distinct((above * width + level % width)[above >= 0], size)
+        every.append(level)
+    return distinct(np.concatenate(every), size)
+
+
+def _counts(numbers: Int64s) -> "pd.Series[int]":
+    """How often each number occurs, by number."""
+    if int(numbers.max(initial=0)) < _MOST_COUNTERS:
+        n = np.bincount(numbers)
+        values = np.flatnonzero(n)
+        return pd.Series(n[values], index=values)
+    values, n = np.unique(numbers, return_counts=True)
+    return pd.Series(n, index=values)
+
+
+def _nullable(values: Int64s) -> "pd.api.extensions.ExtensionArray":
+    return pd.array([None if value < 0 else value for value in values.tolist()], dtype="Int64")

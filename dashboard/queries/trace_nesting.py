@@ -1,0 +1,127 @@
+"""Which launches a range holds where ranges of one thread overlap without nesting, as start/end ranges and those of two domains may.
+
+`nsys stats` counts a launch to every range of its thread that is open from the launch's start to its end, takes a range that was never
+closed as open until the last range's start or end, and the shortest range around another as its parent. Where every range was closed
+and ranges only nest, all that follows from `parent_id`, and nothing of this module is needed.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dashboard.queries.trace_data import NONE, Int64s, Traces, codes_of, lookup, of_calls
+
+_FAR: Final = np.iinfo(np.int64).max
+
+
+class Places(NamedTuple):
+    """Of each range: number of its thread, start, and end, that of the trace's last range where it was never closed."""
+
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+
+
+class Launches(NamedTuple):
+    """Of each piece of device work: number of the launching thread (`NONE` where no range holds it), and start and end of the launch."""
+
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+
+
+class Held(NamedTuple):
+    """Range number r holds the launches `launch[first[r]:last[r]]`."""
+
+    launch: Int64s
+    first: Int64s
+    last: Int64s
+
+    def pairs(self) -> tuple[Int64s, Int64s]:
+        """Every range beside every launch in it."""
+        count = self.last - self.first
+        heads = np.cumsum(count) - count
+        holder = np.repeat(np.arange(len(count)), count)
+        return holder, self.launch[np.arange(len(holder)) + np.repeat(self.first - heads, count)]
+
+
+def places(traces: Traces) -> Places:
+    """Where the ranges stand."""
+    traces.read("ranges", "process", "thread", "start_ns", "end_ns")
+    start, end = traces.numbers("ranges", "start_ns"), traces.numbers("ranges", "end_ns")
+    thread, _ = codes_of(traces.numbers("ranges", "process"), traces.numbers("ranges", "thread"))
+    return Places(thread, start, closed_ends(start, end))
+
+
+def closed_ends(start: Int64s, end: Int64s) -> Int64s:
+    """Ends, the trace's last range's start or end where there is none."""
+    return end if (end >= 0).all() else np.where(end >= 0, end, max(int(start.max()), int(end.max())))
+
+
+def only_nested(traces: Traces) -> bool:
+    """Whether every range was closed, and any two of a thread that overlap nest: as many are open at its start as its depth says."""
+    if (traces.numbers("ranges", "end_ns") < 0).any():
+        return False
+    ranges, depth = places(traces), traces.numbers("ranges", "depth")
+    for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
+        closed = np.searchsorted(np.sort(ranges.end[rows]), ranges.start[rows], side="right")
+        if not np.array_equal(np.arange(len(closed)) - closed, depth[rows]):
+            return False
+    return True
+
+
+def launches_of(traces: Traces, ranges: Places, table: str, rows: Int64s) -> Launches:
+    """Launches of some rows of `kernels` or `memory_ops`; work that was launched outside of all ranges is on no thread here."""
+    inside = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id")[rows])
+    thread = np.where(inside >= 0, ranges.thread[inside], NONE)
+    if table == "kernels":
+        start, end = (traces.numbers(table, name)[rows] for name in ("launch_start_ns", "launch_end_ns"))
+        return Launches(thread, start, end)
+    start, end = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
+    _, start[inside >= 0], end[inside >= 0] = of_calls(traces, table, rows[inside >= 0], "start_ns", "end_ns")
+    return Launches(thread, start, end)
+
+
+def held(ranges: Places, launches: Launches) -> Held:
+    """What each range holds. Launches of one thread follow one another, so those within a range are neighbours."""
+    order = np.lexsort((launches.start, launches.thread))
+    first, last = np.zeros(len(ranges.start), dtype=np.int64), np.zeros(len(ranges.start), dtype=np.int64)
+    thread = launches.thread[order]
+    for one in np.unique(ranges.thread).tolist():
+        rows = np.flatnonzero(ranges.thread == one)
+        begin, stop = np.searchsorted(thread, one), np.searchsorted(thread, one, side="right")
+        mine = order[begin:stop]
+        first[rows] = begin + np.searchsorted(launches.start[mine], ranges.start[rows])
+        last[rows] = begin + np.searchsorted(np.maximum.accumulate(launches.end[mine]), ranges.end[rows], side="right")
+    return Held(order, first, np.maximum(last, first))
+
+
+def shortest_around(ranges: Places) -> Int64s:
+    """Place of the shortest range of the same thread around each; `NONE` for an outermost one."""
+    parent = np.full(len(ranges.start), NONE)
+    for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
+        open_now: list[tuple[int, int, int]] = []  # length, end, place
+        for row, start, end in zip(rows.tolist(), ranges.start[rows].tolist(), ranges.end[rows].tolist(), strict=True):
+            open_now = [each for each in open_now if each[1] >= start]
+            parent[row] = min((each for each in open_now if each[1] >= end), default=(_FAR, 0, NONE))[2]
+            open_now.append((end - start, end, row))
+    return parent
+
+
+def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
+    """Places of the ranges of each thread, by start, the longer first; the importer writes them so."""
+    rows = np.arange(len(start))
+    later = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))
+    if not ((thread[1:] > thread[:-1]) | ((thread[1:] == thread[:-1]) & later)).all():
+        rows = np.lexsort((-end, start, thread))
+    return np.split(rows, np.flatnonzero(np.diff(thread[rows])) + 1) if len(rows) else []
+
+
+def depths(parent: Int64s) -> Int64s:
+    """How many ranges enclose each, counted by doubling the step up the tree."""
+    depth, above = (parent >= 0).astype(np.int64), parent.copy()
+    while (climbing := np.flatnonzero(above >= 0)).size:
+        step = above[climbing]
+        depth[climbing] += depth[step]
+        above[climbing] = above[step]
+    return depth
