@@ -14,10 +14,11 @@ import streamlit as st
 from dashboard import runs, state
 from dashboard.text import plain
 from data import store
+from data.naming import Naming, NamingError
 
 _HERE = Path(__file__).resolve().parent
 _PAGES = {
-    "Compare": [("overview", "Overview"), ("sizes", "Sizes"), ("published", "Published")],
+    "Compare": [("overview", "Overview"), ("sizes", "Sizes"), ("published", "Published"), ("picker", "Pick variants")],
     "Explain": [
         ("ladder", "Ladder"),
         ("details", "Details"),
@@ -56,13 +57,24 @@ def _choose_run() -> None:
         found = runs.Listing({}, ())
     if found.runs:
         name = state.choose("run", "Run", list(found.runs), text=lambda run_id: _title(run_id, found.runs), fitted=False)
-        runs.choose(found.runs[name])
+        runs.choose(found.runs[name], _picked(name))
         _facts(found.runs[name].info)
     else:
         runs.choose(None)
     if found.bad:
         names = ", ".join(run.path.name for run in found.bad)
         st.caption(plain(f"Cannot be opened: {names}. Runs & checks says why."))
+
+
+def _picked(name: str) -> Naming | None:
+    """Which ranges of the run the URL, or this session, takes as variants."""
+    if not (text := state.text_of(state.PICK, name)):
+        return None
+    try:
+        return Naming.parse(text)
+    except NamingError as error:
+        state.note(f"The link picks variants by a pattern that cannot be used. {error}")
+        return None
 
 
 def _title(run_id: str, every: Mapping[str, store.Run]) -> str:

@@ -12,12 +12,15 @@ import streamlit as st
 
 from dashboard.charts.template import Look, Theme, look
 from dashboard.queries import run_data
+from dashboard.queries.picked import pick
 from dashboard.queries.run_data import RunData
 from data import store
+from data.naming import Naming, NamingError
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
 DATA_DIR_VARIABLE: Final = "WARPLADDER_DATA_DIR"
 _CHOSEN: Final = "chosen run"
+_PICKED: Final = "chosen naming"
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,14 @@ def listing(folders: tuple[Path, ...]) -> Listing:
     return Listing(runs, tuple(bad))
 
 
-def choose(run: store.Run | None) -> None:
-    """Make a run the one that the pages of this session show."""
+def choose(run: store.Run | None, picked: Naming | None = None) -> None:
+    """Make a run the one that the pages of this session show.
+
+    Args:
+        picked: which of its ranges are to be compared as variants, in place of the variants that it has.
+    """
     st.session_state[_CHOSEN] = run
+    st.session_state[_PICKED] = picked
 
 
 def chosen() -> store.Run | None:
@@ -65,19 +73,37 @@ def chosen() -> store.Run | None:
     return run
 
 
+def picked(run: store.Run) -> Naming | None:
+    """The naming by which this session picked variants of the run; None where it compares those that the run has."""
+    naming: Naming | None = st.session_state.get(_PICKED)
+    shown = chosen()
+    return naming if shown is not None and shown.path == run.path else None
+
+
 def is_recorded(run: store.Run) -> bool:
     """Whether the run ships with the project."""
     return run.path.parent == store.RECORDED
 
 
 def load(run: store.Run) -> RunData:
-    """The run's tables, read once. Shared between sessions: never change a frame of it.
+    """The run's tables, with the variants that were picked, read once. Shared between sessions: never change a frame of it.
 
     Raises:
         StoreError: a file is damaged.
+        NamingError: the pattern by which variants were picked gives none.
     """
+    return load_as(run, picked(run))
+
+
+def load_as(run: store.Run, naming: Naming | None) -> RunData:
+    """`load` with the variants of that naming; with those that the run has where it is None."""
     data: RunData = _load(run, str(run.path), _stamp(run))
-    return data
+    if naming is None:
+        return data
+    again = _pick(data, naming, str(run.path), _stamp(run))
+    if isinstance(again, NamingError):
+        raise again
+    return again
 
 
 def ask(run: store.Run, query: Callable[..., Any], *args: Any) -> Any:
@@ -87,7 +113,22 @@ def ask(run: store.Run, query: Callable[..., Any], *args: Any) -> Any:
         query: a function of `dashboard.queries` whose first parameter is the `RunData`.
         args: its further arguments.
     """
-    return _answer(query, run, f"{query.__module__}.{query.__qualname__}", str(run.path), _stamp(run), args)
+    return ask_as(run, picked(run), query, *args)
+
+
+def ask_as(run: store.Run, naming: Naming | None, query: Callable[..., Any], *args: Any) -> Any:
+    """`ask` about the run with the variants of that naming; with those that it has where it is None."""
+    return _answer(query, run, naming, f"{query.__module__}.{query.__qualname__}", str(run.path), _stamp(run), args)
+
+
+def share(run: store.Run, make: Callable[..., Any], *args: Any) -> Any:
+    """As `ask`, for what is too large to be copied for each that asks: never change it. The last few are kept.
+
+    Args:
+        make: a function whose first parameter is the `Traces` of the run.
+    """
+    naming = picked(run)
+    return _shared(make, run, naming, f"{make.__module__}.{make.__qualname__}", str(run.path), _stamp(run), args)
 
 
 def look_of(run: store.Run, theme: Theme) -> Look:
@@ -105,6 +146,24 @@ def _load(_run: store.Run, path: str, stamp: int) -> RunData:
     return run_data.load(_run)
 
 
+@st.cache_resource(show_spinner="Picking variants …", max_entries=8)
+def _pick(_data: RunData, naming: Naming, path: str, stamp: int) -> RunData | NamingError:
+    # A refusal is remembered too: it may have taken seconds.
+    try:
+        return pick(_data, naming)
+    except NamingError as refusal:
+        return refusal
+
+
 @st.cache_data(show_spinner="Comparing …", max_entries=512)
-def _answer(_query: Callable[..., Any], _run: store.Run, name: str, path: str, stamp: int, args: tuple[Any, ...]) -> Any:
-    return _query(load(_run), *args)
+def _answer(
+    _query: Callable[..., Any], _run: store.Run, naming: Naming | None, name: str, path: str, stamp: int, args: tuple[Any, ...]
+) -> Any:
+    return _query(load_as(_run, naming), *args)
+
+
+@st.cache_resource(show_spinner="Reading the trace …", max_entries=6)
+def _shared(
+    _make: Callable[..., Any], _run: store.Run, naming: Naming | None, name: str, path: str, stamp: int, args: tuple[Any, ...]
+) -> Any:
+    return _make(load_as(_run, naming).traces, *args)

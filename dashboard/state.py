@@ -12,10 +12,13 @@ from dashboard.text import plain
 
 Style = Literal["select", "segmented"]
 
+#: The query parameter that says which ranges of the run are its variants.
+PICK: Final = "pick"
 _MEMORY: Final = "url choices"
 _NOTES: Final = "url notes"
 _TOUCHED: Final = "url keys of this page"
 _PICKED: Final = "url picked by hand"
+_TEXTS: Final = "url texts"
 
 
 def begin() -> None:
@@ -79,6 +82,37 @@ def choose_many(
     )
     chosen = tuple(option for option in options if option in picked) or tuple(default)
     return list(_keep(key, chosen))
+
+
+def text_of(key: str, owner: str) -> str:
+    """A text of the query parameter `key` that belongs to `owner`, such as a run; empty for none. It comes back with its owner."""
+    st.session_state[_TOUCHED].add(key)
+    texts: dict[tuple[str, str], str] = st.session_state.setdefault(_TEXTS, {})
+    written: str | None = st.session_state.get(f"{_TEXTS} {key}")
+    in_url = st.query_params.get(key, "")
+    # As with the choices: a URL that is not the one last written was changed from outside, unless a widget brought an old one.
+    if in_url and in_url != written and not (written is not None and st.session_state[_PICKED]):
+        texts[key, owner] = in_url
+    value = texts.get((key, owner), "")
+    if value != in_url:
+        if value:
+            st.query_params[key] = value
+        else:
+            del st.query_params[key]
+    st.session_state[f"{_TEXTS} {key}"] = value
+    return value
+
+
+def set_text(key: str, owner: str, value: str) -> None:
+    """Change the text of `text_of`, before it is read next; an empty one drops it."""
+    st.session_state.setdefault(_TEXTS, {})[key, owner] = value
+    # Whatever the browser's URL says at this moment is older than this.
+    st.session_state[f"{_TEXTS} {key}"] = st.query_params.get(key, "")
+
+
+def note(line: str) -> None:
+    """Add a line on what the page could not follow."""
+    st.session_state[_NOTES].append(line)
 
 
 def end() -> None:

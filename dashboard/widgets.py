@@ -14,6 +14,7 @@ from dashboard.queries import axes
 from dashboard.queries.axes import View
 from dashboard.text import plain
 from data import store
+from data.naming import NamingError
 
 #: What the dashboard says where nothing was recorded yet.
 HOW_TO_RECORD: Final = "make record"
@@ -21,6 +22,7 @@ HOW_TO_RECORD: Final = "make record"
 HOW_TO_IMPORT: Final = "python -m collectors import REPORT"
 _MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
 _FORMATS: Final = {"ratio": "%.4f", "low": "%.4f", "high": "%.4f", "rel_l2_error": "%.2g", "tolerance": "%.2g"}
+_PATTERN_CHARACTERS: Final = 44
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
 
 
@@ -34,6 +36,19 @@ def heading(title: str, question: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown(f"## {plain(title)}", width="content")
         st.caption(plain(question), width="content")
+        _picked()
+
+
+def _picked() -> None:
+    """That the variants are not the run's own but were picked, by which pattern, and the way back."""
+    run = runs.chosen()
+    naming = runs.picked(run) if run else None
+    if naming is None:
+        return
+    expression = naming.expression
+    shown = expression if len(expression) <= _PATTERN_CHARACTERS else f"{expression[: _PATTERN_CHARACTERS - 1]}…"
+    st.badge(plain(f"variants picked by {shown}"), color="blue", help=plain(expression))
+    st.button("Undo", key="undo pick", type="tertiary", on_click=state.set_text, args=(state.PICK, state.link()["run"], ""))
 
 
 def run_of_page() -> store.Run:
@@ -52,12 +67,28 @@ def run_of_page() -> store.Run:
         st.error(plain(str(error)))
         st.caption("Choose another run in the sidebar; nothing of this one was changed.")
         st.stop()
+    except NamingError as error:
+        st.error(plain(str(error)))
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            _picked()
+        st.page_link("app_pages/picker.py", label="Pick other variants →", query_params=state.link())
+        st.stop()
     return run
 
 
 def nothing(why: str, what_to_do: str) -> NoReturn:
     """An empty state: why there is nothing, and what to do about it. Ends the page."""
     st.info(f"{plain(why)} {plain(what_to_do)}")
+    end_page()
+    st.stop()
+
+
+def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
+    """An empty state of a page on variants, with the way to get some. Ends the page."""
+    if "ranges" not in run.tables:
+        nothing(why, "Choose another run, or record this machine: make record.")
+    st.info(f"{plain(why)} Its NVTX ranges can be:")
+    st.page_link("app_pages/picker.py", label="Pick variants →", query_params=state.link())
     end_page()
     st.stop()
 
@@ -86,11 +117,15 @@ def controls() -> DeltaGenerator:
     return st.container(horizontal=True, vertical_alignment="top", gap="small")
 
 
-def choose_workload(run: store.Run) -> str:
-    """The workload to show."""
-    names = list(runs.load(run).workloads)
+def choose_workload(run: store.Run, among: Sequence[str] | None = None) -> str:
+    """The workload to show.
+
+    Args:
+        among: those that the page has something of; every one of the run when None.
+    """
+    names = [name for name in runs.load(run).workloads if among is None or name in among]
     if not names:
-        nothing("This run holds no case.", "Record again: make record.")
+        nothing_to_compare(run, "This run has no variants to compare.")
     return state.choose("workload", "Workload", names, style="segmented" if len(names) <= 5 else "select")
 
 
@@ -118,9 +153,15 @@ def timing(run: store.Run, view: View) -> str:
     return view.label(on_gpu=runs.load(run).on_gpu)
 
 
-def choose_case(run: store.Run, workload: str) -> str:
-    """The case to show, by one control an axis; the largest first, and of several the one that the ladder gains most from."""
+def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = None) -> str:
+    """The case to show, by one control an axis; the largest first, and of several the one that the ladder gains most from.
+
+    Args:
+        among: those that the page has something of; every charted one when None.
+    """
     cases: pd.DataFrame = runs.ask(run, axes.charted_cases, workload)
+    if among is not None:
+        cases = cases[cases["case"].isin(among)]
     if cases.empty:
         nothing(f"No case of {workload} is charted in this run.", "Record again: make record.")
     params = [json.loads(text) for text in cases["params"]]
@@ -149,7 +190,7 @@ def show_chart(chart: Chart, *, key: str = "") -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.popover("Data", type="tertiary"):
             table(chart.data)
-        _downloads(chart, key)
+        downloads(chart.name, lambda: chart, key)
 
 
 def table(frame: pd.DataFrame, **options: Any) -> None:
@@ -163,22 +204,23 @@ def table(frame: pd.DataFrame, **options: Any) -> None:
     )
 
 
-def _downloads(chart: Chart, key: str) -> None:
+def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:
+    """Buttons that save a chart; it is asked for when one is pressed."""
     missing = export.why_no_images()
     writers: dict[str, Callable[[], str | bytes]] = {
-        "html": lambda: export.html(chart),
-        "svg": lambda: export.image(chart, "svg"),
-        "png": lambda: export.image(chart, "png"),
-        "csv": lambda: chart.data.to_csv(index=False),
+        "html": lambda: export.html(chart()),
+        "svg": lambda: export.image(chart(), "svg"),
+        "png": lambda: export.image(chart(), "png"),
+        "csv": lambda: chart().data.to_csv(index=False),
     }
     for kind, write in writers.items():
         needs_browser = kind in ("svg", "png")
         st.download_button(
             kind.upper(),
             write,
-            f"{chart.name}.{kind}",
+            f"{name}.{kind}",
             _MIME[kind],
-            key=f"download {chart.name} {key} {kind}",
+            key=f"download {name} {key} {kind}",
             type="tertiary",
             on_click="ignore",
             disabled=needs_browser and missing is not None,

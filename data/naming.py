@@ -32,7 +32,7 @@ ENDED_EARLY: Final = (
     "{} of the named ranges end before the work that they launched: their operation time is that of launching; synchronise "
     "inside the range"
 )
-MOST_CHARACTERS: Final = 500
+MOST_CHARACTERS: Final = 1_000
 _GROUPS: Final = ("workload", "variant", "config", "case")
 _SOURCE: Final = "nvtx:"
 _EXAMPLE: Final = "write for example --variant-from 'nvtx:(?P<variant>gemm_\\w+) n=(?P<case>\\d+)'"

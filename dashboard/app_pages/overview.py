@@ -38,7 +38,7 @@ def page() -> None:
             st.caption(plain(str(error)))
     for each, frame in zip(shown, frames, strict=True):
         _run_block(each, frame)
-    charted = [(each, frame) for each, frame in zip(shown, frames, strict=True) if not frame.empty]
+    charted = [(each, frame) for each, frame in zip(shown, frames, strict=True) if _floors_known(frame)]
     for column, (each, frame) in zip(st.columns(max(1, len(charted)), gap="medium"), charted, strict=False):
         with column:
             widgets.show_chart(charts.percent_of_floor(frame, runs.look_of(each, widgets.theme())), key=each.run_id)
@@ -72,9 +72,13 @@ def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
 
 def _without_variants(run: store.Run) -> None:
     """What there is to see of a run that compares nothing: a trace, or the reasons of its verdicts."""
-    if {"kernels", "api_calls"} & set(run.tables):
-        st.info("A trace of a program; none of its ranges names a variant. To compare some: import it with --variant-from.")
+    if {"kernels", "api_calls", "ranges"} & set(run.tables):
         pages = {"calls": "API & kernels →", "transfers": "Transfers →"}
+        if "ranges" in run.tables:
+            st.info("A trace of a program; none of its NVTX ranges names a variant yet. Pick those to compare:")
+            pages = {"picker": "Pick variants →", **pages}
+        else:
+            st.info("A trace of a program without NVTX ranges, which could name variants to compare.")
     else:
         st.info("Nothing was timed in this run; the checks say why, cell by cell.")
         pages = {"trust": "Checks →"}
@@ -100,7 +104,7 @@ def _workload_row(run: store.Run, row: Mapping[Any, Any]) -> None:
             (
                 format_percent(row["percent_of_floor"]),
                 _interval(row, "percent_of_floor", format_percent),
-                "above the ceiling" if row["percent_of_floor"] > 100 else f"{row['floor_bound']} floor",
+                _bound(row),
             ),
             (format_ratio(row["over_peer"]), _interval(row, "over_peer", format_ratio), peer),
         ),
@@ -116,6 +120,17 @@ def _workload_row(run: store.Run, row: Mapping[Any, Any]) -> None:
             st.page_link("app_pages/trust.py", label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))
         for text in row["badges"]:
             st.badge(plain(text), color="orange")
+
+
+def _floors_known(frame: pd.DataFrame) -> bool:
+    """The work of a foreign program is not known, and so no floor of it."""
+    return not frame.empty and bool(frame["percent_of_floor"].notna().any())
+
+
+def _bound(row: Mapping[Any, Any]) -> str:
+    if pd.isna(row["percent_of_floor"]):
+        return "its work is not known"
+    return "above the ceiling" if row["percent_of_floor"] > 100 else f"{row['floor_bound']} floor"
 
 
 def _name(run: store.Run) -> str:

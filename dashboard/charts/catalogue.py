@@ -23,7 +23,7 @@ def charts_of(data: RunData, theme: Theme = "light") -> Iterator[Chart]:
     """
     style = look(data, theme)
     summary = overviews.overview(data)
-    if len(summary):
+    if summary["percent_of_floor"].notna().any():
         yield overview.percent_of_floor(summary, style)
     for workload in data.workloads:
         for view in axes.views(data, workload):

@@ -46,7 +46,7 @@ def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:
 
     Returns:
         One row a size: `case`, `size`, `size_value`, `size_rank`, `min_bytes`, `floor_ns` (of fp32 on one GPU), `fits_l2`
-        (min_bytes within the GPU's L2) and `launch_bound` (the measured launch latency exceeds the floor); both False where the
+        (min_bytes known and within the GPU's L2) and `launch_bound` (the measured launch latency exceeds the floor); both False where the
         run has no GPU.
     """
     cases = charted_cases(data, workload)
@@ -55,7 +55,7 @@ def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:
     l2_bytes = data.info["l2_bytes"] or 0
     launch_ns = 1000 * ceiling(data, "launch", on_gpu=True)
     columns = ["case", "size", "size_value", "size_rank", "min_bytes", "floor_ns"]
-    return floors[columns].assign(fits_l2=floors["min_bytes"] <= l2_bytes, launch_bound=floors["floor_ns"] < launch_ns)
+    return floors[columns].assign(fits_l2=floors["min_bytes"].between(1, l2_bytes), launch_bound=floors["floor_ns"] < launch_ns)
 
 
 def best_per_size(data: RunData, workload: str, view: View, roles: tuple[str, ...] = ("rung", "peer", "host")) -> pd.DataFrame:
