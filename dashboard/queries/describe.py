@@ -138,10 +138,12 @@ def _by_sorting(groups: Int64s, values: Int64s, count: int) -> Tally:
         groups, values = groups[order], values[order]
         first = np.flatnonzero(np.concatenate(([True], (groups[1:] != groups[:-1]) | (values[1:] != values[:-1]))))
         return Tally(groups[first], values[first], np.diff(np.append(first, len(values))))
-    # One sort of plain integers is several times faster than one by two keys.
-    packed = groups << bits
+    # One sort of plain integers is several times faster than one by two keys, and of short ones twice as fast again.
+    packed: npt.NDArray[Any] = groups << bits
     packed |= values
+    if bits + count.bit_length() <= 32:
+        packed = packed.astype(np.uint32)
     packed.sort()
     first = np.flatnonzero(np.concatenate(([True], packed[1:] != packed[:-1])))
-    kept = packed[first]
+    kept = packed[first].astype(np.int64)
     return Tally(kept >> bits, kept & ((1 << bits) - 1), np.diff(np.append(first, len(packed))))

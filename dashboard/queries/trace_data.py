@@ -1,6 +1,6 @@
 """The trace tables of a run, column by column, so that a page reads no more of millions of rows than it needs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -65,11 +65,23 @@ class Traces:
         marks = _Marks(wanted)
         found = [[np.empty(0, dtype=np.int64)] for _ in range(2 + len(others))]
         first = 0
-        for batch in self._scan(table, (column, *others)):
+        for batch in self.scan(table, column, *others):
             rows = marks.places(batch[0])
             for part, values in zip(found, (np.arange(first, first + len(batch[0])), *batch), strict=True):
                 part.append(values[rows])
             first += len(batch[0])
+        return tuple(np.concatenate(part) for part in found)
+
+    def at(self, table: str, rows: Int64s, *columns: str) -> tuple[Int64s, ...]:
+        """Integer columns of some rows, which ascend; the columns are not kept."""
+        found = [[np.empty(0, dtype=np.int64)] for _ in columns]
+        first = 0
+        for batch in self.scan(table, *columns):
+            last = first + len(batch[0])
+            here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)] - first
+            for part, values in zip(found, batch, strict=True):
+                part.append(values[here])
+            first = last
         return tuple(np.concatenate(part) for part in found)
 
     def durations(self, table: str) -> Int64s:
@@ -83,11 +95,11 @@ class Traces:
     def _durations(self, table: str) -> Int64s:
         if (table, "start_ns") in self._columns and (table, "end_ns") in self._columns:
             return self.numbers(table, "end_ns") - self.numbers(table, "start_ns")
-        parts = [end - start for start, end in self._scan(table, ("start_ns", "end_ns"))]
+        parts = [end - start for start, end in self.scan(table, "start_ns", "end_ns")]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
-    def _scan(self, table: str, columns: Sequence[str]) -> Iterator[list[Int64s]]:
-        """Integer columns piece by piece; those that are kept at once."""
+    def scan(self, table: str, *columns: str) -> Iterator[list[Int64s]]:
+        """Integer columns piece by piece, for what is made of millions of rows that need not be kept; at once if they are."""
         if self._run is None:
             raise ValueError(f"no trace to read {table} of")
         if all((table, name) in self._columns for name in columns):
@@ -145,25 +157,41 @@ def _factorize(values: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def lookup(ids: Int64s, wanted: Int64s) -> Int64s:
-    """Where each wanted number stands in `ids`, the first place where it stands several times; `NONE` where it does not.
+    """Where each wanted number stands in `ids`, the first place where it stands several times; `NONE` where it does not."""
+    return Places(ids).of(wanted)
 
-    Ids that are their own place, as ours of ranges are, need no search; dense ones are looked up in a table; others by bisection.
+
+class Places:
+    """Finds where numbers stand in `ids`.
+
+    Ids that are their own places, as ours of ranges are, need no search; dense ones are looked up in a table; others by bisection.
     """
-    if not len(ids) or not len(wanted):
-        return np.full(len(wanted), NONE, dtype=np.int64)
-    low, span = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
-    inside = (wanted >= low) & (wanted < low + span)
-    if span == len(ids) and (ids == np.arange(low, low + span)).all():
-        return np.where(inside, wanted - low, NONE)
-    if span <= 4 * len(ids) + 1024:
-        table = np.full(span, NONE, dtype=np.int64)
-        # Written backwards, so that the first of equal ids stays.
-        table[ids[::-1] - low] = np.arange(len(ids) - 1, -1, -1)
-        return np.where(inside, table[np.where(inside, wanted - low, 0)], NONE)
-    order = np.argsort(ids, kind="stable")
-    place = np.searchsorted(ids, wanted, sorter=order)
-    found = order[np.minimum(place, len(ids) - 1)]
-    return np.where(ids[found] == wanted, found, NONE)
+
+    def __init__(self, ids: Int64s) -> None:
+        self._low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
+        self._span = high - self._low + 1
+        self._table: Int64s | None = None
+        self._order: Int64s | None = None
+        self._ids = ids
+        if self._span == len(ids) and (ids == np.arange(self._low, high + 1)).all():
+            return
+        if self._span <= 4 * len(ids) + 1024:
+            self._table = np.full(self._span, NONE, dtype=np.int64)
+            # Written backwards, so that the first of equal ids stays.
+            self._table[ids[::-1] - self._low] = np.arange(len(ids) - 1, -1, -1)
+        else:
+            self._order = np.argsort(ids, kind="stable")
+
+    def of(self, wanted: Int64s) -> Int64s:
+        """Place of each wanted number, the first where it stands several times; `NONE` where it does not."""
+        place = wanted - self._low
+        inside = (place >= 0) & (place < self._span)
+        if self._order is not None:
+            found = self._order[np.minimum(np.searchsorted(self._ids, wanted, sorter=self._order), len(self._ids) - 1)]
+            return np.where(self._ids[found] == wanted, found, NONE)
+        if self._table is not None:
+            place = self._table[np.where(inside, place, 0)]
+        return np.where(inside, place, NONE)
 
 
 def calls_of(traces: Traces, table: str, rows: npt.NDArray[np.bool_] | None = None) -> Int64s:
@@ -172,19 +200,18 @@ def calls_of(traces: Traces, table: str, rows: npt.NDArray[np.bool_] | None = No
     Args:
         rows: those wanted, as a mask; all when None.
     """
-    count = len(traces.numbers(table, "process"))
-    return of_calls(traces, table, np.arange(count) if rows is None else np.flatnonzero(rows))[0]
+    process, correlation = traces.numbers(table, "process"), traces.numbers(table, "correlation")
+    return of_calls(traces, *((process, correlation) if rows is None else (process[rows], correlation[rows])))[0]
 
 
-def of_calls(traces: Traces, table: str, rows: Int64s, *columns: str) -> tuple[Int64s, ...]:
-    """The API calls that caused some rows of `kernels` or `memory_ops`, by process and correlation.
+def of_calls(traces: Traces, process: Int64s, correlation: Int64s, *columns: str) -> tuple[Int64s, ...]:
+    """The API calls of some processes and correlations.
 
     Returns:
-        Their places, then their values of integer columns, in the order of `rows`; `NONE` where the call was not traced.
+        Their places, then their values of integer columns; `NONE` where the call was not traced.
     """
-    process, correlation = (traces.numbers(table, name)[rows] for name in ("process", "correlation"))
-    found = tuple(np.full(len(rows), NONE, dtype=np.int64) for _ in ("place", *columns))
-    if "api_calls" not in traces.tables or not len(rows):
+    found = tuple(np.full(len(process), NONE, dtype=np.int64) for _ in ("place", *columns))
+    if "api_calls" not in traces.tables or not len(process):
         return found
     place_of, ids, processes, *values = traces.find("api_calls", "correlation", correlation, "process", *columns)
     # Correlations are unique within a process only, and of processes there are few.
@@ -209,4 +236,5 @@ class _Marks:
     def places(self, numbers: Int64s) -> Int64s:
         """Places of the wanted numbers, and perhaps of some more."""
         inside = np.flatnonzero((numbers >= self._low) & (numbers <= self._high))
-        return inside[self._marks[(numbers[inside] - self._low) >> self._shift]]
+        found: Int64s = inside[self._marks[(numbers[inside] - self._low) >> self._shift]]
+        return found

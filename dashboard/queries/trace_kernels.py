@@ -1,27 +1,34 @@
 """The summary of `nsys stats` on kernels by the NVTX ranges that they were launched in."""
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dashboard.queries import trace_nesting
 from dashboard.queries.describe import Tally, rounded, statistics, tally
 from dashboard.queries.run_data import RunData
-from dashboard.queries.trace_data import NONE, Int64s, Traces, codes_of, lookup, of_calls
-from dashboard.queries.trace_ranges import distinct, named, parents, without_graphs
+from dashboard.queries.trace_data import NONE, Int64s, Places, Traces, codes_of, of_calls
+from dashboard.queries.trace_ranges import distinct, has_graphs, named, parents, without_graphs
 
 #: Below this number of groups a table of counters is faster than sorting or hashing.
 _MOST_COUNTERS: Final = 1 << 22
+#: So many groups of chain and kernel name need not be numbered anew, though some of them be empty.
+_FEW_PAIRS: Final = 1 << 12
 
 
 class _Kernels(NamedTuple):
     """Of each kernel: its row, place of its innermost range, number of its name, and nanoseconds that it ran."""
 
     row: Int64s
-    holder: Int64s
-    name: Int64s
+    holder: npt.NDArray[np.int32]
+    name: npt.NDArray[Any]
     duration: Int64s
+
+    def of(self, which: npt.NDArray[Any]) -> "_Kernels":
+        """Those at some places, or under a mask."""
+        return _Kernels(self.row[which], self.holder[which], self.name[which], self.duration[which])
 
 
 class _Owners(NamedTuple):
@@ -57,10 +64,11 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     process, thread = traces.numbers("ranges", "process"), traces.numbers("ranges", "thread")
     number, (label, *where) = codes_of(of.code, process, thread)
     owners = _Owners(number, label, *where)
-    row = without_graphs(traces, "kernels")
-    holder = lookup(traces.numbers("ranges", "range_id"), traces.numbers("kernels", "range_id"))
-    kernels = _Kernels(row, *(each[row] if len(row) < len(each) else each for each in (
-        holder, names.codes, traces.durations("kernels"))))  # fmt: skip
+    ranges = Places(traces.numbers("ranges", "range_id"))
+    holder = np.concatenate([ranges.of(held).astype(np.int32) for (held,) in traces.scan("kernels", "range_id")])
+    kernels = _Kernels(np.arange(len(holder)), holder, names.codes, traces.durations("kernels"))
+    if has_graphs(traces):
+        kernels = kernels.of(without_graphs(traces, "kernels"))
     width = max(len(names.categories), 1)
     simple = trace_nesting.only_nested(traces)
     owners, sums = _by_parents(traces, kernels, owners, width) if simple else _by_times(traces, kernels, owners, width)
@@ -69,7 +77,8 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     label = owners.named[who]
     frame = pd.DataFrame(
         {
-            "NVTX Range": np.array([*(name or None for name in of.names), None], dtype=object)[label], "Style": np.array([*of.styles, None], dtype=object)[label],
+            "NVTX Range": np.array([*(name or None for name in of.names), None], dtype=object)[label],
+            "Style": np.array([*of.styles, None], dtype=object)[label],
             "PID": _nullable(owners.process[who]), "TID": _nullable(owners.thread[who]),
             "NVTX Inst": sums.ranges.reindex(found.index, fill_value=0).to_numpy(), "Kern Inst": sums.kernels[found.index].to_numpy(),
             "Total Time (ns)": found["total"].to_numpy(), "Avg (ns)": rounded(found["mean"]), "Med (ns)": rounded(found["median"]),
@@ -85,18 +94,17 @@ def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) 
     """Where ranges nest, the chain of a range's owners outwards says who owns its kernels, and there are few different chains."""
     parent = parents(traces)
     chain, last, before = _chains(owners.of_range, parent, traces.numbers("ranges", "depth"))
-    inside = kernels.holder >= 0
-    outside = _Kernels(*(column[~inside] for column in kernels)) if not inside.all() else None
-    of_kernel = chain[kernels.holder]
-    if outside is not None:
-        alone, owners = _threads(traces, outside, owners)
+    pair = chain[kernels.holder]
+    outside = np.flatnonzero(kernels.holder < 0)
+    if len(outside):
+        alone, owners = _threads(traces, kernels.of(outside), owners)
         # A chain of one, behind those of the ranges.
         extra = np.unique(alone)
-        of_kernel[~inside] = len(last) + np.searchsorted(extra, alone)
+        pair[outside] = len(last) + np.searchsorted(extra, alone)
         last, before = np.concatenate((last, extra)), np.concatenate((before, np.full(len(extra), NONE)))
-    pair, pairs = of_kernel * width + kernels.name, np.arange(len(last) * width)
-    if len(pairs) > 1 << 12:
-        pair, pairs = pd.factorize(pair)
+    pair *= width
+    pair += kernels.name
+    pair, pairs = pd.factorize(pair) if len(last) * width > _FEW_PAIRS else (pair, np.arange(len(last) * width))
     counted = tally(pair, kernels.duration, len(pairs))
     n = np.bincount(counted.group, weights=counted.n, minlength=len(pairs)).astype(np.int64)
     link, name = np.divmod(pairs, width)
@@ -113,7 +121,10 @@ def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) 
     order = np.lexsort((counted.value[row], owned))
     durations = Tally(owned[order], counted.value[row][order], counted.n[row][order])
     instances = pd.concat(once).drop_duplicates(["pair", "group"]).groupby("group")["n"].sum()
-    held_pairs = _pairs_up(kernels.holder[inside] * width + kernels.name[inside], parent, width)
+    held = kernels.holder[kernels.holder >= 0].astype(np.int64)
+    held *= width
+    held += kernels.name[kernels.holder >= 0]
+    held_pairs = _pairs_up(held, parent, width)
     return owners, _Sums(durations, instances, _counts(owners.of_range[held_pairs // width] * width + held_pairs % width))
 
 
@@ -144,7 +155,7 @@ def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) ->
     holder, kernel = trace_nesting.held(ranges, launches).pairs()
     outside = np.ones(len(kernels.row), dtype=bool)
     outside[kernel] = False
-    alone, owners = _threads(traces, _Kernels(*(column[outside] for column in kernels)), owners)
+    alone, owners = _threads(traces, kernels.of(outside), owners)
     owner = np.concatenate((owners.of_range[holder], alone))
     every = np.concatenate((kernel, np.flatnonzero(outside)))
     group = owner * width + kernels.name[every]
@@ -161,9 +172,10 @@ def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) ->
 
 def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s, _Owners]:
     """Owners of kernels that no range holds: their threads, numbered behind the others."""
-    _, thread = of_calls(traces, "kernels", kernels.row, "thread")
+    process, correlation = traces.at("kernels", kernels.row, "process", "correlation")
+    _, thread = of_calls(traces, process, correlation, "thread")
     # A call is found by the process that it shares with its kernel.
-    process = np.where(thread >= 0, traces.numbers("kernels", "process")[kernels.row], NONE)
+    process = np.where(thread >= 0, process, NONE)
     number, (processes, threads) = codes_of(process, thread)
     joined = [np.concatenate(pair) for pair in zip(owners[1:], (np.full(len(threads), NONE), processes, threads), strict=True)]
     return len(owners.named) + number, _Owners(owners.of_range, *joined)

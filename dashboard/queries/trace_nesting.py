@@ -64,7 +64,8 @@ def only_nested(traces: Traces) -> bool:
         return False
     ranges, depth = places(traces), traces.numbers("ranges", "depth")
     for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
-        closed = np.searchsorted(np.sort(ranges.end[rows]), ranges.start[rows], side="right")
+        # Ends are nearly in order, which a stable sort makes use of.
+        closed = np.searchsorted(np.sort(ranges.end[rows], kind="stable"), ranges.start[rows], side="right")
         if not np.array_equal(np.arange(len(closed)) - closed, depth[rows]):
             return False
     return True
@@ -78,7 +79,9 @@ def launches_of(traces: Traces, ranges: Places, table: str, rows: Int64s) -> Lau
         start, end = (traces.numbers(table, name)[rows] for name in ("launch_start_ns", "launch_end_ns"))
         return Launches(thread, start, end)
     start, end = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
-    _, start[inside >= 0], end[inside >= 0] = of_calls(traces, table, rows[inside >= 0], "start_ns", "end_ns")
+    within = inside >= 0
+    process, correlation = traces.at(table, rows[within], "process", "correlation")
+    _, start[within], end[within] = of_calls(traces, process, correlation, "start_ns", "end_ns")
     return Launches(thread, start, end)
 
 

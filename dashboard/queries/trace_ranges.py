@@ -10,10 +10,12 @@ import pandas as pd
 from dashboard.queries import trace_nesting
 from dashboard.queries.describe import describe, rounded, times
 from dashboard.queries.run_data import RunData
-from dashboard.queries.trace_data import GRAPH, MOST_MARKS, NONE, Int64s, Traces, codes_of, lookup
+from dashboard.queries.trace_data import GRAPH, MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, lookup
 
 #: What `nsys stats` calls the ways to open and close a range.
 STYLES: Final = {"push_pop": "PushPop", "start_end": "StartEnd"}
+#: The importer attributes no launch of a greater correlation id to a range.
+_CORRELATION_BITS: Final = 38
 #: The importer numbers a domain whose name the report lacks.
 _UNNAMED: Final = re.compile(r"domain \d+")
 
@@ -115,7 +117,7 @@ def without_graphs(traces: Traces, table: str) -> Int64s:
     if table == "kernels" and has_graphs(traces):
         names = traces.texts("kernels", "full_name")
         return np.flatnonzero(names.codes != names.categories.get_loc(GRAPH))
-    return np.arange(len(traces.numbers(table, "correlation")))
+    return np.arange(len(traces.durations(table)))
 
 
 def distinct(numbers: Int64s, size: int) -> Int64s:
@@ -142,17 +144,7 @@ def _by_parents(traces: Traces) -> _Projected:
     traces.read("ranges", "gpu_start_ns", "gpu_end_ns", "depth", "range_id", "parent_id")
     start, end, depth = (traces.numbers("ranges", name) for name in ("gpu_start_ns", "gpu_end_ns", "depth"))
     parent = parents(traces)
-    count = np.zeros(len(parent), dtype=np.int64)
-    tables = [name for name in ("kernels", "memory_ops") if name in traces.tables]
-    for table in tables:
-        traces.read(table, "process", "correlation", "range_id")
-    if tables:
-        range_id, process, correlation = (
-            np.concatenate([traces.numbers(table, name) for table in tables]) for name in ("range_id", "process", "correlation")
-        )
-        inside = lookup(traces.numbers("ranges", "range_id"), range_id)
-        within = inside >= 0
-        count = np.bincount(inside[within & _first_of_launch(process, correlation)], minlength=len(parent))
+    count = _launches(traces, len(parent))
     # The deepest first, so that each passes on all that it holds.
     for level in range(int(depth.max(initial=0)), 0, -1):
         rows = np.flatnonzero((depth == level) & (parent >= 0))
@@ -161,17 +153,24 @@ def _by_parents(traces: Traces) -> _Projected:
     return _Projected(np.where(start >= 0, count, 0), start, end, parent, depth)
 
 
-def _first_of_launch(process: Int64s, correlation: Int64s) -> npt.NDArray[np.bool_]:
-    """Which work is the first of its launch; that of a graph comes in several rows."""
-    number, (known,) = codes_of(process)
-    low = int(correlation.min())
-    span = int(correlation.max()) - low + 1
-    if span * len(known) < 1 << 62:
-        number = number * span + (correlation - low)
-        if len(distinct(number, span * len(known))) == len(number):
-            return np.ones(len(number), dtype=bool)
-        return ~pd.Series(number).duplicated().to_numpy()
-    return ~pd.DataFrame({"process": process, "correlation": correlation}).duplicated().to_numpy()
+def _launches(traces: Traces, size: int) -> Int64s:
+    """How many launches each range is the innermost of; the work of a graph comes in several rows of one launch."""
+    places = Places(traces.numbers("ranges", "range_id"))
+    holders, launches = list[npt.NDArray[np.int32]](), list[Int64s]()
+    for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
+        for range_id, process, correlation in traces.scan(table, "range_id", "process", "correlation"):
+            holder = places.of(range_id)
+            rows = np.flatnonzero(holder >= 0)
+            holders.append(holder[rows].astype(np.int32))
+            launches.append(process[rows] << _CORRELATION_BITS | correlation[rows])
+    if not launches:
+        return np.zeros(size, dtype=np.int64)
+    holder, launch = np.concatenate(holders), np.concatenate(launches)
+    # Runs of work in the order of its launches are merged much faster than millions of numbers are hashed.
+    ordered = np.sort(launch, kind="stable")
+    repeated = (ordered[1:] == ordered[:-1]).any()
+    once = holder[~pd.Series(launch).duplicated().to_numpy()] if repeated else holder
+    return np.bincount(once, minlength=size)
 
 
 def _by_times(traces: Traces) -> _Projected:
