@@ -24,6 +24,7 @@ _PAGES = {
         ("details", "Details"),
         ("calls", "API & kernels"),
         ("transfers", "Transfers"),
+        ("counters", "Counters"),
     ],
     "Trust": [("trust", "Runs & checks")],
 }

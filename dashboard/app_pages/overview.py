@@ -79,6 +79,9 @@ def _without_variants(run: store.Run) -> None:
             pages = {"picker": "Pick variants →", **pages}
         else:
             st.info("A trace of a program without NVTX ranges, which could name variants to compare.")
+    elif "counters" in run.tables:
+        st.info("Hardware counters of single executions, which say what limits each variant; none was timed.")
+        pages = {"counters": "Counters →"}
     else:
         st.info("Nothing was timed in this run; the checks say why, cell by cell.")
         pages = {"trust": "Checks →"}

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from dashboard.charts import distribution, extras, ladder, overview, sizes, traces
+from dashboard.charts import counters as counter_charts
+from dashboard.charts import distribution, extras, ladder, overview, sizes, timeline, traces
+from dashboard.charts.counter_words import how_counted
 from dashboard.charts.template import Chart, Look, Theme, look
-from dashboard.queries import axes, trace_sums, transfers
+from dashboard.queries import axes, counters, trace_sums, transfers
 from dashboard.queries import extras as reports
 from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
@@ -31,6 +33,7 @@ def charts_of(data: RunData, theme: Theme = "light") -> Iterator[Chart]:
                 yield from _of_view(data, workload, view, style)
     yield from _of_reports(data, style)
     yield from _of_trace(data, style)
+    yield from _of_counters(data, style)
 
 
 def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[Chart]:
@@ -82,6 +85,8 @@ def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
 
 
 def _of_trace(data: RunData, style: Look) -> Iterator[Chart]:
+    if data.traces:
+        yield timeline.whole(data, style)
     for name, what in (("cuda_gpu_kern_sum", "kernels"), ("cuda_api_sum", "API calls")):
         if name in trace_sums.available(data):
             frame = trace_sums.summary(data, name)
@@ -91,3 +96,16 @@ def _of_trace(data: RunData, style: Look) -> Iterator[Chart]:
         stages = transfers.stages(data)
         if len(stages):
             yield traces.stages(stages, style)
+
+
+def _of_counters(data: RunData, style: Look) -> Iterator[Chart]:
+    """Of the last case of each workload that has counters."""
+    how = how_counted(data)
+    for workload in counters.counted_workloads(data):
+        case = counters.counted_cases(data, workload)[-1]
+        frame = counters.best(counters.by_config(data, workload, case))
+        for draw in (counter_charts.speed_of_light, counter_charts.occupancy, counter_charts.traffic):
+            yield draw(frame, style, workload, case, how)
+        stalls = counters.stalls(frame)
+        if len(stalls):
+            yield counter_charts.stall_reasons(stalls, style, workload, case, how)

@@ -1,7 +1,7 @@
 """The tables of one run that comparisons are made of."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -10,11 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from dashboard.queries.trace_data import NO_TRACES, Traces
-from data import store
+from data import schema, store
 
 #: The columns that name what a group of samples measured.
 CELL: Final = ["workload", "variant", "config", "case", "gpus", "cache", "scope"]
 VERDICT_CELL: Final = ["workload", "variant", "config", "case"]
+NO_COUNTERS: Final = pd.DataFrame(columns=schema.COUNTERS.arrow.names)
 
 
 class Copy(NamedTuple):
@@ -66,6 +67,7 @@ class RunData:
     samples: pd.DataFrame
     diagnostics: pd.DataFrame
     traces: Traces = NO_TRACES
+    counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
 
     @property
     def device(self) -> str:
@@ -127,7 +129,7 @@ def load(run: store.Run) -> RunData:
     Raises:
         StoreError: a file is damaged or is not of this schema.
     """
-    names = ("ceilings", "variants", "cases", "results", "diagnostics")
+    names = ("ceilings", "variants", "cases", "results", "diagnostics", "counters")
     # Hundreds of thousands of rows, which are grouped by their text.
     samples = run.table("samples", categories=True)
     return RunData(info=run.info, samples=samples, **{name: run.table(name) for name in names}, traces=Traces(run))
