@@ -22,6 +22,7 @@ _PAGES = {
     "Explain": [
         ("ladder", "Ladder"),
         ("details", "Details"),
+        ("timeline", "Timeline"),
         ("calls", "API & kernels"),
         ("transfers", "Transfers"),
         ("counters", "Counters"),

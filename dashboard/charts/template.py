@@ -14,7 +14,7 @@ from dashboard.queries.run_data import RunData
 
 __all__ = [
     "Chart", "Look", "Style", "Theme", "Tones", "blank", "format_bytes", "format_duration", "format_percent", "format_rate",
-    "format_ratio", "hover", "look", "measured", "text", "tones",
+    "format_ratio", "hover", "look", "measured", "palette", "text", "tones",
 ]  # fmt: skip
 
 Theme = Literal["light", "dark"]
@@ -147,6 +147,11 @@ def look(data: RunData, theme: Theme = "light") -> Look:
 def tones(theme: Theme) -> Tones:
     """The colours of a theme that belong to no variant."""
     return _TONES[theme]
+
+
+def palette(theme: Theme) -> tuple[str, ...]:
+    """The colours that tell variants apart, for names that no run lists."""
+    return _PALETTE[theme]
 
 
 def blank(theme: Theme, height: int) -> go.Figure:

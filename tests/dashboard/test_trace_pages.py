@@ -80,7 +80,7 @@ def test_a_run_without_a_trace_says_how_to_import_one(open_app: Open, traced: Pa
 def test_a_hostile_kernel_name_is_text_in_every_chart(traced: Path, tmp_path: Path) -> None:
     data = load(store.open_run(traced / "trace"))
     charts = list(charts_of(data))
-    assert [chart.name for chart in charts] == ["trace-kernels", "trace-api-calls", "transfers", "transfer-stages"]
+    assert [chart.name for chart in charts] == ["timeline", "trace-kernels", "trace-api-calls", "transfers", "transfer-stages"]
     assert all("<img" not in chart.figure.to_json() for chart in charts)
     hostile = load(store.open_run(synthetic_trace.write(tmp_path, label=HOSTILE)))
     export.write(hostile, tmp_path / "out", ["csv"])
