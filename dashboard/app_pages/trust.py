@@ -7,12 +7,14 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import runs, state, widgets
+from dashboard.charts import agreement as charts
 from dashboard.charts import distribution
-from dashboard.queries import axes, cells, compare, staleness, trust
+from dashboard.queries import agreement, axes, cells, compare, copies, staleness, trust
 from dashboard.text import plain
 from data import store
 
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
+_WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 
 def page() -> None:
@@ -26,13 +28,17 @@ def page() -> None:
         "verdicts": "Verdicts",
         "noise": "A/A noise",
         "samples": "Samples of a cell",
+        "collectors": "Collectors",
+        "copies": "Launches & copies",
         "ceilings": "Ceilings",
         "run": "Run",
     }
     topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented", labelled=False)
-    {"findings": _findings, "verdicts": _verdicts, "noise": _noise, "samples": _samples, "ceilings": _ceilings, "run": _run}[
-        topic
-    ](run)
+    sections = {
+        "findings": _findings, "verdicts": _verdicts, "noise": _noise, "samples": _samples, "collectors": _collectors,
+        "copies": _launches_and_copies, "ceilings": _ceilings, "run": _run,
+    }  # fmt: skip
+    sections[topic](run)
     widgets.end_page()
 
 
@@ -129,6 +135,109 @@ def _samples(run: store.Run) -> None:
     for column in ("workload", "variant", "config", "case", "cache", "scope", "gpus"):
         chosen &= samples[column] == row[column]
     widgets.show_chart(distribution.samples_over_rounds(samples[chosen], runs.look_of(run, widgets.theme())))
+
+
+def _collectors(run: store.Run) -> None:
+    """The same cells by other collectors, each in a run of its own on the same device."""
+    mine: pd.DataFrame = runs.ask(run, agreement.device_times)
+    collector = str(run.info["collector"])
+    if mine.empty:
+        widgets.nothing(f"This run of {collector} has no device times.", "Choose another run.")
+    with widgets.controls():
+        others = {name: other for name in agreement.COLLECTORS if name != collector and (other := _other_run(run, name))}
+    if not others:
+        widgets.nothing(
+            f"No other collector has a run on {run.info['device_name']} here.",
+            "Record one: python -m collectors record --collector cupti (or nsight_systems, or nsight_compute).",
+        )
+    times: dict[str, pd.DataFrame] = {name: runs.ask(other, agreement.device_times) for name, other in others.items()}
+    frame = agreement.compare(mine, times)
+    changed = agreement.left_out(mine, times)
+    left_out = f" {changed} cells are left out: their source changed in between." if changed else ""
+    if frame.empty:
+        widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
+    widgets.show_chart(charts.agreement(frame, runs.look_of(run, widgets.theme()), collector))
+    told = [charts.in_words(row, collector) for row in agreement.by_collector(frame).to_dict("records")]
+    st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*told, left_out.strip()) if line))
+    outside = frame[frame["above"] & ~frame["agrees"]]
+    st.markdown(f"#### Cells outside of the band: {len(outside)}")
+    if len(outside):
+        order = (outside["ratio"] - 1).abs().sort_values(ascending=False).index
+        widgets.table(outside.loc[order].drop(columns=["above", "agrees"]))
+
+
+def _other_run(run: store.Run, collector: str) -> store.Run | None:
+    """The run of another collector to compare with, the newest first; None where the device has none, or none is wanted."""
+    every = runs.listing(runs.data_dirs()).runs
+    here = {
+        name: other
+        for name, other in every.items()
+        if other.info["collector"] == collector and other.info["device_name"] == run.info["device_name"]
+        and other.info["kind"] == "recording"
+    }  # fmt: skip
+    if not here:
+        return None
+    newest = sorted(here, key=lambda name: here[name].info["started_at"], reverse=True)
+    name = state.choose(
+        f"with.{collector}", collector, [*newest, "none"], text=lambda name: _label(here[name]) if name in here else "none"
+    )
+    return here.get(name)
+
+
+def _label(run: store.Run) -> str:
+    return f"{run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d %H:%M}"
+
+
+def _launches_and_copies(run: store.Run) -> None:
+    """What a run's own trace says against it."""
+    if not runs.load(run).traces:
+        widgets.no_trace("no trace")
+    lost: tuple[str, ...] = runs.ask(run, copies.dropped)
+    for text in lost:
+        st.error(plain(text))
+    found: copies.Attribution = runs.ask(run, copies.attribution)
+    st.markdown("#### Launches")
+    st.markdown(plain(_attributed(found) + ("" if lost else " No record is reported lost.")))
+    unattributed: pd.DataFrame = runs.ask(run, copies.unattributed)
+    if len(unattributed):
+        widgets.table(unattributed)
+    st.markdown("#### Copies of end-to-end rounds")
+    rounds: pd.DataFrame = runs.ask(run, copies.rounds)
+    if rounds.empty:
+        st.markdown("This trace has no end-to-end rounds of ours to compare with their case's bytes.")
+        return
+    differing = rounds[~rounds["equal"]]
+    copied = " and ".join(f"{rounds[f'{way}_bytes'].sum() / 1024:,.2f} KiB {where}" for way, where in _WAYS.items())
+    if differing.empty:
+        st.markdown(plain(f"All {len(rounds)} end-to-end rounds copied exactly the case's bytes: {copied}."))
+    else:
+        st.markdown(plain(f"{len(differing)} of {len(rounds)} end-to-end rounds copied other bytes than the case's:"))
+        widgets.table(_in_kib(differing).drop(columns="equal"))
+    widgets.table(_in_kib(copies.by_case(rounds)))
+
+
+def _attributed(found: copies.Attribution) -> str:
+    if not found.kernels:
+        return "The trace has no kernels."
+    if not found.outside and not found.unlaunched:
+        return f"All {found.kernels:,} kernels were launched inside a range, by a call that was traced."
+    shares = [
+        f"{count:,} ({100 * time_ns / max(found.time_ns, 1):.2g} % of their time) {what}"
+        for count, time_ns, what in (
+            (found.outside, found.outside_ns, "were launched outside of any range"),
+            (found.unlaunched, found.unlaunched_ns, "have a launch that was not traced"),
+        )
+        if count
+    ]
+    return f"Of {found.kernels:,} kernels {' and '.join(shares)}."
+
+
+def _in_kib(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of bytes as KiB."""
+    names = [name for name in frame.columns if name.endswith("_bytes")]
+    return frame.assign(**{name: frame[name] / 1024 for name in names}).rename(
+        columns={name: f"{name.removesuffix('_bytes').replace('_', ' ')}, KiB" for name in names}
+    )
 
 
 def _ceilings(run: store.Run) -> None:
