@@ -7,7 +7,9 @@ import typer
 
 from dashboard import export as exporter
 from dashboard.queries import run_data
+from dashboard.queries.picked import pick
 from data import store
+from data.naming import Naming, NamingError
 
 app = typer.Typer(
     add_completion=False,
@@ -30,14 +32,19 @@ def export(
         str | None,
         typer.Option("--format", help=f"Of {','.join(exporter.FORMATS)}. Default: {','.join(exporter.DEFAULT_FORMATS)}."),
     ] = None,
+    variant_from: Annotated[
+        str, typer.Option(help="nvtx:REGEX that picks variants out of the run's ranges, as the page Pick variants does.")
+    ] = "",
     data_dir: Annotated[list[Path] | None, typer.Option(help="Further folders to look for the run in.")] = None,
 ) -> None:
     """Write every chart of a run, and report.html."""
     try:
         chosen = exporter.parse_formats(formats) if formats is not None else exporter.DEFAULT_FORMATS
         data = run_data.load(store.find_run(run, [*(data_dir or []), store.LOCAL, store.RECORDED]))
+        if variant_from:
+            data = pick(data, Naming.parse(variant_from))
         problem = exporter.write(data, out, chosen, lambda line: typer.echo(line, err=True))
-    except (exporter.ExportError, store.StoreError) as error:
+    except (exporter.ExportError, store.StoreError, NamingError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     if problem:

@@ -67,6 +67,8 @@ def pick(data: RunData, chosen: Naming) -> RunData:
         NamingError: it finds none, takes too long, or gives more than a page can compare.
     """
     traces = data.traces
+    if "ranges" not in traces.tables:
+        raise NamingError(f"this run has no NVTX ranges, so that nvtx:{chosen.expression} finds none; choose another run")
     text = traces.texts("ranges", "text")
     cells, of_text = naming.distinct(_names(data, [str(each) for each in text.categories], chosen))
     cell = of_text[text.codes]
@@ -170,7 +172,7 @@ def _samples(cells: list[CellName], made: dict[str, Int64s], gpus: int) -> pd.Da
 def _diagnostics(data: RunData, chosen: Naming, notes: list[tuple[str, str, int]]) -> pd.DataFrame:
     """What was found about the trace, without what was found about the variants that it had before, and what was picked."""
     kept = data.diagnostics[data.diagnostics["variant"].isna() & (data.diagnostics["source"] != _SOURCE)]
-    texts = [("info", f"Variants were picked on a page, by nvtx:{chosen.expression}")]
+    texts = [("info", f"Variants were picked on a page or by --variant-from, by nvtx:{chosen.expression}")]
     texts += [(severity, note.format(f"{count:,}")) for note, severity, count in notes if count]
     nowhere = dict.fromkeys(CellName._fields)
     rows = [{"severity": severity, "source": _SOURCE, "text": text, **nowhere} for severity, text in texts]

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from collectors.nsight_systems.parse import import_report
+from dashboard.__main__ import app
 from dashboard.queries import axes, cells, picked, suggestions, transfers
 from dashboard.queries.run_data import RunData, load
 from data import store
@@ -64,7 +66,7 @@ def test_a_range_that_launched_nothing_has_a_host_time_alone(annotated: RunData)
 
 def test_what_was_picked_and_what_it_means_is_among_the_findings(annotated: RunData, tmp_path: Path) -> None:
     texts = list(pick(annotated, EXPRESSION).diagnostics["text"])
-    assert texts[0] == f"Variants were picked on a page, by nvtx:{EXPRESSION}"
+    assert texts[0] == f"Variants were picked on a page or by --variant-from, by nvtx:{EXPRESSION}"
     assert texts[1].startswith("13 NVTX ranges are taken as samples")
     assert len(texts) == 2
     # Both `step` of the first process are done on the device before they end on the host; `inner` is not.
@@ -110,6 +112,23 @@ def test_a_pattern_that_gives_nothing_is_refused_in_one_line(annotated: RunData,
     with pytest.raises(NamingError, match=says) as refused:
         pick(annotated, expression)
     assert "\n" not in str(refused.value)
+
+
+def test_a_run_without_ranges_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NamingError, match="no NVTX ranges"):
+        pick(load(store.open_run(synthetic_trace.write(tmp_path, without=("ranges",)))), EXPRESSION)
+
+
+def test_an_export_of_picked_variants_has_their_charts_and_says_by_what_they_were_picked(tmp_path: Path) -> None:
+    synthetic_ranges.write(tmp_path)
+    order = ["export", "annotated", "--data-dir", str(tmp_path), "--format", "csv", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, [*order, "--variant-from", f"nvtx:{EXPRESSION}"])
+    assert done.exit_code == 0, done.output
+    assert list((tmp_path / "out").glob("ladder-report-*.csv"))
+    assert "Variants were picked on a page or by --variant-from" in (tmp_path / "out" / "report.html").read_text()
+    refused = CliRunner().invoke(app, [*order, "--variant-from", "gemm"])
+    assert refused.exit_code == 2
+    assert "has to start with nvtx:" in refused.output
 
 
 def test_more_variants_or_cells_than_a_page_can_show_are_refused(annotated: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
