@@ -33,11 +33,12 @@ _SOURCE: Final = "nsight_compute"
 
 @dataclass(frozen=True)
 class Report:
-    """The launches of a report, in the order in which they were profiled, and how many there are in all."""
+    """The launches of a report, in the order in which they were profiled; how many could be read, and how many it says it holds."""
 
     name: str
     launches: tuple[Launch, ...]
     total: int
+    held: int
 
 
 def is_report(path: Path) -> bool:
@@ -61,7 +62,7 @@ def read_report(path: Path) -> Report:
         raise ReportError(f"{path.name}: larger than {_MOST_BYTES >> 30} GB; profile fewer launches, with --launch-count")
     if not has_module("ncu_report"):
         raise ReportError(f"{path.name}: {_NO_READER}")
-    read_session(path)
+    session = read_session(path)
     with tempfile.TemporaryFile() as output:
         command = [sys.executable, "-m", "collectors.nsight_compute.reader", str(path.resolve())]
         try:
@@ -76,7 +77,7 @@ def read_report(path: Path) -> Report:
         found = json.load(output)
     if not found["launches"]:
         raise ReportError(f"{path.name}: no launch can be read of it, so it is damaged or nothing was profiled; {_CURE}")
-    return Report(path.name, tuple(Launch(**launch) for launch in found["launches"]), found["total"])
+    return Report(path.name, tuple(Launch(**launch) for launch in found["launches"]), found["total"], session.launches)
 
 
 def counters_of(path: Path) -> list[dict[str, Any]]:
@@ -168,6 +169,10 @@ def _variant_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, 
 def _note_what_is_missing(report: Report, notes: Notes) -> None:
     if report.total > len(report.launches):
         notes.add("warning", _SOURCE, f"only the first {len(report.launches):,} of {report.total:,} launches were read")
+    if report.held > report.total:
+        notes.add(
+            "warning", _SOURCE, f"{report.held - report.total:,} of {report.held:,} launches are damaged and could not be read"
+        )
     present = Counter(name for launch in report.launches for name in launch.values)
     missing = sorted(
         {metric.group for metric in BY_NAME.values()} - {BY_NAME[name].group for name in present if name in BY_NAME}

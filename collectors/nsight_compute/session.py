@@ -20,7 +20,7 @@ _MOST_BLOCKS: Final = 1_000_000
 _TEXT_LIMIT: Final = 200
 
 # Field numbers of BlockHeader, SessionDetails and what these hold.
-_SESSION, _PAYLOAD_BYTES = 3, 5
+_RESULTS, _SESSION, _PAYLOAD_BYTES = 2, 3, 5
 _CREATED, _SYSTEM, _VERSION = 2, 3, 8
 _OS, _PROCESSOR = 1, 3
 _VERSION_OF: Final = {
@@ -36,9 +36,10 @@ class _Malformed(Exception):
 
 @dataclass
 class Session:
-    """When it was captured, and columns of table `run`, as far as the report says."""
+    """When it was captured, how many launches it holds, and columns of table `run`, as far as the report says."""
 
     created: datetime | None = None
+    launches: int = 0
     columns: dict[str, str] = field(default_factory=dict)
 
 
@@ -62,6 +63,8 @@ def read_session(path: Path) -> Session:
                 for number, value in _fields(_sized(file, end)):
                     if number == _SESSION and isinstance(value, bytes):
                         _take_over(value, session)
+                    elif number == _RESULTS and isinstance(value, int):
+                        session.launches += value
                     elif number == _PAYLOAD_BYTES and isinstance(value, int):
                         payload_bytes = value
                 if payload_bytes > end - file.tell():

@@ -63,9 +63,9 @@ def page() -> None:
         workload = widgets.choose_workload(run, among=counted)
         case = widgets.choose_case(run, workload, among=runs.ask(run, queries.counted_cases, workload))
         topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
-    every: pd.DataFrame = runs.ask(run, queries.by_config, workload, case)
-    frame = queries.best(every)
-    look, how = runs.look_of(run, widgets.theme()), words.how_counted(runs.load(run))
+    every = queries.best(runs.ask(run, queries.by_config, workload, case))
+    frame = queries.most_time(every)
+    look, how = runs.look_of(run, widgets.theme()), words.how_counted(runs.load(run), len(frame), len(every))
     if topic == "roofs":
         widgets.show_chart(charts.speed_of_light(frame, look, workload, case, how))
     elif topic == "occupancy":

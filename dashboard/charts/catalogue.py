@@ -100,10 +100,11 @@ def _of_trace(data: RunData, style: Look) -> Iterator[Chart]:
 
 def _of_counters(data: RunData, style: Look) -> Iterator[Chart]:
     """Of the last case of each workload that has counters."""
-    how = how_counted(data)
     for workload in counters.counted_workloads(data):
         case = counters.counted_cases(data, workload)[-1]
-        frame = counters.best(counters.by_config(data, workload, case))
+        every = counters.best(counters.by_config(data, workload, case))
+        frame = counters.most_time(every)
+        how = how_counted(data, len(frame), len(every))
         for draw in (counter_charts.speed_of_light, counter_charts.occupancy, counter_charts.traffic):
             yield draw(frame, style, workload, case, how)
         stalls = counters.stalls(frame)

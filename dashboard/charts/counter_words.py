@@ -13,15 +13,19 @@ LABELS: Final = {"memory": "memory-bound", "compute": "compute-bound", "latency"
 THRESHOLDS: Final = f"Bound by a roof: at {BOUND_PERCENT:.0f} % of it or more; latency-bound: below {LATENCY_PERCENT:.0f} % of compute and of memory."
 
 
-def how_counted(data: RunData) -> str:
-    """How the counters of a run were taken, as a sentence."""
+def how_counted(data: RunData, drawn: int = 0, every: int = 0) -> str:
+    """How the counters of a run were taken, in a sentence or two.
+
+    Args:
+        drawn: variants that a chart shows.
+        every: variants that there are.
+    """
+    less = f" The {drawn} variants of most time are drawn, of {every}." if drawn < every else ""
     version = str(data.info["collector_version"])
     tool = f"Nsight Compute {version}".rstrip()
     if data.info["kind"] == "import":
-        return f"launches of the report {data.info['source']}, profiled by {tool}."
-    return (
-        f"counters of one execution a variant by {tool}, which empties the caches before each pass and leaves the clocks alone."
-    )
+        return f"launches of the report {data.info['source']}, profiled by {tool}.{less}"
+    return f"counters of one execution a variant by {tool}, which empties the caches before each pass and leaves the clocks alone.{less}"
 
 
 def reason_name(reason: str) -> str:

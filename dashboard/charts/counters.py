@@ -210,7 +210,11 @@ def _limited(row: dict[Any, Any]) -> str:
 
 
 def _note(frame: pd.DataFrame, look: Look, case: str, how: str) -> str:
-    several = "Several launches of a variant are weighted by their time, their bytes added up. " if (frame["launches"] > 1).any() else ""
+    several = (
+        "Several launches of a variant are weighted by their time, their bytes added up. "
+        if (frame["launches"] > 1).any()
+        else ""
+    )
     return f"{look.device}, {case}; {how} {several}".rstrip()
 
 

@@ -13,6 +13,8 @@ from data import metrics
 BOUND_PERCENT: Final = 80.0
 #: Where neither arithmetic nor memory comes to this share, the kernel waits, for want of work in flight.
 LATENCY_PERCENT: Final = 60.0
+#: As many are drawn.
+MOST_VARIANTS: Final = 24
 #: A part of the memory system is named where it comes this close to the busiest.
 _CLOSE: Final = 0.9
 _FULL_PERCENT: Final = 99.5
@@ -114,6 +116,12 @@ def best(frame: pd.DataFrame) -> pd.DataFrame:
     """Of `by_config`, the row of each variant's fastest config."""
     fastest = frame.sort_values("time_ns", kind="stable").drop_duplicates("variant")
     return fastest.sort_index().reset_index(drop=True)
+
+
+def most_time(frame: pd.DataFrame, most: int = MOST_VARIANTS) -> pd.DataFrame:
+    """Of `best`, the rows of most time, in their order: a program of somebody else may have hundreds of kernels."""
+    order = frame["time_ns"].fillna(0.0).sort_values(ascending=False, kind="stable").index[:most]
+    return frame.loc[sorted(order)].reset_index(drop=True)
 
 
 def stalls(frame: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from dashboard.queries import counters as queries
 from dashboard.queries.run_data import RunData, load
 from data import metrics, store
 from tests import synthetic_counters, synthetic_run
-from tests.dashboard.test_app import Open, open_app
+from tests.dashboard.test_app import PAGES, Open, open_app
 from tests.dashboard.test_app import words as words_of
 from tests.synthetic_counters import CASE, MIN_BYTES, WORKLOAD, percents, stalls
 
@@ -27,6 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("counted")
     synthetic_counters.write(made)
     synthetic_run.write(made, "uncounted", rounds=8)
+    (synthetic_counters.write(made, "counters alone") / "samples.parquet").unlink()
     return made
 
 
@@ -53,6 +54,13 @@ def test_variants_stand_in_the_order_of_the_ladder_with_every_config(data: RunDa
         ("v05_swizzled", ""),
     ]  # fmt: skip
     assert list(queries.best(frame)["config"]) == ["", "", "", "tile=32", ""], "310 µs is less than 380 µs"
+
+
+def test_of_many_variants_those_of_most_time_are_drawn_and_that_is_said(data: RunData) -> None:
+    frame = queries.best(queries.by_config(data, WORKLOAD, CASE))
+    assert list(queries.most_time(frame, 2)["variant"]) == ["v01_simple", "v03_shared"], "900 and 400 µs"
+    assert words.how_counted(data, 2, 5).endswith("The 2 variants of most time are drawn, of 5.")
+    assert "drawn" not in words.how_counted(data, 5, 5)
 
 
 def test_launches_of_one_execution_are_weighted_by_their_time_and_their_bytes_added_up(data: RunData) -> None:
@@ -195,6 +203,15 @@ def test_a_hostile_kernel_name_is_text(tmp_path: Path) -> None:
     ]
     drawn.append(charts.stall_reasons(queries.stalls(frame), look(hostile), WORKLOAD, CASE, "").figure.to_json())
     assert all("<img" not in figure for figure in drawn)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_opens_on_a_run_that_has_counters_and_no_samples(open_app: Open, folder: Path, page: str) -> None:
+    app = open_app(folder, page, run="counters alone")
+    assert not app.error
+    assert app.sidebar.selectbox[0].value == "counters alone"
+    if page == "overview":
+        assert "Hardware counters of single executions" in words_of(app)
 
 
 @pytest.mark.parametrize("topic", ["roofs", "occupancy", "memory", "stalls", "metrics"])

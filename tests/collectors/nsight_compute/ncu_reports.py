@@ -36,8 +36,8 @@ def field(number: int, value: int | str | bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
-def block(details: bytes, payload: bytes = b"") -> bytes:
-    header = field(1, 0) + field(2, 0) + field(3, details) + field(5, len(payload))
+def block(details: bytes, payload: bytes = b"", launches: int = 0) -> bytes:
+    header = field(1, 0) + field(2, launches) + field(3, details) + field(5, len(payload))
     return len(header).to_bytes(4, "little") + header + payload
 
 

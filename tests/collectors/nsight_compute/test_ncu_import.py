@@ -22,11 +22,11 @@ SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "nsys-samples"
 OURS = {"warpladder": ["conv2d", "n=512", "v01_naive", "device.cold#0", "executions=1"]}
 
 
-def holding(monkeypatch: pytest.MonkeyPatch, *launches: Any, total: int | None = None) -> None:
+def holding(monkeypatch: pytest.MonkeyPatch, *launches: Any, total: int | None = None, held: int = 0) -> None:
     """Stands in for NVIDIA's reader."""
 
     def read(path: Path) -> parse.Report:
-        return parse.Report(path.name, launches, len(launches) if total is None else total)
+        return parse.Report(path.name, launches, len(launches) if total is None else total, held)
 
     monkeypatch.setattr(parse, "read_report", read)
 
@@ -64,6 +64,12 @@ def test_launches_beyond_the_limit_are_told(tmp_path: Path, monkeypatch: pytest.
     assert "only the first 1 of 7 launches were read" in " ".join(run.table("diagnostics")["text"])
 
 
+def test_launches_that_the_reader_passed_over_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    holding(monkeypatch, launch("k", {contract.TIME: 1.0}), held=4)
+    run = open_run(tmp_path / import_report(write(tmp_path / "r.ncu-rep"), tmp_path, "", None, []))
+    assert "3 of 4 launches are damaged and could not be read" in " ".join(run.table("diagnostics")["text"])
+
+
 def test_the_recorder_gets_the_rows_of_its_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     holding(monkeypatch, launch("k", {contract.DRAM_READ: 4096.0}, ranges=OURS), launch("elsewhere", {contract.TIME: 1.0}))
     assert counters_of(tmp_path / "report.ncu-rep") == [
@@ -85,6 +91,11 @@ def test_the_session_is_read_without_names_of_hosts_or_programs(tmp_path: Path) 
     assert session.columns == {
         "os": "Linux", "cpu_name": "A processor", "collector_version": VERSION, "driver_version": "570.133.20",
     }  # fmt: skip
+
+
+def test_the_session_counts_the_launches_of_all_blocks(tmp_path: Path) -> None:
+    blocks = [block(b"", b"source"), block(b"", b"results", launches=2), block(b"", b"more", launches=1)]
+    assert read_session(write(tmp_path / "r.ncu-rep", blocks)).launches == 3
 
 
 @pytest.mark.parametrize("kept", [5, 12, 40, -1, -30])
