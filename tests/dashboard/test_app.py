@@ -185,7 +185,7 @@ def test_a_name_that_is_markup_is_shown_as_text(open_app: Open, synthetic: Path)
     assert r"\*\*bold\*\* \[link\]\(http\:" in shown[0]
 
 
-@pytest.mark.parametrize("topic", ["findings", "verdicts", "noise", "samples", "ceilings", "run"])
+@pytest.mark.parametrize("topic", ["findings", "verdicts", "noise", "samples", "collectors", "copies", "ceilings", "run"])
 def test_each_check_opens(open_app: Open, synthetic: Path, topic: str) -> None:
     app = open_app(synthetic, "trust", run="gpu", topic=topic)
     assert app.query_params["topic"] == topic
