@@ -38,7 +38,7 @@ def page() -> None:
                 "Suggestion", found.index, format_func=told.__getitem__, key=_SUGGESTION, on_change=_suggest, args=(found,)
             )  # fmt: skip
         typed = st.text_input("Pattern", key=_PATTERN, max_chars=MOST_CHARACTERS, help=_HELP)
-        naming = _parsed(typed)
+        naming = _usable(run, typed)
         st.button(
             "Compare these",
             type="primary",
@@ -85,14 +85,16 @@ def _compare(naming: Naming) -> None:
     state.set_text(state.PICK, state.link()["run"], f"nvtx:{naming.expression}")
 
 
-def _parsed(typed: str) -> Naming | NamingError | None:
-    """The naming that a user typed, or why it is none; None where nothing was typed."""
+def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:
+    """The naming that a user typed, or why it cannot be used on the run; None where nothing was typed."""
     if not typed.strip():
         return None
     try:
-        return Naming.parse(f"nvtx:{suggestions.written(typed)}")
+        naming = Naming.parse(f"nvtx:{suggestions.written(typed)}")
+        runs.load_as(run, naming)
     except NamingError as error:
         return error
+    return naming
 
 
 def _texts(run: store.Run) -> None:
@@ -135,12 +137,8 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
     if naming is None:
         st.info("Write a pattern, or choose texts from the table.")
         return
-    try:
-        if isinstance(naming, NamingError):
-            raise naming
-        runs.load_as(run, naming)
-    except NamingError as error:
-        st.error(plain(str(error).removeprefix("--variant-from ")))
+    if isinstance(naming, NamingError):
+        st.error(plain(str(naming).removeprefix("--variant-from ")))
         return
     frame: pd.DataFrame = runs.ask_as(run, naming, queries.preview)
     variants = len(frame[["workload", "variant"]].drop_duplicates())

@@ -88,6 +88,7 @@ def test_a_bad_pattern_is_one_line_and_cannot_be_compared(open_app: Open, annota
     app.text_input(key="pattern").set_value(typed).run()
     assert len(app.error) == 1
     assert says in app.error[0].value.replace("\\", "")
+    assert next(button for button in app.main.button if button.label == "Compare these").disabled
 
 
 def test_a_link_with_a_pattern_that_is_none_is_followed_without_it(open_app: Open, annotated: Path) -> None:
