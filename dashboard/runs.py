@@ -14,6 +14,7 @@ from dashboard.charts.template import Look, Theme, look
 from dashboard.queries import run_data
 from dashboard.queries.picked import pick
 from dashboard.queries.run_data import RunData
+from dashboard.queries.timeline_lanes import Lanes
 from data import store
 from data.naming import Naming, NamingError
 
@@ -121,13 +122,14 @@ def ask_as(run: store.Run, naming: Naming | None, query: Callable[..., Any], *ar
     return _answer(query, run, naming, f"{query.__module__}.{query.__qualname__}", str(run.path), _stamp(run), args)
 
 
-def share(run: store.Run, make: Callable[..., Any], *args: Any) -> Any:
+def share(run: store.Run, make: Callable[..., Any], *args: Any, as_picked: bool = True) -> Any:
     """As `ask`, for what is too large to be copied for each that asks: never change it. The last few are kept.
 
     Args:
         make: a function whose first parameter is the `Traces` of the run.
+        as_picked: with the variants that were picked; else with those that the run has, for what variants do not matter to.
     """
-    naming = picked(run)
+    naming = picked(run) if as_picked else None
     return _shared(make, run, naming, f"{make.__module__}.{make.__qualname__}", str(run.path), _stamp(run), args)
 
 
@@ -162,7 +164,7 @@ def _answer(
     return _query(load_as(_run, naming), *args)
 
 
-@st.cache_resource(show_spinner="Reading the trace …", max_entries=6)
+@st.cache_resource(show_spinner="Reading the trace …", max_entries=6, hash_funcs={Lanes: id})
 def _shared(
     _make: Callable[..., Any], _run: store.Run, naming: Naming | None, name: str, path: str, stamp: int, args: tuple[Any, ...]
 ) -> Any:

@@ -142,7 +142,7 @@ def whole(data: RunData, look: Look) -> Chart:
     if lanes is None:
         raise ValueError("the run has no trace")
     shown = lanes.busiest()
-    coloring = queries.coloring(data.traces, "kernel" if queries.variants(data.traces).empty else "variant")
+    coloring = queries.coloring(data.traces, lanes, "kernel" if queries.variants(data.traces).empty else "variant")
     window = timeline_detail.window(lanes.begin_ns, lanes.end_ns, len(shown), PIXELS)
     scene = queries.scene(data.traces, lanes, shown, window, coloring)
     return timeline(scene, window, data.traces, lanes, coloring, look, len(lanes.lanes) - len(shown))

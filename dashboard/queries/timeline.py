@@ -18,6 +18,7 @@ Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 
 _MOST_NAMES: Final = 9
+_PIECE: Final = 1 << 20
 #: Beyond this many kernels what is said of each is read for a chosen one alone: eight columns of every row take a second.
 _FACTS_OF_MOST: Final = 1_500_000
 _SHAPE: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers")
@@ -100,7 +101,7 @@ def variants(traces: Traces) -> pd.DataFrame:
     return pairs.dropna().drop_duplicates().astype(str).reset_index(drop=True)
 
 
-def coloring(traces: Traces, by: ColorBy) -> Coloring:
+def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
     """Colours by variant, or by the kernels that take most time."""
     swatches = list(_FIXED)
     ranges = len(traces.numbers("ranges", "start_ns")) if "ranges" in traces.tables else 0
@@ -114,15 +115,24 @@ def coloring(traces: Traces, by: ColorBy) -> Coloring:
     kernels = _names(traces, "kernels", "full_name")
     of_kernel = np.full(max(len(kernels), 1), OTHER, dtype=np.uint8)
     if by == "kernel" and len(kernels):
-        time = np.bincount(
-            traces.texts("kernels", "full_name").codes, weights=traces.durations("kernels"), minlength=len(kernels)
-        )
+        time = _time_by_name(traces, lanes, len(kernels))
         for place in np.argsort(-time, kind="stable")[:_MOST_NAMES]:
             of_kernel[place] = len(swatches)
             swatches.append(Swatch("kernel", kernels[place]))
     of_copy = np.array([_COPIES.get(kind, _OTHER_COPY) for kind in _names(traces, "memory_ops", "kind")] or [0], dtype=np.uint8)
     of_call = np.array([_call(name) for name in _names(traces, "api_calls", "name")] or [0], dtype=np.uint8)
     return Coloring(tuple(swatches), by, of_range, of_kernel, of_copy, of_call)
+
+
+def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> npt.NDArray[np.float64]:
+    """Nanoseconds that the kernels of each name last, a piece of a lane at a time."""
+    codes, time = traces.texts("kernels", "full_name").codes, np.zeros(count)
+    for lane in lanes.lanes:
+        for first in range(0, len(lane) if lane.kind == "device" else 0, _PIECE):
+            rows, lasts = lane.row[first : first + _PIECE], np.diff(lane.covered[first : first + _PIECE + 1])
+            kernel = rows < lanes.kernels
+            time += np.bincount(codes[rows[kernel]], weights=lasts[kernel], minlength=count)
+    return time
 
 
 def _names(traces: Traces, table: str, column: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from dashboard.queries.timeline_layers import layers
 from dashboard.queries.trace_data import NONE, Int64s, Traces
@@ -114,11 +115,18 @@ class Lanes:
 
 
 class _Events(NamedTuple):
-    """Events of some tables, one table after the other; `end` may be `NONE`. Keys that are all equal take no room."""
+    """Events of some tables, one table after the other; an end may be `NONE`. Keys that are all equal take no room.
+
+    `ends` has room for one number before the first end: what a lane keeps is made of it in place.
+    """
 
     start: Int64s
-    end: Int64s
+    ends: Int64s
     keys: tuple[Int64s, ...]
+
+    @property
+    def end(self) -> Int64s:
+        return self.ends[1:]
 
 
 def build(traces: Traces) -> Lanes | None:
@@ -144,7 +152,7 @@ def build(traces: Traces) -> Lanes | None:
         lanes += _range_lanes(ranges, free, end)
     if calls is not None:
         for owner, rows in _sorted_groups(calls.keys, calls.start, calls.end):
-            lanes += _layered("calls", owner, "CUDA API", calls.start, calls.end, rows)
+            lanes += _layered("calls", owner, "CUDA API", calls, rows)
     several = len({lane.owner[0] for lane in lanes}) > 1
     lanes.sort(key=_order)
     kernels = sum(len(batch[0]) for batch in traces.scan("kernels", "device")) if "kernels" in held else 0
@@ -155,13 +163,13 @@ def _read(traces: Traces, tables: Sequence[str], *keys: str) -> _Events:
     pieces = [[_narrow(column) for column in batch] for table in tables for batch in traces.scan(table, *keys)]
     columns = tuple(_joined(column) for column in zip(*pieces, strict=True))
     count, first = len(columns[0]), 0
-    start, end = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    events = _Events(np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64), columns)
     for table in tables:
         for starts, ends in traces.scan(table, "start_ns", "end_ns"):
             last = first + len(starts)
-            start[first:last], end[first:last] = starts, ends
+            events.start[first:last], events.end[first:last] = starts, ends
             first = last
-    return _Events(start, end, columns)
+    return events
 
 
 def _narrow(column: Int64s) -> Int64s:
@@ -192,49 +200,56 @@ def _grouped(lane: Lane, several: bool) -> Lane:
 def _device_lanes(events: _Events) -> Iterator[Lane]:
     for owner, rows in _sorted_groups(events.keys, events.start, events.end):
         label = "no stream" if owner[-1] == NONE else f"stream {owner[-1]}"
-        yield from _layered("device", owner, label, events.start, events.end, rows)
+        yield from _layered("device", owner, label, events, rows)
 
 
 def _range_lanes(events: _Events, free: npt.NDArray[np.bool_], trace_end: int) -> Iterator[Lane]:
     process, thread, depth = events.keys
-    end = np.where(events.end >= 0, events.end, trace_end)
+    events.end[events.end < 0] = trace_end
     level = np.where(free, _FREE, depth)
     next_level: dict[tuple[int, ...], int] = {}
-    for (*place, depth_or_free), rows in _sorted_groups((process, thread, level), events.start, end):
+    for (*place, depth_or_free), rows in _sorted_groups((process, thread, level), events.start, events.end):
         owner = tuple(place)
         label = "NVTX start/end" if depth_or_free == _FREE else f"NVTX depth {depth_or_free}"
-        for lane in _layered("ranges", owner, label, events.start, end, rows, next_level.get(owner, 0)):
+        for lane in _layered("ranges", owner, label, events, rows, next_level.get(owner, 0)):
             next_level[owner] = lane.level + 1
             yield lane
 
 
 def _layered(
-    kind: Kind, owner: tuple[int, ...], label: str, start: Int64s, end: Int64s, rows: Int64s | None, first_level: int = 0
+    kind: Kind, owner: tuple[int, ...], label: str, events: _Events, rows: Int64s | None, first_level: int = 0
 ) -> Iterator[Lane]:
     """The lanes of events that belong together: one, or as many as it takes for none to cover another.
 
     Args:
-        rows: those of the events, sorted; all as they stand when None.
+        rows: those of the events, sorted; all as they stand when None, and then no use can be made of `events` any more.
     """
-    begins, ends = (start, end) if rows is None else (start[rows], end[rows])
-    numbers = np.arange(len(begins), dtype=np.int32) if rows is None else rows.astype(np.int32)
-    if bool((begins[1:] >= ends[:-1]).all()) and bool((ends >= begins).all()):
-        yield _lane(kind, owner, label, begins, ends, numbers, first_level)
+    mine = events if rows is None else _gathered(events, rows)
+    numbers = np.arange(len(mine.start), dtype=np.int32) if rows is None else rows.astype(np.int32)
+    if bool((mine.start[1:] >= mine.end[:-1]).all()) and bool((mine.end >= mine.start).all()):
+        yield _lane(kind, owner, label, mine, numbers, first_level)
         return
-    ends = np.maximum(ends, begins)
-    layer = layers(begins, ends)
+    np.maximum(mine.end, mine.start, out=mine.end)
+    layer = layers(mine.start, mine.end)
     for number in range(int(layer.max()) + 1):
-        inside = layer == number
+        inside = np.flatnonzero(layer == number)
         name = label if number == 0 else f"{label} ({number + 1})"
-        yield _lane(kind, owner, name, begins[inside], ends[inside], numbers[inside], first_level + number)
+        yield _lane(kind, owner, name, _gathered(mine, inside), numbers[inside], first_level + number)
 
 
-def _lane(kind: Kind, owner: tuple[int, ...], label: str, start: Int64s, end: Int64s, row: Int32s, level: int) -> Lane:
-    covered = np.empty(len(start) + 1, dtype=np.int64)
+def _gathered(events: _Events, rows: Int64s) -> _Events:
+    found = _Events(events.start[rows], np.empty(len(rows) + 1, dtype=np.int64), ())
+    # The mode spares the copy that NumPy makes of what it writes to; rows are never beyond the last.
+    np.take(events.end, rows, out=found.end, mode="clip")
+    return found
+
+
+def _lane(kind: Kind, owner: tuple[int, ...], label: str, events: _Events, row: Int32s, level: int) -> Lane:
+    covered = events.ends
     covered[0] = 0
-    np.subtract(end, start, out=covered[1:])
+    np.subtract(covered[1:], events.start, out=covered[1:])
     np.cumsum(covered[1:], out=covered[1:])
-    return Lane(kind, owner, "", label, start, covered, row, level)
+    return Lane(kind, owner, "", label, events.start, covered, row, level)
 
 
 def _sorted_groups(keys: Sequence[Int64s], start: Int64s, end: Int64s) -> Iterator[tuple[tuple[int, ...], Int64s | None]]:
@@ -248,9 +263,9 @@ def _sorted_groups(keys: Sequence[Int64s], start: Int64s, end: Int64s) -> Iterat
         order = np.arange(len(start))
     code = np.zeros(len(start), dtype=np.int64)
     for key in varying:
-        values, number = np.unique(key, return_inverse=True)
+        number, values = pd.factorize(key, sort=True)
         # Renumbered at every step, so that many keys of many values cannot overflow.
-        _, code = np.unique(code * len(values) + number, return_inverse=True)
+        code = pd.factorize(code * len(values) + number, sort=True)[0]
     count = int(code.max()) + 1
     # Below 2^16 groups NumPy sorts by counting.
     of_rows = code[order].astype(np.uint16 if count <= 1 << 16 else np.int64)

@@ -147,7 +147,8 @@ def test_many_events_draw_no_more_than_a_bar_and_an_event_a_bin() -> None:
 
 def test_colours_are_those_of_the_variant_around_the_launch(tmp_path: Path) -> None:
     traces = Traces(store.open_run(synthetic_trace.write_variants(tmp_path)))
-    lanes, colors = lanes_of(traces), timeline.coloring(traces, "variant")
+    lanes = lanes_of(traces)
+    colors = timeline.coloring(traces, lanes, "variant")
     window = timeline_detail.window(lanes.begin_ns, lanes.end_ns, len(lanes.lanes), 1000)
     device = timeline.scene(traces, lanes, lanes.lanes, window, colors)[0]
     named = [colors.swatches[color].name for color in device.alone_color]
@@ -160,13 +161,13 @@ def test_a_range_inside_one_of_ours_has_its_variant(tmp_path: Path) -> None:
     ours = {"workload": "w", "variant": "v", "text": "v", "range_id": 1, "start_ns": 0, "end_ns": 100}
     inner = {"range_id": 2, "parent_id": 1, "depth": 1, "text": "inner", "start_ns": 10, "end_ns": 90}
     traces = write_trace(tmp_path, ranges=[ours, inner], kernels=[{"start_ns": 20, "end_ns": 30, "range_id": 2, "stream": 1}])
-    colors = timeline.coloring(traces, "variant")
+    colors = timeline.coloring(traces, lanes_of(traces), "variant")
     kernels = lanes_of(traces).lanes[0]
     assert colors.swatches[colors.of(traces, lanes_of(traces), kernels, kernels.row)[0]].name == "v"
 
 
 def test_colours_by_kernel_go_to_those_of_most_time(traces: Traces) -> None:
-    colors = timeline.coloring(traces, "kernel")
+    colors = timeline.coloring(traces, lanes_of(traces), "kernel")
     assert [swatch.name for swatch in colors.swatches if swatch.kind == "kernel"][:2] == [GEMM, "relu"]
 
 

@@ -131,7 +131,7 @@ def test_the_figure_draws_the_chosen_window_as_text_and_in_few_traces(traced: Pa
     data = load(store.open_run(traced / "trace"))
     lanes = build(data.traces)
     assert lanes is not None
-    coloring = timeline.coloring(data.traces, "kernel")
+    coloring = timeline.coloring(data.traces, lanes, "kernel")
     window = timeline_detail.window(10_000, 12_300, len(lanes.lanes), 1000)
     scene = timeline.scene(data.traces, lanes, lanes.lanes, window, coloring)
     chart = charts.timeline(scene, window, data.traces, lanes, coloring, look(data))
@@ -148,7 +148,7 @@ def test_hovering_tells_the_rate_of_a_copy_and_that_a_range_was_never_closed(tra
     lanes = build(data.traces)
     assert lanes is not None
     window = timeline_detail.window(0, 12_300, len(lanes.lanes), 1000)
-    shown = timeline.scene(data.traces, lanes, lanes.lanes, window, timeline.coloring(data.traces, "kernel"))
+    shown = timeline.scene(data.traces, lanes, lanes.lanes, window, timeline.coloring(data.traces, lanes, "kernel"))
     names, notes = charts.words(data.traces, lanes, shown[0])
     assert names[2] == "copy host to device"
     assert notes[2] == "1.00 MB at 1.00 TB/s, pinned to device\nin range step"
