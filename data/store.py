@@ -165,6 +165,18 @@ class Run:
         """
         return self._arrow(name, columns, categories=True)
 
+    def length(self, name: str) -> int:
+        """Rows of a table.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
+        file = self.path / f"{name}{_SUFFIX}"
+        try:
+            return int(pq.read_metadata(file).num_rows) if file.exists() else 0
+        except (pa.ArrowException, OSError) as error:
+            raise StoreError(f"{file}: not a readable parquet file ({_first_line(error)}); {_cure(file)}") from error
+
     def scan(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The same, a million rows at a time at most, for what is made of columns that need not be kept.
 

@@ -72,6 +72,10 @@ class Traces:
             first += len(batch[0])
         return tuple(np.concatenate(part) for part in found)
 
+    def length(self, table: str) -> int:
+        """Rows of a table."""
+        return self._run.length(table) if self._run else 0
+
     def at(self, table: str, rows: Int64s, *columns: str) -> tuple[Int64s, ...]:
         """Integer columns of some rows, which ascend; the columns are not kept."""
         found = [[np.empty(0, dtype=np.int64)] for _ in columns]
@@ -95,8 +99,11 @@ class Traces:
     def _durations(self, table: str) -> Int64s:
         if (table, "start_ns") in self._columns and (table, "end_ns") in self._columns:
             return self.numbers(table, "end_ns") - self.numbers(table, "start_ns")
-        parts = [end - start for start, end in self.scan(table, "start_ns", "end_ns")]
-        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        durations, first = np.empty(self.length(table), dtype=np.int64), 0
+        for start, end in self.scan(table, "start_ns", "end_ns"):
+            np.subtract(end, start, out=durations[first : first + len(start)])
+            first += len(start)
+        return durations
 
     def scan(self, table: str, *columns: str) -> Iterator[list[Int64s]]:
         """Integer columns piece by piece, for what is made of millions of rows that need not be kept; at once if they are."""

@@ -9,13 +9,15 @@ import pandas as pd
 from dashboard.queries import trace_nesting
 from dashboard.queries.describe import Tally, rounded, statistics, tally
 from dashboard.queries.run_data import RunData
-from dashboard.queries.trace_data import NONE, Int64s, Places, Traces, codes_of, of_calls
+from dashboard.queries.trace_data import MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, of_calls
 from dashboard.queries.trace_ranges import distinct, has_graphs, named, parents, without_graphs
 
 #: Below this number of groups a table of counters is faster than sorting or hashing.
 _MOST_COUNTERS: Final = 1 << 22
 #: So many groups of chain and kernel name need not be numbered anew, though some of them be empty.
 _FEW_PAIRS: Final = 1 << 12
+#: Few enough that what is made of them stays in the processor's cache.
+_ROWS_AT_ONCE: Final = 1 << 16
 
 
 class _Kernels(NamedTuple):
@@ -65,7 +67,10 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     number, (label, *where) = codes_of(of.code, process, thread)
     owners = _Owners(number, label, *where)
     ranges = Places(traces.numbers("ranges", "range_id"))
-    holder = np.concatenate([ranges.of(held).astype(np.int32) for (held,) in traces.scan("kernels", "range_id")])
+    holder, first = np.empty(traces.length("kernels"), dtype=np.int32), 0
+    for (held,) in traces.scan("kernels", "range_id"):
+        holder[first : first + len(held)] = ranges.of(held)
+        first += len(held)
     kernels = _Kernels(np.arange(len(holder)), holder, names.codes, traces.durations("kernels"))
     if has_graphs(traces):
         kernels = kernels.of(without_graphs(traces, "kernels"))
@@ -121,10 +126,7 @@ def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) 
     order = np.lexsort((counted.value[row], owned))
     durations = Tally(owned[order], counted.value[row][order], counted.n[row][order])
     instances = pd.concat(once).drop_duplicates(["pair", "group"]).groupby("group")["n"].sum()
-    held = kernels.holder[kernels.holder >= 0].astype(np.int64)
-    held *= width
-    held += kernels.name[kernels.holder >= 0]
-    held_pairs = _pairs_up(held, parent, width)
+    held_pairs = _pairs_up(kernels, parent, width)
     return owners, _Sums(durations, instances, _counts(owners.of_range[held_pairs // width] * width + held_pairs % width))
 
 
@@ -181,10 +183,19 @@ def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s
     return len(owners.named) + number, _Owners(owners.of_range, *joined)
 
 
-def _pairs_up(pairs: Int64s, parent: Int64s, width: int) -> Int64s:
+def _pairs_up(kernels: _Kernels, parent: Int64s, width: int) -> Int64s:
     """Every pair of a range and a kernel name that was launched in it or in what it holds, once; a pair is range * width + name."""
     size = len(parent) * width
-    level = distinct(pairs, size)
+    marks = np.zeros(size if size <= MOST_MARKS else 0, dtype=bool)
+    found = list[Int64s]()
+    for first in range(0, len(kernels.row), _ROWS_AT_ONCE):
+        holder, name = (column[first : first + _ROWS_AT_ONCE].astype(np.int64) for column in (kernels.holder, kernels.name))
+        pairs = (holder * width + name)[holder >= 0]
+        if len(marks):
+            marks[pairs] = True
+        else:
+            found.append(np.unique(pairs))
+    level = np.flatnonzero(marks) if len(marks) else distinct(np.concatenate(found), size)
     every = [level]
     while len(level):
         above = parent[level // width]

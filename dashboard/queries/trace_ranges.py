@@ -117,7 +117,7 @@ def without_graphs(traces: Traces, table: str) -> Int64s:
     if table == "kernels" and has_graphs(traces):
         names = traces.texts("kernels", "full_name")
         return np.flatnonzero(names.codes != names.categories.get_loc(GRAPH))
-    return np.arange(len(traces.durations(table)))
+    return np.arange(traces.length(table))
 
 
 def distinct(numbers: Int64s, size: int) -> Int64s:

@@ -93,9 +93,13 @@ SUMMARIES: Final[dict[str, tuple[Callable[[RunData], pd.DataFrame], tuple[str, .
 
 
 def available(data: RunData) -> tuple[str, ...]:
-    """Summaries that the run has the tables for, and `GRAPHS` where graphs were traced as a whole."""
-    found = tuple(name for name, (_, needs) in SUMMARIES.items() if set(needs) <= set(data.traces.tables))
-    return (*found, GRAPHS) if has_graphs(data.traces) else found
+    """Summaries that the run has rows for, and `GRAPHS` where graphs were traced as a whole."""
+    graphs = has_graphs(data.traces)
+    tables = set(data.traces.tables)
+    if graphs and not len(without_graphs(data.traces, "kernels")):
+        tables.remove("kernels")
+    found = tuple(name for name, (_, needs) in SUMMARIES.items() if set(needs) <= tables)
+    return (*found, GRAPHS) if graphs else found
 
 
 def summary(data: RunData, name: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pytest
 from dashboard.queries import trace_sums, transfers
 from dashboard.queries.describe import describe, rounded
 from dashboard.queries.run_data import RunData, load
-from dashboard.queries.trace_data import lookup
+from dashboard.queries.trace_data import GRAPH, lookup
 from data import store
 from tests import synthetic_run, synthetic_trace
 from tests.synthetic_trace import GEMM, HOSTILE
@@ -125,6 +125,67 @@ def test_a_kernel_in_two_nested_ranges_of_one_name_is_one_instance_whose_time_co
     assert gemm[["NVTX Inst", "Kern Inst", "Total Time (ns)"]].to_numpy().tolist() == [[3, 2, 6000]]
 
 
+def test_graphs_traced_as_a_whole_stand_in_a_summary_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = [(*row[:5], GRAPH, *row[6:]) if row[5] == GEMM else row for row in synthetic_trace.KERNELS]
+    monkeypatch.setattr(synthetic_trace, "KERNELS", graphs)
+    some = load(store.open_run(synthetic_trace.write(tmp_path / "some")))
+    assert trace_sums.available(some) == (*trace_sums.SUMMARIES, "graph_launches")
+    assert trace_sums.cuda_gpu_kern_sum(some)["Name"].tolist() == ["relu", HOSTILE]
+    assert rows(trace_sums.summary(some, "graph_launches")) == [(100.0, 3600, 3, 1200.0, 1000.0, 600, 2000, 721.1, GRAPH)]
+    assert set(trace_sums.summary(some, "nvtx_kern_sum")["Kernel Name"]) == {"relu", HOSTILE}
+    # Without their graphs, train holds a kernel from 2000 and a set to 9800; the inner range held a graph alone.
+    found = trace_sums.summary(some, "nvtx_gpu_proj_sum")
+    assert found.loc[found["Range"] == "train", ["Total Proj Time (ns)", "Total GPU Ops"]].to_numpy().tolist() == [[7800, 3]]
+    assert "lib:inner" not in set(found["Range"])
+    monkeypatch.setattr(synthetic_trace, "KERNELS", [row for row in graphs if row[5] == GRAPH])
+    alone = load(store.open_run(synthetic_trace.write(tmp_path / "alone")))
+    assert set(trace_sums.SUMMARIES) - set(trace_sums.available(alone)) == {"cuda_gpu_kern_sum", "nvtx_kern_sum"}
+
+
+def test_ranges_without_device_work_are_not_projected(tmp_path: Path) -> None:
+    idle = load(store.open_run(synthetic_trace.write(tmp_path, without=("kernels", "memory_ops"))))
+    assert trace_sums.summary(idle, "nvtx_gpu_proj_sum").empty
+
+
+def test_ranges_that_overlap_without_nesting_hold_each_kernel_launched_in_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of one thread: a from 0 to 1650 and b from 650 to 3000 hold the first launch, at 700; b alone that at 1600, which a does not outlast.
+    ranges = [
+        (1, None, 0, 100, 101, "", "a", 0, 1_650, 1_000, 2_000),
+        (2, None, 0, 100, 101, "", "b", 650, 3_000, 1_000, 2_500),
+    ]
+    monkeypatch.setattr(synthetic_trace, "RANGES", ranges)
+    monkeypatch.setattr(synthetic_trace, "API_CALLS", [(*row[:6], 2) for row in synthetic_trace.API_CALLS[:2]])
+    monkeypatch.setattr(synthetic_trace, "KERNELS", [(*row[:6], 2) for row in synthetic_trace.KERNELS[:2]])
+    run = load(store.open_run(synthetic_trace.write(tmp_path, without=("memory_ops",))))
+    found = trace_sums.summary(run, "nvtx_kern_sum")
+    assert rows(found[["NVTX Range", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Kernel Name"]]) == [
+        ("a", 1, 1, 1000, GEMM),
+        ("b", 1, 1, 1000, GEMM),
+        ("b", 1, 1, 500, "relu"),
+    ]
+    projected = trace_sums.summary(run, "nvtx_gpu_proj_sum")
+    assert rows(projected[["Range", "Total Proj Time (ns)", "Total GPU Ops", "Avg Range Lvl"]]) == [
+        ("b", 1500, 2, 0.0),
+        ("a", 1000, 1, 0.0),
+    ]
+
+
+def test_columns_are_read_piece_by_piece_or_at_once_alike(tmp_path: Path) -> None:
+    traces = load(store.open_run(synthetic_trace.write(tmp_path))).traces
+    for _ in ("from the files", "from what is kept"):
+        rows_found, correlation, thread = traces.find("api_calls", "correlation", np.array([9, 3]), "thread")
+        kept = np.isin(correlation, [9, 3])
+        assert list(zip(rows_found[kept], thread[kept], strict=True)) == [(2, 101), (10, 102)]
+        assert [column.tolist() for column in traces.at("kernels", np.array([1, 6]), "start_ns", "range_id")] == [
+            [2000, 12_000],
+            [2, -1],
+        ]
+        traces.read("api_calls", "correlation", "thread")
+        traces.read("kernels", "start_ns", "range_id")
+
+
 def test_a_run_offers_the_summaries_that_its_tables_allow(tmp_path: Path, trace: RunData) -> None:
     assert trace_sums.available(trace) == tuple(trace_sums.SUMMARIES)
     bare = load(store.open_run(synthetic_trace.write(tmp_path, without=("ranges", "memory_ops", "kernels"))))
@@ -185,11 +246,11 @@ def test_in_a_foreign_report_the_outermost_ranges_stand_for_variants(trace: RunD
     ]
 
 
-@pytest.mark.parametrize("large", [0, 2**61])
+@pytest.mark.parametrize("large", [0, 2**22, 2**30, 2**61])
 def test_statistics_are_those_of_pandas_whatever_the_size_of_the_numbers(large: int) -> None:
     random = np.random.default_rng(5)
     groups, values = random.integers(0, 7, 500), random.integers(0, 1000, 500)
-    values[0] += large
+    values[:9] += large
     found = describe(groups, values, 8)
     expected = pd.Series(values).groupby(groups).agg(["sum", "size", "mean", "median", "min", "max", "std"])
     assert found.index.tolist() == list(range(7))
@@ -197,6 +258,12 @@ def test_statistics_are_those_of_pandas_whatever_the_size_of_the_numbers(large: 
     assert found["median"].to_numpy() == pytest.approx(expected["median"].to_numpy())
     assert found["stddev"].to_numpy() == pytest.approx(expected["std"].to_numpy())
     assert found["max"].tolist() == expected["max"].tolist()
+
+
+def test_so_many_groups_that_none_is_counted_in_a_table_are_told_apart() -> None:
+    found = describe(np.array([5_000_000, 3, 5_000_000]), np.array([4, 7, 9]), 5_000_001)
+    assert found.index.tolist() == [3, 5_000_000]
+    assert found[["total", "n", "median", "max"]].to_numpy().tolist() == [[7, 1, 7, 7], [13, 2, 6.5, 9]]
 
 
 def test_a_tie_is_rounded_away_from_zero_as_sqlite_does() -> None:
