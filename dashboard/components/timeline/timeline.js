@@ -40,8 +40,9 @@ class Timeline {
   take(data) {
     const answered = data.number === this.number;
     const same = this.asked && data.window[0] === this.asked[0] && data.window[1] === this.asked[1];
+    const stayed = this.asked && Math.floor(this.view[0]) === this.asked[0] && Math.ceil(this.view[1]) === this.asked[1];
     // Whoever has moved on meanwhile stays there; a window that nobody here asked for, as of the back button, is followed.
-    if (!this.view || (!(answered && same) && !this.waiting)) this.view = data.window.slice();
+    if (!this.view || (answered && same ? stayed : !this.waiting)) this.view = data.window.slice();
     if (answered) this.waiting = false;
     this.data = data;
     if (data.window[0] <= 0 && data.window[1] >= data.length) this.whole = data;
