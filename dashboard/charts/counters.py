@@ -1,6 +1,6 @@
 """Hardware counters by variant: the device's roofs, occupancy, traffic, and what warps wait for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from dashboard.charts.counter_words import THRESHOLDS, answer, reason_name, short_verdict, verdict
 from dashboard.charts.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
-from dashboard.charts.template import Chart, Look, blank, slug, text
+from dashboard.charts.template import Chart, Look, Theme, blank, slug, text
 from dashboard.charts.ticks import ticks
 from dashboard.queries.counters import BOUND_PERCENT, LATENCY_PERCENT
 
@@ -20,6 +20,11 @@ _ROOFS: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram
 _LEAST_PERCENT: Final = 3.0
 _REASON_COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A4C9C", "#8A6D3B", "#9B1C31")
 _OTHERS: Final = "others"
+#: Colours of what is no waiting, and of the reasons that are not told apart.
+_GREYS: Final[Mapping[Theme, Mapping[str, str]]] = {
+    "light": {_OTHERS: "#5C7A00", "selected": "#8d949e", "not_selected": "#c6cbd2"},
+    "dark": {_OTHERS: "#B5D155", "selected": "#8d949e", "not_selected": "#555c67"},
+}
 
 
 def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
@@ -65,15 +70,11 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     )  # fmt: skip
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=103,
-            y=place,
-            xanchor="left",
-            showarrow=False,
-            text=text(_limited(row)),
-            font={"size": 12, "color": look.tones.muted},
-        )
+            x=103, y=place, xanchor="left", showarrow=False, font={"size": 12},
+            text=f"<b>{text(format_percent(row['occupancy_percent']))}</b>  {text(_limited(row))}",
+        )  # fmt: skip
     figure.update_xaxes(
-        range=[0, 185], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="warps resident, of the most"
+        range=[0, 200], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="warps resident, of the most that fit"
     )
     _name_rows(figure, rows, look)
     low = frame.assign(lost=frame["theoretical_percent"] - frame["occupancy_percent"]).nlargest(1, "lost").to_dict("records")
@@ -93,7 +94,7 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
     relative = bool(frame["dram_over_min"].notna().any())
     column, write = ("dram_over_min", format_ratio) if relative else ("dram_bytes", format_bytes)
     figure = blank(look.theme, _height(rows, 60))
-    _bars(figure, rows, look, workload, column, lambda value: "")
+    _bars(figure, rows, look, workload, column, None)
     largest = float(np.nanmax([*frame[column].astype(float), 1.0]))
     for place, row in enumerate(rows):
         beside = f"<b>{text(write(row[column]))}</b>"
@@ -120,22 +121,17 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     issuing = [reason for reason in ("selected", "not_selected") if reason in most]
     drawn = [reason for reason in most.index if most[reason] >= _LEAST_PERCENT and reason not in issuing][: len(_REASON_COLORS)]
     figure = blank(look.theme, _height(pairs, 96))
-    grey = (look.tones.muted, look.tones.grid)
-    colors = {**dict(zip(drawn, _REASON_COLORS, strict=False)), **dict(zip(issuing, grey, strict=False))}
+    colors = {**dict(zip(drawn, _REASON_COLORS, strict=False)), **_GREYS[look.theme]}
     cells = {(row["variant"], row["config"], row["reason"]): row for row in stalls.to_dict("records")}
-    for reason in (*drawn, *issuing):
-        found = [cells.get((*pair, reason)) for pair in pairs]
-        figure.add_bar(
-            x=[row["cycles"] if row else None for row in found], y=list(range(len(pairs))), orientation="h", width=0.74,
-            name=text(reason_name(reason)), marker={"color": colors[reason]}, hoverinfo="text",
-            hovertext=[_stall_hover(row) if row else "" for row in found],
-        )  # fmt: skip
     rest = stalls[~stalls["reason"].isin([*drawn, *issuing])].groupby(["variant", "config"])["cycles"].sum()
-    if rest.sum() > 0:
+    others = [rest.get(pair, 0.0) for pair in pairs]
+    for reason in (*drawn, _OTHERS, *issuing):
+        found = [cells.get((*pair, reason)) for pair in pairs]
+        told = [_stall_hover(row) if row else "" for row in found]
         figure.add_bar(
-            x=[rest.get(pair, 0.0) for pair in pairs], y=list(range(len(pairs))), orientation="h", width=0.74, name=_OTHERS,
-            marker={"color": look.tones.muted, "opacity": 0.6}, hoverinfo="text",
-            hovertext=[f"<b>{text(pair[0])}</b><br>others: {text(significant(rest.get(pair, 0.0)))} cycles" for pair in pairs],
+            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in found], y=list(range(len(pairs))),
+            orientation="h", width=0.74, name=text(reason_name(reason)), marker={"color": colors[reason]}, hoverinfo="text",
+            hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else told,
         )  # fmt: skip
     _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look)
     figure.update_xaxes(title_text="cycles of a warp between two of its instructions")
@@ -165,7 +161,7 @@ def _bars(
     write: Callable[[float], str] | None,
     **place: int,
 ) -> None:
-    """Bars of one column in the variants' colours, labelled by `write` outside, or inside where it is None."""
+    """Bars of one column in the variants' colours, with their values beside them where `write` says how."""
     styles = [look.style(workload, row["variant"]) for row in rows]
     figure.add_bar(
         x=[row[column] for row in rows], y=list(range(len(rows))), orientation="h", width=0.7, showlegend=False, hoverinfo="text",
@@ -174,10 +170,8 @@ def _bars(
             "color": [style.color for style in styles],
             "pattern": {"shape": [style.pattern for style in styles], "fillmode": "overlay", "size": 5, "solidity": 0.2},
         },
-        text=[text((write or format_percent)(row[column])) if pd.notna(row[column]) else "" for row in rows],
-        textposition="outside" if write else "inside", insidetextanchor="start", textfont={"size": 12}, textangle=0,
-        constraintext="none",
-        **place,
+        text=[text(write(row[column])) if write and pd.notna(row[column]) else "" for row in rows],
+        textposition="outside", textfont={"size": 12}, **place,
     )  # fmt: skip
 
 
@@ -205,8 +199,9 @@ def _limited(row: dict[Any, Any]) -> str:
     shared = (
         f" ({format_bytes(row['shared_bytes'])})" if row["limiter"] == "shared memory" and pd.notna(row["shared_bytes"]) else ""
     )
-    limit = f"by {row['limiter']}{registers}{shared}" if row["limiter"] else "not limited"
-    return f"{limit}, {significant(row['waves'])} waves" if pd.notna(row["waves"]) else limit
+    limit = f", limited by {row['limiter']}{registers}{shared}" if row["limiter"] else ""
+    waves = f"; {significant(row['waves'])} waves" if pd.notna(row["waves"]) else ""
+    return f"of {format_percent(row['theoretical_percent'])}{limit}{waves}"
 
 
 def _note(frame: pd.DataFrame, look: Look, case: str, how: str) -> str:

@@ -168,7 +168,9 @@ def test_charts_show_each_variant_and_the_limits(data: RunData) -> None:
     traffic = charts.traffic(frame, look(data), WORKLOAD, CASE, "")
     assert traffic.title == "v01_simple moves 2.50× the bytes that the case needs, the most of all"
     occupancy = charts.occupancy(frame, look(data), WORKLOAD, CASE, "")
-    assert any("by registers (80 a thread), 41.0 waves" in note.text for note in occupancy.figure.layout.annotations)
+    assert any(
+        "of 37.5 %, limited by registers (80 a thread); 41.0 waves" in note.text for note in occupancy.figure.layout.annotations
+    )
     assert occupancy.title.startswith("v01_simple keeps 60.0 % of the warps resident where its launch allows 100 %")
 
 

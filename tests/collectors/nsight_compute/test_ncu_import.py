@@ -19,6 +19,7 @@ from data import metrics as contract
 from data.store import open_run
 
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "nsys-samples"
+FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "nsight-compute-2025.3" / "report.ncu-rep"
 OURS = {"warpladder": ["conv2d", "n=512", "v01_naive", "device.cold#0", "executions=1"]}
 
 
@@ -195,3 +196,21 @@ def test_a_report_of_somebody_else_imports(tmp_path: Path) -> None:
 
 def test_every_metric_stands_once() -> None:
     assert len(set(metrics.METRICS)) == len(metrics.METRICS) <= 60
+
+
+def test_our_own_capture_gives_every_metric_of_each_cell(tmp_path: Path) -> None:
+    """`v01_copy`, `v05_shared` and `v11_swizzled_tile` at 64³ on an H200: 64³ * 4 bytes are 32,768 sectors each way."""
+    pytest.importorskip("ncu_report", reason="needs ncu-report, of requirements-ncu.txt")
+    rows = counters_of(FIXTURE)
+    assert len(rows) == 6 * len(metrics.METRICS)
+    value = {(row["variant"], row["config"], row["metric"]): row["value"] for row in rows}
+    assert {row["case"] for row in rows} == {"n=64,perm=210"}
+    assert {row["launch_index"] for row in rows} == {0}
+    for name in (contract.LOAD_SECTORS, contract.STORE_SECTORS):
+        assert value["v01_copy", "per_thread=4", name] == 64**3 * 4 / 32
+        assert value["v11_swizzled_tile", "tile=64,threads=256", name] == 64**3 * 4 / 32
+    assert value["v05_shared", "", contract.THEORETICAL] <= 100
+    run = open_run(tmp_path / import_report(FIXTURE, tmp_path, "", None, []))
+    assert (run.info["device_name"], run.info["collector_version"]) == ("NVIDIA H200", "2025.3.1.0")
+    assert len(run.table("counters")) == len(rows)
+    assert list(run.table("diagnostics")["severity"]) == ["info"]
