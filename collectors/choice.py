@@ -5,8 +5,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-#: Best first.
-COLLECTORS: Final = ("cuda_events", "host_clock")
+from collectors.tools import NCU, NSYS
+
+#: Those that `auto` tries, best first.
+TIMING: Final = ("nsight_systems", "cupti", "cuda_events", "host_clock")
+#: Each and what it gives.
+COLLECTORS: Final = {
+    "nsight_systems": "times and traces, under nsys",
+    "cupti": "times and traces, in process",
+    "cuda_events": "times",
+    "host_clock": "times of host variants, without a GPU",
+    "nsight_compute": "hardware counters of one launch a cell, under ncu",
+}
+#: Runs each cell once, for a tool around it that looks at single launches.
+SINGLE_LAUNCH: Final = "single_launch"
 
 #: Python modules that recording on a GPU needs -> the package that brings them.
 GPU_MODULES: Final = {"cupy": "cupy-cuda13x", "cuda.bindings": "cuda-bindings", "pynvml": "nvidia-ml-py"}
@@ -45,6 +57,24 @@ def has_module(module: str) -> bool:
         return False
 
 
+def problem_of(name: str) -> str | None:
+    """Why a collector cannot run here, with the cure; None where it can."""
+    if name == "host_clock":
+        return None
+    problem = gpu_problem()
+    if problem is not None:
+        return f"needs a GPU: {problem}"
+    if name == "nsight_systems":
+        return NSYS.problem
+    if name == "nsight_compute":
+        return NCU.problem or (
+            None if has_module("ncu_report") else "ncu-report is not installed; pip install -r requirements-ncu.txt"
+        )
+    if name == "cupti" and not has_module("cupti"):
+        return "cupti-python is not installed; pip install -r requirements-cupti.txt"
+    return None
+
+
 def choose(name: str) -> tuple[str, str]:
     """The collector to use.
 
@@ -57,13 +87,20 @@ def choose(name: str) -> tuple[str, str]:
     Raises:
         CollectorError: there is none of that name, or it cannot run here.
     """
-    if name not in ("auto", *COLLECTORS):
-        raise CollectorError(f"{name}: no such collector; choose auto, {', '.join(COLLECTORS)}")
-    if name == "host_clock":
+    if name != "auto":
+        if name not in (*COLLECTORS, SINGLE_LAUNCH):
+            raise CollectorError(f"{name}: no such collector; choose auto, {', '.join(COLLECTORS)}")
+        problem = problem_of(name)
+        if problem is not None:
+            raise CollectorError(f"{name}: {problem}")
         return name, "asked for"
     problem = gpu_problem()
-    if problem is None:
-        return "cuda_events", "asked for" if name != "auto" else "a GPU and CuPy are here"
-    if name == "auto":
+    if problem is not None:
         return "host_clock", problem
-    raise CollectorError(f"{name}: needs a GPU: {problem}")
+    passed_over = ""
+    for each in TIMING:
+        problem = problem_of(each)
+        if problem is None:
+            return each, f"the most that can be had here{passed_over}"
+        passed_over += f"; not {each}: {problem}"
+    raise AssertionError("host_clock runs everywhere")

@@ -1,8 +1,8 @@
-"""The command line: `python -m collectors record|import|list|runs|doctor`."""
+"""The command line: `python -m collectors record|profile|import|list|runs|doctor`."""
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -13,6 +13,9 @@ from typer.core import TyperGroup
 
 from collectors import choice, doctor, plan, record
 from collectors.nsight_compute import parse as nsight_compute
+from collectors.nsight_compute import record as nsight_compute_record
+from collectors.nsight_systems import profile
+from collectors.nsight_systems import record as nsight_systems_record
 from collectors.nsight_systems.parse import import_report
 from collectors.trace.report import ReportError
 from data import store
@@ -42,6 +45,10 @@ _screen = Console(stderr=True, highlight=False, soft_wrap=True)
 DataDir = Annotated[Path, typer.Option("--data-dir", help="Folder that runs are written to.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Workloads; all when none is named.")]
 Files = Annotated[list[Path] | None, typer.Option("--workload", help="A Python file of your own that declares a workload.")]
+VariantFrom = Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")]
+
+#: Collectors under which a recording runs, instead of in them.
+UNDER_TOOL: Final = {"nsight_systems": nsight_systems_record.record, "nsight_compute": nsight_compute_record.record}
 
 
 @app.command("record")
@@ -51,40 +58,71 @@ def record_command(
     case_set: Annotated[str, typer.Option("--cases", help="quick, report or full.")] = "quick",
     cases: Annotated[list[str] | None, typer.Option("--case", help="One case by name; may be given again.")] = None,
     variants: Annotated[str, typer.Option("--variants", help="Variants to take, with commas between; all when empty.")] = "",
-    collector: Annotated[str, typer.Option(help="auto, cuda_events or host_clock.")] = "auto",
+    collector: Annotated[str, typer.Option(help=f"auto, {', '.join(choice.COLLECTORS)}.")] = "auto",
     label: Annotated[str, typer.Option(help="Your name for the run.")] = "",
     data_dir: DataDir = store.LOCAL,
     seed: Annotated[int, typer.Option(min=0, help="Of the inputs and of the order of the rounds.")] = 0,
+    max_rounds: Annotated[int, typer.Option(min=0, help="Most rounds of a scope; 0 for the case set's own limit.")] = 0,
+    summary: Annotated[bool, typer.Option("--summary/--no-summary", hidden=True)] = True,
     if_none: Annotated[bool, typer.Option("--if-none", help="Record only if the folder has no run yet.")] = False,
 ) -> None:
-    """Verify and time every variant, and write the run. Its id is the last line of stdout."""
+    """Verify and measure every variant, and write the run. Its id is the last line of stdout."""
     if if_none and (existing := store.list_runs([data_dir])[0]):
         print(existing[0].run_id)
         return
-    work = plan.make_plan(
-        workloads or [],
-        workload_files or [],
+    request = plan.Request(
+        names=workloads or [],
+        files=workload_files or [],
         case_set=case_set,
         cases=cases or [],
         variants=[name.strip() for name in variants.split(",") if name.strip()],
         seed=seed,
+        max_rounds=max_rounds or None,
     )
+    work = plan.make_plan(request)
     name, why = choice.choose(collector)
-    with _BarProgress(f"collector {name}: {why}") as progress:
-        recorder = record.Recorder(work, name, progress)
-        run_id, interrupted = recorder.record(data_dir, label, sys.argv[1:])
-    _summarize(data_dir / run_id)
+    headline = f"collector {name}: {why}"
+    if name in UNDER_TOOL:
+        _screen.print(headline, markup=False)
+        run_id, interrupted = UNDER_TOOL[name](request, data_dir, label, sys.argv[1:])
+    else:
+        with _BarProgress(headline) as progress:
+            run_id, interrupted = record.Recorder(work, name, progress).record(data_dir, label, sys.argv[1:])
+    if summary:
+        _summarize(data_dir / run_id)
     print(run_id)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
+@app.command(
+    "profile", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def profile_command(
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The program to profile, with its arguments.")],
+    data_dir: DataDir = store.LOCAL,
+    label: Annotated[str, typer.Option(help="Your name for the run.")] = "",
+    variant_from: VariantFrom = "",
+    keep: Annotated[Path | None, typer.Option(help="Keep the report as this .nsys-rep file.")] = None,
+) -> None:
+    """Profile a program of your own under Nsight Systems and import what it did. The run's id is the last line of stdout."""
+    naming = Naming.parse(variant_from) if variant_from else None
+    run_id, exit_code = profile.profile(command, data_dir, label, naming, keep, sys.argv[1:])
+    if exit_code:
+        _screen.print(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported", markup=False)
+    print(run_id)
+    if exit_code:
+        raise typer.Exit(exit_code)
+
+
 @app.command("import")
 def import_command(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help=".nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help=".nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.")
+    ],
     data_dir: DataDir = store.LOCAL,
     label: Annotated[str, typer.Option(help="Your name for the runs.")] = "",
-    variant_from: Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")] = "",
+    variant_from: VariantFrom = "",
 ) -> None:
     """Import reports of Nsight Systems and Nsight Compute, a run each. The last run's id is the last line of stdout."""
     naming = Naming.parse(variant_from) if variant_from else None

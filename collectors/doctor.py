@@ -6,19 +6,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Final
 
 from collectors.choice import GPU_MODULES, gpu_problem, has_module
 from collectors.environment import cpu_name
+from collectors.tools import NCU, NSYS, Tool
 
-NSYS_PLACES: Final = (
-    "/opt/nvidia/nsight-systems/*/bin/nsys",
-    "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
-    "/usr/local/cuda*/bin/nsys",
-    "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys",
-)
-_NCU_PLACES: Final = ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda*/bin/ncu")
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _PEERS: Final = {"torch": "peers by cuBLAS and cuDNN", "cutensor": "the cuTENSOR peer"}
 
@@ -42,25 +35,16 @@ def examine() -> Iterator[Finding]:
         yield _package(module, package, "pip install -r requirements-gpu.txt, where there is an NVIDIA driver")
     for module, use in _PEERS.items():
         yield _package(module, module, f"{use}; optional: pip install {'torch' if module == 'torch' else 'cutensor-cu13'}")
-    yield _tool("nsys", NSYS_PLACES, "Nsight Systems: optional; developer.nvidia.com/nsight-systems")
-    yield _tool("ncu", _NCU_PLACES, "Nsight Compute: optional; developer.nvidia.com/nsight-compute")
+    yield _tool(NSYS, "optional: developer.nvidia.com/nsight-systems")
+    yield _tool(NCU, "optional: developer.nvidia.com/nsight-compute")
     yield _package("ncu_report", "ncu-report", "reads reports of Nsight Compute; optional: pip install -r requirements-ncu.txt")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")
 
 
-def find_tool(name: str, places: tuple[str, ...]) -> str | None:
-    """A program's path: on PATH first, then the newest in the usual install folders."""
-    on_path = shutil.which(name)
-    if on_path:
-        return on_path
-    found = [path for place in places for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
-    return str(found[0]) if found else None
-
-
-def _tool(name: str, places: tuple[str, ...], cure: str) -> Finding:
-    path = find_tool(name, places)
-    return Finding(name, path is not None, path or cure)
+def _tool(tool: Tool, cure: str) -> Finding:
+    problem = tool.problem
+    return Finding(tool.name, problem is None, f"{tool.version}, {tool.path}" if problem is None else f"{problem}; {cure}")
 
 
 def _package(module: str, package: str, cure: str) -> Finding:

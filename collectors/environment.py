@@ -12,7 +12,18 @@ _PROJECT: Final = Path(__file__).resolve().parent.parent
 
 #: Packages whose version can change a measurement.
 _PACKAGES: Final = (
-    *("numpy", "numba", "pyarrow", "nvtx", "cupy-cuda13x", "cupy-cuda12x", "cuda-bindings", "nvidia-cuda-nvrtc", "torch"),
+    *(
+        "numpy",
+        "numba",
+        "pyarrow",
+        "nvtx",
+        "cupti-python",
+        "cupy-cuda13x",
+        "cupy-cuda12x",
+        "cuda-bindings",
+        "nvidia-cuda-nvrtc",
+        "torch",
+    ),
     *("cutensor-cu13", "cutensor-cu12", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12"),
 )
 
@@ -33,7 +44,7 @@ def host_facts(arguments: Sequence[str]) -> dict[str, Any]:
     """Columns about processor, software and checkout.
 
     Args:
-        arguments: command line after the program's name; of a path only its last part is kept.
+        arguments: command line after the program's name.
     """
     commit = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain")
@@ -44,8 +55,13 @@ def host_facts(arguments: Sequence[str]) -> dict[str, Any]:
         "packages": json.dumps({name: found for name in _PACKAGES if (found := _version(name))}, sort_keys=True),
         "git_commit": commit or "",
         "git_dirty": None if commit is None else bool(changes),
-        "command": " ".join(["python -m collectors", *(_without_folders(argument) for argument in arguments)]),
+        "command": command_line(arguments),
     }
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """The command that was given; of a path only its last part."""
+    return " ".join(["python -m collectors", *(_without_folders(argument) for argument in arguments)])
 
 
 def cpu_name() -> str:

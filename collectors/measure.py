@@ -83,8 +83,14 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
             finally:
                 bench.close()
     for cell in job.cells:
-        if workload.variant(cell.variant).kind not in benches:
-            report.result(result_row(cell, "skipped", "needs an NVIDIA GPU; this collector runs host variants only"))
+        kind = workload.variant(cell.variant).kind
+        if kind not in benches:
+            why = (
+                "this collector runs GPU variants only"
+                if kind == "host"
+                else "needs an NVIDIA GPU; this collector runs host variants only"
+            )
+            report.result(result_row(cell, "skipped", why))
 
 
 def result_row(

@@ -1,7 +1,7 @@
 """What a run will measure, and how long it may take: the same plan for every collector."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, get_args
 
@@ -91,31 +91,49 @@ class Plan:
     seed: int
 
 
-def make_plan(
-    names: Sequence[str],
-    files: Sequence[Path] = (),
-    *,
-    case_set: str = "quick",
-    cases: Sequence[str] = (),
-    variants: Sequence[str] = (),
-    limits: Limits | None = None,
-    seed: int = 0,
-) -> Plan:
-    """Plan the cells of the named workloads.
+@dataclass(frozen=True)
+class Request:
+    """What the user asked to be recorded.
 
-    Args:
+    Attributes:
         names: workloads of the project; all when neither names nor files are given.
         files: Python files of the user's that declare a workload.
         case_set: `quick`, `report` or `full`; ignored where cases are named.
         cases: names of the cases to take, instead of a set.
         variants: names of the variants to take; all when empty.
-        limits: when to stop; when None those of the case set, and of `full` where cases are named.
         seed: of the inputs and of the order of the rounds.
+        max_rounds: most rounds of one scope and cache; None for what the case set says.
+    """
+
+    names: Sequence[str] = ()
+    files: Sequence[Path] = ()
+    case_set: str = "quick"
+    cases: Sequence[str] = ()
+    variants: Sequence[str] = ()
+    seed: int = 0
+    max_rounds: int | None = None
+
+    def arguments(self) -> list[str]:
+        """The same request as arguments of `python -m collectors record`, from any folder."""
+        arguments = [*self.names, "--cases", self.case_set, "--seed", str(self.seed)]
+        arguments += [f"--workload={file.resolve()}" for file in self.files]
+        arguments += [f"--case={name}" for name in self.cases]
+        arguments += [f"--variants={','.join(self.variants)}"] if self.variants else []
+        return arguments + ([f"--max-rounds={self.max_rounds}"] if self.max_rounds else [])
+
+
+def make_plan(request: Request, limits: Limits | None = None) -> Plan:
+    """Plan the cells of a request.
+
+    Args:
+        request: what to record.
+        limits: when to stop; when None those of the case set, and of `full` where cases are named.
 
     Raises:
         PlanError: no such case set, case or variant, or nothing to measure.
         WorkloadError: no such workload, or one that does not load.
     """
+    names, files, case_set, cases, variants = request.names, request.files, request.case_set, request.cases, request.variants
     if case_set not in CASE_SETS:
         raise PlanError(f"{case_set}: no such set of cases; choose {', '.join(CASE_SETS)}")
     workloads = registry.load_all(names, files)
@@ -124,7 +142,7 @@ def make_plan(
     _check_names("variant", variants, {v.name for w in workloads for v in w.variants}, workloads)
     _check_names("case", cases, {c.name for w in workloads for c in w.cases}, workloads)
     jobs = tuple(
-        Job(WorkloadRef(workload.name, paths.get(workload.name)), case.name, cells, seed)
+        Job(WorkloadRef(workload.name, paths.get(workload.name)), case.name, cells, request.seed)
         for workload in workloads
         for case in workload.cases
         if (case.name in cases if cases else case_set in case.sets)
@@ -132,7 +150,10 @@ def make_plan(
     )
     if not jobs:
         raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --cases full")
-    return Plan(tuple(workloads), jobs, limits or LIMITS["full" if cases else case_set], seed)
+    limits = limits or LIMITS["full" if cases else case_set]
+    if request.max_rounds:
+        limits = replace(limits, max_rounds=request.max_rounds, min_rounds=min(limits.min_rounds, request.max_rounds))
+    return Plan(tuple(workloads), jobs, limits, request.seed)
 
 
 def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tuple[Cell, ...]:

@@ -12,19 +12,23 @@ from typing import Any, Final
 import pyarrow as pa
 
 from collectors import trust
+from collectors.cupti.report import CapturedReport
 from collectors.environment import NO_GPU, host_facts
 from collectors.measure import result_row
 from collectors.plan import Cell, Job, Plan
 from collectors.runs import new_run_id
+from collectors.trace.notes import Notes
+from collectors.trace.samples import add_trace
 from collectors.worker import CELL, STEP, Describe, Measure, diagnostic_row, serve
 from data import schema
-from data.store import RunWriter
+from data.store import RunWriter, conform
 from workloads.api import CudaVariant, Variant, Workload
 
 _POLL_S: Final = 0.1
 #: Starting the child imports CuPy, and perhaps PyTorch, and compiles.
 _START_TIMEOUT_S: Final = 180.0
 _STOP_TIMEOUT_S: Final = 5.0
+_LEAVE_TIMEOUT_S: Final = 60.0
 
 
 class Progress:
@@ -93,8 +97,10 @@ class _Child:
             return "out_of_memory", "its process was killed (signal 9), as the system does when memory runs out"
         return "launch_error", f"its process died ({f'signal {-code}' if code and code < 0 else f'exit code {code}'})"
 
-    def stop(self) -> None:
+    def stop(self, patience_s: float = 0.0) -> None:
+        """End the child, which may take so long to go by itself: a profiler around it writes what it has when it does."""
         self._connection.close()
+        self._process.join(patience_s)
         self._process.terminate()
         self._process.join(_STOP_TIMEOUT_S)
         if self._process.is_alive():
@@ -118,6 +124,7 @@ class Recorder:
         self._resources: dict[tuple[str, str], tuple[int, int, int]] = {}
         self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "results", "diagnostics")}
         self._samples: list[pa.Table] = []
+        self._captured: list[Any] = []
 
     def record(self, data_dir: Path, label: str, arguments: Sequence[str]) -> tuple[str, bool]:
         """Measure and write the run.
@@ -143,7 +150,7 @@ class Recorder:
                 interrupted = True
                 self._diagnose("warning", "interrupted", "the run was interrupted; what was finished by then is kept")
             finally:
-                self._end_child()
+                self._end_child(_STOP_TIMEOUT_S if interrupted else _LEAVE_TIMEOUT_S)
             self._write(writer, started, label, arguments)
             writer.commit()
         return writer.run_id, interrupted
@@ -211,10 +218,14 @@ class Recorder:
                     rows["diagnostics"].append(payload)
                 case "resources":
                     self._keep_most(*payload)
+                case "captured":
+                    self._captured += [payload] if payload else []
                 case "crashed":
                     raise _ChildLost(*payload)
                 case "failed":
                     told = {(row["variant"], row["config"]) for row in rows["results"]}
+                    if len(told) == len(job.cells):
+                        rows["diagnostics"].append(diagnostic_row("error", "collector", f"{job.case}: {payload}"))
                     rows["results"] += [
                         result_row(cell, "launch_error", payload)
                         for cell in job.cells
@@ -238,9 +249,9 @@ class Recorder:
             self._child = _Child(self._collector)
         return self._child
 
-    def _end_child(self) -> None:
+    def _end_child(self, patience_s: float = 0.0) -> None:
         if self._child is not None:
-            self._child.stop()
+            self._child.stop(patience_s)
             self._child = None
 
     def _diagnose(self, severity: str, source: str, text: str) -> None:
@@ -271,6 +282,8 @@ class Recorder:
             )
         ]
         samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
+        if self._captured:
+            samples = self._traced(writer, samples)
         self._tables["diagnostics"] += trust.check(samples.to_pandas(), cases, variants, self._tables["ceilings"])
         writer.append(
             "run",
@@ -294,6 +307,14 @@ class Recorder:
         writer.append("samples", samples)
         for name, rows in self._tables.items():
             writer.append(name, rows)
+
+    def _traced(self, writer: RunWriter, samples: pa.Table) -> pa.Table:
+        """Write the trace tables of what was captured in the child; the samples get its device times."""
+        report, notes = CapturedReport(self._captured), Notes()
+        retimed, found = add_trace(writer, report, samples.to_pandas(), notes)
+        notes.count("error", "dropped", "CUPTI dropped {} records for want of room; times are lost with them", report.dropped)
+        self._tables["diagnostics"] += [*notes.finish(), *found]
+        return conform("samples", retimed)
 
 
 def variant_row(workload: Workload, variant: Variant, resources: tuple[int, int, int] | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from multiprocessing.sharedctypes import SynchronizedArray
 from typing import Any
 
 from collectors.bench import Bench
+from collectors.choice import SINGLE_LAUNCH
 from collectors.measure import CellCrashed, MakeBench, measure_case
 from collectors.plan import Cell, Job, Limits
 from data.store import conform
@@ -61,11 +62,13 @@ def diagnostic_row(severity: str, source: str, text: str, cell: Cell | None = No
 def serve(connection: Connection, progress: "SynchronizedArray[int]", collector: str) -> None:
     """Answer requests until the pipe closes. Interrupts are the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    capture = start_capture(collector)
     benches = make_benches(collector)
     while True:
         try:
             request = connection.recv()
         except EOFError:
+            capture.end()
             return
         progress[CELL] = -1
         progress[STEP] += 1
@@ -73,8 +76,10 @@ def serve(connection: Connection, progress: "SynchronizedArray[int]", collector:
             if isinstance(request, Describe):
                 connection.send(("described", describe(collector)))
             else:
+                capture.begin()
                 report = PipeReporter(connection, progress, request.job.cells)
                 measure_case(request.job, request.job.workload.load(), benches, request.limits, report)
+                connection.send(("captured", capture.take()))
                 connection.send(("done", None))
         except CellCrashed as crash:
             connection.send(("crashed", (crash.cell, crash.status, crash.detail)))
@@ -82,6 +87,44 @@ def serve(connection: Connection, progress: "SynchronizedArray[int]", collector:
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
             connection.send(("failed", text))
+
+
+class Capture:
+    """What a collector captures of the process itself; here nothing."""
+
+    def begin(self) -> None:
+        """Called before a case is measured."""
+
+    def take(self) -> Any:
+        """What was captured since the last time; None where nothing can be."""
+        return None
+
+    def end(self) -> None:
+        """Called once, when no more will be measured."""
+
+
+class ProfilerRange(Capture):
+    """Tells a profiler around this process where the part begins that it should capture. Without one that has no effect."""
+
+    def begin(self) -> None:
+        from cupy.cuda import runtime
+
+        runtime.profilerStart()
+
+    def end(self) -> None:
+        from cupy.cuda import runtime
+
+        runtime.deviceSynchronize()
+        runtime.profilerStop()
+
+
+def start_capture(collector: str) -> Capture:
+    """Has to come before anything of CUDA or NVTX in this process."""
+    if collector == "cupti":
+        from collectors.cupti.capture import CuptiCapture
+
+        return CuptiCapture()
+    return ProfilerRange() if collector == "cuda_events" else Capture()
 
 
 def make_benches(collector: str) -> dict[str, MakeBench]:
@@ -95,6 +138,14 @@ def make_benches(collector: str) -> dict[str, MakeBench]:
         from collectors.cuda_events import CudaBench
 
         return CudaBench(*arguments)
+
+    def single_launch_bench(*arguments: Any) -> Bench:
+        from collectors.single_launch import SingleLaunchBench
+
+        return SingleLaunchBench(*arguments)
+
+    if collector == SINGLE_LAUNCH:
+        return {"cuda": single_launch_bench, "library": single_launch_bench}
 
     return {"cuda": cuda_bench, "library": cuda_bench, "host": HostBench}
 
@@ -110,4 +161,6 @@ def describe(collector: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     from collectors.cuda_events import current_device
 
     device = current_device()
+    if collector == SINGLE_LAUNCH:  # under a tool that slows every launch a ceiling means nothing
+        return device.facts(), []
     return device.facts(), [*cuda_ceilings(device), *host_ceilings()]

@@ -40,7 +40,7 @@ def import_report(path: Path, data_dir: Path, label: str, naming: Naming | None,
         with RunWriter(data_dir, new_run_id(started, label or path.stem), _COMPRESSION_LEVEL) as writer:
             notes = Notes()
             take_over_messages(report, notes)
-            devices = write_tables(report, writer, naming, path.stem, notes)
+            devices = write_tables(report, writer, naming, path.stem, notes).devices
             row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
             writer.append("run", [{**row, **facts.run_facts(report, path, devices, arguments)}])
             writer.append("diagnostics", notes.finish())

@@ -7,7 +7,6 @@ package; texts are cut to `TEXT_LIMIT`, so that no string of the file decides ho
 import contextlib
 import re
 import sqlite3
-import subprocess
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -18,11 +17,9 @@ from urllib.parse import quote
 import adbc_driver_sqlite.dbapi as adbc
 import pyarrow as pa
 
-from collectors.doctor import NSYS_PLACES, find_tool
+from collectors.nsight_systems.run import export
 from collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
 from data import store
-
-_EXPORT_TIMEOUT_S: Final = 1800
 
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _NSYS_MAGIC: Final = b"NVIDIA Tegra Profiler Report"
@@ -80,13 +77,13 @@ class SqliteReport(Report):
 class ParquetReport(Report):
     """A folder of parquet files, one a table, as `nsys export --type parquetdir` writes it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         self._files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
         try:
             columns = {table: store.foreign_columns(file) for table, file in self._files.items()}
         except store.StoreError as error:
             raise ReportError(_first_line(error)) from error
-        super().__init__(folder.name, _of_nsys(folder.name, columns))
+        super().__init__(name, _of_nsys(name, columns))
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         try:
@@ -109,12 +106,13 @@ def open_report(path: Path) -> Iterator[Report]:
     except OSError as error:
         raise ReportError(f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions") from error
     if is_folder:
-        yield ParquetReport(path)
+        yield ParquetReport(path, path.name)
     elif head.startswith(_SQLITE_MAGIC):
         yield SqliteReport(path, path.name)
     elif head.startswith(_NSYS_MAGIC):
         with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
-            yield SqliteReport(_export(path, head, Path(folder)), path.name)
+            exported = export(path, _made_by(head), Path(folder))
+            yield ParquetReport(exported, path.name) if exported.is_dir() else SqliteReport(exported, path.name)
     elif head.startswith(_LFS_MAGIC):
         raise ReportError(f"{path.name}: a git-lfs pointer, not the report itself; fetch it with `git lfs pull`")
     elif not head:
@@ -123,27 +121,10 @@ def open_report(path: Path) -> Iterator[Report]:
         raise ReportError(f"{path.name}: not a report of Nsight Systems; {_CURE}")
 
 
-def _export(path: Path, head: bytes, folder: Path) -> Path:
-    """The report as SQLite, made by the `nsys` of this machine."""
-    elsewhere = f"export it where it was made: nsys export --type sqlite {path.name}"
+def _made_by(head: bytes) -> str:
+    """Which version wrote a report, from its first bytes; empty where they do not say."""
     match = re.match(rb"NVIDIA Tegra Profiler Report (\d+)@(\d+)", head)
-    made_by = f"written by Nsight Systems {match[1].decode()}.{match[2].decode()}; " if match else ""
-    nsys = find_tool("nsys", NSYS_PLACES)
-    if nsys is None:
-        raise ReportError(f"{path.name}: {made_by}no nsys on PATH or in the usual folders to export it; {elsewhere}")
-    target = folder / "report.sqlite"
-    command = [nsys, "export", "--type", "sqlite", "--output", str(target), str(path.resolve())]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_EXPORT_TIMEOUT_S, cwd=folder)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ReportError(f"{path.name}: {made_by}nsys export failed ({type(error).__name__}); {elsewhere}") from error
-    if done.returncode != 0 or not target.exists():
-        version = subprocess.run([nsys, "--version"], capture_output=True, text=True, errors="replace", timeout=60).stdout
-        raise ReportError(
-            f"{path.name}: {made_by}the nsys found here is {' '.join(version.split()[-1:]) or 'unknown'} "
-            f"and reads up to its own version; {elsewhere}"
-        )
-    return target
+    return f"written by Nsight Systems {match[1].decode()}.{match[2].decode()}; " if match else ""
 
 
 def _of_nsys(name: str, columns: Columns) -> Columns:

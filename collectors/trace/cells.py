@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collectors.nvtx_ranges import DOMAIN, SAMPLE_TEXT, WARM_UP
-from collectors.trace.attribution import NONE, Int64s, parents
+from collectors.trace.attribution import NONE, Int64s, depths, parents
 from collectors.trace.nvtx_table import Ranges
 from data import naming
 from data.naming import CellName, Naming, distinct
@@ -47,13 +47,12 @@ class Cells:
             return
         ours = np.flatnonzero(np.array([name == DOMAIN for name in ranges.domains])[ranges.domain])
         above = parents(ranges.thread[ours], ranges.end[ours])
-        line = np.stack([np.arange(len(ours))] + [np.full(len(ours), NONE)] * 3)  # the range itself and what encloses it
-        for step in range(1, 4):
-            line[step] = np.where(line[step - 1] >= 0, above[line[step - 1]], NONE)
-        depth = (line >= 0).sum(axis=0) - 1
+        depth = depths(above)
         for column, level in (("workload", 0), ("case", 1), ("variant", 2), ("config", 2), ("scope", 3), ("round", 3)):
             inside = np.flatnonzero(depth >= level)
-            holder = line[depth[inside] - level, inside]
+            holder = inside.copy()  # the range itself, or the one of that level that encloses it
+            while (deeper := np.flatnonzero(depth[holder] > level)).size:
+                holder[deeper] = above[holder[deeper]]
             self._fill(column, ours[inside], ranges.text[ours[holder]])
 
     def _fill(self, column: str, at: Int64s, text: Int64s) -> None:

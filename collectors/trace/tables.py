@@ -1,7 +1,7 @@
 """Writes the trace tables of a run from a report, or from what was captured in process."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,14 +19,15 @@ from data.store import RunWriter
 _TEXT_BYTES_AT_ONCE: Final = 100_000_000
 
 
-def write_tables(
-    report: Report, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes
-) -> dict[tuple[int, int], int]:
-    """All tables but run and diagnostics.
+class Written(NamedTuple):
+    """What was written: (process, CUDA ordinal) -> rows of device work, and the rows of `ranges`, in pieces."""
 
-    Returns:
-        (process, CUDA ordinal) -> rows of device work.
-    """
+    devices: dict[tuple[int, int], int]
+    ranges: list[pa.Table]
+
+
+def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes) -> Written:
+    """All tables but run and diagnostics."""
     strings = Strings(report)
     ranges = read_ranges(report, strings, notes)
     innermost = Innermost(ranges.thread, ranges.start, ranges.end)
@@ -39,13 +40,13 @@ def write_tables(
     for rows in (work.copies(), work.sets()):
         _append(writer, "memory_ops", rows)
     _tell_what_is_missing(report, work, notes)
-    _write_ranges(ranges, work, writer, naming, workload, notes)
-    return work.devices
+    return Written(work.devices, _write_ranges(ranges, work, writer, naming, workload, notes))
 
 
 def _write_ranges(
     ranges: Ranges, work: device.DeviceWork, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes
-) -> None:
+) -> list[pa.Table]:
+    """Rows of `ranges`, in pieces, once they are written."""
     cells = Cells(ranges)
     named = cells.name(naming, workload) if naming else 0
     pieces = range_rows(ranges, work.launches(), cells.columns(), notes, BATCH_ROWS)
@@ -64,6 +65,7 @@ def _write_ranges(
         for table, rows in cells.tables(busy, max(1, min(len({ordinal for _, ordinal in work.devices}), 1 << 14))).items():
             writer.append(table, rows)
         notes.count("info", "variant-from", TAKEN, named)
+    return pieces
 
 
 def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:

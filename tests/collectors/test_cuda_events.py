@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from collectors.plan import LIMITS, make_plan
+from collectors.plan import LIMITS, Request, make_plan
 from collectors.record import Recorder
 from data import store
 from workloads import registry
@@ -20,7 +20,7 @@ QUICK = replace(LIMITS["quick"], seconds=0.3, cell_timeout_s=15.0, budget_s=None
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     data_dir = tmp_path_factory.mktemp("data")
-    run_id, _ = Recorder(make_plan([], [FAULTY], limits=QUICK), "cuda_events").record(data_dir, "", [])
+    run_id, _ = Recorder(make_plan(Request(files=[FAULTY]), QUICK), "cuda_events").record(data_dir, "", [])
     return store.open_run(data_dir / run_id)
 
 
@@ -75,7 +75,7 @@ def test_every_variant_is_right_at_odd_sizes(name: str, tmp_path: Path) -> None:
     workload = registry.load(name)
     odd = [case.name for case in workload.cases if case.size_rank is None]
     limits = replace(QUICK, max_rounds=6, seconds=0.01)
-    run_id, _ = Recorder(make_plan([name], cases=odd, limits=limits), "cuda_events").record(tmp_path, "", [])
+    run_id, _ = Recorder(make_plan(Request([name], cases=odd), limits), "cuda_events").record(tmp_path, "", [])
     results = store.open_run(tmp_path / run_id).table("results")
     wrong = results.query("status not in ('ok', 'skipped')")
     assert wrong.empty, wrong.to_string()
@@ -85,7 +85,7 @@ def test_every_variant_is_right_at_odd_sizes(name: str, tmp_path: Path) -> None:
 def test_the_best_rung_measured_twice_agrees_within_one_percent(tmp_path: Path) -> None:
     medians = []
     for _ in range(2):
-        plan = make_plan(["conv2d"], cases=["n=2048"], variants=["v09_loads_first", "v01_copy"], limits=LIMITS["full"])
+        plan = make_plan(Request(["conv2d"], cases=["n=2048"], variants=["v09_loads_first", "v01_copy"]))
         run_id, _ = Recorder(plan, "cuda_events").record(tmp_path, "", [])
         samples: pd.DataFrame = store.open_run(tmp_path / run_id).table("samples")
         cold = samples.query("scope == 'device' and cache == 'cold' and variant == 'v09_loads_first' and twin == 0")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from collectors.plan import LIMITS, make_plan
+from collectors.plan import LIMITS, Request, make_plan
 from collectors.record import Recorder
 from data import store
 
@@ -23,7 +23,7 @@ LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=3.0, max_rou
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     data_dir = tmp_path_factory.mktemp("data")
-    plan = make_plan([], [MISBEHAVING], limits=LIMITS_HERE)
+    plan = make_plan(Request(files=[MISBEHAVING]), LIMITS_HERE)
     run_id, interrupted = Recorder(plan, "host_clock").record(data_dir, "bad ones", ["record", "--workload", "/home/me/bad.py"])
     assert not interrupted
     return store.open_run(data_dir / run_id)
@@ -118,7 +118,7 @@ def test_an_interrupt_keeps_the_cases_that_were_finished(tmp_path: Path) -> None
 
 
 def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = make_plan([], [MISBEHAVING], variants=["good"], limits=LIMITS_HERE)
+    plan = make_plan(Request(files=[MISBEHAVING], variants=["good"]), LIMITS_HERE)
     recorder = Recorder(plan, "host_clock")
     measure_job = recorder._measure_job
 

@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from reports import schema_3_20, small, write
 
-from collectors.nsight_systems import source
+from collectors.nsight_systems import run
 from collectors.nsight_systems.parse import import_report
 from collectors.nsight_systems.source import open_report
-from collectors.trace.report import ReportError
+from collectors.tools import Tool
+from collectors.trace.report import TEXT_LIMIT, ReportError
 from data import store
 from data.store import StoreError, open_run
 
@@ -115,6 +116,12 @@ def test_several_reports_give_several_runs_and_the_last_line_is_the_last_run(tmp
     assert [(run.info["source"], run.info["label"]) for run in runs] == [("a.sqlite", "ours"), ("b.sqlite", "ours")]
 
 
+def only_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one nsys there is, if any, is in that folder."""
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(run, "NSYS", Tool("nsys", "Nsight Systems", ()))
+
+
 def native(path: Path) -> Path:
     path.write_bytes(b"NVIDIA Tegra Profiler Report 2026@1@1@204-x\n" + bytes(200))
     return path
@@ -123,35 +130,34 @@ def native(path: Path) -> Path:
 def test_without_nsys_a_native_report_is_refused_with_where_to_export_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "find_tool", lambda name, places: None)
+    only_here(tmp_path, monkeypatch)
     with pytest.raises(
         ReportError, match=r"written by Nsight Systems 2026\.1; no nsys on PATH.*nsys export --type sqlite r\.nsys-rep"
     ):
         import_report(native(tmp_path / "r.nsys-rep"), tmp_path / "runs", "", None, [])
 
 
-def fake_nsys(path: Path, script: str) -> str:
+def fake_nsys(path: Path, script: str) -> None:
     path.write_text(
         f'#!/bin/sh\nif [ "$1" = --version ]; then echo NVIDIA Nsight Systems version 2023.4.4; exit; fi\n{script}\n'
     )
     path.chmod(0o755)
-    return str(path)
 
 
 def test_an_nsys_that_is_too_old_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nsys = fake_nsys(tmp_path / "nsys", "exit 1")
-    monkeypatch.setattr(source, "find_tool", lambda name, places: nsys)
+    fake_nsys(tmp_path / "nsys", "exit 1")
+    only_here(tmp_path, monkeypatch)
     with pytest.raises(ReportError, match=r"written by Nsight Systems 2026\.1; the nsys found here is 2023\.4\.4"):
         import_report(native(tmp_path / "r.nsys-rep"), tmp_path / "runs", "", None, [])
 
 
 def test_a_native_report_is_exported_by_nsys_and_keeps_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exported = write(tmp_path / "made.sqlite", small())
-    nsys = fake_nsys(tmp_path / "nsys", f'cp "{exported}" "$5"')
-    monkeypatch.setattr(source, "find_tool", lambda name, places: nsys)
+    fake_nsys(tmp_path / "nsys", f'/bin/cp "{exported}" "$5"')
+    only_here(tmp_path, monkeypatch)
     run_id = import_report(native(tmp_path / "r.nsys-rep"), tmp_path / "runs", "", None, [])
-    run = open_run(tmp_path / "runs" / run_id)
-    assert (run.info["source"], len(run.table("kernels"))) == ("r.nsys-rep", 4)
+    imported = open_run(tmp_path / "runs" / run_id)
+    assert (imported.info["source"], len(imported.table("kernels"))) == ("r.nsys-rep", 4)
 
 
 def test_rows_made_up_by_a_view_or_a_generated_column_are_never_asked_for(tmp_path: Path) -> None:
@@ -176,7 +182,7 @@ def test_a_text_of_many_megabytes_is_cut(tmp_path: Path) -> None:
     tables["NVTX_EVENTS"][1]["text"] = "long" * 5_000_000
     path = write(tmp_path / "report.sqlite", tables)
     run = open_run(tmp_path / "runs" / import_report(path, tmp_path / "runs", "", None, []))
-    assert max(run.table("ranges")["text"].str.len()) == source.TEXT_LIMIT
+    assert max(run.table("ranges")["text"].str.len()) == TEXT_LIMIT
 
 
 def test_bytes_that_are_not_text_are_replaced(tmp_path: Path) -> None:

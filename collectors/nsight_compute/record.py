@@ -1,0 +1,57 @@
+"""Collector `nsight_compute`: the recording runs each cell once under `ncu`, which gives its hardware counters."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from collectors.choice import SINGLE_LAUNCH, CollectorError
+from collectors.nsight_compute.metrics import METRICS
+from collectors.nsight_compute.parse import counters_of
+from collectors.plan import Request
+from collectors.tools import NCU
+from collectors.under_tool import begin, diagnostics, record_inside, take_over
+
+NAME: Final = "nsight_compute"
+_DENIED: Final = "ERR_NVGPUCTRPERM"
+
+
+def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str]) -> tuple[str, bool]:
+    """Record under `ncu` and write the run: counters, and no samples, since replayed launches time nothing.
+
+    Returns:
+        the run's id, and whether it was interrupted.
+
+    Raises:
+        CollectorError: the driver denies counters, the recording under `ncu` wrote no run, or `ncu` no report.
+        ReportError: the report cannot be read.
+        StoreError: the data folder cannot be written.
+    """
+    with tempfile.TemporaryDirectory(prefix="warpladder-") as name:
+        folder = Path(name)
+        report = folder / "report.ncu-rep"
+        once = replace(request, max_rounds=1)
+        run, interrupted, said = record_inside(_command(report), once, SINGLE_LAUNCH, folder / "runs")
+        if _DENIED in said:
+            raise CollectorError(
+                f"ncu: the driver lets administrators alone read hardware counters ({_DENIED}); run as root, or have "
+                "NVreg_RestrictProfilingToAdminUsers=0 set for the kernel module nvidia and the machine restarted"
+            )
+        if not report.exists():
+            raise CollectorError(f"ncu wrote no report: {' '.join(said.split())[-300:]}; record with --collector cuda_events")
+        counters = counters_of(report)
+        with begin(run, data_dir, label) as writer:
+            take_over(run, writer, label, NAME, NCU.version, arguments)
+            writer.append("counters", counters)
+            writer.append("diagnostics", diagnostics(run))
+            writer.commit()
+        return writer.run_id, interrupted
+
+
+def _command(report: Path) -> list[str]:
+    """`ncu` with the clocks left alone and the caches emptied before each replay."""
+    assert NCU.path
+    what = ("--profile-from-start=off", "--target-processes=all", "--nvtx", f"--metrics={','.join(METRICS)}")
+    how = ("--clock-control=none", "--cache-control=all", "--force-overwrite", f"--export={report}")
+    return [NCU.path, *what, *how]

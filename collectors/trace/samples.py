@@ -1,0 +1,128 @@
+"""Device samples of a recording, taken from its trace instead of from CUDA events."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collectors.nvtx_ranges import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
+from collectors.plan import Cell
+from collectors.trace.notes import Notes
+from collectors.trace.report import Report
+from collectors.trace.tables import write_tables
+from collectors.worker import diagnostic_row
+from data.store import RunWriter
+
+_CELL: Final = ["workload", "variant", "config", "case"]
+#: What tells one device sample from another.
+KEY: Final = [*_CELL, "cache", "twin", "round"]
+#: Above this, CUDA events and a trace should tell the same.
+AGREE_ABOVE_NS: Final = 20_000
+AGREE_WITHIN: Final = 0.02
+
+
+def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
+    """Device time of each sample of ours.
+
+    A cold sample is the time from the start of an execution's first device work to the end of its last, a hot one the time in which work of
+    the batch was running, since tracing widens the gaps between the nodes of a graph; each over the number of executions.
+
+    Args:
+        ranges: rows of table `ranges`, in pieces.
+
+    Returns:
+        columns `KEY` and duration_ns, int64; of a sample that was taken again, the last.
+    """
+    table = pa.concat_tables(ranges)
+    inner = table.filter(pc.match_substring_regex(table["text"].cast(pa.string()), f"^{EXECUTIONS_TEXT.pattern}$"))
+    columns = ["parent_id", "text", "start_ns", "gpu_start_ns", "gpu_end_ns", "gpu_busy_ns", "round", *_CELL]
+    found = inner.select(columns).to_pandas().dropna(subset=["round", "gpu_busy_ns", "variant"])
+    texts = dict(zip(table["range_id"].to_pylist(), table["text"].to_pylist(), strict=True)) if len(found) else {}
+    sample = [SAMPLE_TEXT.fullmatch(texts.get(parent) or "") for parent in found["parent_id"]]
+    found = found.assign(
+        cache=[match["cache"] if match else None for match in sample],
+        twin=[int(match is not None and match["mark"] == TWIN) for match in sample],
+        executions=[int(EXECUTIONS_TEXT.fullmatch(text)["executions"]) for text in found["text"]],  # type: ignore[index]
+    ).dropna(subset=["cache"])
+    span = found["gpu_end_ns"] - found["gpu_start_ns"]
+    found["device_ns"] = np.where(found["cache"] == "cold", span, found["gpu_busy_ns"])
+    sums = found.groupby([*KEY, "parent_id"], as_index=False)[["device_ns", "executions"]].sum()
+    last = sums.sort_values("parent_id").drop_duplicates(KEY, keep="last")
+    duration_ns = (last["device_ns"] / last["executions"]).round().astype(np.int64)
+    found_samples: pd.DataFrame = last[KEY].assign(duration_ns=duration_ns).astype({"round": np.int32, "twin": np.int8})
+    return found_samples
+
+
+def retimed(samples: pd.DataFrame, traced: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Samples with their device times replaced by the trace's.
+
+    Args:
+        samples: table `samples` of the recording, its device times by CUDA events.
+        traced: what `traced_samples` gives.
+
+    Returns:
+        table `samples`, without the device samples that the trace knows nothing of, and rows of `diagnostics`.
+    """
+    on_device = (samples["scope"] == "device").to_numpy()
+    joined = samples[on_device].merge(traced, on=KEY, how="left", suffixes=("", "_traced"))
+    lost = joined["duration_ns_traced"].isna()
+    kept = joined[~lost]
+    rows = list(_lost_rows(joined[lost])) + _agreement_rows(kept)
+    kept = kept.assign(duration_ns=kept["duration_ns_traced"].astype(np.int64)).drop(columns="duration_ns_traced")
+    return pd.concat([kept, samples[~on_device]], ignore_index=True), rows
+
+
+def add_trace(
+    writer: RunWriter, report: Report, samples: pd.DataFrame, notes: Notes
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Write the trace tables of a recording.
+
+    Args:
+        writer: of the run.
+        report: what was captured.
+        samples: table `samples`, timed by CUDA events.
+        notes: told what could not be taken over.
+
+    Returns:
+        table `samples` with the trace's device times, and rows of `diagnostics`.
+    """
+    written = write_tables(report, writer, None, "", notes)
+    retimed_samples, rows = retimed(samples, traced_samples(written.ranges))
+    slower = "operation and end_to_end are the host's clock while a tracer was at work, which lengthens every launch"
+    return retimed_samples, [diagnostic_row("info", "tracing", slower), *rows]
+
+
+def _lost_rows(lost: pd.DataFrame) -> list[dict[str, Any]]:
+    counts = lost.groupby(_CELL, as_index=False).size()
+    return [
+        diagnostic_row(
+            "warning", "lost", f"{row['size']} device samples have no device work in the trace and are left out",
+            Cell(*(row[name] for name in _CELL)),
+        )
+        for row in counts.to_dict("records")
+    ]  # fmt: skip
+
+
+def _agreement_rows(both: pd.DataFrame) -> list[dict[str, Any]]:
+    """One finding for the run: how far CUDA events around the same executions disagree with the trace."""
+    cold = both[both["cache"] == "cold"]
+    if cold.empty:
+        return []
+    cells = cold.groupby(_CELL)[["duration_ns", "duration_ns_traced"]].median()
+    ratio = cells["duration_ns"] / cells["duration_ns_traced"] - 1
+    long = cells["duration_ns_traced"] >= AGREE_ABOVE_NS
+    parts = []
+    if long.any():
+        within = int((ratio[long].abs() <= AGREE_WITHIN).sum())
+        parts.append(
+            f"of {int(long.sum())} cells of {AGREE_ABOVE_NS / 1000:g} us and more, {within} agree within {AGREE_WITHIN:.0%} "
+            f"(the largest difference is {ratio[long].abs().max():.1%})"
+        )
+    if (~long).any():
+        more_ns = (cells["duration_ns"] - cells["duration_ns_traced"])[~long].median()
+        parts.append(f"of {int((~long).sum())} shorter ones, events read {more_ns:,.0f} ns more in the median")
+    text = f"CUDA events around the same cold executions, against the trace, medians: {'; '.join(parts)}"
+    return [diagnostic_row("info", "agreement", text)]
