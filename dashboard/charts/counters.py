@@ -48,7 +48,7 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
     figure.update_xaxes(range=[0, 118], tickvals=[0, 20, 40, 60, 80, 100], ticksuffix=" %", showgrid=False)
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=1.01, xref="paper", xanchor="left", y=place, yref="y", showarrow=False, align="left", text=text(short_verdict(row)),
+            x=1.01, xref="paper", xanchor="left", xshift=10, y=place, yref="y", showarrow=False, align="left", text=text(short_verdict(row)),
             font={"size": 12, "color": look.tones.text if row["bound"] in ("memory", "compute") else look.tones.muted},
         )  # fmt: skip
     _name_rows(figure, rows, look)
@@ -125,7 +125,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     cells = {(row["variant"], row["config"], row["reason"]): row for row in stalls.to_dict("records")}
     rest = stalls[~stalls["reason"].isin([*drawn, *issuing])].groupby(["variant", "config"])["cycles"].sum()
     others = [rest.get(pair, 0.0) for pair in pairs]
-    for reason in (*drawn, _OTHERS, *issuing):
+    for reason in (*drawn, *([_OTHERS] if any(others) else []), *issuing):
         found = [cells.get((*pair, reason)) for pair in pairs]
         told = [_stall_hover(row) if row else "" for row in found]
         figure.add_bar(
