@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,10 +55,9 @@ def record_inside(prefix: Sequence[str], request: Request, collector: str, folde
     return runs[0], interrupted, said
 
 
-def begin(run: store.Run, data_dir: Path, label: str) -> store.RunWriter:
-    """A writer for the run that the one inside becomes."""
-    started: datetime = run.info["started_at"]
-    return store.RunWriter(data_dir, new_run_id(started, label))
+def begin(data_dir: Path, label: str) -> store.RunWriter:
+    """A writer for the run that the one inside becomes; opened first, so that a folder that cannot be written is found out at once."""
+    return store.RunWriter(data_dir, new_run_id(datetime.now(UTC), label))
 
 
 def take_over(

@@ -28,7 +28,7 @@ def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str
         ReportError: the report cannot be read.
         StoreError: the data folder cannot be written.
     """
-    with tempfile.TemporaryDirectory(prefix="warpladder-") as name:
+    with tempfile.TemporaryDirectory(prefix="warpladder-") as name, begin(data_dir, label) as writer:
         folder = Path(name)
         report = folder / "report.ncu-rep"
         once = replace(request, max_rounds=1)
@@ -40,12 +40,10 @@ def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str
             )
         if not report.exists():
             raise CollectorError(f"ncu wrote no report: {' '.join(said.split())[-300:]}; record with --collector cuda_events")
-        counters = counters_of(report)
-        with begin(run, data_dir, label) as writer:
-            take_over(run, writer, label, NAME, NCU.version, arguments)
-            writer.append("counters", counters)
-            writer.append("diagnostics", diagnostics(run))
-            writer.commit()
+        take_over(run, writer, label, NAME, NCU.version, arguments)
+        writer.append("counters", counters_of(report))
+        writer.append("diagnostics", diagnostics(run))
+        writer.commit()
         return writer.run_id, interrupted
 
 

@@ -10,6 +10,7 @@ from collectors.choice import CollectorError
 from collectors.nsight_systems.parse import import_report
 from collectors.nsight_systems.run import profile_command
 from collectors.tools import NSYS
+from collectors.under_tool import begin
 from data.naming import Naming
 
 
@@ -44,6 +45,8 @@ def profile(
         what = "exists; choose another name" if keep.exists() else "its folder does not exist; make it first"
         raise CollectorError(f"--keep {keep}: {what}")
     name = Path(command[0]).stem
+    with begin(data_dir, label or name):
+        pass  # a folder that cannot be written is found out before the program runs
     with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
         report = Path(folder) / f"{name}.nsys-rep"
         exit_code = _run([*profile_command(report, capture_range=False), *command])

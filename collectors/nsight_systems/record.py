@@ -28,7 +28,7 @@ def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str
         ReportError: the report cannot be read.
         StoreError: the data folder cannot be written.
     """
-    with tempfile.TemporaryDirectory(prefix="warpladder-") as name:
+    with tempfile.TemporaryDirectory(prefix="warpladder-") as name, begin(data_dir, label) as writer:
         folder = Path(name)
         report_file = folder / "report.nsys-rep"
         prefix = profile_command(report_file, capture_range=True)
@@ -37,7 +37,7 @@ def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str
             raise CollectorError(
                 f"nsys wrote no report; see what it says above, or record with --collector {run.info['collector']}"
             )
-        with begin(run, data_dir, label) as writer, open_report(report_file) as report:
+        with open_report(report_file) as report:
             notes = Notes()
             samples, found = add_trace(writer, report, run.table("samples"), notes)
             take_over(run, writer, label, NAME, NSYS.version, arguments)

@@ -81,3 +81,21 @@ def test_doctor_says_how_to_get_what_is_missing() -> None:
     done = collectors("doctor")
     assert done.returncode == 0
     assert "Python" in done.stdout and "Chromium" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("missing", "taken"),
+    [
+        ({}, "nsight_systems"),
+        ({"nsight_systems": "no nsys"}, "cupti"),
+        ({"nsight_systems": "no nsys", "cupti": "not installed"}, "cuda_events"),
+    ],
+)
+def test_auto_takes_what_gives_most_and_says_what_it_passed_over(
+    missing: dict[str, str], taken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "gpu_problem", lambda: None)
+    monkeypatch.setattr(choice, "problem_of", missing.get)
+    name, why = choice.choose("auto")
+    assert name == taken
+    assert all(f"not {passed}: {reason}" in why for passed, reason in missing.items())
