@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.charts.numbers import format_bytes, format_duration, format_rate
+from dashboard.charts.numbers import format_bytes, format_duration, format_percent, format_rate
 from dashboard.charts.template import Chart, Look, blank, palette, text
 from dashboard.charts.ticks import ticks
 from dashboard.queries import timeline as queries
@@ -31,6 +31,7 @@ PIXELS: Final = 1000
 _LANE_PX: Final = 24
 _MOST_LANES: Final = 24
 _LEGEND: Final = 10
+_LEGEND_COLUMNS: Final = 4
 
 
 def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
@@ -103,7 +104,9 @@ def timeline(
         left_out: lanes of the trace that are not in the scene.
     """
     drawn = scene[:_MOST_LANES]
-    figure = blank(look.theme, _LANE_PX * len(drawn) + 110)
+    in_legend = legend(drawn, coloring)
+    below_px = 52 + 22 * -(-len(in_legend) // _LEGEND_COLUMNS)
+    figure = blank(look.theme, _LANE_PX * len(drawn) + below_px + 16)
     palette_, labels = colors(coloring.swatches, look), swatch_names(coloring)
     shapes: dict[int, tuple[list[Any], list[Any]]] = {}
     for place, shown in enumerate(drawn):
@@ -112,23 +115,30 @@ def timeline(
             bottom = place + 0.42
             xs += [left, right, right, left, None]
             ys += [bottom, bottom, bottom - 0.84 * height, bottom - 0.84 * height, None]
-    shown_in_legend = set(legend(drawn, coloring))
     for color in sorted(shapes, key=lambda each: -each):
         xs, ys = shapes[color]
         figure.add_scatter(
             x=xs, y=ys, mode="lines", fill="toself", fillcolor=palette_[color], line={"color": palette_[color], "width": 0.4},
-            hoverinfo="skip", name=text(_cut(labels[color])), showlegend=color in shown_in_legend,
+            hoverinfo="skip", name=text(_cut(labels[color])), showlegend=color in in_legend,
+            legendrank=in_legend.index(color) if color in in_legend else None,
         )  # fmt: skip
     figure.update_yaxes(
         range=[len(drawn) - 0.4, -0.6], tickvals=list(range(len(drawn))), ticktext=[text(_title(shown.lane)) for shown in drawn],
-        showgrid=False, ticks="", tickfont={"color": look.tones.text, "size": 11},
+        showgrid=False, zeroline=False, ticks="", tickfont={"color": look.tones.text, "size": 11},
     )  # fmt: skip
     begin, end = window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns
     figure.update_xaxes(range=[begin, end], title_text="time from the start of the trace", **_ticks(begin, end))
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 30})
+    # Below the axis: above the lanes stand the title and the note of an exported figure.
+    figure.update_layout(
+        margin={"b": below_px, "t": 8},
+        legend={
+            "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "xref": "container", "x": 0.01,
+            "entrywidthmode": "fraction", "entrywidth": 0.96 / _LEGEND_COLUMNS,
+        },
+    )  # fmt: skip
     missing = left_out + len(scene) - len(drawn)
     more = f" {missing} further lanes are left out." if missing else ""
-    title = f"{format_duration(end - begin)} of the trace, from {format_duration(begin)} on"
+    title = _answer(scene, window)
     note = (
         f"{look.device}; each event at its time on the trace's clock. Events narrower than a bar of "
         f"{format_duration(max((end - begin) // window.bins, 1))} are drawn together: the height is the share of it in which one ran.{more}"
@@ -188,6 +198,17 @@ def _rectangles(shown: Shown, window: Window, origin_ns: int) -> list[tuple[int,
     return found + [(int(c), int(a) - origin_ns, int(b) - origin_ns, float(height)) for c, a, b, height in bars]
 
 
+def _answer(scene: Sequence[Shown], window: Window) -> str:
+    """How busy the busiest stream is in the window; how long that is where no stream is shown."""
+    span = window.end_ns - window.begin_ns
+    edges = np.array([window.begin_ns, window.end_ns])
+    busy = {shown.lane: int(np.diff(shown.lane.covered_until(edges))[0]) for shown in scene if shown.lane.kind == "device"}
+    if not busy:
+        return f"{format_duration(span)} of the trace"
+    lane = max(busy, key=lambda each: busy[each])
+    return f"{_title(lane)}, the busiest stream, works {format_percent(100 * busy[lane] / span)} of {format_duration(span)}"
+
+
 def _ticks(begin: int, end: int) -> dict[str, Any]:
     """Ticks from the start of the trace; where that is far off, from the left end, which the first tick names."""
     if begin == 0 or (end - begin) * 50 > begin:
@@ -204,5 +225,5 @@ def _title(lane: Lane) -> str:
     return f"{lane.group} · {lane.label}"
 
 
-def _cut(name: str, most: int = 34) -> str:
+def _cut(name: str, most: int = 21) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"

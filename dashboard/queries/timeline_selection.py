@@ -8,7 +8,7 @@ import pandas as pd
 
 from dashboard.queries.timeline import Bools, Lit, ranges_of
 from dashboard.queries.timeline_lanes import Lane, Lanes
-from dashboard.queries.trace_data import NONE, Int64s, Traces
+from dashboard.queries.trace_data import NONE, Int64s, Traces, lookup
 from dashboard.queries.trace_ranges import parents
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
@@ -45,14 +45,14 @@ def chosen_of(lanes: Lanes, lane: Lane, row: int) -> Chosen:
 def belongs(traces: Traces, chosen: Chosen) -> Lit:
     """Masks over all events of what belongs to a chosen one.
 
-    Of a range: the work that was launched in it and in the ranges in it, and these. Of other events: the call, what it caused, and every
+    Of a range: the ranges in it, and the calls and the work that was launched in it and in these. Of other events: the call, what it caused, and every
     range around it.
     """
     found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
     found[chosen.table][chosen.row] = True
     if chosen.table == "ranges":
         found["ranges"] = _inside(traces, chosen.row)
-        for table in ("kernels", "memory_ops"):
+        for table in ("kernels", "memory_ops", "api_calls"):
             if table in traces.tables:
                 found[table] = _held(traces, table, found["ranges"])
     else:
@@ -187,8 +187,11 @@ def _inside(traces: Traces, row: int) -> Bools:
 
 def _held(traces: Traces, table: str, ranges: Bools) -> Bools:
     """Mask of the rows of a table that were called in one of the ranges, innermost."""
-    place = ranges_of(traces, table, slice(None))
-    return (place >= 0) & ranges[place]
+    ids, pieces = traces.numbers("ranges", "range_id"), []
+    for (range_id,) in traces.scan(table, "range_id"):
+        place = lookup(ids, range_id)
+        pieces.append((place >= 0) & ranges[place])
+    return np.concatenate(pieces)
 
 
 def _ranges_around(traces: Traces, chosen: Chosen) -> list[int]:

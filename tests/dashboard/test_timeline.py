@@ -186,6 +186,7 @@ def test_a_range_lists_the_work_launched_in_it_and_in_the_ranges_inside(traces: 
     lit = timeline_selection.belongs(traces, chosen)
     assert np.flatnonzero(lit.device).tolist() == [0, 1, 2, 7, 10]
     assert np.flatnonzero(lit.ranges).tolist() == [0, 1, 2, 3]
+    assert np.flatnonzero(lit.calls).tolist() == [0, 1, 2, 3, 8]
 
 
 def test_busy_counts_work_that_overlaps_once(traces: Traces) -> None:

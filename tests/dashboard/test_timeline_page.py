@@ -154,3 +154,10 @@ def test_hovering_tells_the_rate_of_a_copy_and_that_a_range_was_never_closed(tra
     assert notes[2] == "1.00 MB at 1.00 TB/s, pinned to device\nin range step"
     opened = next(each for each in shown if each.lane.owner == (200, 201) and each.lane.kind == "ranges")
     assert charts.words(data.traces, lanes, opened) == (["open"], ["never closed"])
+
+
+def test_the_figure_says_how_busy_the_busiest_stream_is(traced: Path) -> None:
+    # Of 12300 ns: kernels of 1000, 500, 2000, 100 and 300, a copy of 1000 and a memset of 100.
+    data = load(store.open_run(traced / "trace"))
+    chart = charts.whole(data, look(data))
+    assert chart.title == "process 100 · GPU 0 · stream 7, the busiest stream, works 40.7 % of 12.3 µs"

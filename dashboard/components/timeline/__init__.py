@@ -108,5 +108,8 @@ def parse(sent: Any) -> Act | None:
 
 @st.cache_resource(show_spinner=False)
 def _component() -> Any:
-    script, style = ((_HERE / f"timeline.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
-    return st.components.v2.component("warpladder_timeline", html=_HTML, js=script, css=style)
+    # One script, since the browser can fetch no second one beside it.
+    figures, script, style = (
+        (_HERE / name).read_text(encoding="utf-8") for name in ("figures.js", "timeline.js", "timeline.css")
+    )
+    return st.components.v2.component("warpladder_timeline", html=_HTML, js=f"{figures}\n{script}", css=style)
