@@ -104,6 +104,9 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
         )
     if chosen:
         _panel(run, traces, lanes, chosen)
+    # What the first narrow window needs of millions of events, read while the browser draws the wide one.
+    for table in {"kernels", "memory_ops", "api_calls"}.intersection(traces.tables if "ranges" in traces.tables else ()):
+        traces.read(table, "range_id")
 
 
 def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
