@@ -47,12 +47,14 @@ def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
 
 @st.cache_data(show_spinner=False, ttl=3)
 def listing(folders: tuple[Path, ...]) -> Listing:
-    """Every run of the folders: those of an earlier folder first, each folder's newest first."""
+    """Every run of the folders: those of an earlier folder first, each folder's newest first, of those that ship the longest."""
     runs: dict[str, store.Run] = {}
     bad: list[store.BadRun] = []
     for folder in folders:
         good, broken = store.list_runs([folder])
         bad += broken
+        if folder == store.RECORDED:
+            good.sort(key=lambda run: run.rows("samples"), reverse=True)
         for run in good:
             runs[f"{run.run_id}@{folder.name}" if run.run_id in runs else run.run_id] = run
     return Listing(runs, tuple(bad))

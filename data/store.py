@@ -142,6 +142,15 @@ class Run:
         """Names of the tables that have rows."""
         return tuple(name for name in schema.TABLES if (self.path / f"{name}{_SUFFIX}").exists())
 
+    def rows(self, name: str) -> int:
+        """How many rows a table has, without reading them.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
+        file = self.path / f"{name}{_SUFFIX}"
+        return _row_count(file) if file.exists() else 0
+
     def table(self, name: str, columns: Sequence[str] | None = None, *, categories: bool = False) -> pd.DataFrame:
         """Rows of a table; no rows where the run has no such table.
 
@@ -365,6 +374,13 @@ def _cut(texts: pa.Array, limit: int) -> pa.Array:
         return pc.utf8_slice_codeunits(texts.cast(pa.string()), 0, limit)
     values = pc.utf8_slice_codeunits(texts.dictionary.cast(pa.string()), 0, limit)
     return pa.DictionaryArray.from_arrays(texts.indices, values).dictionary_decode()
+
+
+def _row_count(file: Path) -> int:
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"{file}: not a readable parquet file ({_first_line(error)}); {_cure(file)}") from error
 
 
 def _footer(file: Path) -> pa.Schema:
