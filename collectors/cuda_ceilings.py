@@ -1,7 +1,5 @@
 """What the current GPU measurably can do: the denominators of every `% of floor`, measured in the run that uses them."""
 
-import statistics
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -11,17 +9,15 @@ import numpy as np
 from cupy.cuda import runtime
 
 from collectors.compiler import compile_variant
-from collectors.cuda_events import CudaDevice, load
+from collectors.cuda_events import EMPTY_KERNELS, REPETITIONS, CudaDevice, load
 from collectors.host_clock import median_duration_ns
 from workloads.api import CudaVariant
 
 _SOURCE: Final = Path(__file__).parent / "kernels" / "ceilings.cu"
-_REPETITIONS: Final = 15
-_MEDIAN: Final = f"median of {_REPETITIONS}"
+_MEDIAN: Final = f"median of {REPETITIONS}"
 _BANDWIDTH_BYTES: Final = 1 << 30
 _TRANSFER_BYTES: Final = 1 << 28
 _FMA_STEPS: Final = 4000
-_EMPTY_LAUNCHES: Final = 500
 _TENSOR_CORES_TF32: Final = (8, 0)
 _THREADS: Final = 256
 #: 16-byte accesses that a thread has in flight; which is fastest depends on the device.
@@ -34,16 +30,11 @@ def cuda_ceilings(device: CudaDevice) -> list[dict[str, Any]]:
     """Rows of `ceilings` for the device: GB/s, TFLOP/s and us."""
     variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_SOURCE, constants={"multipliers": ""})
     bandwidths = [f"ceiling_{name}<{accesses}>" for name in _BYTES_MOVED for accesses in _ACCESSES]
-    names = [*bandwidths, "ceiling_fma_uniform", "ceiling_fma_registers", "ceiling_empty"]
+    names = [*bandwidths, "ceiling_fma_uniform", "ceiling_fma_registers"]
     if device.compute_capability >= _TENSOR_CORES_TF32:
         names.append("ceiling_mma_tf32")
     kernels = load(compile_variant(variant, names, device.arch))
-    return [*_bandwidths(device, kernels), *_rates(device, kernels), *_transfers(device), *_launches(device, kernels)]
-
-
-def _median_ns(device: CudaDevice, enqueue: Callable[[], object]) -> float:
-    enqueue()
-    return statistics.median(device.time_queued(enqueue)[0] for _ in range(_REPETITIONS))
+    return [*_bandwidths(device, kernels), *_rates(device, kernels), *_transfers(device), *_launches(device)]
 
 
 def _bandwidths(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
@@ -56,7 +47,7 @@ def _bandwidths(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, A
         for accesses in _ACCESSES:
             blocks = 8 * device.sm_count if name == "read" else -(-size // 16 // (_THREADS * accesses))
             launch = partial(kernels[f"ceiling_{name}<{accesses}>"], (blocks,), (_THREADS,), arguments)
-            found[times_moved * size / _median_ns(device, launch)] = accesses
+            found[times_moved * size / device.median_ns(launch)] = accesses
         best = max(found)
         method = f"kernel over {size / 2**30:.3g} GiB, {found[best]} accesses of 16 bytes a thread at once, {_MEDIAN}"
         rows.append(_row(device, f"device_{name}", best, "GB/s", method))
@@ -80,7 +71,7 @@ def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
         if kernel not in kernels:
             continue
         arguments = (values, never, np.int32(_FMA_STEPS))
-        duration_ns = _median_ns(device, partial(kernels[kernel], (blocks,), (threads,), arguments))
+        duration_ns = device.median_ns(partial(kernels[kernel], (blocks,), (threads,), arguments))
         rate = blocks * threads * operations * _FMA_STEPS / duration_ns / 1000
         rows.append(_row(device, name, rate, "TFLOP/s", f"{how}, {blocks} blocks of {threads} threads, {_MEDIAN}"))
     return rows
@@ -98,30 +89,21 @@ def _transfers(device: CudaDevice) -> list[dict[str, Any]]:
                 if direction == "h2d"
                 else (host.ctypes.data, target.data.ptr, _TRANSFER_BYTES, runtime.memcpyDeviceToHost)
             )
-            duration_ns = median_duration_ns(partial(runtime.memcpy, *arguments), _REPETITIONS)
+            duration_ns = median_duration_ns(partial(runtime.memcpy, *arguments), REPETITIONS)
             method = f"cudaMemcpy of {_TRANSFER_BYTES >> 20} MiB, {memory} host memory, by the host's clock, {_MEDIAN}"
             rows.append(_row(device, f"{direction}_{memory}", _TRANSFER_BYTES / duration_ns, "GB/s", method))
     return rows
 
 
-def _launches(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
-    def launch_many() -> None:
-        for _ in range(_EMPTY_LAUNCHES):
-            kernels["ceiling_empty"]((1,), (32,), ())
-
-    one = _median_ns(device, lambda: kernels["ceiling_empty"]((1,), (32,), ()))
-    many = _median_ns(device, launch_many) / _EMPTY_LAUNCHES
-    device.stream.begin_capture()
-    launch_many()
-    graph = device.stream.end_capture()
-    node = _median_ns(device, lambda: graph.launch(device.stream)) / _EMPTY_LAUNCHES
-    return [
-        _row(
-            device, "launch", one / 1000, "us", f"one empty kernel between two events, queued behind a held stream, {_MEDIAN}"
-        ),
-        _row(device, "queued_launch", many / 1000, "us", f"each of {_EMPTY_LAUNCHES} queued empty kernels, {_MEDIAN}"),
-        _row(device, "graph_node", node / 1000, "us", f"each of {_EMPTY_LAUNCHES} empty kernels in a CUDA graph, {_MEDIAN}"),
-    ]
+def _launches(device: CudaDevice) -> list[dict[str, Any]]:
+    empty, many = device.empty_kernels, EMPTY_KERNELS
+    how = {
+        "launch": (empty.one_ns, "one empty kernel between two events, queued behind a held stream"),
+        "queued_launch": (empty.queued_ns, f"each of {many} queued empty kernels"),
+        "graph_node": (empty.graph_node_ns, f"each of {many} empty kernels in a CUDA graph"),
+        "event_overhead": (empty.event_overhead_ns, "launch less graph_node; taken off every device time of cuda_events"),
+    }
+    return [_row(device, name, value_ns / 1000, "us", f"{method}, {_MEDIAN}") for name, (value_ns, method) in how.items()]
 
 
 def _row(device: CudaDevice, name: str, value: float, unit: str, method: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Collector `cuda_events`: GPU variants, timed by CUDA events on the device and by the host's clock around them."""
 
 import itertools
+import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,10 +34,27 @@ _COLD_NS: Final = 40_000
 _COLD_MOST: Final = 10
 _BATCH_NS: Final = 200_000
 _BATCH_MOST: Final = 64
+#: Repetitions of what is measured of the device itself, and kernels in a row where one is too short to time.
+REPETITIONS: Final = 15
+EMPTY_KERNELS: Final = 500
 _HOLD_LIMIT_NS: Final = 20_000_000
 _MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _STATIC_SHARED_LIMIT: Final = 48 * 1024
 _KERNELS: Final = Path(__file__).parent / "kernels"
+
+
+@dataclass(frozen=True)
+class EmptyKernels:
+    """Times of kernels that do nothing, in ns: one between two events, each of many queued, and each of many in a CUDA graph."""
+
+    one_ns: float
+    queued_ns: float
+    graph_node_ns: float
+
+    @property
+    def event_overhead_ns(self) -> float:
+        """What two events around a kernel read more than the kernel takes; a node of a graph is little more than the kernel."""
+        return self.one_ns - self.graph_node_ns
 
 
 class CudaDevice:
@@ -57,13 +75,14 @@ class CudaDevice:
         self.stream.use()
         self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
         timing = CudaVariant("timing", "timing", "ceiling", source=_KERNELS / "timing.cu")
-        self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream"), self.arch))
+        self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty"), self.arch))
         # Twice the L2, so that no replacement policy keeps a line of the inputs.
         self._dirty = cupy.zeros(2 * max(self.l2_bytes, 1 << 22), cupy.uint8)
         self._clean = cupy.zeros_like(self._dirty)
         pinned = cupy.cuda.alloc_pinned_memory(8)
         self._flags = np.frombuffer(pinned, np.uint32, 2)
         self._flags_pointer = np.uintp(pinned.ptr)
+        self.empty_kernels = self._measure_empty_kernels()
 
     def facts(self) -> dict[str, Any]:
         """Columns of table `run` about the GPU."""
@@ -78,6 +97,25 @@ class CudaDevice:
             "driver_version": self.state.driver_version(),
             "cuda_version": f"{version // 1000}.{version % 1000 // 10}",
         }
+
+    def median_ns(self, enqueue: Callable[[], object]) -> float:
+        """Median device time of what `enqueue` enqueues, after one call that is not counted; the events' own time is in it."""
+        enqueue()
+        return statistics.median(self.time_queued(enqueue)[0] for _ in range(REPETITIONS))
+
+    def _measure_empty_kernels(self) -> "EmptyKernels":
+        def one() -> None:
+            self._timing["empty"]((1,), (32,), ())
+
+        def many() -> None:
+            for _ in range(EMPTY_KERNELS):
+                one()
+
+        self.stream.begin_capture()
+        many()
+        graph = self.stream.end_capture()
+        in_graph_ns = self.median_ns(lambda: graph.launch(self.stream))
+        return EmptyKernels(self.median_ns(one), self.median_ns(many) / EMPTY_KERNELS, in_graph_ns / EMPTY_KERNELS)
 
     def flush_l2(self) -> None:
         """Enqueue what leaves neither inputs nor dirty lines in L2."""
@@ -204,6 +242,9 @@ class CudaBench:
         assert isinstance(operation, CudaOperation)
         return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
 
+    def _without_events(self, duration_ns: float) -> float:
+        return max(duration_ns - self.device.empty_kernels.event_overhead_ns, 1.0)
+
     def _cold(self, operation: CudaOperation) -> Reading:
         """Mean of as many executions as the resolution of the events asks for, each from an empty L2."""
         executions = max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation)))
@@ -213,7 +254,7 @@ class CudaBench:
             duration_ns, held = self.device.time_queued(operation.run)
             total_ns += duration_ns
             all_held &= held
-        return self._reading(round(total_ns / executions), held=all_held)
+        return self._reading(round(self._without_events(total_ns / executions)), held=all_held)
 
     def _about_ns(self, operation: CudaOperation) -> int:
         if not operation.once_ns:
@@ -224,7 +265,7 @@ class CudaBench:
         if not operation.batch:
             self._make_batch(operation)
         duration_ns, held = self.device.time_queued(operation.replay, operation.batch)
-        return self._reading(round(duration_ns / operation.batch), held=held)
+        return self._reading(round(self._without_events(duration_ns) / operation.batch), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
         """A batch long enough to time: a CUDA graph of it, or plain launches where the operation cannot be captured."""

@@ -64,7 +64,7 @@ def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
         if work >= WORK_GROWS and duration < TIME_GROWS and not launch_bound:
             text = (
                 f"{large['scope']} {large['cache']}: {work:.3g} times the bytes of {small['case']} take {duration:.2g} times "
-                "as long: the work is not done, or not waited for"
+                "as long: the work is not done, or not waited for, or the small case leaves the device almost idle"
             )
             yield diagnostic_row("warning", "not_growing", text, _cell(large))
 

@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 CONFIDENCE: Final = 0.95
+#: Device times of this length and more are expected to be told alike by every collector, within this share of them.
+AGREE_ABOVE_NS: Final = 20_000
+AGREE_WITHIN: Final = 0.02
 
 
 @lru_cache(maxsize=4096)

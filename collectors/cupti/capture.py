@@ -17,8 +17,9 @@ from collectors.worker import Capture
 
 Batch = dict[str, dict[str, list[Any]]]
 
-#: Room for about 40,000 records; CUPTI hands a buffer over when it is full, so a small one would interrupt measuring more often.
-_BUFFER_BYTES: Final = 8 << 20
+#: Room for about 300,000 records. CUPTI hands a buffer over when it is full, and turning its records into ours would disturb the host's clock:
+#: with so large a one that happens between cases.
+_BUFFER_BYTES: Final = 64 << 20
 _PUSH_POP, _DOMAIN = 59, 75
 _KINDS: Final = cupti.ActivityKind
 _TRACED: Final = (_KINDS.CONCURRENT_KERNEL, _KINDS.MEMCPY, _KINDS.MEMSET, _KINDS.RUNTIME, _KINDS.DRIVER, _KINDS.MARKER)

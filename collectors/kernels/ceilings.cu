@@ -121,5 +121,3 @@ extern "C" __global__ void __launch_bounds__(128) ceiling_mma_tf32(
     if (sum == 1.0e30f) never[threadIdx.x] = sum;
 }
 #endif
-
-extern "C" __global__ void ceiling_empty() {}

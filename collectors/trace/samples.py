@@ -14,14 +14,12 @@ from collectors.trace.notes import Notes
 from collectors.trace.report import Report
 from collectors.trace.tables import write_tables
 from collectors.worker import diagnostic_row
+from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 from data.store import RunWriter
 
 _CELL: Final = ["workload", "variant", "config", "case"]
 #: What tells one device sample from another.
 KEY: Final = [*_CELL, "cache", "twin", "round"]
-#: Above this, CUDA events and a trace should tell the same.
-AGREE_ABOVE_NS: Final = 20_000
-AGREE_WITHIN: Final = 0.02
 
 
 def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 from dashboard.charts.numbers import format_duration, format_interval, format_ratio, significant
 from dashboard.charts.template import Chart, Look, blank, samples, text
 from dashboard.charts.ticks import ticks
-from dashboard.queries.agreement import ABOVE_NS, WITHIN
+from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _HEIGHT: Final = 270
 _SYMBOLS: Final = {
@@ -51,7 +51,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
         )  # fmt: skip
         figure.add_hline(y=0, line={"color": look.tones.muted, "width": 1}, row=1, col=column)
         if bool(part["above"].iloc[0]):
-            band = 100 * WITHIN
+            band = 100 * AGREE_WITHIN
             figure.add_hrect(y0=-band, y1=band, fillcolor=look.tones.good, opacity=0.13, line_width=0, row=1, col=column)
             reach = max(1.5 * band, 1.1 * float((100 * (part["ratio"] - 1)).abs().max()))
             figure.update_yaxes(range=[-reach, reach], row=1, col=column)
@@ -61,7 +61,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
     note = (
         f"{look.device}; medians of device time of the same cell and source in runs of different collectors; {samples(frame['n'])} by "
         f"{collector}, {samples(frame['other_n'])} by the others. Interval: both medians' relative half-widths, added as independent errors. "
-        f"Band: ±{100 * WITHIN:g} % above {format_duration(ABOVE_NS)}."
+        f"Band: ±{100 * AGREE_WITHIN:g} % above {format_duration(AGREE_ABOVE_NS)}."
     )
     return Chart("agreement", verdict(frame), figure, frame, note)
 
@@ -73,9 +73,9 @@ def verdict(frame: pd.DataFrame) -> str:
     worst = shown.iloc[int((shown["ratio"] - 1).abs().to_numpy().argmax())]
     largest = f"{worst['collector']} {_percent(worst['ratio'])} for {worst['variant']} at {worst['case']}"
     if above.empty:
-        return f"No cell above {format_duration(ABOVE_NS)} to compare; of the shorter ones the largest difference is {largest}"
+        return f"No cell above {format_duration(AGREE_ABOVE_NS)} to compare; of the shorter ones the largest difference is {largest}"
     return (
-        f"{int(above['agrees'].sum())} of {len(above)} cells above {format_duration(ABOVE_NS)} agree within {100 * WITHIN:g} %; "
+        f"{int(above['agrees'].sum())} of {len(above)} cells above {format_duration(AGREE_ABOVE_NS)} agree within {100 * AGREE_WITHIN:g} %; "
         f"the largest difference is {largest}"
     )
 
@@ -86,10 +86,10 @@ def in_words(row: dict[Any, Any], collector: str) -> str:
     Args:
         collector: that of this run.
     """
-    limit = format_duration(ABOVE_NS)
+    limit = format_duration(AGREE_ABOVE_NS)
     parts = []
     if row["above"]:
-        parts.append(f"{row['agree']} of {row['above']} cells above {limit} within {100 * WITHIN:g} % of {collector}")
+        parts.append(f"{row['agree']} of {row['above']} cells above {limit} within {100 * AGREE_WITHIN:g} % of {collector}")
     if row["below"]:
         parts.append(
             f"below {limit} it differs from {collector} by {format_duration(row['difference_ns'])} (median of {row['below']}) and tells less in "

@@ -10,11 +10,9 @@ import pandas as pd
 from dashboard.queries.intervals import grouped_median_intervals
 from dashboard.queries.run_data import VERDICT_CELL, RunData
 from data import metrics
+from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 COLLECTORS: Final = ("cuda_events", "cupti", "nsight_systems", "nsight_compute")
-#: Above this a cell's times should agree within that share.
-ABOVE_NS: Final = 20_000
-WITHIN: Final = 0.02
 _KEY: Final = [*VERDICT_CELL, "cache", "gpus"]
 _NS: Final = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
 _TIMES: Final = ["n", "median_ns", "low_ns", "high_ns"]
@@ -53,7 +51,7 @@ def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFr
     Returns:
         One row a cell and other collector: the key, `collector`, `n`, `median_ns` of this run, `other_n`, `other_ns`, `ratio` (other over this),
         `low`, `high` (its interval: both medians' relative half-widths, added as independent errors are), `difference_ns` (other less
-        this), `above` (this run's median is above `ABOVE_NS`) and `agrees` (the ratio is within `WITHIN` of 1).
+        this), `above` (this run's median is above `AGREE_ABOVE_NS`) and `agrees` (the ratio is within `AGREE_WITHIN` of 1).
     """
     pairs = [
         mine.merge(frame, on=[*_KEY, "source_sha256"], suffixes=("", "_other")).assign(collector=collector)
@@ -71,9 +69,9 @@ def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFr
         low=ratio * np.exp(-down),
         high=ratio * np.exp(up),
         difference_ns=frame["other_ns"] - frame["median_ns"],
-        above=frame["median_ns"] > ABOVE_NS,
+        above=frame["median_ns"] > AGREE_ABOVE_NS,
         # Rounded, since 1.02 less 1 is more than 0.02 in binary.
-        agrees=(ratio - 1).abs().round(9) <= WITHIN,
+        agrees=(ratio - 1).abs().round(9) <= AGREE_WITHIN,
     )
 
 
@@ -87,7 +85,7 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
     """`compare` by the other collector.
 
     Returns:
-        `collector`; above `ABOVE_NS`: `above` (cells) and `agree` (of them); below it: `below` (cells), `less` (of them, those in which it tells
+        `collector`; above `AGREE_ABOVE_NS`: `above` (cells) and `agree` (of them); below it: `below` (cells), `less` (of them, those in which it tells
         less than this run) and `difference_ns` (median of the differences without their sign; null where there is no such cell).
     """
     rows: list[dict[str, Any]] = []
