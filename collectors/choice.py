@@ -70,8 +70,19 @@ def problem_of(name: str) -> str | None:
         return NCU.problem or (
             None if has_module("ncu_report") else "ncu-report is not installed; pip install -r requirements-ncu.txt"
         )
-    if name == "cupti" and not has_module("cupti"):
-        return "cupti-python is not installed; pip install -r requirements-cupti.txt"
+    return _cupti_problem() if name == "cupti" else None
+
+
+def _cupti_problem() -> str | None:
+    cure = "pip install -r requirements-cupti.txt"
+    if not has_module("cupti"):
+        return f"cupti-python is not installed; {cure}"
+    from cupti import cupti
+
+    try:
+        cupti.get_timestamp()
+    except Exception as error:  # of the package's own kinds: no library, or one of another version
+        return f"cupti-python does not run here ({' '.join(str(error).split())}); {cure}"
     return None
 
 

@@ -158,6 +158,7 @@ def _collectors(run: store.Run) -> None:
         widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
     widgets.show_chart(charts.agreement(frame, runs.look_of(run, widgets.theme()), collector))
     told = [charts.in_words(row, collector) for row in agreement.by_collector(frame).to_dict("records")]
+    told += runs.ask(run, agreement.within_the_run)
     st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*told, left_out.strip()) if line))
     outside = frame[frame["above"] & ~frame["agrees"]]
     st.markdown(f"#### Cells outside of the band: {len(outside)}")

@@ -41,6 +41,12 @@ def device_times(data: RunData) -> pd.DataFrame:
     return found.merge(sources, on=["workload", "variant"], how="left")
 
 
+def within_the_run(data: RunData) -> list[str]:
+    """What a recording under a tracer found of CUDA events around the very same executions; nothing for others."""
+    found = data.diagnostics
+    return [f"Within this run: {text}." for text in found.loc[found["source"] == "agreement", "text"]]
+
+
 def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The cells that this run and others have, of the same source.
 

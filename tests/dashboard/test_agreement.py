@@ -10,7 +10,7 @@ from dashboard.charts import agreement as charts
 from dashboard.charts.template import look
 from dashboard.queries import agreement, copies
 from dashboard.queries.run_data import RunData, load
-from data.store import open_run
+from data.store import RECORDED, list_runs, open_run
 from tests import synthetic_agreement, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
 
@@ -179,3 +179,10 @@ def test_the_page_says_that_all_rounds_copied_their_bytes_or_lists_those_that_di
 
 def test_a_run_without_a_trace_has_no_launches_to_check(open_app: Open, recorded: Path) -> None:
     assert "This run has no trace" in words(open_app(recorded, "trust", run="cuda_events", topic="copies"))
+
+
+def test_what_a_tracer_found_of_events_around_the_same_executions_is_told() -> None:
+    traced = [run for run in list_runs([RECORDED])[0] if run.info["collector"] in ("cupti", "nsight_systems")]
+    told = [agreement.within_the_run(load(run)) for run in traced]
+    assert [len(lines) for lines in told] == [1] * len(traced)
+    assert all(lines[0].startswith("Within this run: CUDA events around the same cold executions") for lines in told)
