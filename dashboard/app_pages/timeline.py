@@ -163,8 +163,8 @@ def _payload(
         )  # fmt: skip
     return payload(
         drawn, list(texts), window=(window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns), bins=window.bins,
-        length=lanes.end_ns - lanes.begin_ns, colors=charts.colors(coloring.swatches, look), swatches=charts.swatch_names(coloring),
-        legend=charts.legend(scene, coloring), thin=[place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
+        length=lanes.end_ns - lanes.begin_ns, colors=charts.colors(coloring.swatches, look), swatches=charts.swatch_names(coloring, look),
+        legend=charts.legend(scene, coloring, look), thin=[place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
         tones=look.tones, number=st.session_state.get(_NUMBER, 0), chosen=chosen is not None,
     )  # fmt: skip
 

@@ -118,6 +118,10 @@ class Look:
         """A variant's style; that of a plain grey mark for one that the run does not list."""
         return self.styles.get((workload, variant), Style(self.tones.muted, "circle", "solid", ""))
 
+    def note(self, words: str) -> str:
+        """A chart's note: the device, then the words; these alone where a report does not name its device."""
+        return f"{self.device}; {words}" if self.device else words[:1].upper() + words[1:]
+
 
 def look(data: RunData, theme: Theme = "light") -> Look:
     """Colours and symbols of a run's variants, assigned in the order of its variants table, workload by workload.

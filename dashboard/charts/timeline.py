@@ -44,24 +44,45 @@ def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
     return found
 
 
-def legend(scene: Sequence[Shown], coloring: Coloring) -> list[int]:
-    """Swatches that the lanes show, the named ones first, those of most time first; as many as can be told apart."""
-    time = np.zeros(len(coloring.swatches))
+def legend(scene: Sequence[Shown], coloring: Coloring, look: Look) -> list[int]:
+    """Swatches that the lanes show, the named ones first, those of most time first; as many as can be told apart.
+
+    What has one name and one colour, such as the variant of that name of each workload, is one entry.
+    """
+    time, entry = np.zeros(len(coloring.swatches)), np.array(_entries(coloring, look))
     for shown in scene:
         lasts = shown.lane.covered[shown.detail.alone + 1] - shown.lane.covered[shown.detail.alone]
-        np.add.at(time, shown.alone_color, np.maximum(lasts, 1))
-        np.add.at(time, shown.bar_color, np.maximum(shown.detail.busy_ns, 1))
+        np.add.at(time, entry[shown.alone_color], np.maximum(lasts, 1))
+        np.add.at(time, entry[shown.bar_color], np.maximum(shown.detail.busy_ns, 1))
     order = {"variant": 0, "kernel": 0, "other": 1, "copy": 2, "call": 3, "range": 4}
     places = [int(place) for place in np.flatnonzero(time)]
     places.sort(key=lambda place: (order[coloring.swatches[place].kind], -time[place]))
     return places[:_LEGEND]
 
 
-def swatch_names(coloring: Coloring) -> list[str]:
-    """What each colour stands for, plain text."""
+def _entries(coloring: Coloring, look: Look) -> list[int]:
+    """Of each swatch the first that has its name and its colour."""
+    first: dict[tuple[str, str, str], int] = {}
+    kinds = [swatch.kind for swatch in coloring.swatches]
+    looks = zip(kinds, swatch_names(coloring, look), colors(coloring.swatches, look), strict=True)
+    return [first.setdefault(each, place) for place, each in enumerate(looks)]
+
+
+def swatch_names(coloring: Coloring, look: Look) -> list[str]:
+    """What each colour stands for, plain text. A variant's name is followed by its workload where another's has another colour."""
     lone = coloring.by == "variant" and not any(swatch.kind == "variant" for swatch in coloring.swatches)
     kernels = "kernel" if lone else "kernel of no variant" if coloring.by == "variant" else "other kernels"
-    return [kernels if swatch.kind == "other" else swatch.name.removeprefix("void ") for swatch in coloring.swatches]
+    shades: dict[str, set[str]] = {}
+    for swatch, color in zip(coloring.swatches, colors(coloring.swatches, look), strict=True):
+        if swatch.workload:
+            shades.setdefault(swatch.name, set()).add(color)
+
+    def called(swatch: Swatch) -> str:
+        if swatch.workload:
+            return f"{swatch.name} ({swatch.workload})" if len(shades[swatch.name]) > 1 else swatch.name
+        return kernels if swatch.kind == "other" else swatch.name.removeprefix("void ")
+
+    return [called(swatch) for swatch in coloring.swatches]
 
 
 def words(traces: Traces, lanes: Lanes, shown: Shown) -> tuple[list[str], list[str]]:
@@ -104,14 +125,14 @@ def timeline(
         left_out: lanes of the trace that are not in the scene.
     """
     drawn = scene[:_MOST_LANES]
-    in_legend = legend(drawn, coloring)
+    in_legend, entries = legend(drawn, coloring, look), _entries(coloring, look)
     below_px = 52 + 22 * -(-len(in_legend) // _LEGEND_COLUMNS)
     figure = blank(look.theme, _LANE_PX * len(drawn) + below_px + 16)
-    palette_, labels = colors(coloring.swatches, look), swatch_names(coloring)
+    palette_, labels = colors(coloring.swatches, look), swatch_names(coloring, look)
     shapes: dict[int, tuple[list[Any], list[Any]]] = {}
     for place, shown in enumerate(drawn):
         for color, left, right, height in _rectangles(shown, window, lanes.begin_ns):
-            xs, ys = shapes.setdefault(color, ([], []))
+            xs, ys = shapes.setdefault(entries[color], ([], []))
             bottom = place + 0.42
             xs += [left, right, right, left, None]
             ys += [bottom, bottom, bottom - 0.84 * height, bottom - 0.84 * height, None]
@@ -139,11 +160,11 @@ def timeline(
     missing = left_out + len(scene) - len(drawn)
     more = f" {missing} further lanes are left out." if missing else ""
     title = _answer(scene, window)
-    note = (
-        f"{look.device}; each event at its time on the trace's clock. Events narrower than a bar of "
+    note = look.note(
+        f"each event at its time on the trace's clock. Events narrower than a bar of "
         f"{format_duration(max((end - begin) // window.bins, 1))} are drawn together: the height is the share of it in which one ran.{more}"
     )
-    return Chart("timeline", title, figure, table(scene, window, traces, lanes, coloring), note)
+    return Chart("timeline", title, figure, table(scene, window, traces, lanes, coloring, look), note)
 
 
 def whole(data: RunData, look: Look) -> Chart:
@@ -158,10 +179,10 @@ def whole(data: RunData, look: Look) -> Chart:
     return timeline(scene, window, data.traces, lanes, coloring, look, len(lanes.lanes) - len(shown))
 
 
-def table(scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring) -> pd.DataFrame:
+def table(scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look) -> pd.DataFrame:
     """What the figure draws: a row an event, and one a bar of events. Times are from the start of the trace."""
     edges = window.edges - lanes.begin_ns
-    labels, parts = np.array(swatch_names(coloring), dtype=object), []
+    labels, parts = np.array(swatch_names(coloring, look), dtype=object), []
     for shown in scene:
         lane, part = shown.lane, shown.detail
         start, end = lane.start[part.alone] - lanes.begin_ns, lane.end(part.alone) - lanes.begin_ns

@@ -60,7 +60,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str) -> Chart:
         f"{_cut(first['Name'], 21)} {format_percent(first['Time (%)'])}"
     )
     more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
-    note = f"{look.device}; durations in the trace, summed by name; beside each bar: total, number × median.{more}"
+    note = look.note(f"durations in the trace, summed by name; beside each bar: total, number × median.{more}")
     return Chart(slug("trace", what), title, figure, frame, note)
 
 
@@ -103,8 +103,8 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
         f"{'Copies' if len(copies) else 'Sets'} take {format_duration((copies if len(copies) else frame)['time_ns'].sum())}, most of it {_who(first)}: {format_bytes(first['bytes'])} at "
         f"{format_rate(first['gb_per_s'])}"
     )
-    note = (
-        f"{look.device}; activity of the trace; a run lasts from its first call or device work to its last. Share of the run: time in "
+    note = look.note(
+        "activity of the trace; a run lasts from its first call or device work to its last. Share of the run: time in "
         "which at least one such copy ran. Rate: bytes over the sum of durations."
     )
     return Chart("transfers", title, figure, frame, note)
@@ -133,8 +133,8 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_xaxes(type="category", range=[-0.2, len(labels) - 0.8])
     figure.update_layout(legend={"x": 1.01, "y": 1})
     counts = f"{frame['n'].min()} to {frame['n'].max()}" if frame["n"].nunique() > 1 else str(frame["n"].iloc[0])
-    note = (
-        f"{look.device}; medians over the ranges that hold a kernel and a copy, n = {counts}. Kernel: durations on the device; + launch: "
+    note = look.note(
+        f"medians over the ranges that hold a kernel and a copy, n = {counts}. Kernel: durations on the device; + launch: "
         "and of the calls that launched them; + copies: and of the copies; end to end: the range on the host, where these may overlap."
     )
     return Chart("transfer-stages", _stages_title(frame), figure, frame, note)

@@ -1,6 +1,7 @@
 """The Timeline page, what it sends to the browser and takes from there, and its figure."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.charts import timeline as charts
-from dashboard.charts.template import look
+from dashboard.charts.template import Look, Style, look
 from dashboard.components.timeline import Act, parse
 from dashboard.queries import timeline, timeline_detail
 from dashboard.queries.run_data import load
@@ -16,6 +17,7 @@ from dashboard.queries.timeline_lanes import build
 from data import store
 from tests import synthetic_run, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
+from tests.dashboard.test_timeline import write_trace
 from tests.synthetic_trace import HOSTILE
 
 __all__ = ["open_app"]
@@ -161,3 +163,38 @@ def test_the_figure_says_how_busy_the_busiest_stream_is(traced: Path) -> None:
     data = load(store.open_run(traced / "trace"))
     chart = charts.whole(data, look(data))
     assert chart.title == "process 100 · GPU 0 · stream 7, the busiest stream, works 40.7 % of 12.3 µs"
+
+
+def test_variants_of_one_name_and_colour_are_one_entry_of_the_legend(tmp_path: Path) -> None:
+    ours = (
+        ("conv2d", "serial", 0, 100),
+        ("gemm", "serial", 100, 200),
+        ("conv2d", "v01", 200, 350),
+        ("gemm", "v01", 350, 360),
+    )
+    rows = [
+        {"range_id": number, "workload": workload, "variant": variant, "start_ns": start, "end_ns": end}
+        for number, (workload, variant, start, end) in enumerate(ours, 1)
+    ]
+    traces = write_trace(tmp_path, ranges=rows)
+    lanes = build(traces)
+    assert lanes is not None
+    shades = ("#111111", "#111111", "#222222", "#333333")
+    styles = {each[:2]: Style(color, "circle", "solid", "") for each, color in zip(ours, shades, strict=True)}
+    drawn_by = Look("light", styles, "", on_gpu=True)
+    coloring = timeline.coloring(traces, lanes, "variant")
+    window = timeline_detail.window(0, 360, 1, 1000)
+    scene = timeline.scene(traces, lanes, lanes.lanes, window, coloring)
+    names = charts.swatch_names(coloring, drawn_by)
+    # 100 + 100 ns, 150 ns, 10 ns.
+    entries = [names[place] for place in charts.legend(scene, coloring, drawn_by)]
+    assert entries == ["serial", "v01 (conv2d)", "v01 (gemm)"]
+    chart = charts.timeline(scene, window, traces, lanes, coloring, drawn_by)
+    assert sorted(each.name for each in chart.figure.data if each.showlegend) == sorted(entries)
+    assert chart.data["color"].tolist() == ["serial", "serial", "v01 (conv2d)", "v01 (gemm)"]
+
+
+def test_the_note_starts_with_the_device_and_without_one_with_a_capital_letter(traced: Path) -> None:
+    data = load(store.open_run(traced / "trace"))
+    assert charts.whole(data, look(data)).note.startswith("NVIDIA H200 (synthetic); each event at its time")
+    assert charts.whole(data, replace(look(data), device="")).note.startswith("Each event at its time")

@@ -1,5 +1,6 @@
 """The summaries of `nsys stats` and the queries on copies, on a trace whose figures are counted by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dashboard.charts import traces as charts
+from dashboard.charts.template import Look
 from dashboard.queries import trace_sums, transfers
 from dashboard.queries.describe import describe, rounded
 from dashboard.queries.run_data import RunData, load
@@ -275,3 +278,17 @@ def test_ids_are_found_whether_dense_or_far_apart() -> None:
     assert lookup(dense, np.array([1, 2, 9, -1])).tolist() == [1, 2, -1, -1]
     assert lookup(sparse, np.array([5, 10**15, 6, -1])).tolist() == [1, 0, -1, -1]
     assert lookup(np.array([], dtype=np.int64), np.array([1])).tolist() == [-1]
+
+
+def test_a_note_starts_with_the_device_and_without_one_with_a_capital_letter(trace: RunData) -> None:
+    bare = Look("light", {}, "", on_gpu=False)
+    kernels = trace_sums.cuda_gpu_kern_sum(trace)
+    starts = ("Durations in the trace", "Activity of the trace", "Medians over the ranges")
+    for style, before in ((bare, ""), (replace(bare, device="H200"), "H200; ")):
+        notes = [
+            charts.leading(transfers.leading(kernels), len(kernels), style, "kernels").note,
+            charts.transfers(transfers.transfers(trace), style).note,
+            charts.stages(transfers.stages(trace), style).note,
+        ]
+        for note, start in zip(notes, starts, strict=True):
+            assert note.startswith(before + (start.lower() if before else start))
