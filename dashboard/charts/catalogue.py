@@ -6,7 +6,7 @@ from dashboard.charts import counters as counter_charts
 from dashboard.charts import distribution, extras, ladder, overview, sizes, timeline, traces
 from dashboard.charts.counter_words import how_counted
 from dashboard.charts.template import Chart, Look, Theme, look
-from dashboard.queries import axes, counters, trace_sums, transfers
+from dashboard.queries import axes, counters, trace_samples, trace_sums, transfers
 from dashboard.queries import extras as reports
 from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
@@ -87,10 +87,12 @@ def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
 def _of_trace(data: RunData, style: Look) -> Iterator[Chart]:
     if data.traces:
         yield timeline.whole(data, style)
+    part = trace_samples.parts(data)[0]
+    available = trace_sums.available(data, part)
     for name, what in (("cuda_gpu_kern_sum", "kernels"), ("cuda_api_sum", "API calls")):
-        if name in trace_sums.available(data):
-            frame = trace_sums.summary(data, name)
-            yield traces.leading(transfers.leading(frame), len(frame), style, what)
+        if name in available:
+            frame = trace_sums.summary(data, name, part)
+            yield traces.leading(transfers.leading(frame), len(frame), style, what, part)
     if "memory_ops" in data.traces.tables:
         yield traces.transfers(transfers.transfers(data), style)
         stages = transfers.stages(data)

@@ -1,6 +1,7 @@
 """Where the time of a trace goes: the kernels and calls that make it up, what copies cost, and what they leave of a speedup."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -8,6 +9,7 @@ import pandas as pd
 from dashboard.charts.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
 from dashboard.charts.template import Chart, Look, blank, slug, text
 from dashboard.charts.ticks import ticks
+from dashboard.queries.trace_samples import Part
 
 _BAR_PX: Final = 26
 _NAME_CHARACTERS: Final = 34
@@ -16,15 +18,22 @@ _KINDS: Final = {
     "h2d": "to the device", "d2h": "to the host", "d2d": "on the device", "p2p": "between devices", "h2h": "on the host",
     "memset": "set", "unified_h2d": "migrated to the device", "unified_d2h": "migrated to the host",
 }  # fmt: skip
+#: What of a trace is summed, in words.
+PARTS: Final[Mapping[Part, str]] = {
+    "samples": "in the variants' samples, without verification, warm-up, the flush of L2 and the hold of the stream",
+    "all": "in the trace",
+}
+_OF_PART: Final[Mapping[Part, str]] = {"samples": " in samples", "all": ""}
 _STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": "+ copies", "end_to_end": "end to end"}
 
 
-def leading(frame: pd.DataFrame, every: int, look: Look, what: str) -> Chart:
+def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part = "all") -> Chart:
     """Bars of `queries.transfers.leading`, not empty.
 
     Args:
         every: how many names the whole summary has.
         what: `kernels` or `API calls`.
+        part: what of the trace the summary is of.
     """
     shown = frame.head(_MOST_BARS)
     count = "Instances" if "Instances" in frame else "Num Calls"
@@ -52,7 +61,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str) -> Chart:
         range=[0, 2.3 * float(shown["Time (%)"].max())],
         tickvals=[0, 25, 50, 75, 100],
         ticksuffix=" %",
-        title_text=f"share of the time of all {what}",
+        title_text=f"share of the time of all {what}{_OF_PART[part]}",
     )
     first = frame.iloc[0]
     title = (
@@ -60,7 +69,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str) -> Chart:
         f"{_cut(first['Name'], 21)} {format_percent(first['Time (%)'])}"
     )
     more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
-    note = look.note(f"durations in the trace, summed by name; beside each bar: total, number × median.{more}")
+    note = look.note(f"durations {PARTS[part]}, summed by name; beside each bar: total, number × median.{more}")
     return Chart(slug("trace", what), title, figure, frame, note)
 
 

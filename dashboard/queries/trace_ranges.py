@@ -107,6 +107,19 @@ def parents(traces: Traces) -> Int64s:
     return lookup(traces.numbers("ranges", "range_id"), traces.numbers("ranges", "parent_id"))
 
 
+def nearest(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
+    """Of each range, the place of the nearest chosen one among itself and those around it; `NONE` where there is none.
+
+    Args:
+        parent: as `parents` gives it.
+        chosen: a mask of the ranges.
+    """
+    at = np.arange(len(parent))
+    while (searching := (at >= 0) & ~chosen[at]).any():
+        at[searching] = parent[at[searching]]
+    return at
+
+
 def has_graphs(traces: Traces) -> bool:
     """Whether some row of `kernels` is a CUDA graph that was traced as a whole."""
     return "kernels" in traces.tables and GRAPH in traces.texts("kernels", "full_name").categories

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dashboard.queries.run_data import RunData
 from dashboard.queries.trace_data import Int64s, Traces, lookup
-from dashboard.queries.trace_ranges import labels, parents, range_ns
+from dashboard.queries.trace_ranges import labels, nearest, parents, range_ns
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
@@ -151,7 +151,7 @@ def _held(traces: Traces) -> pd.DataFrame:
     parent, scope = parents(traces), traces.texts("ranges", "scope").codes
     ours = bool((scope >= 0).any())
     chosen = scope >= 0 if ours else parent < 0
-    owner = _nearest(parent, chosen)
+    owner = nearest(parent, chosen)
     size = len(parent)
 
     def summed(table: str, durations: Int64s) -> npt.NDArray[np.float64]:
@@ -176,14 +176,6 @@ def _held(traces: Traces) -> pd.DataFrame:
         }
     )  # fmt: skip
     return frame[chosen]
-
-
-def _nearest(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """Of each range, the nearest chosen one among itself and those around it; -1 where there is none."""
-    at = np.arange(len(parent))
-    while (searching := (at >= 0) & ~chosen[at]).any():
-        at[searching] = parent[at[searching]]
-    return at
 
 
 def _host(data: RunData, workload: str, case: str) -> tuple[str, float]:
