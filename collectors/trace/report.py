@@ -35,7 +35,8 @@ class Report(ABC):
         self.name, self.columns = name, columns
 
     def has(self, table: str, *columns: str) -> bool:
-        return set(columns) <= self.columns.get(table, frozenset())
+        """Whether it has the table, with those columns."""
+        return table in self.columns and set(columns) <= self.columns[table]
 
     def batches(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> Generator[pa.RecordBatch, None, None]:
         """Rows of a table, read ahead in a thread. A column that the report lacks is null; a table that it lacks has no rows.
