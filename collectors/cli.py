@@ -81,18 +81,27 @@ def record_command(
     )
     work = plan.make_plan(request)
     name, why = choice.choose(collector)
-    headline = f"collector {name}: {why}"
-    if name in UNDER_TOOL:
-        _screen.print(headline, markup=False)
-        run_id, interrupted = UNDER_TOOL[name](request, data_dir, label, sys.argv[1:])
-    else:
-        with _BarProgress(headline) as progress:
-            run_id, interrupted = record.Recorder(work, name, progress).record(data_dir, label, sys.argv[1:])
+    try:
+        run_id, interrupted = _record(name, why, request, work, data_dir, label)
+    except (choice.CollectorError, ReportError) as error:
+        if collector != "auto":
+            raise
+        run_id, interrupted = _record("cuda_events", f"{name} was tried first: {error}", request, work, data_dir, label)
     if summary:
         _summarize(data_dir / run_id)
     print(run_id)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _record(name: str, why: str, request: plan.Request, work: plan.Plan, data_dir: Path, label: str) -> tuple[str, bool]:
+    """The run's id, and whether it was interrupted."""
+    headline = f"collector {name}: {why}"
+    if name in UNDER_TOOL:
+        _screen.print(headline, markup=False)
+        return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:])
+    with _BarProgress(headline) as progress:
+        return record.Recorder(work, name, progress).record(data_dir, label, sys.argv[1:])
 
 
 @app.command(

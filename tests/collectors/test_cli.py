@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from collectors import choice
+from collectors import choice, cli
 from data import store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,3 +100,23 @@ def test_auto_takes_what_gives_most_and_says_what_it_passed_over(
     name, why = choice.choose("auto")
     assert name == taken
     assert all(f"not {passed}: {reason}" in why for passed, reason in missing.items())
+
+
+def test_where_auto_chose_a_tool_that_fails_the_recording_goes_on_without_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried = []
+
+    def record(name: str, why: str, *_: object) -> tuple[str, bool]:
+        tried.append((name, why))
+        if name == "nsight_systems":
+            raise choice.CollectorError("nsys wrote no report")
+        return "run", False
+
+    monkeypatch.setattr(choice, "choose", lambda name: ("nsight_systems", "asked for"))
+    monkeypatch.setattr(cli, "_record", record)
+    asked = ["record", "conv2d", "--no-summary", "--data-dir", str(tmp_path)]
+    assert CliRunner().invoke(cli.app, [*asked, "--collector", "auto"]).stdout == "run\n"
+    assert tried[1] == ("cuda_events", "nsight_systems was tried first: nsys wrote no report")
+    assert CliRunner().invoke(cli.app, [*asked, "--collector", "nsight_systems"]).exit_code == 2
+    assert len(tried) == 3
