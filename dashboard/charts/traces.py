@@ -13,6 +13,8 @@ from dashboard.queries.trace_samples import Part
 
 _BAR_PX: Final = 26
 _NAME_CHARACTERS: Final = 34
+#: Of a name whose middle is left out.
+_HEAD_CHARACTERS: Final = 10
 _MOST_BARS: Final = 12
 _KINDS: Final = {
     "h2d": "to the device", "d2h": "to the host", "d2d": "on the device", "p2p": "between devices", "h2h": "on the host",
@@ -52,15 +54,15 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part =
         ],
         textposition="outside", cliponaxis=False,
     )  # fmt: skip
-    names = [text(_cut(name, _NAME_CHARACTERS)) for name in shown["Name"]]
+    names = [text(name) for name in _told_apart(list(shown["Name"]))]
     figure.update_yaxes(
         autorange="reversed", tickvals=list(range(len(shown))), ticktext=names, showgrid=False, ticks="",
         tickfont={"color": look.tones.text, "size": 12},
     )  # fmt: skip
+    longest = max(float(shown["Time (%)"].max()), 0.1)
     figure.update_xaxes(
-        range=[0, 2.3 * float(shown["Time (%)"].max())],
-        tickvals=[0, 25, 50, 75, 100],
-        ticksuffix=" %",
+        range=[0, 2.3 * longest],
+        **ticks(0, longest, format_percent, logarithmic=False, most=3),
         title_text=f"share of the time of all {what}{_OF_PART[part]}",
     )
     first = frame.iloc[0]
@@ -186,6 +188,23 @@ def _cut(name: str, most: int) -> str:
     """A name that fits: C++ says what it is at the front."""
     name = " ".join(str(name).split()).removeprefix("void ")
     return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Names that fit beside bars; those that would be cut to the same text are cut before where they begin to differ instead."""
+    cut = [_cut(name, _NAME_CHARACTERS) for name in names]
+    found = list(cut)
+    for same in {name for name in cut if cut.count(name) > 1}:
+        places = [place for place, name in enumerate(cut) if name == same]
+        whole = [_cut(names[place], len(names[place])) for place in places]
+        differ = next((place for place, letters in enumerate(zip(*whole, strict=False)) if len(set(letters)) > 1), 0)
+        # From the start of the word in which they begin to differ; a name that only goes on where another ends keeps its own cut.
+        start = max(whole[0].rfind(mark, 0, differ) + 1 for mark in "_ ,<(")
+        if start <= _HEAD_CHARACTERS:
+            continue
+        for place, name in zip(places, whole, strict=True):
+            found[place] = _cut(f"{name[:_HEAD_CHARACTERS]}…{name[start:]}", _NAME_CHARACTERS)
+    return found
 
 
 _COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -292,3 +292,16 @@ def test_a_note_starts_with_the_device_and_without_one_with_a_capital_letter(tra
         ]
         for note, start in zip(notes, starts, strict=True):
             assert note.startswith(before + (start.lower() if before else start))
+
+
+def test_names_that_would_be_cut_alike_are_cut_before_where_they_differ(trace: RunData) -> None:
+    start = "sm90_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_"
+    names = [f"{start}tilesize64x64x32", "relu", f"{start}tilesize64x128x32", "void conv2d(const float *, const float *, int)"]
+    frame = trace_sums.cuda_gpu_kern_sum(trace).head(1)
+    frame = pd.concat([frame.assign(Name=name) for name in names], ignore_index=True)
+    chart = charts.leading(transfers.leading(frame, 100), 4, Look("light", {}, "", on_gpu=True), "kernels")
+    assert list(chart.figure.layout.yaxis.ticktext) == [
+        "sm90_xmma_…tilesize64x64x32", "relu", "sm90_xmma_…tilesize64x128x32", "conv2d(const float *, const float…",
+    ]  # fmt: skip
+    # The longest bar is 73.5 %.
+    assert list(chart.figure.layout.xaxis.ticktext) == ["0", "25 %", "50 %", "75 %"]
