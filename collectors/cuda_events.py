@@ -20,6 +20,7 @@ from collectors.gpu_state import GpuState, is_throttled
 from collectors.host_clock import check_importable
 from collectors.nvtx_ranges import executions_text, nvtx_range
 from collectors.rounds import Pass, Reading
+from collectors.verify import poison
 from workloads.api import Array, Buffers, Case, CudaVariant, Launch, LibraryVariant, Params, Variant, Workload
 
 NAME: Final = "cuda_events"
@@ -208,7 +209,9 @@ class CudaBench:
         launches = list(variant.launches(self._case, config))
         module = compile_variant(variant, sorted({launch.kernel for launch in launches}), self.device.arch)
         loaded = load(module)
-        buffers = {**self._inputs, **self.outputs}
+        scratch = {name: cupy.empty(b.shape, b.dtype) for name, b in variant.scratch(self._case, config).items()}
+        poison(scratch)
+        buffers = {**self._inputs, **self.outputs, **scratch}
         calls = [_bind(launch, loaded[launch.kernel], buffers) for launch in launches]
         kernels = [module.kernels[launch.kernel] for launch in launches]
         shared = [k.static_shared_bytes + launch.dynamic_shared_bytes for k, launch in zip(kernels, launches, strict=True)]

@@ -79,7 +79,7 @@ class Launch:
         kernel: name expression of the kernel, e.g. `transpose<2, 1, 0>`, as NVRTC takes it.
         grid: blocks along x, y, z.
         block: threads along x, y, z.
-        args: buffer names as `str`, and scalars as NumPy scalars of the parameter's type.
+        args: names of inputs, outputs and scratch as `str`, and scalars as NumPy scalars of the parameter's type.
         dynamic_shared_bytes: dynamic shared memory a block.
     """
 
@@ -92,6 +92,10 @@ class Launch:
 
 def _always(case: Case, config: Params) -> str | None:
     return None
+
+
+def _none(case: Case, config: Params) -> Mapping[str, Buffer]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,7 @@ class CudaVariant(Variant):
     Attributes:
         source: the `.cu` file, or the code itself.
         launches: the kernels of one operation, in order.
+        scratch: device memory that they use besides inputs and outputs, by name; it holds NaN before the first operation.
         constants: `__constant__` symbol -> input that it holds. Filled before the operation, outside the timed window
             of the scopes `device` and `operation`, inside that of `end_to_end`.
         min_compute_capability: least device it runs on, major and minor.
@@ -165,6 +170,7 @@ class CudaVariant(Variant):
 
     source: Path | str = ""
     launches: Callable[[Case, Params], Sequence[Launch]] = lambda case, config: ()
+    scratch: Callable[[Case, Params], Mapping[str, Buffer]] = _none
     constants: Mapping[str, str] = field(default_factory=dict)
     min_compute_capability: tuple[int, int] = (7, 5)
     options: tuple[str, ...] = ()

@@ -186,3 +186,4 @@ inline unsigned __float_as_uint(float x) { return emulator::bit_cast<unsigned>(x
 inline int __float_as_int(float x) { return emulator::bit_cast<int>(x); }
 inline float __uint_as_float(unsigned x) { return emulator::bit_cast<float>(x); }
 inline float __int_as_float(int x) { return emulator::bit_cast<float>(x); }
+#include "ptx.h"

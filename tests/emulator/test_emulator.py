@@ -272,3 +272,39 @@ def test_a_source_that_does_not_compile_is_an_error_that_names_the_line():
 def test_outputs_keep_what_a_kernel_does_not_write():
     y = np.arange(4, dtype=np.float32)
     assert emulate("__global__ void k(const float* x, float* y) { y[1] = -1; }", y=y).tolist() == [0, -1, 2, 3]
+
+
+def test_a_tensor_core_product_of_fragments_is_the_product_of_the_matrices():
+    source = """
+    __global__ void k(const float* x, float* y) {  // x: a 16x8 by rows, then b 8x8 by columns; y: 16x8
+      const int group = threadIdx.x / 4, member = threadIdx.x % 4;
+      unsigned a[4], b[2];
+      for (int i = 0; i < 4; i++) a[i] = to_tf32(x[(group + 8 * (i % 2)) * 8 + member + 4 * (i / 2)]);
+      for (int i = 0; i < 2; i++) b[i] = to_tf32(x[128 + group * 8 + member + 4 * i]);
+      float sums[4] = {1, 1, 1, 1};
+      mma_m16n8k8_tf32(sums, a, b);
+      for (int i = 0; i < 4; i++) y[(group + 8 * (i / 2)) * 8 + 2 * member + i % 2] = sums[i];
+    }"""
+    x = np.random.default_rng(1).integers(-8, 9, 192).astype(np.float32)  # whole numbers, which TF32 holds exactly
+    y = emulate(source, x=x, y=np.zeros(128, np.float32))
+    assert np.array_equal(y.reshape(16, 8), 1 + x[:128].reshape(16, 8) @ x[128:].reshape(8, 8).T)
+
+
+def test_tf32_is_rounded_to_ten_bits_of_fraction_and_ties_go_away_from_zero():
+    source = "__global__ void k(const float* x, float* y) { y[threadIdx.x] = __uint_as_float(to_tf32(x[threadIdx.x])); }"
+    x = np.zeros(32, np.float32)
+    x[:4] = [1 + 2.0**-10, 1 + 2.0**-11, -1 - 2.0**-11, 1 + 2.0**-12]
+    assert emulate(source, x=x)[:4].tolist() == [1 + 2.0**-10, 1 + 2.0**-10, -1 - 2.0**-10, 1]
+
+
+def test_asynchronous_copies_arrive_and_those_that_are_not_valid_are_zeros():
+    source = """
+    __global__ void k(const float* x, float* y) {
+      __shared__ float4 tile[8];
+      if (threadIdx.x < 8) cp_async<16>(&tile[threadIdx.x], x + 4 * threadIdx.x, threadIdx.x < 6);
+      cp_async_commit();
+      cp_async_wait<0>();
+      __syncthreads();
+      y[threadIdx.x] = reinterpret_cast<float*>(tile)[threadIdx.x];
+    }"""
+    assert emulate(source).tolist() == [*range(24), *[0] * 8]
