@@ -12,6 +12,7 @@ from dashboard.queries.timeline_detail import Detail, Window, detail
 from dashboard.queries.timeline_lanes import Int32s, Lane, Lanes
 from dashboard.queries.trace_data import NONE, Int64s, Traces, lookup
 from dashboard.queries.trace_ranges import parents
+from dashboard.queries.trace_samples import of_the_measurement
 
 ColorBy = Literal["variant", "kernel"]
 Bools = npt.NDArray[np.bool_]
@@ -59,11 +60,14 @@ _OTHER_CALL: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class Coloring:
-    """Colours of a trace's events, as places in `swatches`; each array is indexed by the codes of a column, or by rows of `ranges`."""
+    """Colours of a trace's events, as places in `swatches`; each array is indexed by the codes of a column, or by rows of `ranges`:
+    `of_range` is the colour of a range, `of_launch` that of a kernel launched in it.
+    """
 
     swatches: tuple[Swatch, ...]
     by: ColorBy
     of_range: Codes
+    of_launch: Codes
     of_kernel_name: Codes
     of_copy_kind: Codes
     of_call_name: Codes
@@ -89,8 +93,7 @@ class Coloring:
             of_names: Codes = self.of_kernel_name[traces.texts("kernels", "full_name").codes[rows]]
             return of_names
         place = ranges_of(traces, "kernels", rows)
-        found = np.where(place >= 0, self.of_range[place], OTHER)
-        return np.where(found == _RANGE, OTHER, found).astype(np.uint8)
+        return np.where(place >= 0, self.of_launch[place], OTHER).astype(np.uint8)
 
 
 def variants(traces: Traces) -> pd.DataFrame:
@@ -121,7 +124,15 @@ def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
             swatches.append(Swatch("kernel", kernels[place]))
     of_copy = np.array([_COPIES.get(kind, _OTHER_COPY) for kind in _names(traces, "memory_ops", "kind")] or [0], dtype=np.uint8)
     of_call = np.array([_call(name) for name in _names(traces, "api_calls", "name")] or [0], dtype=np.uint8)
-    return Coloring(tuple(swatches), by, of_range, of_kernel, of_copy, of_call)
+    return Coloring(tuple(swatches), by, of_range, _of_launch(traces, of_range), of_kernel, of_copy, of_call)
+
+
+def _of_launch(traces: Traces, of_range: Codes) -> Codes:
+    """The colour of the range's variant, but for what only prepares a sample of it."""
+    if not len(of_range):
+        return of_range
+    found: Codes = np.where((of_range == _RANGE) | of_the_measurement(traces), OTHER, of_range).astype(np.uint8)
+    return found
 
 
 def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> npt.NDArray[np.float64]:

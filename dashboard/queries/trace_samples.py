@@ -23,7 +23,7 @@ _DOMAIN: Final = "warpladder"
 _SAMPLE: Final = re.compile(r"(?P<scope>[^.#]+)\.(?:cold|hot)(?:\.(?P<mark>twin|warm_up))?#\d{1,9}")
 _EXECUTIONS: Final = re.compile(r"executions=\d{1,9}")
 #: What a range's text makes of it.
-_OTHER, _WARM_UP, _DEVICE, _HOST, _LAUNCHES = range(5)
+_OTHER, _WARM_UP, _DEVICE_WARM_UP, _DEVICE, _HOST, _LAUNCHES = range(6)
 
 
 def parts(data: RunData) -> tuple[Part, ...]:
@@ -39,16 +39,28 @@ def sampled(traces: Traces) -> npt.NDArray[np.bool_]:
     In a sample of device time that is what its executions launch, in the others all; a warm-up is no sample. Ranges of others, such as a
     library's, count as what they are in.
     """
+    around, launches = _around(traces)
+    found: npt.NDArray[np.bool_] = (around == _HOST) | (around == _DEVICE) & launches
+    return found
+
+
+def of_the_measurement(traces: Traces) -> npt.NDArray[np.bool_]:
+    """Of each range, whether what was launched in it, and in no range inside, only prepares a sample: empties L2, holds the stream."""
+    around, launches = _around(traces)
+    found: npt.NDArray[np.bool_] = np.isin(around, (_DEVICE, _DEVICE_WARM_UP)) & ~launches
+    return found
+
+
+def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Of each range the kind of sample that it is or is in, `_OTHER` for none, and whether it is or is in a sample's executions."""
     traces.read("ranges", "domain", "text")
     domains, texts = traces.texts("ranges", "domain"), traces.texts("ranges", "text")
     ours = np.array([*(name == _DOMAIN for name in domains.categories), False])[domains.codes]
     kind = np.where(ours, np.array([*(_kind(str(text)) for text in texts.categories), _OTHER])[texts.codes], _OTHER)
     parent = parents(traces)
-    sample = nearest(parent, np.isin(kind, (_WARM_UP, _DEVICE, _HOST)))
+    sample = nearest(parent, np.isin(kind, (_WARM_UP, _DEVICE_WARM_UP, _DEVICE, _HOST)))
     launches = nearest(parent, kind == _LAUNCHES) >= 0
-    around = np.where(sample >= 0, kind[sample], _OTHER)
-    found: npt.NDArray[np.bool_] = (around == _HOST) | (around == _DEVICE) & launches
-    return found
+    return np.where(sample >= 0, kind[sample], _OTHER), launches
 
 
 def rows(traces: Traces, table: str) -> Int64s:
@@ -68,6 +80,7 @@ def _kind(text: str) -> int:
     match = _SAMPLE.fullmatch(text)
     if match is None:
         return _OTHER
+    on_device = match["scope"] == "device"
     if match["mark"] == "warm_up":
-        return _WARM_UP
-    return _DEVICE if match["scope"] == "device" else _HOST
+        return _DEVICE_WARM_UP if on_device else _WARM_UP
+    return _DEVICE if on_device else _HOST

@@ -160,3 +160,11 @@ def test_the_export_draws_what_the_page_shows_first(folder: Path, recorded: RunD
     assert titles["trace-kernels"] == "2 of 2 kernels make up 100 %: tile 80.6 %"
     imported = {chart.name: chart.title for chart in charts_of(load(store.open_run(folder / "imported")))}
     assert imported["trace-kernels"] == "3 of 6 kernels make up 92.9 %: flush 52.0 %"
+
+
+def test_what_only_prepares_a_sample_has_the_colour_of_no_variant_on_the_timeline(tmp_path: Path) -> None:
+    traces = load(store.open_run(write(tmp_path))).traces
+    only_prepares = trace_samples.of_the_measurement(traces)
+    range_ids = traces.numbers("ranges", "range_id")
+    # The cold warm-up, the cold sample and its twin, not their executions; the samples of other scopes are all the variant's work.
+    assert range_ids[only_prepares].tolist() == [4, 6, 9]
