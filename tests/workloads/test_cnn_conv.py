@@ -1,0 +1,174 @@
+"""The convolution layers: their definition, their sizes, the report's copies, and the launches of their kernels."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from workloads.api import CudaVariant, HostVariant
+from workloads.cnn_conv.problem import case, emulation_cases, shape_of
+from workloads.cnn_conv.workload import MOST_SERIAL_IMAGES, TOLERANCE, WORKLOAD
+
+CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
+HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
+
+
+def of(layer: int, shape: str):
+    return case({"layer": layer, "shape": shape})
+
+
+def test_filter_is_not_flipped_and_its_first_weight_meets_the_first_pixel_of_the_window():
+    x = np.arange(72.0, dtype=np.float32).reshape(1, 1, 8, 9)
+    k = np.zeros((4, 1, 7, 7), np.float32)
+    k[0, 0, 0, 0], k[1, 0, 6, 6], k[2, 0, 1, 2], k[3, 0, 0, 0] = 1.0, 1.0, 1.0, -2.0
+    y = WORKLOAD.reference(of(1, "1x8x9"), {"x": x, "k": k})["y"]
+    assert y.dtype == np.float64
+    np.testing.assert_array_equal(y[0, 0], [[0, 1, 2], [9, 10, 11]])
+    np.testing.assert_array_equal(y[0, 1], [[60, 61, 62], [69, 70, 71]])  # six rows of nine and six columns on
+    np.testing.assert_array_equal(y[0, 2], [[11, 12, 13], [20, 21, 22]])
+    np.testing.assert_array_equal(y[0, 3], [[0, -2, -4], [-18, -20, -22]])
+
+
+def test_channels_are_added_up_and_images_kept_apart():
+    x = np.stack([np.full((4, 7, 7), 1.0), np.full((4, 7, 7), 10.0)]).astype(np.float32)
+    x[:, 3] *= 2.0
+    k = np.ones((16, 4, 7, 7), np.float32)
+    k[5] = 0.0
+    k[5, 3, 0, 0] = 1.0
+    y = WORKLOAD.reference(of(2, "2x7x7"), {"x": x, "k": k})["y"]
+    assert y.shape == (2, 16, 1, 1)
+    assert (y[0, 0, 0, 0], y[1, 0, 0, 0]) == (245.0, 2450.0)  # 49 pixels of 1 + 1 + 1 + 2
+    assert (y[0, 5, 0, 0], y[1, 5, 0, 0]) == (2.0, 20.0)
+
+
+def test_reference_does_not_depend_on_how_many_images_it_takes_at_once(monkeypatch):
+    a_case = of(2, "5x9x11")
+    inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(3))
+    whole = WORKLOAD.reference(a_case, inputs)["y"]
+    monkeypatch.setattr("workloads.cnn_conv.host._BLOCK_BYTES", 1)
+    np.testing.assert_allclose(WORKLOAD.reference(a_case, inputs)["y"], whole, rtol=0, atol=1e-13)
+
+
+def test_operations_and_bytes_of_the_report_s_batch():
+    first, second = WORKLOAD.case("layer=1,batch=10000"), WORKLOAD.case("layer=2,batch=10000")
+    assert first.flops == 25_088_000_000  # 10,000 images * 4 maps * 6400 outputs * 49 multiply-adds
+    assert second.flops == 72_504_320_000  # 10,000 * 16 * 1156 * 196
+    assert first.min_bytes == 1_319_840_784  # 295,840,000 of images, 784 of filters, 1,024,000,000 of maps
+    assert second.min_bytes == 995_852_544  # 256,000,000 and 12,544 and 739,840,000
+
+
+def test_copies_of_both_layers_are_the_report_s():
+    """Figure 2 and milestone 3 print 538,919 KiB in, images and filters of both layers, and 1,722,500 KiB out."""
+    both = [WORKLOAD.buffers(WORKLOAD.case(f"layer={layer},batch=10000")) for layer in (1, 2)]
+    into = [buffer.nbytes for inputs, _ in both for buffer in inputs.values()]
+    out = [buffer.nbytes for _, outputs in both for buffer in outputs.values()]
+    assert sum(into) // 1024 == 538_919  # nsys cuts the fraction off: 538,919.27
+    assert sum(out) / 1024 == 1_722_500
+    assert [nbytes / 1024 for nbytes in into] == [288_906.25, 0.765625, 250_000, 12.25]  # its largest and smallest of 4 copies
+    assert [nbytes / 1024 for nbytes in out] == [1_000_000, 722_500]
+
+
+def test_copies_of_the_report_s_constant_memory_are_larger_because_each_layer_fills_the_whole_symbol():
+    """Figures 6 and 11 print 538,930 KiB: 12.25 KiB of 16 x 4 x 7 x 7 weights for layer 1 too, whose filters are 0.77."""
+    images = [WORKLOAD.buffers(WORKLOAD.case(f"layer={layer},batch=10000"))[0]["x"].nbytes for layer in (1, 2)]
+    assert (sum(images) + 2 * 16 * 4 * 7 * 7 * 4) // 1024 == 538_930
+
+
+def test_odd_cases_are_verified_but_not_charted():
+    first, second = WORKLOAD.case("layer=1,shape=3x37x41"), WORKLOAD.case("layer=2,shape=3x37x41")
+    assert first.flops == 1_275_960  # 3 images * 4 maps * 31 * 35 outputs * 98
+    assert second.flops == 20_415_360  # 3 * 16 * 1085 * 392
+    assert {first.size_rank, second.size_rank} == {None}
+    assert shape_of(second).out_width == 35
+
+
+@pytest.mark.parametrize(
+    ("cases", "batches"), [("quick", {10}), ("report", {100, 1000, 10_000}), ("full", {100, 1000, 10_000})]
+)
+def test_sets_hold_both_layers_at_the_batches_that_they_should(cases, batches):
+    chosen = [a_case for a_case in WORKLOAD.cases if cases in a_case.sets and "batch" in a_case.params]
+    assert {(a_case.params["layer"], a_case.params["batch"]) for a_case in chosen} == {(n, b) for n in (1, 2) for b in batches}
+
+
+def test_batches_are_ranked_in_order_for_both_layers():
+    ranks = {(c.params["layer"], c.params["batch"]): c.size_rank for c in WORKLOAD.cases if "batch" in c.params}
+    assert [ranks[1, batch] for batch in (10, 100, 1000, 10_000)] == [0, 1, 2, 3]
+    assert [ranks[2, batch] for batch in (10, 100, 1000, 10_000)] == [0, 1, 2, 3]
+
+
+def test_inputs_are_fresh_float32_of_both_signs():
+    a_case = of(1, "3x37x41")
+    first, second = (WORKLOAD.make_inputs(a_case, np.random.default_rng(seed)) for seed in (1, 2))
+    assert {name: (array.shape, array.dtype.name) for name, array in first.items()} == {
+        "x": ((3, 1, 37, 41), "float32"),
+        "k": ((4, 1, 7, 7), "float32"),
+    }
+    assert -1.0 <= first["x"].min() < -0.9 < 0.9 < first["x"].max() < 1.0
+    assert not np.array_equal(first["x"], second["x"])
+
+
+@pytest.mark.parametrize("a_case", emulation_cases(), ids=lambda a_case: a_case.name)
+@pytest.mark.parametrize("variant", HOSTS, ids=lambda variant: variant.name)
+def test_host_variant_writes_every_output(variant, a_case):
+    inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
+    expected = WORKLOAD.reference(a_case, inputs)["y"]
+    output = {"y": np.full(expected.shape, np.nan, np.float32)}
+    assert variant.run(a_case, inputs, output) is None
+    assert np.linalg.norm(output["y"] - expected) <= TOLERANCE["fp32"] * np.linalg.norm(expected)
+
+
+def test_one_core_is_spared_the_largest_batch_and_says_why():
+    serial = WORKLOAD.variant("numba_serial")
+    assert serial.skip(WORKLOAD.case(f"layer=2,batch={MOST_SERIAL_IMAGES}"), {}) is None
+    assert "in proportion to the batch" in serial.skip(WORKLOAD.case("layer=2,batch=10000"), {})
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_tolerance_is_exceeded_by_one_missing_output_of_the_odd_case(precision):
+    a_case = of(2, "3x37x41")
+    expected = WORKLOAD.reference(a_case, WORKLOAD.make_inputs(a_case, np.random.default_rng(7)))["y"]
+    missing = expected.copy()
+    missing[2, 15, 30, 34] = 0.0
+    assert np.linalg.norm(missing - expected) > 3 * TOLERANCE[precision] * np.linalg.norm(expected)
+
+
+def test_operands_of_10_bits_would_fail_as_fp32_and_as_3xtf32():
+    a_case = of(2, "3x37x41")
+    inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
+    expected = WORKLOAD.reference(a_case, inputs)["y"]
+    rounded = {name: ((array.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32) for name, array in inputs.items()}
+    error = np.linalg.norm(WORKLOAD.reference(a_case, rounded)["y"] - expected) / np.linalg.norm(expected)
+    assert TOLERANCE["3xtf32"] * 50 < error < TOLERANCE["tf32"]
+
+
+def test_importing_the_workload_imports_neither_numba_nor_torch():
+    code = "import sys, workloads.cnn_conv.workload; print({'numba', 'torch', 'cupy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_every_variant_has_a_whole_header():
+    for variant in WORKLOAD.variants:
+        assert all(variant.header.values()), variant.name
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "a_case", "kernel", "grid"),
+    [
+        ("v01_milestone3", {}, "layer=1,batch=100", "conv_layer", (100, 1, 1)),
+        ("v02_parallel", {}, "layer=1,batch=10000", "conv_layer", (10_000, 4, 25)),  # 80 = 5 tiles of 16
+        ("v02_parallel", {}, "layer=2,batch=100", "conv_layer", (100, 16, 9)),  # 34 columns take 3 tiles
+        ("v03_constant_weights", {"over": "loops"}, "layer=2,batch=100", "loops", (100, 1, 1)),
+        ("v03_constant_weights", {"over": "grid"}, "layer=2,shape=3x37x41", "grid", (3, 16, 6)),  # 31x35: 2 by 3 tiles
+        ("v04_shared_tile", {}, "layer=1,shape=3x37x41", "conv_layer", (3, 4, 6)),
+    ],
+)
+def test_blocks_cover_the_output(name, config, a_case, kernel, grid):
+    (launch,) = WORKLOAD.variant(name).launches(WORKLOAD.case(a_case), config)
+    assert (launch.kernel, launch.grid) == (kernel, grid)
+
+
+def test_a_rung_says_which_weights_it_holds_in_constant_memory():
+    assert {variant.name for variant in CUDA if variant.constants} == {"v03_constant_weights", "v04_shared_tile"}
+    assert all(variant.constants in ({}, {"weights": "k"}) for variant in CUDA)

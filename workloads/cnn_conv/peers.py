@@ -1,0 +1,55 @@
+"""cuDNN's convolution, reached through PyTorch."""
+
+from collections.abc import Callable
+
+from workloads.api import Buffers, Case
+
+
+def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The forward convolution of NVIDIA's deep-learning library in float32.
+
+    Idea: What most people would call. cuDNN times its own algorithms at the first call (benchmark mode) and keeps the fastest.
+    Bottleneck: Its kernels are matrix products inside, made for dozens of channels and maps: with 1 or 4 of the one and 4 or
+        16 of the other most of each tile is padding.
+    Next: Kernels for these few channels: register tiles over the image instead of tiles over channels and maps.
+    Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution.
+    """
+    return _convolution(inputs, outputs, allow_tf32=False)
+
+
+def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The same call with TensorFloat-32 allowed, as PyTorch has it by default.
+
+    Idea: Tensor cores, on operands rounded to 10 bits of mantissa. Benchmark mode still picks whatever is fastest.
+    Bottleneck: As for `cudnn`: the tiles of the tensor cores ask for channels and maps that these layers do not have.
+    Next: Give the tensor cores the columns of the image for a dimension: a Toeplitz matrix.
+    Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution.
+    """
+    return _convolution(inputs, outputs, allow_tf32=True)
+
+
+def _convolution(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
+    import torch
+
+    from workloads import torch_bridge
+
+    torch_bridge.use_current_stream()
+    torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten
+    images, filters, result = (torch_bridge.as_tensor(array) for array in (inputs["x"], inputs["k"], outputs["y"]))
+    convolve = torch.ops.aten.cudnn_convolution.out  # writes into `result`; conv2d would allocate its own
+
+    def operation() -> None:
+        convolve(
+            images,
+            filters,
+            padding=[0, 0],
+            stride=[1, 1],
+            dilation=[1, 1],
+            groups=1,
+            benchmark=True,
+            deterministic=False,
+            allow_tf32=allow_tf32,  # of this call alone: no global switch is touched
+            out=result,
+        )
+
+    return operation

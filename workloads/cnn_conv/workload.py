@@ -1,0 +1,54 @@
+"""Two convolution layers of a network, 7x7 filters over a batch of images, in fp32, 3xTF32 and TF32."""
+
+from typing import Final
+
+from workloads.api import Case, HostVariant, LibraryVariant, Params, Workload
+from workloads.cnn_conv import host, peers, problem
+from workloads.cnn_conv.rungs import CUDA_VARIANTS
+
+#: Relative L2 error that passes. Operands are uniform in [-1, 1), an output is a sum of 49 or 196 products.
+#: fp32: a rounding of 2^-24 an addition, which fall both ways: 1.3e-7 and 2.5e-7 on an H200, four times that much passes.
+#: 3xtf32: the same, but tensor cores cut their sums off instead of rounding them, always towards zero: 4.1e-7 and 1.6e-6.
+#: tf32: both operands of a product rounded to 11 bits, by 2^-11 at most: 2.6e-4 as they fall, whatever the number of products.
+#: One output missing of the 52,080 of layer 2's odd case is 4e-3.
+TOLERANCE: Final = {"fp32": 1e-6, "3xtf32": 3e-6, "tf32": 5e-4}
+
+MOST_SERIAL_IMAGES: Final = 1000
+
+
+def _too_long_on_one_core(case: Case, config: Params) -> str | None:
+    if problem.shape_of(case).batch <= MOST_SERIAL_IMAGES:
+        return None
+    return f"takes minutes, and in proportion to the batch: {MOST_SERIAL_IMAGES} images tell the same"
+
+
+LIBRARY_VARIANTS: Final = (
+    LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
+    LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),
+)
+
+HOST_VARIANTS: Final = (
+    HostVariant("numpy", "NumPy, unrolled product", "host", run=host.numpy_unrolled),
+    HostVariant(
+        "numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=_too_long_on_one_core
+    ),
+    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
+)
+
+WORKLOAD: Final = Workload(
+    name="cnn_conv",
+    title="CNN layers, 7x7",
+    cases=problem.cases(),
+    variants=(*CUDA_VARIANTS, *LIBRARY_VARIANTS, *HOST_VARIANTS),
+    buffers=problem.buffers,
+    make_inputs=problem.make_inputs,
+    reference=host.reference,
+    baseline="v01_milestone3",
+    host_baseline="numba_serial",
+    tolerance=TOLERANCE,
+)
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Small cases for the tests on the CPU."""
+    return problem.emulation_cases()
