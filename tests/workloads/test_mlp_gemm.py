@@ -1,0 +1,142 @@
+"""The matrix product: its definition, its sizes, its host variants and the launches of its kernels."""
+
+import numpy as np
+import pytest
+
+from workloads.api import CudaVariant, HostVariant
+from workloads.mlp_gemm.problem import ALPHA, BETA, TOLERANCES, Size, make_case, size_of
+from workloads.mlp_gemm.workload import WORKLOAD
+
+CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
+HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
+
+
+def columns(*of: list[float]) -> np.ndarray:
+    """A matrix, column after column, as the workload stores it."""
+    return np.array(of, np.float32)
+
+
+def test_reference_of_a_2x3_by_3x2_product_is_what_one_counts_by_hand() -> None:
+    # A = (1 2 3; 4 5 6), B = (7 8; 9 10; 11 12): A B = (58 64; 139 154). C = (4 8; 12 16).
+    inputs = {"a": columns([1, 4], [2, 5], [3, 6]), "b": columns([7, 9, 11], [8, 10, 12]), "c": columns([4, 12], [8, 16])}
+    d = WORKLOAD.reference(make_case({"shape": "2x3x2"}), inputs)["d"]
+    # 1.25 A B - 0.75 C = (72.5 - 3, 80 - 6; 173.75 - 9, 192.5 - 12), by columns.
+    assert (ALPHA, BETA) == (1.25, -0.75)
+    assert d.tolist() == [[69.5, 164.75], [74.0, 180.5]]
+    assert d.dtype == np.float64
+
+
+def test_reference_does_not_depend_on_how_many_columns_it_takes_at_once() -> None:
+    case = make_case({"shape": "3x5x2050"})  # 1024 columns twice, and two more
+    inputs = WORKLOAD.make_inputs(case, np.random.default_rng(1))
+    whole = 1.25 * (inputs["b"].astype(np.float64) @ inputs["a"].astype(np.float64)) - 0.75 * inputs["c"].astype(np.float64)
+    np.testing.assert_allclose(WORKLOAD.reference(case, inputs)["d"], whole, rtol=0, atol=1e-14)
+
+
+def test_operations_and_bytes_of_a_square_of_1024() -> None:
+    case = WORKLOAD.case("n=1024")
+    assert case.flops == 2_147_483_648  # 2 * 1024^3
+    assert case.min_bytes == 16_777_216  # A, B, C and D of 4 MiB each
+
+
+def test_report_s_odd_products_are_verified_but_not_charted() -> None:
+    first, second = (WORKLOAD.case(f"shape={shape}") for shape in ("80x70x90", "250x400x150"))
+    assert size_of(first) == Size(m=80, n=90, k=70)
+    assert first.flops == 1_008_000  # 2 * 80 * 90 * 70
+    assert first.min_bytes == 105_200  # 4 * (5600 + 6300 + 2 * 7200)
+    assert size_of(second) == Size(m=250, n=150, k=400)
+    assert second.min_bytes == 940_000  # 4 * (100,000 + 60,000 + 2 * 37,500)
+    assert first.size_rank is None
+    assert second.size_rank is None
+
+
+def test_buffers_hold_one_column_after_another() -> None:
+    inputs, outputs = WORKLOAD.buffers(make_case({"shape": "2x3x4"}))
+    assert {name: buffer.shape for name, buffer in (inputs | outputs).items()} == {
+        "a": (3, 2),  # three columns of two rows
+        "b": (4, 3),
+        "c": (4, 2),
+        "d": (4, 2),
+    }
+
+
+def test_sizes_double_from_64_to_8192_and_are_ranked_in_order() -> None:
+    charted = [(case.params["n"], case.size_rank) for case in WORKLOAD.cases if case.size_rank is not None]
+    assert charted == [(64, 0), (128, 1), (256, 2), (512, 3), (1024, 4), (2048, 5), (4096, 6), (8192, 7)]
+
+
+@pytest.mark.parametrize(("of", "count", "largest"), [("quick", 2, 256), ("report", 8, 2048), ("full", 10, 8192)])
+def test_sets_hold_the_sizes_that_they_should(of: str, count: int, largest: int) -> None:
+    chosen = [case for case in WORKLOAD.cases if of in case.sets]
+    assert len(chosen) == count
+    assert max(case.params.get("n", 0) for case in chosen) == largest
+
+
+def test_inputs_are_fresh_float32_of_both_signs() -> None:
+    case = WORKLOAD.case("n=128")
+    first, second = (WORKLOAD.make_inputs(case, np.random.default_rng(seed)) for seed in (1, 2))
+    for name in ("a", "b", "c"):
+        assert first[name].dtype == np.float32
+        assert -1 <= first[name].min() < -0.99 < 0.99 < first[name].max() < 1
+        assert not np.array_equal(first[name], second[name])
+
+
+@pytest.mark.parametrize(("name", "largest"), [("numpy", "n=4096"), ("numba_serial", "n=2048"), ("numba_parallel", "n=2048")])
+def test_host_variants_say_why_they_skip_what_would_take_them_long(name: str, largest: str) -> None:
+    variant = WORKLOAD.variant(name)
+    run = [case for case in WORKLOAD.cases if variant.skip(case, {}) is None]
+    assert max(run, key=lambda case: case.flops).name == largest
+    assert "1.1e+03 GFLOP would take" in str(variant.skip(WORKLOAD.case("n=8192"), {}))  # 2 * 8192^3
+
+
+def test_tolerance_is_exceeded_where_c_is_left_out_or_tf32_is_passed_off_as_float32() -> None:
+    case = make_case({"shape": "64x8192x64"})
+    inputs = WORKLOAD.make_inputs(case, np.random.default_rng(7))
+    expected = WORKLOAD.reference(case, inputs)["d"]
+    norm = np.linalg.norm(expected)
+    assert 0.75 * np.linalg.norm(inputs["c"]) > 5 * TOLERANCES["tf32"] * norm
+    rounded = {
+        name: ((inputs[name].view(np.uint32) + 0x1000) & 0xFFFFE000).astype(np.uint32).view(np.float32) for name in ("a", "b")
+    }
+    of_tf32 = np.linalg.norm(WORKLOAD.reference(case, {**inputs, **rounded})["d"] - expected) / norm
+    assert 100 * TOLERANCES["fp32"] < of_tf32 < TOLERANCES["tf32"]
+
+
+def test_sums_of_8192_products_one_after_another_in_float32_stay_within_the_tolerance() -> None:
+    rng = np.random.default_rng(7)
+    a, b = (rng.uniform(-1, 1, (8192, 2000)).astype(np.float32) for _ in range(2))
+    total = np.zeros(2000, np.float32)
+    for of_a, of_b in zip(a, b, strict=True):
+        total += of_a * of_b
+    exact = (a.astype(np.float64) * b).sum(axis=0)
+    error = np.linalg.norm(total - exact) / np.linalg.norm(exact)
+    assert 0.5 * TOLERANCES["fp32"] < error < TOLERANCES["fp32"]  # a bound with little room, and no more
+
+
+def test_every_rung_serves_the_odd_products() -> None:
+    for variant in CUDA:
+        for shape in ("80x70x90", "250x400x150"):
+            assert any(variant.skip(WORKLOAD.case(f"shape={shape}"), config) is None for config in variant.configs), (
+                variant.name
+            )
+
+
+def test_host_sources_shown_have_their_header() -> None:
+    for variant in HOSTS:
+        assert variant.source_path == "workloads/mlp_gemm/host.py"
+        assert all(variant.header.values()), variant.name
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "grid", "block"),
+    [
+        ("v01_one_dimensional", {"threads": 256}, (147, 1, 1), (256, 1, 1)),  # 37,500 elements of D
+        ("v02_two_dimensional", {"block": 16}, (16, 10, 1), (16, 16, 1)),  # 250 rows, 150 columns
+        ("v03_shared_tile", {}, (8, 5, 1), (32, 32, 1)),
+        ("v04_column_strip", {}, (4, 10, 1), (16, 4, 1)),  # 64 rows and 16 columns a block
+    ],
+)
+def test_blocks_cover_the_report_s_product_of_250x400_and_400x150(name, config, grid, block) -> None:
+    (launch,) = WORKLOAD.variant(name).launches(WORKLOAD.case("shape=250x400x150"), config)
+    assert (launch.grid, launch.block) == (grid, block)
+    assert launch.args[4:] == (250, 150, 400, 1.25, -0.75)

@@ -1,0 +1,48 @@
+"""D = alpha A B + beta C in column-major float32: the product that a perceptron's training spends its time in."""
+
+from workloads.api import Case, HostVariant, LibraryVariant, Workload
+from workloads.mlp_gemm import host, peers, problem
+from workloads.mlp_gemm.rungs import CUDA_VARIANTS
+
+LIBRARY_VARIANTS = (
+    LibraryVariant("cublas", "cuBLAS", "peer", "fp32", requires=("torch",), prepare=peers.cublas_fp32),
+    LibraryVariant("cublas_tf32", "cuBLAS, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cublas_tf32),
+)
+
+HOST_VARIANTS = (
+    HostVariant("numpy", "NumPy (BLAS)", "host", skip=host.skip_above("numpy"), run=host.numpy_blas),
+    HostVariant(
+        name="numba_serial",
+        title="Numba, one core",
+        role="host",
+        skip=host.skip_above("numba_serial"),
+        requires=("numba",),
+        run=host.numba_serial,
+    ),
+    HostVariant(
+        name="numba_parallel",
+        title="Numba, all cores",
+        role="host",
+        skip=host.skip_above("numba_parallel"),
+        requires=("numba",),
+        run=host.numba_parallel,
+    ),
+)
+
+WORKLOAD = Workload(
+    name="mlp_gemm",
+    title="Matrix product of a perceptron",
+    cases=problem.cases(),
+    variants=(*CUDA_VARIANTS, *LIBRARY_VARIANTS, *HOST_VARIANTS),
+    buffers=problem.buffers,
+    make_inputs=problem.make_inputs,
+    reference=problem.reference,
+    baseline="v01_one_dimensional",
+    host_baseline="numba_serial",
+    tolerance=problem.TOLERANCES,
+)
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Small cases for the tests on the CPU."""
+    return problem.emulation_cases()
