@@ -45,13 +45,14 @@ def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> 
     Args:
         variant: its source and options.
         kernels: name expressions, e.g. `transpose<2, 1, 0>`.
-        arch: real architecture, e.g. `sm_90`.
+        arch: real architecture, e.g. `sm_90`; of a variant for one architecture only, that one is taken instead.
 
     Raises:
         CompileError: NVRTC refuses the source or the options.
     """
     where = variant.source_path or variant.name
-    return _compile(variant.source_text, where, tuple(kernels), tuple(variant.constants), arch, variant.options)
+    target = variant.only_architecture or arch
+    return _compile(variant.source_text, where, tuple(kernels), tuple(variant.constants), target, variant.options)
 
 
 @cache

@@ -20,8 +20,9 @@ from collectors.gpu_state import GpuState, is_throttled
 from collectors.host_clock import check_importable
 from collectors.nvtx_ranges import executions_text, nvtx_range
 from collectors.rounds import Pass, Reading
+from collectors.tensor_maps import encode
 from collectors.verify import poison
-from workloads.api import Array, Buffers, Case, CudaVariant, Launch, LibraryVariant, Params, Variant, Workload
+from workloads.api import Array, Buffers, Case, CudaVariant, Launch, LibraryVariant, Params, TensorMap, Variant, Workload
 
 NAME: Final = "cuda_events"
 
@@ -206,6 +207,8 @@ class CudaBench:
         if self.device.compute_capability < variant.min_compute_capability:
             least = ".".join(map(str, variant.min_compute_capability))
             raise Unavailable(f"needs compute capability {least}, and {self.device.name} has less")
+        if variant.only_architecture not in ("", f"{self.device.arch}a"):
+            raise Unavailable(f"is written for {variant.only_architecture}, and {self.device.name} is {self.device.arch}")
         launches = list(variant.launches(self._case, config))
         module = compile_variant(variant, sorted({launch.kernel for launch in launches}), self.device.arch)
         loaded = load(module)
@@ -351,7 +354,13 @@ class CudaBench:
 
 
 def _bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callable[[], None]:
-    arguments = tuple(buffers[a] if isinstance(a, str) else a for a in launch.args)
+    arguments = tuple(_argument(value, buffers) for value in launch.args)
     if launch.dynamic_shared_bytes > _STATIC_SHARED_LIMIT:
         driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, launch.dynamic_shared_bytes)
     return lambda: function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes)
+
+
+def _argument(value: Any, buffers: Mapping[str, Array]) -> Any:
+    if isinstance(value, TensorMap):
+        return encode(value, buffers[value.buffer].shape, buffers[value.buffer].data.ptr)
+    return buffers[value] if isinstance(value, str) else value

@@ -30,6 +30,7 @@ TOLERANCE: Final[Mapping[str, float]] = {"fp64": 1e-12, "fp32": 2e-6, "3xtf32": 
 
 _PROJECT: Final = Path(__file__).resolve().parent.parent
 _HEADER_FIELDS: Final = ("Idea", "Bottleneck", "Next", "Source")
+_INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
 
 
 class WorkloadError(Exception):
@@ -72,6 +73,27 @@ class Case:
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """An argument by which a kernel copies boxes of a buffer to shared memory and back with Hopper's tensor memory accelerator (TMA).
+
+    The kernel's parameter is `const __grid_constant__ TensorMap` of `workloads/hopper.cuh`, 128 bytes. What a box reaches
+    beyond the buffer reads as zeros. Source: CUDA driver API, cuTensorMapEncodeTiled.
+
+    Attributes:
+        buffer: name of an input, an output or scratch of float32; its innermost rows take a multiple of 16 bytes.
+        box: elements of a box along each axis, the innermost last; at most 256 along each.
+        swizzle_bytes: 0, or 32, 64 or 128: the span within which 16-byte pieces are exchanged so that columns of the box meet
+            different banks; the innermost row of a box is no longer than it.
+        shape: axes, the innermost last, where they are not those of the buffer.
+    """
+
+    buffer: str
+    box: tuple[int, ...]
+    swizzle_bytes: Literal[0, 32, 64, 128] = 0
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Launch:
     """One kernel launch.
 
@@ -79,7 +101,8 @@ class Launch:
         kernel: name expression of the kernel, e.g. `transpose<2, 1, 0>`, as NVRTC takes it.
         grid: blocks along x, y, z.
         block: threads along x, y, z.
-        args: names of inputs, outputs and scratch as `str`, and scalars as NumPy scalars of the parameter's type.
+        args: names of inputs, outputs and scratch as `str`, `TensorMap`s of them, and scalars as NumPy scalars of the
+            parameter's type.
         dynamic_shared_bytes: dynamic shared memory a block.
     """
 
@@ -159,12 +182,15 @@ class CudaVariant(Variant):
     """Kernels of a `.cu` file, or of a string, compiled by NVRTC as C++17.
 
     Attributes:
-        source: the `.cu` file, or the code itself.
+        source: the `.cu` file, or the code itself. In a file, `#include "name.cuh"` on a line of its own, relative to the file, is
+            replaced by that text.
         launches: the kernels of one operation, in order.
         scratch: device memory that they use besides inputs and outputs, by name; it holds NaN before the first operation.
         constants: `__constant__` symbol -> input that it holds. Filled before the operation, outside the timed window
             of the scopes `device` and `operation`, inside that of `end_to_end`.
         min_compute_capability: least device it runs on, major and minor.
+        only_architecture: e.g. `sm_90a` for instructions such as wgmma that one architecture alone has; it is compiled for that
+            one and runs on no other.
         options: further NVRTC options.
     """
 
@@ -173,6 +199,7 @@ class CudaVariant(Variant):
     scratch: Callable[[Case, Params], Mapping[str, Buffer]] = _none
     constants: Mapping[str, str] = field(default_factory=dict)
     min_compute_capability: tuple[int, int] = (7, 5)
+    only_architecture: str = ""
     options: tuple[str, ...] = ()
 
     @property
@@ -181,7 +208,7 @@ class CudaVariant(Variant):
 
     @cached_property
     def source_text(self) -> str:
-        return self.source.read_text() if isinstance(self.source, Path) else self.source
+        return read_source(self.source) if isinstance(self.source, Path) else self.source
 
     @property
     def source_file(self) -> Path | None:
@@ -287,6 +314,26 @@ class Workload:
     def case(self, name: str) -> Case:
         """The case of that name. Raises KeyError."""
         return {case.name: case for case in self.cases}[name]
+
+
+def read_source(file: Path) -> str:
+    """The text of a CUDA source, each `#include "name"` in it replaced by the text of that file.
+
+    What is compiled, recorded and hashed is this one text; `#line` keeps the places that a compiler names those of the files.
+
+    Raises:
+        WorkloadError: an included file is not there.
+    """
+    text = file.read_text()
+
+    def included(match: re.Match[str]) -> str:
+        other = file.parent / match[1]
+        line = text.count("\n", 0, match.start()) + 1
+        if not other.is_file():
+            raise WorkloadError(f'{file.name}:{line}: #include "{match[1]}": no such file beside it; mend the path')
+        return f'#line 1 "{other.name}"\n{read_source(other)}#line {line + 1} "{file.name}"\n'
+
+    return _INCLUDE.sub(included, text)
 
 
 def format_params(params: Params) -> str:

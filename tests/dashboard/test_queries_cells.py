@@ -281,6 +281,19 @@ def test_a_variant_is_stale_when_its_source_is_not_what_was_measured(tmp_path: P
     ]
 
 
+def test_a_variant_is_stale_when_what_its_source_includes_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "v01_a.cu").write_text('#include "b.cuh"\nkernel\n')
+    (tmp_path / "b.cuh").write_text("helper\n")
+    text = '#line 1 "b.cuh"\nhelper\n#line 2 "v01_a.cu"\nkernel\n'
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    run = run_of([variant("v01_a", source_path="v01_a.cu", source_text=text, source_sha256=sha256)], [])
+    assert staleness.stale_variants(run, tmp_path).empty
+    (tmp_path / "b.cuh").write_text("helper v2\n")
+    assert staleness.stale_variants(run, tmp_path)["variant"].tolist() == ["v01_a"]
+    (tmp_path / "b.cuh").unlink()
+    assert staleness.stale_variants(run, tmp_path)["variant"].tolist() == ["v01_a"]
+
+
 def test_findings_stand_together_by_variant_with_errors_first() -> None:
     said = [
         {"severity": "warning", "source": "a", "text": "x", "workload": "w", "variant": "v01_a", "case": "n=1"},

@@ -12,7 +12,7 @@ from collectors.record import Recorder
 from data import store
 from tests.emulator import emulator
 from workloads import registry
-from workloads.api import Case, CudaVariant, HostVariant, Workload
+from workloads.api import Case, CudaVariant, HostVariant, Launch, Workload, WorkloadError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLE = DOCS / "examples" / "row_sum.py"
@@ -100,3 +100,28 @@ def test_example_is_recorded_with_its_kernels_skipped_for_want_of_a_gpu(tmp_path
 
 def test_page_shows_the_example_as_it_is() -> None:
     assert f"```python\n{EXAMPLE.read_text()}```" in (DOCS / "own-workload.md").read_text()
+
+
+def test_an_included_file_stands_in_its_place_and_a_compiler_names_the_places_of_the_files(tmp_path: Path) -> None:
+    (tmp_path / "twice.cuh").write_text("__device__ float twice(float x) { return x + x; }\n")
+    kernel = tmp_path / "v01_twice.cu"
+    kernel.write_text('// Idea: one.\n#include "twice.cuh"\n__global__ void f(float* x) { *x = twice(*x); }\n')
+    variant = CudaVariant("v01_twice", "twice", "rung", source=kernel)
+    assert variant.source_text.splitlines() == [
+        "// Idea: one.",
+        '#line 1 "twice.cuh"',
+        "__device__ float twice(float x) { return x + x; }",
+        '#line 3 "v01_twice.cu"',
+        "__global__ void f(float* x) { *x = twice(*x); }",
+    ]
+    assert variant.header["idea"] == "one."
+    assert compile_variant(variant, ["f"], "sm_90").kernels["f"].registers > 0
+    values = np.array([1.5], np.float32)
+    emulator.run(variant, [Launch("f", (1, 1, 1), (1, 1, 1), ("x",))], {}, {"x": values})
+    assert values == [3.0]
+
+
+def test_an_included_file_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "v01_lost.cu").write_text('// Idea: one.\n#include "lost.cuh"\n')
+    with pytest.raises(WorkloadError, match=r'v01_lost\.cu:2: #include "lost\.cuh": no such file beside it; mend the path'):
+        _ = CudaVariant("v01_lost", "lost", "rung", source=tmp_path / "v01_lost.cu").source_text

@@ -1,0 +1,58 @@
+"""Descriptors of the tensor memory accelerator (TMA), as kernels take them."""
+
+import ctypes
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from cuda.bindings import driver
+
+from workloads.api import TensorMap
+
+_BYTES = 128
+_SWIZZLES = {
+    0: driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_NONE,
+    32: driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_32B,
+    64: driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_64B,
+    128: driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+}
+_ITEM_BYTES = 4
+
+
+class TensorMapError(Exception):
+    """A tensor map that the driver refuses; the message says which and why."""
+
+
+def encode(tensor_map: TensorMap, shape: Sequence[int], address: int) -> np.ndarray:
+    """The descriptor of a float32 buffer that lies in one piece, as an array of one element of 128 bytes, which CuPy passes by value.
+
+    Args:
+        tensor_map: what a box is.
+        shape: the buffer's own axes, the innermost last.
+        address: where it lies on the device; a multiple of 16 bytes.
+
+    Raises:
+        TensorMapError: the driver refuses it.
+    """
+    axes = [int(extent) for extent in (tensor_map.shape or shape)]
+    # The driver counts axes from the innermost; strides are those of all axes but that one.
+    strides = [_ITEM_BYTES * step for step in itertools.accumulate(axes[:0:-1], lambda a, b: a * b)]
+    status, encoded = driver.cuTensorMapEncodeTiled(
+        driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+        len(axes),
+        address,
+        [driver.cuuint64_t(extent) for extent in reversed(axes)],
+        [driver.cuuint64_t(stride) for stride in strides],
+        [driver.cuuint32_t(extent) for extent in reversed(tensor_map.box)],
+        [driver.cuuint32_t(1)] * len(axes),
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        _SWIZZLES[tensor_map.swizzle_bytes],
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise TensorMapError(
+            f"tensor map of {tensor_map.buffer}: boxes of {tensor_map.box} in axes of {tuple(axes)} are refused ({status.name}); "
+            "inner rows want a multiple of 16 bytes, boxes at most 256 along an axis and an inner row no longer than the swizzle"
+        )
+    return np.frombuffer(ctypes.string_at(encoded.getPtr(), _BYTES), np.dtype(f"V{_BYTES}")).reshape(())
