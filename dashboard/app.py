@@ -21,6 +21,7 @@ _PAGES = {
     "Compare": [("overview", "Overview"), ("sizes", "Sizes"), ("published", "Published"), ("picker", "Pick variants")],
     "Explain": [
         ("ladder", "Ladder"),
+        ("roofline", "Roofline"),
         ("details", "Details"),
         ("timeline", "Timeline"),
         ("calls", "API & kernels"),

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from dashboard.charts import counters as counter_charts
-from dashboard.charts import distribution, extras, ladder, overview, sizes, timeline, traces
+from dashboard.charts import distribution, extras, ladder, overview, roofline, sizes, timeline, traces
 from dashboard.charts.counter_words import how_counted
 from dashboard.charts.template import Chart, Look, Theme, look
 from dashboard.queries import axes, counters, trace_samples, trace_sums, transfers
 from dashboard.queries import extras as reports
 from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
+from dashboard.queries import roofline as rooflines
 from dashboard.queries import sizes as over_sizes
 from dashboard.queries.axes import View
 from dashboard.queries.run_data import RunData
@@ -31,6 +32,7 @@ def charts_of(data: RunData, theme: Theme = "light") -> Iterator[Chart]:
         for view in axes.views(data, workload):
             if not view.scope.startswith("phase:"):
                 yield from _of_view(data, workload, view, style)
+        yield from _of_roofline(data, workload, style)
     yield from _of_reports(data, style)
     yield from _of_trace(data, style)
     yield from _of_counters(data, style)
@@ -63,6 +65,22 @@ def _metrics(first_view: bool, last: bool) -> tuple[sizes.Metric, ...]:
     if not first_view:
         return ("median_ns",)
     return _METRICS if last else ("median_ns", "percent_of_floor")
+
+
+def _of_roofline(data: RunData, workload: str, style: Look) -> Iterator[Chart]:
+    """The largest case that has points on paper and, where this run has counters, by these; and the variant nearest to its roof over sizes."""
+    for view in rooflines.views(data, workload)[:1]:
+        roofs = rooflines.roofs(data)
+        for counted, counted_in in ((None, ""), (rooflines.executed(data, workload), "this run")):
+            frame = rooflines.points(data, workload, view, counted)
+            if frame["roof_gflop_per_s"].isna().all():
+                continue
+            largest = frame[frame["size_rank"] == frame["size_rank"].max()]
+            yield roofline.roofline(largest[largest["case"] == largest["case"].iloc[-1]], roofs, style, counted_in)
+            nearest = largest.loc[largest["percent_of_roof"].idxmax()]
+            over = frame[(frame["variant"] == nearest["variant"]) & (frame["series"] == nearest["series"])]
+            if len(over) > 1:
+                yield roofline.over_sizes(over, roofs, style, counted_in)
 
 
 def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:

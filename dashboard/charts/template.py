@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from dashboard.charts.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
 from dashboard.queries.axes import View
+from dashboard.queries.precision import FULL, named
 from dashboard.queries.run_data import RunData
 
 __all__ = [
@@ -74,12 +75,14 @@ class Chart:
 
 @dataclass(frozen=True)
 class Style:
-    """How a variant looks on every chart: the colour and symbol are its own, the dash and pattern those of its role."""
+    """How a variant looks on every chart: the colour and symbol are its own, the dash and pattern those of its role; its name carries its
+    precision."""
 
     color: str
     symbol: str
     dash: str
     pattern: str
+    precision: str = FULL
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,10 @@ class Look:
         """A variant's style; that of a plain grey mark for one that the run does not list."""
         return self.styles.get((workload, variant), Style(self.tones.muted, "circle", "solid", ""))
 
+    def named(self, workload: str, variant: str) -> str:
+        """A variant's name, with its precision where that is not fp32."""
+        return named(variant, self.style(workload, variant).precision)
+
     def note(self, words: str) -> str:
         """A chart's note: the device, then the words; these alone where a report does not name its device."""
         return f"{self.device}; {words}" if self.device else words[:1].upper() + words[1:]
@@ -133,7 +140,7 @@ def look(data: RunData, theme: Theme = "light") -> Look:
     palette, grey = _PALETTE[theme], _TONES[theme].muted
     for workload, variants in data.variants.groupby("workload", sort=False):
         taken = {"device": 0, "host": 0, "ceiling": 0}
-        for variant, role in zip(variants["variant"], variants["role"], strict=True):
+        for variant, role, precision in variants[["variant", "role", "precision"]].itertuples(index=False, name=None):
             if role in _GREY:
                 # A second ceiling of a workload, such as the copy through shared memory, has a mark of its own.
                 marks = _GREY[role]
@@ -144,7 +151,7 @@ def look(data: RunData, theme: Theme = "light") -> Look:
                 number = -1 - taken[place] if role == "host" else taken[place]
                 color, symbol = palette[number % len(palette)], _SYMBOLS[number % len(_SYMBOLS)]
                 taken[place] += 1
-            styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role])
+            styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role], precision)
     return Look(theme, styles, data.device, data.on_gpu)
 
 
@@ -198,7 +205,7 @@ def hover(row: Mapping[Any, Any], *figures: tuple[str, str]) -> str:
         figures: labels with formatted values, in order.
     """
     config = f" [{row['config']}]" if row["config"] else ""
-    lines = [f"<b>{text(row['variant'])}</b>{text(config)}", text(row["title"])]
+    lines = [f"<b>{text(named(row['variant'], row.get('precision', FULL)))}</b>{text(config)}", text(row["title"])]
     lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
     lines.append(f"{text(row['case'])} · {text(timing(row))} · n = {row['n']} · {row['interval_kind']}")
     if len(row.get("flags", ())):

@@ -8,7 +8,7 @@ import pandas as pd
 from dashboard.queries.run_data import RunData
 
 #: Part of a ceiling that a precision can use: 3xTF32 takes three tensor products for each product.
-_COMPUTE: Final = {
+COMPUTE: Final = {
     "fp32": ("fp32_fma", 1.0),
     "tf32": ("tf32_mma", 1.0),
     "3xtf32": ("tf32_mma", 1 / 3),
@@ -46,7 +46,7 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     # bytes / (GB/s) and FLOP / (1000 TFLOP/s) are both nanoseconds.
     copy = _by_place(data, "device_copy", "host_copy", on_gpu)
     fma = _by_place(data, "fp32_fma", "host_fma", on_gpu)
-    for precision, (name, share) in _COMPUTE.items():
+    for precision, (name, share) in COMPUTE.items():
         if precision != "fp32":
             fma = np.where(on_gpu & (frame["precision"] == precision).to_numpy(), ceiling(data, name, on_gpu=True) * share, fma)
     end_to_end = on_gpu & (frame["scope"] == "end_to_end").to_numpy(dtype=bool)

@@ -12,7 +12,20 @@ from data import store
 from tests import synthetic_run
 
 APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
-PAGES = ("overview", "sizes", "published", "picker", "ladder", "details", "timeline", "calls", "transfers", "counters", "trust")
+PAGES = (
+    "overview",
+    "sizes",
+    "published",
+    "picker",
+    "ladder",
+    "roofline",
+    "details",
+    "timeline",
+    "calls",
+    "transfers",
+    "counters",
+    "trust",
+)
 Open = Callable[..., AppTest]
 
 # The pages remember what they computed about a run, in one process.
