@@ -1,0 +1,46 @@
+"""PyTorch's functions of the same names."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from workloads.api import Buffers, Case
+from workloads.mlp_elementwise.problem import operation_of
+
+
+def torch_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """PyTorch's kernel for the operation, one call, into memory that is there already.
+
+    Idea: What most people would call: `sub`, `mul`, `sum`, `sigmoid`, `softmax`, and `copy_` out of a transposed view.
+    Bottleneck: Memory at large sizes, where its vectorised kernels come near the device's bandwidth; at 1000 x 1000 the launch.
+        Its transposition is a general strided copy.
+    Next: Several of these in one kernel, which is what a training step can do (workload mlp_training).
+    Source: PyTorch, torch.ops.aten.
+    """
+    from workloads import torch_bridge
+
+    torch_bridge.use_current_stream()
+    x, y = torch_bridge.as_tensor(inputs["x"]), torch_bridge.as_tensor(outputs["y"])
+    w = torch_bridge.as_tensor(inputs["w"]) if "w" in inputs else None
+    call = _call(operation_of(case), x, w, y)
+
+    def operation() -> None:
+        call()
+
+    return operation
+
+
+def _call(op: str, x: Any, w: Any, y: Any) -> Callable[[], Any]:
+    """A matrix is an array of its columns, so that a column runs along the last dimension."""
+    import torch
+
+    aten = torch.ops.aten
+    calls: dict[str, Callable[[], Any]] = {
+        "transpose": partial(y.copy_, x.t()),
+        "subtract": partial(torch.sub, x, w, out=y),
+        "multiply": partial(torch.mul, x, w, out=y),
+        "column_sum": partial(torch.sum, x, dim=-1, out=y),
+        "sigmoid": partial(torch.sigmoid, x, out=y),
+        "softmax": partial(aten._softmax.out, x, -1, False, out=y),
+    }
+    return calls[op]

@@ -1,0 +1,133 @@
+"""The element-wise steps of a perceptron's training, on column-major matrices: their cases, buffers, inputs and reference.
+
+NumPy's arrays are row-major, so a matrix of r rows and c columns is an array of shape (c, r), one column of the matrix after
+another: array[j, i] is element (i, j).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
+
+#: Operation -> arithmetic operations of an element by its definition, an exponential and a division counted as one each.
+#: softmax: compared with the largest, which is subtracted, exp, added up, divided.
+FLOPS: Final[Mapping[str, int]] = {
+    "transpose": 0,
+    "subtract": 1,
+    "multiply": 1,
+    "column_sum": 1,
+    "sigmoid": 4,
+    "softmax": 5,
+}
+OPERATIONS: Final = tuple(FLOPS)
+#: Those of two matrices; the others have one.
+BINARY: Final = ("subtract", "multiply")
+
+REPORT_SIZE: Final = 1000
+ODD_SHAPE: Final = "1003x517"  # rows x columns: columns that are not aligned to 16 bytes, no multiple of any tile
+
+#: Relative L2 error that passes. The worst is a column sum of 8192 terms of random signs, one after another in float32: off by
+#: about 0.42 * 2^-24 * sqrt(8192 / 2) = 1.6e-6; every other order of adding has less, and the other operations a few 2^-24.
+#: One of the 518,551 elements of the odd case missing is 1e-3.
+TOLERANCES: Final = {**TOLERANCE, "fp32": 2e-6}
+
+
+def rows_and_columns(case: Case) -> tuple[int, int]:
+    """Extents of the matrices that are read."""
+    return _shape(case.params)
+
+
+def operation_of(case: Case) -> str:
+    """One of `OPERATIONS`."""
+    return str(case.params["op"])
+
+
+def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
+    """A case `{"op": "sigmoid", "n": 1000}`, or one such as `{"op": "sigmoid", "shape": "1003x517"}`."""
+    rows, columns = _shape(params)
+    inputs, outputs = _buffers(params)
+    return Case(
+        params,
+        flops=FLOPS[params["op"]] * rows * columns,
+        min_bytes=sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values())),
+        sets=sets,
+        size_rank=size_rank,
+    )
+
+
+def cases() -> tuple[Case, ...]:
+    """The report's size and a large one of every operation, and an odd shape that is verified but not charted.
+
+    `quick` has the softmax alone, which is a reduction and element-wise, at two sizes.
+    """
+    charted = [make_case({"op": "softmax", "n": 256}, ("quick",), 0)]
+    for size_rank, n in enumerate((REPORT_SIZE, 8192), start=1):
+        charted += [make_case({"op": op, "n": n}, _sets(op, n), size_rank) for op in OPERATIONS]
+    return (*charted, *(make_case({"op": op, "shape": ODD_SHAPE}, ("report", "full")) for op in OPERATIONS))
+
+
+def _sets(op: str, n: int) -> tuple[CaseSet, ...]:
+    if n != REPORT_SIZE:
+        return ("full",)
+    return ("quick", "report", "full") if op == "softmax" else ("report", "full")
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Matrices small enough for the CPU emulator: one column, less than a tile, edges anywhere, columns aligned to 16 bytes, and
+    columns that take more than one warp."""
+    shapes = ("1x1", "5x3", "68x36", "67x33", "1028x3", "1030x2")
+    return tuple(make_case({"op": op, "shape": shape}) for op in OPERATIONS for shape in shapes)
+
+
+def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
+    """Matrix `x`, and `w` where there are two, in; `y` out, each an array of columns, or one value a column."""
+    return _buffers(case.params)
+
+
+def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
+    """Uniform in [-4, 4): both ends of the sigmoid, and no element of a softmax too small to be missed."""
+    inputs, _ = buffers(case)
+    return {name: rng.random(buffer.shape, np.float32) * np.float32(8) - np.float32(4) for name, buffer in inputs.items()}
+
+
+def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """The definition in float64.
+
+    Args:
+        case: which operation.
+        inputs: `x`, and `w` for those of two matrices, arrays of shape (columns, rows).
+
+    Returns:
+        `y`, float64: of the shape of `x`, of (rows, columns) for transpose, of (columns,) for column_sum.
+    """
+    op, x = operation_of(case), inputs["x"].astype(np.float64)
+    if op == "transpose":
+        y = np.ascontiguousarray(x.T)
+    elif op == "subtract":
+        y = x - inputs["w"]
+    elif op == "multiply":
+        y = x * inputs["w"]
+    elif op == "column_sum":
+        y = x.sum(axis=1)
+    elif op == "sigmoid":
+        y = 1.0 / (1.0 + np.exp(-x))
+    else:
+        y = np.exp(x - x.max(axis=1, keepdims=True))
+        y /= y.sum(axis=1, keepdims=True)
+    return {"y": y}
+
+
+def _shape(params: Params) -> tuple[int, int]:
+    if "n" in params:
+        return params["n"], params["n"]
+    rows, columns = (int(extent) for extent in params["shape"].split("x"))
+    return rows, columns
+
+
+def _buffers(params: Params) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
+    op, (rows, columns) = params["op"], _shape(params)
+    matrix = Buffer((columns, rows))
+    written = {"transpose": Buffer((rows, columns)), "column_sum": Buffer((columns,))}
+    return {"x": matrix, **({"w": matrix} if op in BINARY else {})}, {"y": written.get(op, matrix)}

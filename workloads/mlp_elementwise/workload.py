@@ -1,0 +1,35 @@
+"""Six element-wise steps of a perceptron's training on column-major matrices: what lies between its matrix products."""
+
+from typing import Final
+
+from workloads.api import Case, HostVariant, LibraryVariant, Workload
+from workloads.mlp_elementwise import host, peers, problem
+from workloads.mlp_elementwise.rungs import CUDA_VARIANTS
+
+HOST_VARIANTS: Final = (
+    HostVariant("numpy", "NumPy", "host", run=host.numpy_whole_arrays),
+    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial),
+    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
+)
+
+WORKLOAD: Final = Workload(
+    name="mlp_elementwise",
+    title="Element-wise steps of a perceptron",
+    cases=problem.cases(),
+    variants=(
+        *CUDA_VARIANTS,
+        LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
+        *HOST_VARIANTS,
+    ),
+    buffers=problem.buffers,
+    make_inputs=problem.make_inputs,
+    reference=problem.reference,
+    baseline="v01_naive",
+    host_baseline="numba_serial",
+    tolerance=problem.TOLERANCES,
+)
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Small cases for the tests on the CPU."""
+    return problem.emulation_cases()
