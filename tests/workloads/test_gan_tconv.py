@@ -1,0 +1,152 @@
+"""The generator: its definition, its sizes, its memory, and the launches of the report's kernels."""
+
+import numpy as np
+import pytest
+
+from workloads.api import CudaVariant, HostVariant
+from workloads.gan_tconv.host import scale_and_shift
+from workloads.gan_tconv.network import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
+from workloads.gan_tconv.workload import WORKLOAD
+
+CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
+HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
+H200_BYTES = 139 * 2**30
+
+
+def inputs_of(case, seed=3):
+    return dict(WORKLOAD.make_inputs(case, np.random.default_rng(seed)))
+
+
+def one_layer(x, w):
+    """The definition, formula (9) of the report, as it stands there: x among zeros, weights from their end."""
+    height, width, channels = x.shape
+    j = np.zeros((2 * height + 4, 2 * width + 4, channels))
+    j[3 : 3 + 2 * height : 2, 3 : 3 + 2 * width : 2] = x  # 3 before, 2 after, less the zero after the last
+    out = np.zeros((2 * height, 2 * width, w.shape[2]))
+    for r, s in np.ndindex(5, 5):
+        out += np.einsum("xyc,kc->xyk", j[r : r + 2 * height, s : s + 2 * width], w[4 - r, 4 - s])
+    return out
+
+
+def test_reference_is_the_report_s_formula():
+    case = make_case({"images": 2, "channels": 8})
+    inputs = {name: array.astype(np.float64) for name, array in inputs_of(case).items()}
+    expected = []
+    for z in inputs["z"]:
+        x = (inputs["w0"] @ z).reshape(4, 4, 8)
+        for n in range(5):
+            x = one_layer(x, inputs[f"w{n}"]) + inputs[f"b{n}"] if n else x
+            if n == 4:
+                expected.append(np.tanh(x))
+            else:
+                scale, shift, mean, variance = inputs[f"bn{n}"]
+                x = np.maximum(scale * (x - mean) / np.sqrt(variance + EPSILON) + shift, 0.0)
+    images = WORKLOAD.reference(case, inputs_of(case))["images"]
+    assert images.dtype == np.float64
+    np.testing.assert_allclose(images, expected, rtol=0, atol=1e-13)
+
+
+def test_one_input_spreads_its_weights_as_formula_9_says():
+    """Input i and weight r meet in output 2i + r - 1: the first weight of the first input falls off the image."""
+    x, w = np.zeros((2, 2, 1)), np.arange(25.0).reshape(5, 5, 1, 1)
+    x[0, 1] = 1.0
+    out = one_layer(x, w)[:, :, 0]
+    assert out.tolist() == [[0, 5, 6, 7], [0, 10, 11, 12], [0, 15, 16, 17], [0, 20, 21, 22]]
+
+
+def test_batch_normalisation_folds_into_one_multiply_add():
+    bn = np.array([[2.0], [0.5], [3.0], [4.0 - EPSILON]])
+    scale, shift = scale_and_shift(bn, 1.0)
+    assert (scale.item(), shift.item()) == pytest.approx((1.0, -1.5))  # 2 (x + 1 - 3) / 2 + 0.5 = x - 1.5
+
+
+def test_operations_of_the_report_s_network():
+    """Along one direction an output of 2 side has 5 side - 3 taps; 17, 37, 77 and 157 here."""
+    assert [layer.products for layer in layers(512)] == [
+        *(289 * 512 * 256, 1369 * 256 * 128, 5929 * 128 * 64),
+        24_649 * 64 * 3,
+    ]
+    each = (819_200, 37_879_808, 44_859_392, 48_570_368, 4_732_608)  # of an image, the dense layer's 100 x 8192 first
+    assert sum(each) == 136_861_376
+    assert WORKLOAD.case("images=1000").flops == 273_722_752_000
+
+
+def test_taps_counted_one_by_one_agree_with_the_formula():
+    for side in (4, 32):
+        taps = sum(0 <= y + 1 - 2 * i <= 4 for y in range(2 * side) for i in range(side))
+        assert taps == 5 * side - 3
+
+
+def test_bytes_of_the_report_s_network():
+    inputs, outputs = WORKLOAD.buffers(WORKLOAD.case("images=1000"))
+    weights = {name: buffer.nbytes for name, buffer in inputs.items()}
+    assert weights["w0"] == 3_276_800  # 8192 x 100
+    assert [weights[f"w{n}"] for n in (1, 2, 3, 4)] == [13_107_200, 3_276_800, 819_200, 19_200]
+    assert weights["z"] == 400_000
+    assert outputs["images"].nbytes == 49_152_000
+
+
+def test_cases_are_those_of_table_4_and_an_odd_one():
+    whole = [case for case in WORKLOAD.cases if channels_of(case) == 512]
+    assert [images_of(case) for case in whole] == [10, 100, 880, 1000, 2224, 2512, 4856, 5248, 3]
+    assert [case.size_rank for case in WORKLOAD.cases] == [*range(10), None]
+    assert [case.name for case in WORKLOAD.cases if "quick" in case.sets] == ["images=4,channels=64", "images=16,channels=64"]
+
+
+@pytest.mark.parametrize("variant", CUDA, ids=lambda variant: variant.name)
+def test_buffers_and_scratch_of_the_largest_case_fit_the_device(variant):
+    case = WORKLOAD.case("images=5248")
+    inputs, outputs = WORKLOAD.buffers(case)
+    for config in variant.configs:
+        scratch = variant.scratch(case, config)
+        assert sum(b.nbytes for b in (*inputs.values(), *outputs.values(), *scratch.values())) < H200_BYTES
+
+
+def test_matrix_of_taps_is_that_of_a_hundred_images():
+    scratch = WORKLOAD.variant("v04_batched").scratch(WORKLOAD.case("images=5248"), {})
+    assert scratch["taps"].nbytes == 2_621_440_000  # 100 x 4096 pixels x 25 taps x 64 channels
+    assert scratch["x4"].nbytes == 4_915_200  # 100 x 64 x 64 x 3
+
+
+def test_batches_end_with_what_is_left():
+    launches = WORKLOAD.variant("v04_batched").launches(WORKLOAD.case("images=2224"), {})
+    dense = [launch for launch in launches if launch.kernel == "dense"]
+    assert [(int(launch.args[3]), int(launch.args[4])) for launch in dense[-2:]] == [(2100, 100), (2200, 24)]
+    assert len(dense) == 23
+
+
+def test_report_s_grid_has_blocks_of_4_by_4_by_2():
+    launches = WORKLOAD.variant("v01_naive_grid").launches(WORKLOAD.case("images=3"), {})
+    convolutions = [launch for launch in launches if launch.kernel == "tconv"]
+    assert [launch.grid for launch in convolutions[:4]] == [(2, 2, 128), (4, 4, 64), (8, 8, 32), (16, 16, 2)]
+    assert len(convolutions) == 12
+
+
+@pytest.mark.parametrize(("products", "kernels"), [(2, 2), (3, 1), (4, 0)])
+def test_a_mix_has_matrix_products_first_and_loops_over_taps_after(products, kernels):
+    launches = WORKLOAD.variant("v05_mixed").launches(WORKLOAD.case("images=100"), {"products": products})
+    convolutions = [launch.kernel for launch in launches if launch.kernel in {"multiply", "tconv"}]
+    assert convolutions == ["multiply"] * products + ["tconv"] * kernels
+
+
+def test_variants_that_take_images_one_by_one_are_spared_the_largest_cases_and_say_why():
+    for name in ("v01_naive_grid", "v02_stride_two", "v03_matrix_product", "numpy", "numba_parallel"):
+        skip = WORKLOAD.variant(name).skip
+        assert skip(WORKLOAD.case("images=1000"), {}) is None
+        assert "in proportion to the images" in skip(WORKLOAD.case("images=2224"), {})
+
+
+@pytest.mark.parametrize("case", emulation_cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("variant", HOSTS, ids=lambda variant: variant.name)
+def test_host_variant_writes_every_image(variant, case):
+    inputs = inputs_of(case, seed=7)
+    expected = WORKLOAD.reference(case, inputs)["images"]
+    output = {"images": np.full(expected.shape, np.nan, np.float32)}
+    assert variant.run(case, inputs, output) is None
+    assert np.linalg.norm(output["images"] - expected) <= WORKLOAD.tolerance["fp32"] * np.linalg.norm(expected)
+
+
+def test_activations_stay_near_one_so_that_no_error_hides_behind_relu_or_tanh():
+    case = make_case({"images": 4, "channels": 64})
+    images = WORKLOAD.reference(case, inputs_of(case))["images"]
+    assert 0.2 < np.sqrt(np.mean(images**2)) < 0.8

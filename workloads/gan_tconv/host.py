@@ -1,0 +1,179 @@
+"""The generator on the host: the reference in float64, and the three host variants."""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from workloads.api import Array, Buffers, Case
+from workloads.gan_tconv.network import EPSILON, FIRST_SIDE, KERNEL_SIZE, Layer, channels_of, layers
+from workloads.numba_loops import compiled, prange
+
+_IMAGES_AT_ONCE = 64  # gathers 150 MB in float64
+
+
+def scale_and_shift(bn: Array, bias: Array | float) -> tuple[Array, Array]:
+    """Batch normalisation of x + bias as x * scale + shift, in the type of `bn`."""
+    gamma, beta, mean, variance = bn
+    scale = gamma / np.sqrt(variance + np.asarray(EPSILON, bn.dtype))
+    return scale, beta + (bias - mean) * scale
+
+
+def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """The images in float64, `images` x 64 x 64 x 3.
+
+    A transposed convolution is out[y, x, k] = sum over i, j, c of in[i, j, c] * W[y + 1 - 2i, x + 1 - 2j, k, c], where both
+    indices of W lie in 0 to 4: the report's formula (9). The outputs whose y and x have the same parities have the same
+    taps, 2 or 3 in each direction, so that each of the four phases is one matrix product.
+    """
+    wide = {name: array.astype(np.float64) for name, array in inputs.items() if name != "z"}
+    first, scale_shift = (FIRST_SIDE, FIRST_SIDE, channels_of(case)), scale_and_shift(wide["bn0"], 0.0)
+    parts = []
+    for start in range(0, len(inputs["z"]), _IMAGES_AT_ONCE):
+        z = inputs["z"][start : start + _IMAGES_AT_ONCE].astype(np.float64)
+        x = _normalised((z @ wide["w0"].T).reshape(-1, *first), scale_shift)
+        for layer in layers(channels_of(case)):
+            x = _transposed_convolution(x, wide[f"w{layer.number}"])
+            bias = wide[f"b{layer.number}"]
+            x = np.tanh(x + bias) if layer.last else _normalised(x, scale_and_shift(wide[f"bn{layer.number}"], bias))
+        parts.append(x)
+    return {"images": np.concatenate(parts)}
+
+
+def _normalised(x: np.ndarray, scale_shift: tuple[Array, Array]) -> np.ndarray:
+    x *= scale_shift[0]
+    x += scale_shift[1]
+    np.maximum(x, 0.0, out=x)
+    return x
+
+
+def _transposed_convolution(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    images, side, _, channels = x.shape
+    out_channels = weights.shape[2]
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    out = np.empty((images, 2 * side, 2 * side, out_channels))
+    # Output 2p + parity: tap r meets input p + (parity + 1 - r) / 2, where that is whole.
+    shifts = {parity: [(r, (parity + 1 - r) // 2) for r in range(1 - parity, KERNEL_SIZE, 2)] for parity in (0, 1)}
+    for row_parity, column_parity in product((0, 1), (0, 1)):
+        taps = list(product(shifts[row_parity], shifts[column_parity]))
+        seen = [padded[:, 1 + di : 1 + di + side, 1 + dj : 1 + dj + side] for (_, di), (_, dj) in taps]
+        gathered = np.concatenate(seen, axis=-1).reshape(-1, len(taps) * channels)
+        matrix = np.concatenate([weights[r, s].T for (r, _), (s, _) in taps])
+        out[:, row_parity::2, column_parity::2] = (gathered @ matrix).reshape(images, side, side, out_channels)
+    return out
+
+
+def numpy_scattered(case: Case, inputs: Buffers, outputs: Buffers) -> None:
+    """One matrix product a layer, whose results are added up where they belong.
+
+    Idea: Every input pixel times all 25 taps is one matrix product, without a gather and without a zero; each tap's part is
+        then added to every second row and column of the output.
+    Bottleneck: The parts: 25 of them for each input pixel, 6.25 times the output, written by the product and read by the sums.
+    Next: Sums in registers: gather the taps of an output pixel instead.
+    Source: Own work; col2im, as deep-learning libraries have it.
+    """
+    x = inputs["z"] @ inputs["w0"].T
+    x = x.reshape(-1, FIRST_SIDE, FIRST_SIDE, channels_of(case))
+    scale, shift = scale_and_shift(inputs["bn0"], np.float32(0.0))
+    x = np.maximum(x * scale + shift, 0.0)
+    for layer in layers(channels_of(case)):
+        x = _scattered(x, inputs[f"w{layer.number}"], layer) + inputs[f"b{layer.number}"]
+        if not layer.last:
+            scale, shift = scale_and_shift(inputs[f"bn{layer.number}"], np.float32(0.0))
+            x = np.maximum(x * scale + shift, 0.0)
+    np.tanh(x, out=outputs["images"])
+
+
+def _scattered(x: np.ndarray, weights: np.ndarray, layer: Layer) -> np.ndarray:
+    """The transposed convolution in the type of x; input i and tap r go to row 2i + r - 1."""
+    images, span = len(x), 2 * layer.side
+    padded = np.zeros((images, span + 3, span + 3, layer.out_channels), x.dtype)
+    parts = (x.reshape(-1, layer.channels) @ weights.reshape(-1, layer.channels).T).reshape(
+        images, layer.side, layer.side, KERNEL_SIZE, KERNEL_SIZE, layer.out_channels
+    )
+    for r, s in np.ndindex(KERNEL_SIZE, KERNEL_SIZE):
+        padded[:, r : r + span : 2, s : s + span : 2] += parts[:, :, :, r, s]
+    return padded[:, 1 : 1 + span, 1 : 1 + span]
+
+
+def _arguments(case: Case, inputs: Buffers, outputs: Buffers) -> tuple[Any, ...]:
+    folded = [scale_and_shift(inputs["bn0"], np.float32(0.0))]
+    folded += [scale_and_shift(inputs[f"bn{n}"], inputs[f"b{n}"]) for n in (1, 2, 3)]
+    folded += [(np.ones_like(inputs["b4"]), inputs["b4"])]
+    scales, shifts = zip(*folded, strict=True)
+    weights = tuple(inputs[f"w{n}"] for n in (1, 2, 3, 4))
+    return inputs["z"], inputs["w0"], weights, scales, shifts, outputs["images"]
+
+
+@compiled(_arguments)
+def numba_serial(z: Array, w0: Array, weights: Any, scales: Any, shifts: Any, images: Array) -> None:
+    """The definition as loops, one image, pixel and channel after another, on one core.
+
+    Idea: For each output pixel, the taps that meet an input pixel: every second one, from the parity of the output on.
+    Bottleneck: One core, and one addition at a time: a sum of float32 may not be reordered into vectors.
+    Next: All cores, and sums that may.
+    Source: S. Yi, "SHPC 2021 Fall Term Project Report", Seoul National University, 2021, formula (9) and section 2.2.1.
+    """
+    channels = len(scales[0])
+    for image in range(len(z)):
+        x = np.empty((FIRST_SIDE, FIRST_SIDE, channels), np.float32)
+        for i in range(FIRST_SIDE):
+            for j in range(FIRST_SIDE):
+                for k in range(channels):
+                    total = np.float32(0.0)
+                    for c in range(z.shape[1]):
+                        total += z[image, c] * w0[(i * FIRST_SIDE + j) * channels + k, c]
+                    x[i, j, k] = max(total * scales[0][k] + shifts[0][k], np.float32(0.0))
+        for layer in range(4):
+            w = weights[layer]
+            side = x.shape[0]
+            out = np.empty((2 * side, 2 * side, w.shape[2]), np.float32)
+            for p in range(2 * side):
+                for q in range(2 * side):
+                    for k in range(w.shape[2]):
+                        total = np.float32(0.0)
+                        for i in range(max(0, (p - 2) // 2), min(side, (p + 1) // 2 + 1)):
+                            for j in range(max(0, (q - 2) // 2), min(side, (q + 1) // 2 + 1)):
+                                for c in range(x.shape[2]):
+                                    total += x[i, j, c] * w[p + 1 - 2 * i, q + 1 - 2 * j, k, c]
+                        value = total * scales[layer + 1][k] + shifts[layer + 1][k]
+                        out[p, q, k] = np.tanh(value) if layer == 3 else max(value, np.float32(0.0))
+            x = out
+        images[image] = x
+
+
+@compiled(_arguments, parallel=True, fastmath={"reassoc", "contract"})
+def numba_parallel(z: Array, w0: Array, weights: Any, scales: Any, shifts: Any, images: Array) -> None:
+    """Images shared out among the cores, and vector instructions along the channels.
+
+    Idea: An image needs nothing of another. Within a sum the compiler may reorder, which makes vectors of neighbouring channels.
+    Bottleneck: Loads: each product takes a weight and an input out of the caches, and neither is used twice while in a register.
+    Next: Register tiles, which is what the BLAS under `numpy` has; then a GPU.
+    Source: Own work.
+    """
+    channels = len(scales[0])
+    for image in prange(len(z)):
+        x = np.empty((FIRST_SIDE, FIRST_SIDE, channels), np.float32)
+        for pixel in range(FIRST_SIDE * FIRST_SIDE):
+            for k in range(channels):
+                total = np.float32(0.0)
+                for c in range(z.shape[1]):
+                    total += z[image, c] * w0[pixel * channels + k, c]
+                x[pixel // FIRST_SIDE, pixel % FIRST_SIDE, k] = max(total * scales[0][k] + shifts[0][k], np.float32(0.0))
+        for layer in range(4):
+            w = weights[layer]
+            side = x.shape[0]
+            out = np.empty((2 * side, 2 * side, w.shape[2]), np.float32)
+            for p in range(2 * side):
+                for q in range(2 * side):
+                    for k in range(w.shape[2]):
+                        total = np.float32(0.0)
+                        for i in range(max(0, (p - 2) // 2), min(side, (p + 1) // 2 + 1)):
+                            for j in range(max(0, (q - 2) // 2), min(side, (q + 1) // 2 + 1)):
+                                for c in range(x.shape[2]):
+                                    total += x[i, j, c] * w[p + 1 - 2 * i, q + 1 - 2 * j, k, c]
+                        value = total * scales[layer + 1][k] + shifts[layer + 1][k]
+                        out[p, q, k] = np.tanh(value) if layer == 3 else max(value, np.float32(0.0))
+            x = out
+        images[image] = x

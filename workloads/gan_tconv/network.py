@@ -1,0 +1,129 @@
+"""The generator: its layers, its cases, its buffers and its random weights.
+
+z (100) x dense -> 4x4 pixels of `channels` channels; four transposed convolutions, each doubling both sides: channels -> /2 -> /4
+-> /8 -> 3. Batch normalisation and ReLU follow all but the last, tanh the last. Pixels are stored as the report's: rows, columns,
+channels (NHWC); weights of a transposed convolution as its W[r, s, k, c], k being the output channel.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from workloads.api import Buffer, Case, CaseSet, Params
+
+LATENT: Final = 100
+KERNEL_SIZE: Final = 5
+FIRST_SIDE: Final = 4
+COLOURS: Final = 3
+SIDE: Final = 64  # of the images
+EPSILON: Final = 1e-5  # of batch normalisation
+REPORT_CHANNELS: Final = 512
+
+_REPORT_IMAGES: Final = (10, 100, 880, 1000, 2224, 2512, 4856, 5248)  # table 4
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A transposed convolution of `side` x `side` pixels to twice as many in both directions."""
+
+    number: int
+    side: int
+    channels: int
+    out_channels: int
+
+    @property
+    def last(self) -> bool:
+        return self.number == 4
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that an image has after this layer."""
+        return 4 * self.side**2 * self.out_channels
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds an image, none of them by a zero: along one direction an even output has two inputs and an odd one
+        three, less one at the near edge and two at the far one, 5 side - 3 in all."""
+        return (5 * self.side - 3) ** 2 * self.channels * self.out_channels
+
+
+def images_of(case: Case) -> int:
+    """Images that the case generates."""
+    return int(case.params["images"])
+
+
+def channels_of(case: Case) -> int:
+    """Channels of the first 4x4 pixels: the report's 512, or those of a smaller network."""
+    return int(case.params.get("channels", REPORT_CHANNELS))
+
+
+def layers(channels: int) -> tuple[Layer, ...]:
+    """The four transposed convolutions."""
+    widths = (channels, channels // 2, channels // 4, channels // 8, COLOURS)
+    return tuple(Layer(n + 1, FIRST_SIDE << n, widths[n], widths[n + 1]) for n in range(4))
+
+
+def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
+    """Inputs and outputs. `bn0` to `bn3` have four rows: scale, shift, mean and variance of each channel."""
+    images, channels = images_of(case), channels_of(case)
+    inputs = {
+        "z": Buffer((images, LATENT)),
+        "w0": Buffer((FIRST_SIDE**2 * channels, LATENT)),
+        "bn0": Buffer((4, channels)),
+    }
+    for layer in layers(channels):
+        inputs[f"w{layer.number}"] = Buffer((KERNEL_SIZE, KERNEL_SIZE, layer.out_channels, layer.channels))
+        inputs[f"b{layer.number}"] = Buffer((layer.out_channels,))
+        if not layer.last:
+            inputs[f"bn{layer.number}"] = Buffer((4, layer.out_channels))
+    return inputs, {"images": Buffer((images, SIDE, SIDE, COLOURS))}
+
+
+def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
+    """A case with its operations (the products of the definition that are not by a zero) and bytes (weights and all)."""
+    case = Case(params, flops=0, min_bytes=0)
+    channels = channels_of(case)
+    products = LATENT * FIRST_SIDE**2 * channels + sum(layer.products for layer in layers(channels))
+    inputs, outputs = buffers(case)
+    return Case(
+        params,
+        flops=2 * images_of(case) * products,
+        min_bytes=sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values())),
+        sets=sets,
+        size_rank=size_rank,
+    )
+
+
+def cases() -> tuple[Case, ...]:
+    """Two small networks for a quick look, the report's eight numbers of images, and an odd one."""
+    small = tuple(make_case({"images": n, "channels": 64}, ("quick",), rank) for rank, n in enumerate((4, 16)))
+    whole = tuple(
+        make_case({"images": images}, ("report", "full"), rank) for rank, images in enumerate(_REPORT_IMAGES, start=len(small))
+    )
+    return (*small, *whole, make_case({"images": 3}, ("report", "full")))
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Networks small enough for the CPU emulator: one with fewer channels than any vector has, one that fills vectors."""
+    return (make_case({"images": 3, "channels": 8}), make_case({"images": 2, "channels": 32}))
+
+
+def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
+    """Random weights that keep every layer's outputs near one in size, so that neither ReLU nor tanh hides an error."""
+    inputs, _ = buffers(case)
+    made: dict[str, np.ndarray] = {}
+    for name, buffer in inputs.items():
+        if name.startswith("bn"):
+            _, channels = buffer.shape
+            lowest, highest = [0.5, -0.5, -0.5, 0.5], [1.5, 0.5, 0.5, 1.5]
+            values: np.ndarray = rng.uniform(lowest, highest, (channels, 4)).T
+        elif name.startswith("w"):
+            # An output has 25/4 taps of each channel, on average; the dense layer has one.
+            terms = buffer.shape[-1] * (KERNEL_SIZE**2 / 4 if len(buffer.shape) == 4 else 1)
+            values = rng.standard_normal(buffer.shape, np.float32) / np.float32(np.sqrt(terms))
+        else:
+            values = rng.standard_normal(buffer.shape, np.float32)
+        made[name] = np.ascontiguousarray(values, buffer.dtype)
+    return made

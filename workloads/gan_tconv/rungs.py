@@ -1,0 +1,137 @@
+"""The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from workloads.api import Buffer, Case, CudaVariant, Launch, Params, ceil_div
+from workloads.gan_tconv.network import FIRST_SIDE, KERNEL_SIZE, Layer, channels_of, images_of, layers
+
+_KERNELS: Final = Path(__file__).parent / "kernels"
+
+REPORT_BATCH: Final = 100
+_MOST_ALONE: Final = 1000  # images, one after another
+_TAPS: Final = KERNEL_SIZE**2
+_THREADS: Final = 128  # the report's BLOCK_SIZE
+_TILE: Final = 16  # the report's T
+_TILE_COLUMNS: Final = 64  # T V
+_GRID_BLOCK: Final = (4, 4, 2)
+
+
+def _launch(kernel: str, count: int, *args: str | int) -> Launch:
+    """One thread for each of `count` elements."""
+    return Launch(kernel, (ceil_div(count, _THREADS), 1, 1), (_THREADS, 1, 1), _args(args))
+
+
+def _args(args: Sequence[str | int]) -> tuple[Any, ...]:
+    return tuple(arg if isinstance(arg, str) else np.int32(arg) for arg in args)
+
+
+def _batches(case: Case, batch: int) -> Iterator[tuple[int, int]]:
+    """First image and number of images."""
+    for first in range(0, images_of(case), batch):
+        yield first, min(batch, images_of(case) - first)
+
+
+def _activated(name: str, bn: str, count: int, channels: int) -> list[Launch]:
+    return [_launch("batch_norm", count, name, bn, count, channels), _launch("relu", count, name, count)]
+
+
+def _grid_of_outputs(layer: Layer, images: int) -> tuple[int, int, int]:
+    x, y, z = _GRID_BLOCK
+    return ceil_div(2 * layer.side, x), ceil_div(2 * layer.side, y), ceil_div(images * layer.out_channels, z)
+
+
+def _direct(layer: Layer, images: int) -> list[Launch]:
+    """One thread an output."""
+    n = layer.number
+    args = _args([f"x{n - 1}", f"w{n}", f"b{n}", f"x{n}", images, layer.side, layer.channels, layer.out_channels])
+    return [Launch("tconv", _grid_of_outputs(layer, images), _GRID_BLOCK, args)]
+
+
+def _flipped(case: Case, products: int) -> list[Launch]:
+    """The weights of the layers that are matrix products, as matrices: once an operation."""
+    return [
+        _launch(
+            "flip_weights",
+            *(_TAPS * layer.channels * layer.out_channels, f"w{layer.number}", f"matrix{layer.number}"),
+            *(layer.channels, layer.out_channels),
+        )
+        for layer in layers(channels_of(case))[:products]
+    ]
+
+
+def _product(layer: Layer, images: int) -> list[Launch]:
+    """The matrix of the taps, and its product with that of the weights."""
+    n, rows, depth = layer.number, images * 4 * layer.side**2, _TAPS * layer.channels
+    grid = (ceil_div(rows, _TILE), ceil_div(layer.out_channels, _TILE_COLUMNS), 1)
+    args = _args(["taps", f"matrix{n}", f"b{n}", f"x{n}", rows, depth, layer.out_channels])
+    return [
+        _launch("expand", rows * depth, f"x{n - 1}", "taps", images, layer.side, layer.channels),
+        Launch("multiply", grid, (_TILE_COLUMNS, 1, 1), args),
+    ]
+
+
+def _report(case: Case, batch: int, products: int) -> Sequence[Launch]:
+    """The report's kernels, `batch` images a launch: `products` layers by matrix product, the others by one thread an output."""
+    channels = channels_of(case)
+    first_outputs = FIRST_SIDE**2 * channels
+    launches = _flipped(case, products)
+    for first, images in _batches(case, batch):
+        launches.append(_launch("dense", images * first_outputs, "z", "w0", "x0", first, images, first_outputs))
+        launches += _activated("x0", "bn0", images * first_outputs, channels)
+        for layer in layers(channels):
+            launches += _product(layer, images) if layer.number <= products else _direct(layer, images)
+            n, count = layer.number, images * layer.outputs
+            if layer.last:
+                launches.append(_launch("tanh_layer", count, f"x{n}", "images", first, layer.outputs, count))
+            else:
+                launches += _activated(f"x{n}", f"bn{n}", count, layer.out_channels)
+    return launches
+
+
+def _report_scratch(case: Case, batch: int, products: int) -> Mapping[str, Buffer]:
+    """`x0` to `x4`, the pixels between layers; for products the matrices of the weights and that of the taps."""
+    images, network = min(batch, images_of(case)), layers(channels_of(case))
+    scratch = {"x0": Buffer((images, FIRST_SIDE, FIRST_SIDE, channels_of(case)))}
+    for layer in network:
+        scratch[f"x{layer.number}"] = Buffer((images, 2 * layer.side, 2 * layer.side, layer.out_channels))
+    for layer in network[:products]:
+        scratch[f"matrix{layer.number}"] = Buffer((_TAPS * layer.channels, layer.out_channels))
+    if products:
+        largest = max(4 * layer.side**2 * _TAPS * layer.channels for layer in network[:products])
+        scratch["taps"] = Buffer((images * largest,))
+    return scratch
+
+
+def _image_by_image(case: Case, config: Params) -> str | None:
+    if images_of(case) <= _MOST_ALONE:
+        return None
+    return f"takes seconds, and in proportion to the images: {_MOST_ALONE:,} tell the same"
+
+
+def _report_rung(
+    name: str, title: str, batch: int, products: Sequence[int], skip: Callable[[Case, Params], str | None] = lambda *_: None
+) -> CudaVariant:
+    """A rung with `products` layers by matrix product; several numbers become configs."""
+    return CudaVariant(
+        name=name,
+        title=title,
+        role="rung",
+        source=_KERNELS / f"{name}.cu",
+        configs=tuple({"products": n} for n in products) if len(products) > 1 else ({},),
+        launches=lambda case, config: _report(case, batch, config.get("products", products[0])),
+        scratch=lambda case, config: _report_scratch(case, batch, config.get("products", products[0])),
+        skip=skip,
+    )
+
+
+CUDA_VARIANTS: Final = (
+    _report_rung("v01_naive_grid", "Naive, 3-D grid", 1, [0], _image_by_image),
+    _report_rung("v02_stride_two", "Without divergence", 1, [0], _image_by_image),
+    _report_rung("v03_matrix_product", "Matrix product", 1, [4], _image_by_image),
+    _report_rung("v04_batched", "Matrix product, 100 images", REPORT_BATCH, [4]),
+    _report_rung("v05_mixed", "Mixed methods", REPORT_BATCH, [2, 3, 4]),
+)
