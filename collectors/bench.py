@@ -30,6 +30,7 @@ class Operation:
         resources: of its kernels; None where there are none of ours.
         refresh: brings what is derived from the inputs up to date, such as constants; part of the end-to-end scope.
         synchronizes: whether host timing waits for the device.
+        passes: those of the bench's that mean something to it; None for all.
         note: what a reader of its samples should know; empty where nothing.
     """
 
@@ -37,7 +38,12 @@ class Operation:
     resources: Resources | None = None
     refresh: Callable[[], None] = lambda: None
     synchronizes: bool = True
+    passes: tuple[Pass, ...] | None = None
     note: str = ""
+
+    def takes(self, how: Pass) -> bool:
+        """Whether it is sampled so."""
+        return self.passes is None or how in self.passes
 
 
 class Bench(Protocol):

@@ -171,11 +171,13 @@ class CudaOperation(Operation):
         once_ns: about how long it takes; 0 before it has been timed.
         batch: executions of a hot sample; 0 before the first.
         replay: enqueues the batch.
+        on_host: it reads and writes host memory, and does its copies itself.
     """
 
     once_ns: int = 0
     batch: int = 0
     replay: Callable[[], object] = field(default=lambda: None)
+    on_host: bool = False
 
 
 class CudaBench:
@@ -200,8 +202,15 @@ class CudaBench:
             return self._prepare_cuda(variant, config)
         if isinstance(variant, LibraryVariant):
             check_importable(variant.requires)
+            if not variant.device_only:
+                return self._prepare_program(variant)
             return CudaOperation(variant.prepare(self._case, self._inputs, self.outputs), synchronizes=variant.synchronizes)
         raise Unavailable("runs on the host")
+
+    def _prepare_program(self, variant: LibraryVariant) -> Operation:
+        poison(self._host_outputs)
+        run = variant.prepare(self._case, self._host_inputs, self._host_outputs)
+        return CudaOperation(run, passes=(OPERATION, END_TO_END), on_host=True)
 
     def _prepare_cuda(self, variant: CudaVariant, config: Params) -> Operation:
         if self.device.compute_capability < variant.min_compute_capability:
@@ -237,6 +246,8 @@ class CudaBench:
     def run(self, operation: Operation) -> Buffers:
         returned = operation.run()
         self.device.stream.synchronize()
+        if isinstance(operation, CudaOperation) and operation.on_host:
+            return self.place(self._host_outputs)
         return self.outputs if returned is None else returned
 
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -312,6 +323,8 @@ class CudaBench:
         return self._reading(duration_ns, pending=pending)
 
     def _end_to_end(self, operation: CudaOperation) -> Reading:
+        if operation.on_host:
+            return self._operation(operation)
         allocate_ns, free_ns = self._time_allocation()
         stream = self.device.stream
         marks = [cupy.cuda.Event() for _ in range(4)]

@@ -150,10 +150,9 @@ class _BenchRun:
         self._references.forget(self._bench)
         failed: set[Cell] = set()
         for how in self._bench.passes:
-            active = [found for cell, found in ready.items() if cell not in failed]
-            if not active:
-                break
-            failed |= self._sample(active, how)
+            active = [found for cell, found in ready.items() if cell not in failed and found.operation.takes(how)]
+            if active:
+                failed |= self._sample(active, how)
         for cell, found in ready.items():
             if cell not in failed:
                 detail = "; ".join([*self._stopped.get(cell, []), *filter(None, [found.operation.note])])

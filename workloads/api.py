@@ -225,11 +225,15 @@ class LibraryVariant(Variant):
             no arguments that enqueues one operation on the current CuPy stream and returns None when it wrote the
             outputs, or the outputs themselves, by name, when the library allocates them.
         synchronizes: False for a specimen whose host timing must not wait for the device.
+        device_only: False for a program that starts and ends in host memory, copies what it needs and computes on the host in
+            between. `prepare` gets NumPy arrays for it, which it reads and writes; it is sampled from end to end and as an
+            operation, which are the same to it, and has no device time of its own.
     """
 
     requires: tuple[str, ...] = ()
     prepare: Callable[[Case, Buffers, Buffers], Callable[[], Buffers | None]] = lambda case, inputs, outputs: lambda: None
     synchronizes: bool = True
+    device_only: bool = True
 
     @property
     def kind(self) -> str:

@@ -1,0 +1,85 @@
+"""Measuring a case on a bench made for the test: which operations are sampled how."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from collectors.bench import Operation
+from collectors.measure import measure_case
+from collectors.plan import LIMITS, Cell, Job, WorkloadRef
+from collectors.rounds import Pass, Reading
+from workloads.api import Buffer, Case, HostVariant, Variant, Workload
+
+DEVICE, END_TO_END = Pass("device", "cold"), Pass("end_to_end", "hot")
+
+
+class TwoPasses:
+    """Computes on the host and says that it took 100 ns; a variant named `program` has no device time."""
+
+    gpus = 1
+    passes = (DEVICE, END_TO_END)
+
+    def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
+        self.inputs, self.outputs = inputs, {"y": np.empty(3, np.float32)}
+
+    def prepare(self, variant: Variant, config: Mapping[str, Any]) -> Operation:
+        passes = (END_TO_END,) if variant.name == "program" else None
+        return Operation(lambda: np.copyto(self.outputs["y"], self.inputs["x"]), passes=passes)
+
+    def run(self, operation: Operation) -> Mapping[str, np.ndarray]:
+        operation.run()
+        return self.outputs
+
+    def place(self, references: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        return references
+
+    def sample(self, operation: Operation, how: Pass) -> Reading:
+        return Reading(100)
+
+    def close(self) -> None:
+        pass
+
+
+class Kept:
+    """Keeps what is reported."""
+
+    def __init__(self) -> None:
+        self.results: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = []
+
+    def working_on(self, cell: Cell) -> None: ...
+    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None: ...
+    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
+
+    def result(self, row: dict[str, Any]) -> None:
+        self.results.append(row)
+
+    def samples(self, rows: list[dict[str, Any]]) -> None:
+        self.rows += rows
+
+
+def scopes_of(*variants: str) -> dict[str, set[str]]:
+    case = Case({"n": 3}, flops=0, min_bytes=24)
+    workload = Workload(
+        name="copy",
+        title="Copy",
+        cases=(case,),
+        variants=tuple(HostVariant(name, name, "host") for name in variants),
+        buffers=lambda case: ({"x": Buffer((3,))}, {"y": Buffer((3,))}),
+        make_inputs=lambda case, rng: {"x": rng.random(3, np.float32)},
+        reference=lambda case, inputs: {"y": inputs["x"].astype(np.float64)},
+    )
+    cells = tuple(Cell("copy", name, "", case.name) for name in variants)
+    kept = Kept()
+    measure_case(Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": TwoPasses}, LIMITS["quick"], kept)
+    assert [row["status"] for row in kept.results] == ["ok"] * len(variants)
+    return {name: {row["scope"] for row in kept.rows if row["variant"] == name} for name in variants}
+
+
+def test_a_program_without_device_time_is_sampled_from_end_to_end_alone() -> None:
+    assert scopes_of("kernel", "program") == {"kernel": {"device", "end_to_end"}, "program": {"end_to_end"}}
+
+
+def test_a_pass_that_no_operation_takes_is_left_out_and_the_next_one_is_not() -> None:
+    assert scopes_of("program") == {"program": {"end_to_end"}}
