@@ -162,6 +162,20 @@ def test_every_variant_has_a_whole_header():
         ("v03_constant_weights", {"over": "loops"}, "layer=2,batch=100", "loops", (100, 1, 1)),
         ("v03_constant_weights", {"over": "grid"}, "layer=2,shape=3x37x41", "grid", (3, 16, 6)),  # 31x35: 2 by 3 tiles
         ("v04_shared_tile", {}, "layer=1,shape=3x37x41", "conv_layer", (3, 4, 6)),
+        ("v05_register_tile", {}, "layer=2,batch=100", "conv_layer<true>", (64, 16, 1)),  # 100 * 9 * 9 tiles, 128 a block
+        ("v05_register_tile", {}, "layer=1,shape=3x37x41", "conv_layer<false>", (2, 4, 1)),  # 3 * 8 * 9 tiles
+        (
+            "v06_sliding_rows",
+            {"prefetch": 6},
+            "layer=1,batch=100",
+            "conv_layer<6, true>",
+            (63, 1, 1),
+        ),  # 2000 strips, 32 a block
+        ("v06_sliding_rows", {"prefetch": 0}, "layer=1,shape=3x37x41", "conv_layer<0, false>", (1, 1, 1)),  # 27 strips
+        ("v08_uniform_weights", {"columns": 8}, "layer=1,batch=10000", "conv_layer<86, 86, 8>", (3125, 1, 1)),
+        ("v08_uniform_weights", {"columns": 4}, "layer=1,shape=3x37x41", "conv_layer<37, 41, 4>", (1, 1, 1)),
+        ("v09_channel_at_a_time", {"rows": 17}, "layer=2,batch=10000", "conv_layer<40, 40, 17>", (42_500, 1, 1)),  # 4 * 10,625
+        ("v09_channel_at_a_time", {"rows": 9}, "layer=2,shape=3x37x41", "conv_layer<37, 41, 9>", (28, 1, 1)),  # 216 tiles
     ],
 )
 def test_blocks_cover_the_output(name, config, a_case, kernel, grid):
@@ -169,6 +183,26 @@ def test_blocks_cover_the_output(name, config, a_case, kernel, grid):
     assert (launch.kernel, launch.grid) == (kernel, grid)
 
 
-def test_a_rung_says_which_weights_it_holds_in_constant_memory():
-    assert {variant.name for variant in CUDA if variant.constants} == {"v03_constant_weights", "v04_shared_tile"}
-    assert all(variant.constants in ({}, {"weights": "k"}) for variant in CUDA)
+def test_a_rung_made_for_one_layer_says_why_it_skips_the_other():
+    first, second = (WORKLOAD.case(f"layer={layer},batch=100") for layer in (1, 2))
+    sliding, tile = WORKLOAD.variant("v08_uniform_weights"), WORKLOAD.variant("v09_channel_at_a_time")
+    assert sliding.skip(first, {"columns": 8}) is None
+    assert "made for layer 1" in sliding.skip(second, {"columns": 8})
+    assert tile.skip(second, {"rows": 17}) is None
+    assert "made for layer 2" in tile.skip(first, {"rows": 17})
+
+
+def test_maps_smaller_than_a_thread_s_share_are_skipped():
+    tile, small = WORKLOAD.variant("v09_channel_at_a_time"), of(2, "1x22x40")  # 16 rows of outputs
+    assert tile.skip(small, {"rows": 9}) is None
+    assert "17x2 outputs" in tile.skip(small, {"rows": 17})
+
+
+def test_a_rung_keeps_its_weights_in_constant_memory_or_takes_them_as_an_argument():
+    for variant in CUDA:
+        assert variant.constants in ({}, {"weights": "k"})
+        for a_case in emulation_cases():
+            for config in variant.configs:
+                if variant.skip(a_case, config) is None:
+                    takes = any("k" in launch.args for launch in variant.launches(a_case, config))
+                    assert takes != bool(variant.constants), variant.name

@@ -1,6 +1,6 @@
 """The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,10 @@ from workloads.cnn_conv.problem import Shape, shape_of
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
 _TILE: Final = 16
+_THREADS: Final = 128
+_LANES: Final = 32
+_STRIP: Final = 4  # columns of a thread that slides down the image
+_TILE_COLUMNS: Final = 2  # of v09_channel_at_a_time
 _WEIGHTS: Final = {"weights": "k"}
 
 
@@ -34,6 +38,60 @@ def _thread_an_output(case: Case, kernel: str, buffers: Sequence[str]) -> Sequen
 def _constant_weights(case: Case, config: Params) -> Sequence[Launch]:
     launches = _block_an_image if config["over"] == "loops" else _thread_an_output
     return launches(case, config["over"], ("x", "y"))
+
+
+def _bool(value: bool) -> str:
+    return str(value).lower()
+
+
+def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
+    """A thread for each tile of 4x4 outputs of a map; maps are the grid's second dimension."""
+    shape = shape_of(case)
+    tiles = shape.batch * ceil_div(shape.out_height, 4) * ceil_div(shape.out_width, 4)
+    kernel = f"conv_layer<{_bool(shape.width % 2 == 0)}>"
+    args = ("x", "y", np.int32(shape.batch), *_sizes(shape))
+    return [Launch(kernel, (ceil_div(tiles, _THREADS), shape.maps, 1), (_THREADS, 1, 1), args)]
+
+
+def _sliding_rows(case: Case, config: Params) -> Sequence[Launch]:
+    """Four lanes, one a map, for each strip of four columns of an image."""
+    shape = shape_of(case)
+    threads = shape.batch * ceil_div(shape.out_width, _STRIP) * shape.maps
+    kernel = f"conv_layer<{config['prefetch']}, {_bool(shape.out_width % 4 == 0)}>"
+    args = ("x", "y", np.int32(shape.batch), np.int32(shape.height), np.int32(shape.width))
+    return [Launch(kernel, (ceil_div(threads, _THREADS), 1, 1), (_THREADS, 1, 1), args)]
+
+
+def _uniform_weights(case: Case, config: Params) -> Sequence[Launch]:
+    """A warp a map; its lanes have a strip of columns each."""
+    shape, columns = shape_of(case), config["columns"]
+    strips = shape.batch * ceil_div(shape.out_width, columns)
+    kernel = f"conv_layer<{shape.height}, {shape.width}, {columns}>"
+    return [Launch(kernel, (ceil_div(strips, _LANES), 1, 1), (shape.maps * _LANES, 1, 1), ("x", "y", np.int32(strips)))]
+
+
+def _channel_at_a_time(case: Case, config: Params) -> Sequence[Launch]:
+    """A warp a map, four of them a block, the blocks of an image's four quarters of the maps one after another."""
+    shape, rows, warps = shape_of(case), config["rows"], _THREADS // _LANES
+    tiles = shape.batch * ceil_div(shape.out_height, rows) * ceil_div(shape.out_width, _TILE_COLUMNS)
+    blocks = ceil_div(tiles, _LANES) * (shape.maps // warps)
+    kernel = f"conv_layer<{shape.height}, {shape.width}, {rows}>"
+    return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "y", np.int32(tiles)))]
+
+
+def _one_layer(layer: int, least_outputs: Callable[[Params], tuple[int, int]]) -> Callable[[Case, Params], str | None]:
+    """Skips the other layer, and maps smaller than a thread's own share of one, rows by columns."""
+
+    def skip(case: Case, config: Params) -> str | None:
+        shape = shape_of(case)
+        if case.params["layer"] != layer:
+            return f"made for layer {layer}: its channels, its maps and their weights"
+        rows, columns = least_outputs(config)
+        if shape.out_height < rows or shape.out_width < columns:
+            return f"a thread computes {rows}x{columns} outputs at least, more than these maps have"
+        return None
+
+    return skip
 
 
 CUDA_VARIANTS: Final = (
@@ -67,5 +125,43 @@ CUDA_VARIANTS: Final = (
         source=KERNELS / "v04_shared_tile.cu",
         launches=lambda case, config: _thread_an_output(case, "conv_layer", ("x", "y")),
         constants=_WEIGHTS,
+    ),
+    CudaVariant(
+        name="v05_register_tile",
+        title="Register tile 4x4",
+        role="rung",
+        source=KERNELS / "v05_register_tile.cu",
+        launches=_register_tile,
+        constants=_WEIGHTS,
+    ),
+    CudaVariant(
+        name="v06_sliding_rows",
+        title="Sliding rows, weights in registers",
+        role="rung",
+        configs=({"prefetch": 0}, {"prefetch": 6}),
+        source=KERNELS / "v06_sliding_rows.cu",
+        launches=_sliding_rows,
+        constants=_WEIGHTS,
+        skip=_one_layer(1, lambda config: (6, _STRIP)),
+    ),
+    CudaVariant(
+        name="v08_uniform_weights",
+        title="Sliding rows, uniform weights",
+        role="rung",
+        configs=({"columns": 4}, {"columns": 8}),
+        source=KERNELS / "v08_uniform_weights.cu",
+        launches=_uniform_weights,
+        constants=_WEIGHTS,
+        skip=_one_layer(1, lambda config: (6, config["columns"])),
+    ),
+    CudaVariant(
+        name="v09_channel_at_a_time",
+        title="Uniform weights, a channel at a time",
+        role="rung",
+        configs=({"rows": 17}, {"rows": 9}),
+        source=KERNELS / "v09_channel_at_a_time.cu",
+        launches=_channel_at_a_time,
+        constants=_WEIGHTS,
+        skip=_one_layer(2, lambda config: (config["rows"], _TILE_COLUMNS)),
     ),
 )
