@@ -134,9 +134,35 @@ def test_host_sources_shown_have_their_header() -> None:
         ("v02_two_dimensional", {"block": 16}, (16, 10, 1), (16, 16, 1)),  # 250 rows, 150 columns
         ("v03_shared_tile", {}, (8, 5, 1), (32, 32, 1)),
         ("v04_column_strip", {}, (4, 10, 1), (16, 4, 1)),  # 64 rows and 16 columns a block
+        ("v05_register_tile", {}, (2, 2, 1), (256, 1, 1)),  # 128 rows and columns a block
+        ("v06_double_buffer", {}, (2, 2, 1), (256, 1, 1)),
+        ("v07_warp_tile", {"tile": "128x128x16", "thread": "8x8", "stages": 3}, (4, 1, 1), (256, 1, 1)),
+        ("v07_warp_tile", {"tile": "64x64x16", "thread": "8x8", "stages": 3}, (12, 1, 1), (64, 1, 1)),  # 4 by 3 tiles
     ],
 )
 def test_blocks_cover_the_report_s_product_of_250x400_and_400x150(name, config, grid, block) -> None:
     (launch,) = WORKLOAD.variant(name).launches(WORKLOAD.case("shape=250x400x150"), config)
     assert (launch.grid, launch.block) == (grid, block)
     assert launch.args[4:] == (250, 150, 400, 1.25, -0.75)
+
+
+@pytest.mark.parametrize(
+    ("shape", "vectors"), [("250x400x150", False), ("68x52x132", True), ("68x50x132", False), ("8x4x3", True)]
+)
+def test_vectors_are_used_where_columns_of_all_four_matrices_are_multiples_of_16_bytes(shape: str, vectors: bool) -> None:
+    """Columns of A, C and D have m floats, those of B have k; n does not matter."""
+    for name in ("v05_register_tile", "v06_double_buffer", "v07_warp_tile"):
+        variant = WORKLOAD.variant(name)
+        for config in variant.configs:
+            (launch,) = variant.launches(make_case({"shape": shape}), config)
+            assert launch.kernel.endswith("true>" if vectors else "false>")
+
+
+def test_tile_of_128x128x16_in_three_stages_takes_50_kb_of_shared_memory_and_two_blocks_a_multiprocessor() -> None:
+    config = {"tile": "128x128x16", "thread": "8x8", "stages": 3}
+    (launch,) = WORKLOAD.variant("v07_warp_tile").launches(WORKLOAD.case("n=4096"), config)
+    assert launch.grid == (1024, 1, 1)
+    assert (
+        launch.kernel == "gemm<128, 128, 16, 8, 8, 2, 3, 2, true>"
+    )  # 2 warps of 64 rows, 3 stages, 65,536 / (128 * 256) blocks
+    assert launch.dynamic_shared_bytes == 49_920  # 3 * 16 * (128 + 132) floats

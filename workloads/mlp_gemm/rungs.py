@@ -1,6 +1,7 @@
 """The rungs of the ladder, each with its launches."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +40,63 @@ def _column_strip(case: Case, config: Params) -> Sequence[Launch]:
     return [Launch("gemm", (ceil_div(size.m, 64), ceil_div(size.n, 16), 1), (16, 4, 1), _arguments(size))]
 
 
+def is_vectorized(size: Size) -> bool:
+    """Whether columns of every matrix are multiples of four floats long, so that vectors of 16 bytes are aligned."""
+    return size.m % 4 == 0 and size.k % 4 == 0
+
+
+def _vector_flag(size: Size) -> str:
+    return str(is_vectorized(size)).lower()
+
+
+@dataclass(frozen=True)
+class BlockTile:
+    """The tile of a block, in tiles of its threads: `{"tile": "128x128x16", "thread": "8x8", "stages": 3}`, rows first."""
+
+    rows: int
+    columns: int
+    depth: int
+    thread_rows: int
+    thread_columns: int
+    stages: int
+
+    @classmethod
+    def of(cls, config: Params) -> "BlockTile":
+        rows, columns, depth = map(int, config["tile"].split("x"))
+        thread_rows, thread_columns = map(int, config["thread"].split("x"))
+        return cls(rows, columns, depth, thread_rows, thread_columns, config["stages"])
+
+    @property
+    def threads(self) -> int:
+        return self.rows // self.thread_rows * (self.columns // self.thread_columns)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Columns of B are padded by four."""
+        return 4 * self.stages * self.depth * (self.rows + self.columns + 4)
+
+    def kernel(self, name: str, size: Size) -> str:
+        """The kernel of that name with this tile: how many blocks must fit on a multiprocessor is what its registers allow."""
+        registers = 128 if self.thread_rows * self.thread_columns <= 64 else 256
+        warps_down = self.rows // (8 * self.thread_rows)
+        blocks = 65_536 // (registers * self.threads)
+        shape = (self.rows, self.columns, self.depth, self.thread_rows, self.thread_columns, warps_down, self.stages, blocks)
+        return f"{name}<{', '.join(map(str, shape))}, {_vector_flag(size)}>"
+
+
+def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
+    size = size_of(case)
+    grid = (ceil_div(size.m, 128), ceil_div(size.n, 128), 1)
+    return [Launch(f"gemm<{_vector_flag(size)}>", grid, (256, 1, 1), _arguments(size))]
+
+
+def _warp_tile(case: Case, config: Params) -> Sequence[Launch]:
+    size = size_of(case)
+    tile = BlockTile.of(config)
+    tiles = ceil_div(size.m, tile.rows) * ceil_div(size.n, tile.columns)
+    return [Launch(tile.kernel("gemm", size), (tiles, 1, 1), (tile.threads, 1, 1), _arguments(size), tile.shared_bytes)]
+
+
 def _rung(
     name: str,
     title: str,
@@ -50,9 +108,18 @@ def _rung(
     return CudaVariant(name, title, "rung", precision, configs, source=KERNELS / f"{name}.cu", launches=launches, **more)
 
 
+_WARP_TILES: Final[tuple[Params, ...]] = (
+    {"tile": "128x128x16", "thread": "8x8", "stages": 3},
+    {"tile": "128x128x8", "thread": "8x16", "stages": 4},
+    {"tile": "64x64x16", "thread": "8x8", "stages": 3},
+)
+
 CUDA_VARIANTS: Final = (
     _rung("v01_one_dimensional", "1-D blocks (algorithm 0)", _one_dimensional, ({"threads": 256},)),
     _rung("v02_two_dimensional", "2-D blocks (algorithm 1)", _two_dimensional, ({"block": 16}, {"block": 32})),
     _rung("v03_shared_tile", "Shared 32x32 tiles (algorithm 2)", _shared_tile),
     _rung("v04_column_strip", "Sums in registers (algorithm 3)", _column_strip),
+    _rung("v05_register_tile", "8x8 tile a thread", _register_tile),
+    _rung("v06_double_buffer", "Two buffers", _register_tile),
+    _rung("v07_warp_tile", "Warp tiles, asynchronous copies", _warp_tile, _WARP_TILES, min_compute_capability=(8, 0)),
 )
