@@ -3,6 +3,7 @@
 from workloads.api import Case, HostVariant, LibraryVariant, Workload
 from workloads.mlp_gemm import host, peers, problem
 from workloads.mlp_gemm.rungs import CUDA_VARIANTS
+from workloads.mlp_gemm.wgmma import WGMMA_VARIANTS
 
 LIBRARY_VARIANTS = (
     LibraryVariant("cublas", "cuBLAS", "peer", "fp32", requires=("torch",), prepare=peers.cublas_fp32),
@@ -33,7 +34,7 @@ WORKLOAD = Workload(
     name="mlp_gemm",
     title="Matrix product of a perceptron",
     cases=problem.cases(),
-    variants=(*CUDA_VARIANTS, *LIBRARY_VARIANTS, *HOST_VARIANTS),
+    variants=(*CUDA_VARIANTS, *WGMMA_VARIANTS, *LIBRARY_VARIANTS, *HOST_VARIANTS),
     buffers=problem.buffers,
     make_inputs=problem.make_inputs,
     reference=problem.reference,
