@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from collectors.verify import compare, poison
+from tests.emulator.emulator import COMPILER, build
 from workloads.api import CudaVariant, HostVariant
 from workloads.gan_tconv.host import scale_and_shift
 from workloads.gan_tconv.network import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
@@ -29,11 +31,11 @@ def one_layer(x, w):
 
 
 def test_reference_is_the_report_s_formula():
-    case = make_case({"images": 2, "channels": 8})
+    case = make_case({"images": 2, "channels": 8, "side": 2})
     inputs = {name: array.astype(np.float64) for name, array in inputs_of(case).items()}
     expected = []
     for z in inputs["z"]:
-        x = (inputs["w0"] @ z).reshape(4, 4, 8)
+        x = (inputs["w0"] @ z).reshape(2, 2, 8)
         for n in range(5):
             x = one_layer(x, inputs[f"w{n}"]) + inputs[f"b{n}"] if n else x
             if n == 4:
@@ -62,7 +64,7 @@ def test_batch_normalisation_folds_into_one_multiply_add():
 
 def test_operations_of_the_report_s_network():
     """Along one direction an output of 2 side has 5 side - 3 taps; 17, 37, 77 and 157 here."""
-    assert [layer.products for layer in layers(512)] == [
+    assert [layer.products for layer in layers(WORKLOAD.case("images=1000"))] == [
         *(289 * 512 * 256, 1369 * 256 * 128, 5929 * 128 * 64),
         24_649 * 64 * 3,
     ]
@@ -150,3 +152,78 @@ def test_activations_stay_near_one_so_that_no_error_hides_behind_relu_or_tanh():
     case = make_case({"images": 4, "channels": 64})
     images = WORKLOAD.reference(case, inputs_of(case))["images"]
     assert 0.2 < np.sqrt(np.mean(images**2)) < 0.8
+
+
+def emulated(variant, case, config):
+    """Verdict on the images that the emulator makes."""
+    inputs, launches = inputs_of(case), variant.launches(case, config)
+    _, outputs = WORKLOAD.buffers(case)
+    scratch = variant.scratch(case, config)
+    written = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in {**outputs, **scratch}.items()}
+    poison(written)
+    build(variant, sorted({launch.kernel for launch in launches})).run(launches, inputs, written)
+    images = {"images": written["images"]}
+    return compare(images, WORKLOAD.reference(case, inputs), WORKLOAD.tolerance[variant.precision])
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@pytest.mark.parametrize(
+    ("name", "images", "channels", "side"),
+    [
+        ("v08_phases", 130, 32, 1),  # tiles begin within a pixel, and cross into the next
+        ("v08_phases", 2, 256, 1),  # 128 and 64 columns, and two tiles of 64 side by side
+        ("v10_three_products", 2, 256, 1),
+        ("v11_one_product", 2, 256, 1),
+    ],
+)
+def test_tiles_of_whole_networks_are_right_where_small_networks_do_not_reach_them(name, images, channels, side):
+    case, variant = make_case({"images": images, "channels": channels, "side": side}), WORKLOAD.variant(name)
+    for config in variant.configs:
+        verdict = emulated(variant, case, config)
+        assert verdict.ok, f"{config}: {verdict.detail}"
+
+
+def products_of(name, case, config):
+    launches = WORKLOAD.variant(name).launches(WORKLOAD.case(case), config)
+    return [(launch.kernel, launch.grid[0]) for launch in launches if "product<" in launch.kernel]
+
+
+def test_phases_of_a_thousand_images_in_tiles():
+    """A phase of layer 1 has 16 pixels of 1000 images: 125 tiles of 128 rows, in four phases and two or four columns of tiles."""
+    assert products_of("v08_phases", "images=1000", {"tile": 128}) == [
+        ("product<128, 128, true, false>", 8 * 64),  # the dense layer: 1000 rows, 8192 columns
+        ("product<128, 128, false, false>", 125 * 4 * 2),
+        ("product<128, 128, false, false>", 500 * 4),
+        ("product<128, 64, false, false>", 2000 * 4),
+    ]
+    assert products_of("v11_one_product", "images=1000", {"columns": 128})[1:] == [
+        ("tensor_product<OneProduct, 128, 128, 64, true>", 125 * 4 * 2),
+        ("tensor_product<OneProduct, 128, 128, 64, true>", 500 * 4),
+        ("tensor_product<OneProduct, 128, 64, 32, false>", 2000 * 4),
+    ]
+
+
+def test_images_of_a_pixel_are_padded_to_a_vector():
+    scratch = WORKLOAD.variant("v08_phases").scratch(WORKLOAD.case("images=3"), {})
+    assert scratch["latent"].shape == (100, 4)
+    assert scratch["x3"].shape == (32, 32, 64, 4)
+
+
+def test_rungs_by_phases_say_what_channels_they_cannot_copy():
+    skip = WORKLOAD.variant("v08_phases").skip
+    assert "no multiple of 32" in skip(make_case({"images": 3, "channels": 8, "side": 2}), {})
+    assert skip(WORKLOAD.case("images=4,channels=64"), {}) is None
+
+
+def test_weights_are_prepared_within_the_operation():
+    """What is timed has every transposition: z, the dense layer, 25 matrices of each of three layers, and the last layer."""
+    launches = WORKLOAD.variant("v11_one_product").launches(WORKLOAD.case("images=1000"), {"columns": 128})
+    prepared = [(launch.args[0], launch.grid, launch.kernel) for launch in launches if launch.kernel.startswith("transpose")]
+    assert prepared == [
+        ("z", (32, 4, 1), "transpose<false>"),
+        ("w0", (256, 4, 1), "transpose<false>"),
+        ("w1", (8, 16, 25), "transpose<true>"),
+        ("w2", (4, 8, 25), "transpose<true>"),
+        ("w3", (2, 4, 25), "transpose<true>"),
+        ("w4", (3, 2, 1), "transpose<false>"),
+    ]

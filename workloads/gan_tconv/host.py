@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workloads.api import Array, Buffers, Case
-from workloads.gan_tconv.network import EPSILON, FIRST_SIDE, KERNEL_SIZE, Layer, channels_of, layers
+from workloads.gan_tconv.network import EPSILON, KERNEL_SIZE, Layer, channels_of, layers, side_of
 from workloads.numba_loops import compiled, prange
 
 _IMAGES_AT_ONCE = 64  # gathers 150 MB in float64
@@ -28,12 +28,12 @@ def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.n
     taps, 2 or 3 in each direction, so that each of the four phases is one matrix product.
     """
     wide = {name: array.astype(np.float64) for name, array in inputs.items() if name != "z"}
-    first, scale_shift = (FIRST_SIDE, FIRST_SIDE, channels_of(case)), scale_and_shift(wide["bn0"], 0.0)
+    first, scale_shift = (side_of(case), side_of(case), channels_of(case)), scale_and_shift(wide["bn0"], 0.0)
     parts = []
     for start in range(0, len(inputs["z"]), _IMAGES_AT_ONCE):
         z = inputs["z"][start : start + _IMAGES_AT_ONCE].astype(np.float64)
         x = _normalised((z @ wide["w0"].T).reshape(-1, *first), scale_shift)
-        for layer in layers(channels_of(case)):
+        for layer in layers(case):
             x = _transposed_convolution(x, wide[f"w{layer.number}"])
             bias = wide[f"b{layer.number}"]
             x = np.tanh(x + bias) if layer.last else _normalised(x, scale_and_shift(wide[f"bn{layer.number}"], bias))
@@ -74,10 +74,10 @@ def numpy_scattered(case: Case, inputs: Buffers, outputs: Buffers) -> None:
     Source: Own work; col2im, as deep-learning libraries have it.
     """
     x = inputs["z"] @ inputs["w0"].T
-    x = x.reshape(-1, FIRST_SIDE, FIRST_SIDE, channels_of(case))
+    x = x.reshape(-1, side_of(case), side_of(case), channels_of(case))
     scale, shift = scale_and_shift(inputs["bn0"], np.float32(0.0))
     x = np.maximum(x * scale + shift, 0.0)
-    for layer in layers(channels_of(case)):
+    for layer in layers(case):
         x = _scattered(x, inputs[f"w{layer.number}"], layer) + inputs[f"b{layer.number}"]
         if not layer.last:
             scale, shift = scale_and_shift(inputs[f"bn{layer.number}"], np.float32(0.0))
@@ -116,14 +116,15 @@ def numba_serial(z: Array, w0: Array, weights: Any, scales: Any, shifts: Any, im
     Source: S. Yi, "SHPC 2021 Fall Term Project Report", Seoul National University, 2021, formula (9) and section 2.2.1.
     """
     channels = len(scales[0])
+    first = images.shape[1] // 16
     for image in range(len(z)):
-        x = np.empty((FIRST_SIDE, FIRST_SIDE, channels), np.float32)
-        for i in range(FIRST_SIDE):
-            for j in range(FIRST_SIDE):
+        x = np.empty((first, first, channels), np.float32)
+        for i in range(first):
+            for j in range(first):
                 for k in range(channels):
                     total = np.float32(0.0)
                     for c in range(z.shape[1]):
-                        total += z[image, c] * w0[(i * FIRST_SIDE + j) * channels + k, c]
+                        total += z[image, c] * w0[(i * first + j) * channels + k, c]
                     x[i, j, k] = max(total * scales[0][k] + shifts[0][k], np.float32(0.0))
         for layer in range(4):
             w = weights[layer]
@@ -153,14 +154,15 @@ def numba_parallel(z: Array, w0: Array, weights: Any, scales: Any, shifts: Any, 
     Source: Own work.
     """
     channels = len(scales[0])
+    first = images.shape[1] // 16
     for image in prange(len(z)):
-        x = np.empty((FIRST_SIDE, FIRST_SIDE, channels), np.float32)
-        for pixel in range(FIRST_SIDE * FIRST_SIDE):
+        x = np.empty((first, first, channels), np.float32)
+        for pixel in range(first * first):
             for k in range(channels):
                 total = np.float32(0.0)
                 for c in range(z.shape[1]):
                     total += z[image, c] * w0[pixel * channels + k, c]
-                x[pixel // FIRST_SIDE, pixel % FIRST_SIDE, k] = max(total * scales[0][k] + shifts[0][k], np.float32(0.0))
+                x[pixel // first, pixel % first, k] = max(total * scales[0][k] + shifts[0][k], np.float32(0.0))
         for layer in range(4):
             w = weights[layer]
             side = x.shape[0]

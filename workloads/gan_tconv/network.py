@@ -15,9 +15,8 @@ from workloads.api import Buffer, Case, CaseSet, Params
 
 LATENT: Final = 100
 KERNEL_SIZE: Final = 5
-FIRST_SIDE: Final = 4
+REPORT_SIDE: Final = 4
 COLOURS: Final = 3
-SIDE: Final = 64  # of the images
 EPSILON: Final = 1e-5  # of batch normalisation
 REPORT_CHANNELS: Final = 512
 
@@ -59,33 +58,38 @@ def channels_of(case: Case) -> int:
     return int(case.params.get("channels", REPORT_CHANNELS))
 
 
-def layers(channels: int) -> tuple[Layer, ...]:
+def side_of(case: Case) -> int:
+    """Rows and columns of the first pixels: the report's 4, or those of a smaller network. Images have 16 times as many."""
+    return int(case.params.get("side", REPORT_SIDE))
+
+
+def layers(case: Case) -> tuple[Layer, ...]:
     """The four transposed convolutions."""
+    channels = channels_of(case)
     widths = (channels, channels // 2, channels // 4, channels // 8, COLOURS)
-    return tuple(Layer(n + 1, FIRST_SIDE << n, widths[n], widths[n + 1]) for n in range(4))
+    return tuple(Layer(n + 1, side_of(case) << n, widths[n], widths[n + 1]) for n in range(4))
 
 
 def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
     """Inputs and outputs. `bn0` to `bn3` have four rows: scale, shift, mean and variance of each channel."""
-    images, channels = images_of(case), channels_of(case)
+    images, channels, side = images_of(case), channels_of(case), side_of(case)
     inputs = {
         "z": Buffer((images, LATENT)),
-        "w0": Buffer((FIRST_SIDE**2 * channels, LATENT)),
+        "w0": Buffer((side**2 * channels, LATENT)),
         "bn0": Buffer((4, channels)),
     }
-    for layer in layers(channels):
+    for layer in layers(case):
         inputs[f"w{layer.number}"] = Buffer((KERNEL_SIZE, KERNEL_SIZE, layer.out_channels, layer.channels))
         inputs[f"b{layer.number}"] = Buffer((layer.out_channels,))
         if not layer.last:
             inputs[f"bn{layer.number}"] = Buffer((4, layer.out_channels))
-    return inputs, {"images": Buffer((images, SIDE, SIDE, COLOURS))}
+    return inputs, {"images": Buffer((images, 16 * side, 16 * side, COLOURS))}
 
 
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case with its operations (the products of the definition that are not by a zero) and bytes (weights and all)."""
     case = Case(params, flops=0, min_bytes=0)
-    channels = channels_of(case)
-    products = LATENT * FIRST_SIDE**2 * channels + sum(layer.products for layer in layers(channels))
+    products = LATENT * side_of(case) ** 2 * channels_of(case) + sum(layer.products for layer in layers(case))
     inputs, outputs = buffers(case)
     return Case(
         params,
@@ -107,7 +111,7 @@ def cases() -> tuple[Case, ...]:
 
 def emulation_cases() -> tuple[Case, ...]:
     """Networks small enough for the CPU emulator: one with fewer channels than any vector has, one that fills vectors."""
-    return (make_case({"images": 3, "channels": 8}), make_case({"images": 2, "channels": 32}))
+    return (make_case({"images": 3, "channels": 8, "side": 2}), make_case({"images": 5, "channels": 32, "side": 1}))
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from workloads.api import Buffers, Case
-from workloads.gan_tconv.network import EPSILON, FIRST_SIDE, channels_of, layers
+from workloads.gan_tconv.network import EPSILON, channels_of, layers, side_of
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -62,8 +62,8 @@ def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, 
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     given = {name: torch_bridge.as_tensor(array) for name, array in inputs.items()}
     images = torch_bridge.as_tensor(outputs["images"]).permute(0, 3, 1, 2)
-    first = (-1, FIRST_SIDE, FIRST_SIDE, channels_of(case))
-    network = layers(channels_of(case))
+    first = (-1, side_of(case), side_of(case), channels_of(case))
+    network = layers(case)
     # PyTorch has input channels, output channels, rows, columns; made once, as a model's weights are.
     weights = [given[f"w{n.number}"].permute(3, 2, 0, 1).contiguous(memory_format=memory_format) for n in network]
     matmul = torch.backends.cuda.matmul

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, Params, ceil_div
-from workloads.gan_tconv.network import FIRST_SIDE, KERNEL_SIZE, Layer, channels_of, images_of, layers
+from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, ceil_div
+from workloads.gan_tconv import phases
+from workloads.gan_tconv.network import KERNEL_SIZE, Layer, channels_of, images_of, layers, side_of
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 
@@ -59,7 +60,7 @@ def _flipped(case: Case, products: int) -> list[Launch]:
             *(_TAPS * layer.channels * layer.out_channels, f"w{layer.number}", f"matrix{layer.number}"),
             *(layer.channels, layer.out_channels),
         )
-        for layer in layers(channels_of(case))[:products]
+        for layer in layers(case)[:products]
     ]
 
 
@@ -77,12 +78,12 @@ def _product(layer: Layer, images: int) -> list[Launch]:
 def _report(case: Case, batch: int, products: int) -> Sequence[Launch]:
     """The report's kernels, `batch` images a launch: `products` layers by matrix product, the others by one thread an output."""
     channels = channels_of(case)
-    first_outputs = FIRST_SIDE**2 * channels
+    first_outputs = side_of(case) ** 2 * channels
     launches = _flipped(case, products)
     for first, images in _batches(case, batch):
         launches.append(_launch("dense", images * first_outputs, "z", "w0", "x0", first, images, first_outputs))
         launches += _activated("x0", "bn0", images * first_outputs, channels)
-        for layer in layers(channels):
+        for layer in layers(case):
             launches += _product(layer, images) if layer.number <= products else _direct(layer, images)
             n, count = layer.number, images * layer.outputs
             if layer.last:
@@ -94,8 +95,8 @@ def _report(case: Case, batch: int, products: int) -> Sequence[Launch]:
 
 def _report_scratch(case: Case, batch: int, products: int) -> Mapping[str, Buffer]:
     """`x0` to `x4`, the pixels between layers; for products the matrices of the weights and that of the taps."""
-    images, network = min(batch, images_of(case)), layers(channels_of(case))
-    scratch = {"x0": Buffer((images, FIRST_SIDE, FIRST_SIDE, channels_of(case)))}
+    images, network = min(batch, images_of(case)), layers(case)
+    scratch = {"x0": Buffer((images, side_of(case), side_of(case), channels_of(case)))}
     for layer in network:
         scratch[f"x{layer.number}"] = Buffer((images, 2 * layer.side, 2 * layer.side, layer.out_channels))
     for layer in network[:products]:
@@ -128,10 +129,38 @@ def _report_rung(
     )
 
 
+def _phases_rung(
+    name: str, title: str, product: phases.Product, configs: tuple[Params, ...] = ({},), precision: Precision = "fp32"
+) -> CudaVariant:
+    return CudaVariant(
+        name=name,
+        title=title,
+        role="rung",
+        precision=precision,
+        configs=configs,
+        source=_KERNELS / f"{name}.cu",
+        launches=lambda case, config: phases.launches(case, config, product, round_operands=precision == "tf32"),
+        scratch=phases.scratch,
+        skip=phases.skip,
+        min_compute_capability=(8, 0),
+    )
+
+
 CUDA_VARIANTS: Final = (
     _report_rung("v01_naive_grid", "Naive, 3-D grid", 1, [0], _image_by_image),
     _report_rung("v02_stride_two", "Without divergence", 1, [0], _image_by_image),
     _report_rung("v03_matrix_product", "Matrix product", 1, [4], _image_by_image),
     _report_rung("v04_batched", "Matrix product, 100 images", REPORT_BATCH, [4]),
     _report_rung("v05_mixed", "Mixed methods", REPORT_BATCH, [2, 3, 4]),
+    _phases_rung("v08_phases", "Phases, implicit product", phases.fma_product, ({"tile": 128}, {"tile": 64})),
+    _phases_rung(
+        "v10_three_products", "Tensor cores, 3xTF32", phases.tensor_product("ThreeProducts", False), precision="3xtf32"
+    ),
+    _phases_rung(
+        "v11_one_product",
+        "Tensor cores, TF32",
+        phases.tensor_product("OneProduct", True),
+        ({"columns": 128}, {"columns": 64}),
+        precision="tf32",
+    ),
 )

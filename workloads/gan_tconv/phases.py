@@ -1,0 +1,152 @@
+"""Launches of the rungs by phases: operands prepared, the dense layer, three products, and the last layer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from workloads.api import Buffer, Case, Launch, Params, ceil_div
+from workloads.gan_tconv.network import COLOURS, KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
+
+#: Kernel of one layer's product with the tile's rows and columns, threads a block, and dynamic shared memory.
+Product = Callable[[Layer, Params], tuple[str, int, int, int, int]]
+
+_TAPS: Final = KERNEL_SIZE**2
+_VECTOR: Final = 4
+_PHASES: Final = 4
+_WEIGHTS: Final = 76  # of a channel of the last layer, padded to vectors
+_TRANSPOSED: Final = 32
+_TENSOR_DEPTH: Final = 32
+_TENSOR_STAGES: Final = 3
+_PADDING: Final = 8
+
+
+def stride_of(case: Case) -> int:
+    """Images that a row of pixels has room for: a multiple of a vector."""
+    return ceil_div(images_of(case), _VECTOR) * _VECTOR
+
+
+def skip(case: Case, config: Params) -> str | None:
+    """Channels of every layer must fill vectors."""
+    if channels_of(case) % (8 * _VECTOR) == 0:
+        return None
+    return f"channels are copied by fours: {channels_of(case)} is no multiple of 32"
+
+
+def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """`x0` to `x3`, the pixels between layers by [y][x][channel][image]; `m0` to `m4`, weights as matrices; `latent`, z transposed;
+    `folded`, scale and shift of each layer."""
+    channels, side, stride = channels_of(case), side_of(case), stride_of(case)
+    found = {
+        "latent": Buffer((LATENT, stride)),
+        "folded": Buffer((2 * _PHASES, channels)),
+        "m0": Buffer((LATENT, side**2 * channels)),
+        "x0": Buffer((side, side, channels, stride)),
+    }
+    for layer in layers(case):
+        if layer.last:
+            found["m4"] = Buffer((layer.channels, _WEIGHTS))
+        else:
+            found[f"m{layer.number}"] = Buffer((_TAPS, layer.channels, layer.out_channels))
+            found[f"x{layer.number}"] = Buffer((2 * layer.side, 2 * layer.side, layer.out_channels, stride))
+    return found
+
+
+def launches(case: Case, config: Params, product: Product, round_operands: bool = False) -> Sequence[Launch]:
+    """One operation.
+
+    Args:
+        product: the kernel of the three layers in the middle.
+        round_operands: whether it takes operands rounded to TF32.
+    """
+    channels, images = channels_of(case), images_of(case)
+    *middle, last = layers(case)
+    folded = [name for n in range(_PHASES) for name in ([f"bn{n}", f"b{n}"] if n else ["bn0"])]
+    return [
+        Launch("fold", (ceil_div(channels, 128), _PHASES, 1), (128, 1, 1), _args(*folded, "folded", channels)),
+        *_prepared(case, round_operands),
+        _dense(case, config, round_operands),
+        *(_product(case, layer, config, product) for layer in middle),
+        Launch(
+            "last_layer",
+            (ceil_div(images, 32), last.side**2 // 16, 1),
+            (32, 4, 1),
+            _args("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images),
+            dynamic_shared_bytes=4 * _WEIGHTS * last.channels,
+        ),
+    ]
+
+
+def tiles(case: Case, layer: Layer, rows: int, columns: int) -> int:
+    """Blocks of a layer's products."""
+    return _PHASES * ceil_div(layer.side**2 * stride_of(case), rows) * ceil_div(layer.out_channels, columns)
+
+
+def _prepared(case: Case, round_operands: bool) -> list[Launch]:
+    """z and all weights, transposed."""
+    *middle, last = layers(case)
+    return [
+        _transposed("z", "latent", images_of(case), LATENT, stride_of(case)),
+        _transposed("w0", "m0", side_of(case) ** 2 * channels_of(case), LATENT),
+        *(
+            _transposed(f"w{n.number}", f"m{n.number}", n.out_channels, n.channels, batch=_TAPS, rounded=round_operands)
+            for n in middle
+        ),
+        _transposed("w4", "m4", _TAPS * COLOURS, last.channels, _WEIGHTS),
+    ]
+
+
+def _transposed(name: str, to: str, rows: int, columns: int, stride: int = 0, batch: int = 1, rounded: bool = False) -> Launch:
+    stride = stride or rows
+    grid = (ceil_div(stride, _TRANSPOSED), ceil_div(columns, _TRANSPOSED), batch)
+    return Launch(f"transpose<{_cpp(rounded)}>", grid, (_TRANSPOSED, 8, 1), _args(name, to, rows, columns, stride))
+
+
+def _dense(case: Case, config: Params, rounded: bool) -> Launch:
+    """The dense layer: a product of one pixel and one tap, whose output channels are all pixels' channels."""
+    channels, stride = channels_of(case), stride_of(case)
+    outputs = side_of(case) ** 2 * channels
+    kernel, rows, columns, threads = fma_tile(config, 128, dense=True, rounded=rounded)
+    grid = (ceil_div(stride, rows) * ceil_div(outputs, columns), 1, 1)
+    args = _args("latent", "m0", "folded", "x0", 1, stride, LATENT, outputs, 0, channels)
+    return Launch(kernel, grid, (threads, 1, 1), args)
+
+
+def _product(case: Case, layer: Layer, config: Params, product: Product) -> Launch:
+    n = layer.number
+    kernel, rows, columns, threads, shared = product(layer, config)
+    sizes = (layer.side, stride_of(case), layer.channels, layer.out_channels, n, channels_of(case))
+    args = _args(f"x{n - 1}", f"m{n}", "folded", f"x{n}", *sizes)
+    return Launch(kernel, (tiles(case, layer, rows, columns), 1, 1), (threads, 1, 1), args, shared)
+
+
+def fma_tile(config: Params, most_columns: int, dense: bool, rounded: bool) -> tuple[str, int, int, int]:
+    """Kernel of the multiply-add units, its rows, columns and threads; 8 x 8 sums a thread."""
+    rows = config.get("tile", 128)
+    columns = min(rows, most_columns)
+    return f"product<{rows}, {columns}, {_cpp(dense)}, {_cpp(rounded)}>", rows, columns, rows * columns // 64
+
+
+def fma_product(layer: Layer, config: Params) -> tuple[str, int, int, int, int]:
+    """`Product` on the multiply-add units."""
+    return (*fma_tile(config, 128 if layer.out_channels >= 128 else 64, dense=False, rounded=False), 0)
+
+
+def tensor_product(terms: str, rounded: bool) -> Product:
+    """`Product` on tensor cores, whose operands are the struct `terms`; `rounded`: it takes and gives operands rounded to TF32, but
+    for the last layer."""
+
+    def product(layer: Layer, config: Params) -> tuple[str, int, int, int, int]:
+        rows, columns = 128, min(config.get("columns", 64), 128 if layer.out_channels >= 128 else 64)
+        kernel = f"tensor_product<{terms}, {rows}, {columns}, {columns // 2}, {_cpp(rounded and layer.number < 3)}>"
+        return kernel, rows, columns, 128, _TENSOR_STAGES * _TENSOR_DEPTH * 4 * (rows + columns + 2 * _PADDING)
+
+    return product
+
+
+def _args(*values: str | int) -> tuple[Any, ...]:
+    return tuple(value if isinstance(value, str) else np.int32(value) for value in values)
+
+
+def _cpp(flag: bool) -> str:
+    return str(flag).lower()
