@@ -21,7 +21,14 @@ HOW_TO_RECORD: Final = "make record"
 #: What it says where a run has no trace.
 HOW_TO_IMPORT: Final = "python -m collectors import REPORT"
 _MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
-_FORMATS: Final = {"ratio": "%.4f", "low": "%.4f", "high": "%.4f", "rel_l2_error": "%.2g", "tolerance": "%.2g"}
+_FORMATS: Final = {
+    "ratio": "%.4f",
+    "low": "%.4f",
+    "high": "%.4f",
+    "rel_l2_error": "%.2g",
+    "max_rel_error": "%.2g",
+    "tolerance": "%.2g",
+}
 _PATTERN_CHARACTERS: Final = 44
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
 

@@ -19,12 +19,13 @@ from data.store import RunWriter, to_json
 PERMUTATIONS = ("012", "021", "102", "120", "201", "210")
 COPY_GB_PER_S = 4000.0
 READ_GB_PER_S = 4400.0
+FMA_TFLOP_PER_S = 50.0
 LAUNCH_US = 2.5
 CEILINGS = (
     ("device_copy", "cuda:0", COPY_GB_PER_S, "GB/s"),
     ("device_read", "cuda:0", READ_GB_PER_S, "GB/s"),
     ("device_write", "cuda:0", 4500.0, "GB/s"),
-    ("fp32_fma", "cuda:0", 50.0, "TFLOP/s"),
+    ("fp32_fma", "cuda:0", FMA_TFLOP_PER_S, "TFLOP/s"),
     ("tf32_mma", "cuda:0", 300.0, "TFLOP/s"),
     ("h2d_pinned", "cuda:0", 55.0, "GB/s"),
     ("h2d_pageable", "cuda:0", 10.0, "GB/s"),
@@ -39,7 +40,8 @@ CEILINGS = (
 
 @dataclass(frozen=True)
 class Made:
-    """A variant to invent: `share` is the part of the ceiling that it reaches at a large size, by config."""
+    """A variant to invent: `share` is the part of the ceiling that it reaches at a large size, by config; `error` the relative one that it is
+    found to have."""
 
     workload: str
     name: str
@@ -48,6 +50,8 @@ class Made:
     kind: str
     share: Mapping[str, float]
     next: str = ""
+    precision: str = "fp32"
+    error: float = 1.0e-7
 
 
 VARIANTS = (
@@ -80,7 +84,7 @@ VARIANTS = (
     Made("conv2d", "numba_serial", "Numba, one thread", "host", "host", {"": 0.03}),
     Made("conv2d", "numba_parallel", "Numba, all cores", "host", "host", {"": 0.11}),
 )  # fmt: skip
-BASELINE = {"tensor_transpose": ("v01_simple", ""), "conv2d": ("v01_naive", "block=8")}
+BASELINE = {"tensor_transpose": ("v01_simple", ""), "conv2d": ("v01_naive", "block=8"), "gemm": ("v01_naive", "")}
 HOST_BASELINE = "numba_serial"
 #: Cells with a verdict other than ok, by (workload, variant, config, case); their samples are not written.
 FAILED = {
@@ -99,6 +103,9 @@ def cases(workload: str) -> Iterator[tuple[dict[str, Any], int | None, int, int]
             for perm in PERMUTATIONS:
                 yield {"n": size, "perm": perm}, rank, 0, 8 * size**3
         yield {"shape": "65x127x33", "perm": "210"}, None, 0, 8 * 65 * 127 * 33
+    elif workload == "gemm":
+        for rank, size in enumerate((1024, 2048, 4096)):
+            yield {"n": size}, rank, 2 * size**3, 12 * size**2
     else:
         for rank, size in enumerate((512, 1024, 2048, 4096, 8192)):
             yield {"n": size}, rank, 50 * size**2, 8 * size**2
@@ -119,7 +126,9 @@ def median_ns(made: Made, config: str, params: Mapping[str, Any], min_bytes: int
     keeps_rows = str(params.get("perm", "")).endswith("2")
     share = made.share[config] * (2.0 if keeps_rows and made.share[config] < 0.5 else 1.0)
     fits_l2 = min_bytes < 50e6
-    device = 1500.0 + min_bytes / (COPY_GB_PER_S * share) * (0.6 if cache == "hot" and fits_l2 else 1.0)
+    # A product of two n x n matrices is limited by arithmetic: 2 n^3 operations in 12 n^2 bytes.
+    least = 2 * (min_bytes / 12) ** 1.5 / (1000 * FMA_TFLOP_PER_S) if made.workload == "gemm" else min_bytes / COPY_GB_PER_S
+    device = 1500.0 + least / share * (0.6 if cache == "hot" and fits_l2 else 1.0)
     return device + {"device": 0.0, "operation": 4000.0, "end_to_end": 24000.0 + min_bytes / 55.0}[scope]
 
 
@@ -137,7 +146,7 @@ def write(data_dir: Path, run_id: str = "synthetic", *, label: str = "", rounds:
     Returns:
         The folder of the run.
     """
-    return _write(data_dir, run_id, label or run_id, VARIANTS, rounds, seed, on_gpu=True)
+    return write_variants(data_dir, run_id, label or run_id, VARIANTS, rounds, seed, on_gpu=True)
 
 
 def write_host_run(data_dir: Path, run_id: str = "synthetic-host", *, label: str = "", rounds: int = 20, seed: int = 8) -> Path:
@@ -146,12 +155,17 @@ def write_host_run(data_dir: Path, run_id: str = "synthetic-host", *, label: str
     Returns:
         The folder of the run.
     """
-    return _write(data_dir, run_id, label or run_id, VARIANTS, rounds, seed, on_gpu=False)
+    return write_variants(data_dir, run_id, label or run_id, VARIANTS, rounds, seed, on_gpu=False)
 
 
-def _write(
+def write_variants(
     data_dir: Path, run_id: str, label: str, variants: tuple[Made, ...], rounds: int, seed: int, *, on_gpu: bool
 ) -> Path:
+    """Write a run of these variants.
+
+    Returns:
+        The folder of the run.
+    """
     random = np.random.default_rng(seed)
     results: list[dict[str, Any]] = []
     samples: list[pd.DataFrame] = []
@@ -228,10 +242,10 @@ def _stopped(made: Made, rounds: int) -> str:
 def _result(cell: Mapping[str, str], made: Made, status: str, detail: str) -> dict[str, Any]:
     verified = status in ("ok", "wrong_result")
     exact = made.workload == "tensor_transpose"
-    error = 0.31 if status == "wrong_result" else 0.0 if exact else 1.0e-7
+    error = 0.31 if status == "wrong_result" else 0.0 if exact else made.error
     return {
         **cell, "status": status, "detail": detail, "rel_l2_error": error if verified else None,
-        "max_rel_error": error if verified else None, "tolerance": 0.0 if exact else 2e-6,
+        "max_rel_error": error if verified else None, "tolerance": 0.0 if exact else {"tf32": 1e-3}.get(made.precision, 2e-6),
         "verified_elements": 262144 if verified else None,
     }  # fmt: skip
 
@@ -241,7 +255,7 @@ def _variant(made: Made) -> dict[str, Any]:
     text = f"// Idea: {made.title}.\n// Next: {made.next}.\n__global__ void kernel() {{}}\n" if cuda else "def run(): ...\n"
     return {
         "workload": made.workload, "variant": made.name, "rung": int(made.name[1:3]) if made.role == "rung" else None,
-        "kind": made.kind, "role": made.role, "precision": "fp32", "title": made.title,
+        "kind": made.kind, "role": made.role, "precision": made.precision, "title": made.title,
         "idea": f"{made.title}.", "bottleneck": "Memory." if made.next else "", "next": made.next,
         "source": "Invented for tests.",
         # One variant points at a file that is not there: its source changed since the recording.

@@ -1,17 +1,20 @@
-"""Ladder: what each step of one case gains, and the source that gained it."""
+"""Ladder: what each step of one case gains, and the source that gained it; or what its speed costs in accuracy."""
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pandas as pd
 import streamlit as st
 
 from dashboard import runs, state, widgets
 from dashboard.charts import ladder as charts
+from dashboard.charts import pareto
 from dashboard.queries import ladder as queries
-from dashboard.queries import staleness
+from dashboard.queries import precision, staleness
+from dashboard.queries.axes import View
 from dashboard.text import plain
 from data import store
 
+_SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
 
 
@@ -23,7 +26,26 @@ def page() -> None:
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
         view = widgets.choose_view(run, workload)
-        scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES))
+        shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
+        scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES)) if shown == "rungs" else "auto"
+    if shown == "error":
+        _error_and_time(run, workload, case, view)
+    else:
+        _rungs(run, workload, case, view, scale)
+    widgets.end_page()
+
+
+def _error_and_time(run: store.Run, workload: str, case: str, view: View) -> None:
+    frame: pd.DataFrame = runs.ask(run, precision.error_and_time, workload, case, view)
+    if frame.empty:
+        widgets.nothing(
+            f"No variant of {workload} has both a time in {widgets.timing(run, view)} and a measured error at {case}.",
+            "Choose another case, scope or cache.",
+        )
+    widgets.show_chart(pareto.error_and_time(frame, runs.look_of(run, widgets.theme())))
+
+
+def _rungs(run: store.Run, workload: str, case: str, view: View, scale: charts.Scale) -> None:
     frame: pd.DataFrame = runs.ask(run, queries.ladder, workload, case, view)
     if not (frame["n"] > 0).any():
         widgets.nothing(
@@ -35,7 +57,6 @@ def page() -> None:
         widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale))
     with right:
         _source(run, workload, frame)
-    widgets.end_page()
 
 
 def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
@@ -72,7 +93,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
 
 
 def _resources(variant: dict[Any, Any]) -> list[str]:
-    found = [variant["source_path"] or "source as measured"]
+    found = [variant["source_path"] or "source as measured", precision.word(variant["precision"])]
     for key, unit in (("registers", "registers"), ("shared_bytes", "B shared"), ("spill_bytes", "B spilled")):
         if pd.notna(variant[key]):
             found.append(f"{variant[key]} {unit}")

@@ -9,8 +9,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import runs, state, widgets
 from dashboard.charts import overview as charts
-from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
+from dashboard.charts.numbers import format_duration, format_error, format_interval, format_percent, format_ratio
 from dashboard.queries import overview as queries
+from dashboard.queries.precision import named, word
 from dashboard.text import plain
 from data import store
 
@@ -38,9 +39,9 @@ def page() -> None:
             st.caption(plain(str(error)))
     for each, frame in zip(shown, frames, strict=True):
         _run_block(each, frame)
-    charted = [(each, frame) for each, frame in zip(shown, frames, strict=True) if _floors_known(frame)]
-    for column, (each, frame) in zip(st.columns(max(1, len(charted)), gap="medium"), charted, strict=False):
-        with column:
+    # One below the other: beside each other there is no room for the names.
+    for each, frame in zip(shown, frames, strict=True):
+        if _floors_known(frame):
             widgets.show_chart(charts.percent_of_floor(frame, runs.look_of(each, widgets.theme())), key=each.run_id)
     widgets.end_page()
 
@@ -54,7 +55,7 @@ def _beside(run: store.Run) -> list[store.Run]:
 
 
 def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
-    """One run: its name, then a row a workload."""
+    """One run: its name, then a row a workload and precision."""
     where = "shipped with the project" if runs.is_recorded(run) else "recorded or imported here"
     about = f"{run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d} · {run.info['collector']} · {where}"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -66,8 +67,10 @@ def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
     with st.container(border=True, gap="xxsmall"):
         for column, (name, _) in zip(_columns(), _COLUMNS, strict=True):
             column.caption(name)
-        for row in frame.to_dict("records"):
-            _workload_row(run, row)
+        for _, rows in frame.groupby("workload", sort=False):
+            for place, row in enumerate(rows.to_dict("records")):
+                _figures(row, several=len(rows) > 1, first=place == 0)
+            _links(run, rows)
 
 
 def _without_variants(run: store.Run) -> None:
@@ -94,34 +97,58 @@ def _columns() -> list[DeltaGenerator]:
     return st.columns([width for _, width in _COLUMNS], gap="small")
 
 
-def _workload_row(run: store.Run, row: Mapping[Any, Any]) -> None:
+def _figures(row: Mapping[Any, Any], *, several: bool, first: bool) -> None:
+    """The row of one workload and precision.
+
+    Args:
+        several: the workload has several precisions, so that each name says its own.
+        first: the row is the first of its workload, which names it.
+    """
     cases = f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
-    peer = f"over {row['peer']}" if pd.notna(row["peer"]) else "no peer here"
+    error = f"error {format_error(row['error'])}" if pd.notna(row["error"]) else ""
+    workload = (row["workload"], cases, f"{word(row['precision'])}, {error}" if error else word(row["precision"]))
+    # The row stands under its precision; what is of another one says so.
+    baseline, peer = (
+        f"over {named(row[who], row[f'{who}_precision']) if row[f'{who}_precision'] != row['precision'] else row[who]}"
+        if pd.notna(row[who]) else f"no {who} here"
+        for who in ("baseline", "peer")
+    )  # fmt: skip
     for column, (value, *about) in zip(
         _columns(),
         (
-            (row["workload"], cases),
-            (row["best_title"], f"{row['best']} {row['best_config']}".strip()),
+            workload if first else (f"… {word(row['precision'])}", cases, error),
+            (row["best_title"], f"{named(row['best'], row['precision'] if several else '')} {row['best_config']}".strip()),
             (format_duration(row["best_ns"]), _interval(row, "best_ns", format_duration), f"n ≥ {row['n']}"),
-            (format_ratio(row["speedup"]), _interval(row, "speedup", format_ratio), f"over {row['baseline']}"),
+            (format_ratio(row["speedup"]), _interval(row, "speedup", format_ratio), baseline),
             (
                 format_percent(row["percent_of_floor"]),
                 _interval(row, "percent_of_floor", format_percent),
                 _bound(row),
             ),
-            (format_ratio(row["over_peer"]), _interval(row, "over_peer", format_ratio), peer),
+            (
+                format_ratio(row["over_peer"]),
+                _interval(row, "over_peer", format_ratio),
+                peer,
+            ),
         ),
         strict=True,
     ):
         small = "  \n".join(f":small[:gray[{plain(line)}]]" for line in about if line)
         column.markdown(f"**{plain(str(value))}**  \n{small}")
+
+
+def _links(run: store.Run, rows: pd.DataFrame) -> None:
+    """Where to read on about a workload, and what its figures are distrusted for."""
+    badges = rows["badges"].iloc[0]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        link = state.link(run=_name(run), workload=row["workload"])
+        link = state.link(run=_name(run), workload=str(rows["workload"].iloc[0]))
         st.page_link("app_pages/ladder.py", label="Ladder →", query_params=link)
         st.page_link("app_pages/sizes.py", label="Sizes →", query_params=link)
-        if row["badges"]:
+        if len(rows) > 1:
+            st.page_link("app_pages/ladder.py", label="Error and time →", query_params={**link, "show": "error"})
+        if badges:
             st.page_link("app_pages/trust.py", label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))
-        for text in row["badges"]:
+        for text in badges:
             st.badge(plain(text), color="orange")
 
 

@@ -7,6 +7,7 @@ import streamlit as st
 
 from dashboard import runs, state, widgets
 from dashboard.charts import roofline as charts
+from dashboard.charts.template import Look
 from dashboard.queries import roofline as queries
 from dashboard.queries.axes import View
 from dashboard.text import plain
@@ -44,7 +45,7 @@ def page() -> None:
             )
         look, counted_in = runs.look_of(run, widgets.theme()), _name(other) if other else ""
         if shown == "sizes":
-            frame = _of_one_variant(frame)
+            frame = _of_one_variant(frame, look)
         else:
             case = widgets.choose_case(run, workload, among=list(dict.fromkeys(frame["case"])))
             frame = frame[frame["case"] == case]
@@ -63,11 +64,12 @@ def _choose_view(run: store.Run, workload: str) -> View:
     return views[caches.index(name)]
 
 
-def _of_one_variant(frame: pd.DataFrame) -> pd.DataFrame:
+def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
     """The rows of one variant, and of one series of its cases."""
     largest = frame[frame["size_rank"] == frame["size_rank"].max()]
     nearest = str(largest.sort_values("percent_of_roof", ascending=False)["variant"].iloc[0])
-    name = state.choose("variant", "Variant", list(dict.fromkeys(frame["variant"])), default=nearest)
+    workload, variants = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
+    name = state.choose("variant", "Variant", variants, default=nearest, text=lambda variant: look.named(workload, variant))
     frame = frame[frame["variant"] == name]
     series = list(dict.fromkeys(frame["series"]))
     chosen = state.choose("series", "Series", series, default=series[-1]) if len(series) > 1 else series[0]

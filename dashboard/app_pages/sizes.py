@@ -38,8 +38,8 @@ def page() -> None:
     chart_place = st.container()
     variants = list(dict.fromkeys(frame["variant"]))
     on_gpu = list(dict.fromkeys(frame.loc[frame["kind"] != "host", "variant"])) or variants
-    shown = state.choose_many("variants", "Variants", variants, default=on_gpu)
     look = runs.look_of(run, widgets.theme())
+    shown = state.choose_many("variants", "Variants", variants, default=on_gpu, text=lambda name: look.named(workload, name))
     regions: pd.DataFrame = runs.ask(run, queries.regions, workload, series)
     with chart_place:
         widgets.show_chart(charts.over_size(frame[frame["variant"].isin(shown)], regions, look, cast("charts.Metric", metric)))

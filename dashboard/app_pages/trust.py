@@ -9,7 +9,7 @@ import streamlit as st
 from dashboard import runs, state, widgets
 from dashboard.charts import agreement as charts
 from dashboard.charts import distribution
-from dashboard.queries import agreement, axes, cells, compare, copies, staleness, trust
+from dashboard.queries import agreement, axes, cells, compare, copies, precision, staleness, trust
 from dashboard.text import plain
 from data import store
 
@@ -84,6 +84,11 @@ def _list_findings(found: pd.DataFrame) -> None:
 
 def _verdicts(run: store.Run) -> None:
     widgets.table(runs.ask(run, trust.verdicts))
+    errors: pd.DataFrame = runs.ask(run, precision.errors)
+    if len(errors):
+        st.markdown("#### Largest measured errors against float64, by precision")
+        st.caption("rel_l2_error is held against the tolerance: the L2 norm of all differences over that of the reference.")
+        widgets.table(errors)
     failures: pd.DataFrame = runs.ask(run, trust.failures)
     failures = failures[failures["status"] != "skipped"]
     st.markdown(f"#### Cells that failed: {len(failures)}")
@@ -128,7 +133,8 @@ def _samples(run: store.Run) -> None:
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
         baseline: axes.Baseline | None = runs.ask(run, axes.baseline, workload, view)
         first = f"{baseline.variant} {baseline.config}".strip() if baseline else None
-        name = state.choose("cell", "Variant", names, default=first)
+        told = dict(zip(names, here["precision"].map(precision.word), strict=True))
+        name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {told[cell]}")
     row = here.iloc[names.index(name)]
     samples = runs.load(run).samples
     chosen = pd.Series(True, index=samples.index)

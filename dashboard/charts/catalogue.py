@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from dashboard.charts import counters as counter_charts
-from dashboard.charts import distribution, extras, ladder, overview, roofline, sizes, timeline, traces
+from dashboard.charts import distribution, extras, ladder, overview, pareto, roofline, sizes, timeline, traces
 from dashboard.charts.counter_words import how_counted
 from dashboard.charts.template import Chart, Look, Theme, look
-from dashboard.queries import axes, counters, trace_samples, trace_sums, transfers
+from dashboard.queries import axes, counters, precision, trace_samples, trace_sums, transfers
 from dashboard.queries import extras as reports
 from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
@@ -45,8 +45,12 @@ def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[
     yield sizes.best_strip(winners, style, workload, view.label(on_gpu=data.on_gpu))
     first_view = view == axes.views(data, workload)[0]
     largest = winners[winners["size_rank"] == winners["size_rank"].max()]
-    for case in largest["case"] if first_view else largest["case"].iloc[-1:]:
+    for case in dict.fromkeys(largest["case"] if first_view else largest["case"].iloc[-1:]):
         yield ladder.ladder(ladders.ladder(data, workload, case, view), style)
+        costs = precision.error_and_time(data, workload, case, view)
+        # Where nothing rounds there is nothing to show.
+        if first_view and (costs["rel_l2_error"] > 0).any():
+            yield pareto.error_and_time(costs, style)
     series = axes.series(data, workload)
     for each in series if first_view else series[-1:]:
         frame = over_sizes.sizes(data, workload, view, each)

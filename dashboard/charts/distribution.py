@@ -57,7 +57,7 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     figure.update_layout(
         barmode="overlay", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34}, bargap=0.05
     )
-    who = _who(first)
+    who = look.named(first["workload"], first["variant"]) + (f" [{first['config']}]" if first["config"] else "")
     title = f"{who}, {first['case']}: median {format_duration(median)}, half-width {significant(50 * (high - low) / median)} %"
     note = (
         f"{look.device}; {timing(first.to_dict())}; n = {len(own)}; line and band: median and its "
@@ -71,10 +71,6 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
 def _percent(duration_ns: Any, median_ns: float) -> Any:
     """Distance from the median in percent of it."""
     return 100 * (duration_ns / median_ns - 1)
-
-
-def _who(row: "pd.Series[Any]") -> str:
-    return f"{row['variant']} [{row['config']}]" if row["config"] else str(row["variant"])
 
 
 def _hover(row: dict[Any, Any]) -> str:

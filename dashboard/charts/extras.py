@@ -58,7 +58,7 @@ def overheads(frame: pd.DataFrame, look: Look, workload: str = "conv2d") -> Char
     operation = frame[frame["part"] == "compute"]
     chosen = pd.concat([operation.drop_duplicates("case"), operation.sort_values("median_ns").drop_duplicates("case")])
     keys = chosen[["case", "variant", "size_rank"]].drop_duplicates().sort_values(["size_rank", "variant"], kind="stable")
-    labels = [text(f"{row['case']}  {row['variant']}") for row in keys.to_dict("records")]
+    labels = [text(f"{row['case']}  {look.named(workload, row['variant'])}") for row in keys.to_dict("records")]
     figure = blank(look.theme, 30 * len(labels) + 90)
     colors = dict(zip(_PARTS, ("#7A5AA6", "#56B4E9", "#009E73", "#E69F00", "#8A6D3B"), strict=True))
     for part, pattern in _PARTS.items():
@@ -78,23 +78,27 @@ def overheads(frame: pd.DataFrame, look: Look, workload: str = "conv2d") -> Char
     figure.update_xaxes(range=[0, 100], ticksuffix=" %", title_text="share of the run")
     figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
     largest = operation[operation["size_rank"] == operation["size_rank"].max()].nsmallest(1, "median_ns").iloc[0]
-    title = f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of {largest['variant']} is allocation, copies and release"
+    title = f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of {look.named(workload, largest['variant'])} is allocation, copies and release"
     note = f"{look.device}; parts of one end-to-end operation; copies and computation by events on the device, allocation and release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
     return Chart(slug("overheads", workload), title, figure, frame, note)
 
 
 def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:
     """Time over block size of `queries.extras.block_sensitivity`, not empty: one panel a variant, one line a case."""
-    variants = list(dict.fromkeys(frame["variant"]))
+    variants, workload = list(dict.fromkeys(frame["variant"])), str(frame["workload"].iloc[0])
     cases = list(dict.fromkeys(frame.sort_values("size_rank")["case"]))
     figure = make_subplots(
-        rows=1, cols=len(variants), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=[text(v) for v in variants]
+        rows=1,
+        cols=len(variants),
+        shared_yaxes=True,
+        horizontal_spacing=0.03,
+        subplot_titles=[text(look.named(workload, name)) for name in variants],
     )
     figure.update_layout(blank(look.theme, 340).layout)
     figure.update_annotations(font={"size": 13})
     symbols = ("circle", "square", "diamond", "triangle-up", "x", "star")
     for column, variant in enumerate(variants, start=1):
-        color = look.style(str(frame["workload"].iloc[0]), variant).color
+        color = look.style(workload, variant).color
         for number, case in enumerate(cases):
             line = frame[(frame["variant"] == variant) & (frame["case"] == case)].sort_values("block")
             figure.add_scatter(
@@ -112,7 +116,7 @@ def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_yaxes(ticksuffix=" %", rangemode="tozero")
     figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
     worst = frame.nlargest(1, "relative").iloc[0]
-    title = f"The wrong block costs up to {format_percent(100 * (worst['relative'] - 1))}: {worst['variant']} with {worst['config']} at {worst['case']}"
+    title = f"The wrong block costs up to {format_percent(100 * (worst['relative'] - 1))}: {look.named(workload, worst['variant'])} with {worst['config']} at {worst['case']}"
     note = measured(frame, look.device, "Ratios are paired by round.")
     return Chart(slug("block-sensitivity", str(frame["workload"].iloc[0])), title, figure, frame, note)
 
@@ -142,7 +146,7 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = TEN
             style = look.style(workload, str(variant))
             figure.add_scatter(
                 x=[labels[case] for case in line["case"]], y=line["speedup"], mode="markers" if size else "lines+markers", row=1, col=column,
-                name=text(str(variant)), legendgroup=text(str(variant)), showlegend=column == 1,
+                name=text(look.named(workload, str(variant))), legendgroup=text(str(variant)), showlegend=column == 1,
                 marker={"symbol": style.symbol, "size": 9, "color": style.color}, line={"color": style.color, "dash": style.dash, "width": 1.5},
                 error_y={
                     "type": "data", "symmetric": False, "array": line["high"] - line["speedup"],
@@ -158,7 +162,8 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = TEN
     figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
     best = {copies: frame[frame["copies"] == copies].nlargest(1, "speedup").to_dict("records")[0] for copies in panels}
     title = "; ".join(
-        f"{titles[copies]}, up to {format_ratio(row['speedup'])} ({row['variant']})" for copies, row in best.items()
+        f"{titles[copies]}, up to {format_ratio(row['speedup'])} ({look.named(workload, row['variant'])})"
+        for copies, row in best.items()
     )
     scopes = " and ".join(View(row["scope"], row["cache"]).label(on_gpu=True) for row in best.values())
     note = (

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from dashboard.charts.numbers import (
     format_duration,
+    format_error,
     format_half_width,
     format_interval,
     format_percent,
@@ -16,6 +17,7 @@ from dashboard.charts.numbers import (
 )
 from dashboard.charts.template import Chart, Look, above_ceiling, blank, hover, measured, share_of_floor, slug, text
 from dashboard.charts.ticks import ticks
+from dashboard.queries.precision import precisions, word
 
 _Items = list[dict[str, Any]]
 
@@ -23,8 +25,11 @@ _ROW_PX: Final = 27
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
 #: Left edges of the columns of figures, in pixels right of the bars.
-_COLUMNS: Final = {"time": 8, "spread": 64, "gain": 116, "floor": 166}
-_COLUMNS_PX: Final = 228
+_COLUMNS: Final = {"time": 8, "spread": 60, "gain": 106, "floor": 152, "error": 214}
+_COLUMNS_PX: Final = 212
+_ERROR_PX: Final = 46
+#: Of a line of words about one of several floors.
+_FLOOR_PX: Final = 14
 #: The bars are narrow where the source stands beside them.
 _TICKS: Final = 3
 _LABEL_LENGTH: Final = 26
@@ -37,6 +42,8 @@ SCALES: Final[tuple[Scale, ...]] = ("auto", "linear", "log")
 
 def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
     """Rung by rung the time with its 95 % interval, the gain of each step, the floor as a line, ceiling and peers apart.
+
+    Where rungs or peers have several precisions, each has its error against float64, and each precision its floor.
 
     Args:
         frame: `queries.ladder.ladder` with at least one cell that has samples.
@@ -60,25 +67,30 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
         **ticks(timed["median_ns"].min() if logarithmic else 0, timed["median_ns"].max(), format_duration, logarithmic=logarithmic, most=_TICKS),
         tickangle=0,
     )  # fmt: skip
+    mixed = rows["precision"].nunique() > 1
     figure.update_yaxes(
-        range=[depth - 0.6, -0.95], tickmode="array", tickvals=rows["y"], ticktext=_labels(rows),
+        range=[depth - 0.6, -0.95], tickmode="array", tickvals=rows["y"], ticktext=_labels(rows, look),
         showgrid=False, ticks="", zeroline=False, tickfont={"color": look.tones.text},
     )  # fmt: skip
     figure.update_layout(
-        showlegend=False, margin={"r": _COLUMNS_PX, "t": 28}, annotations=[*floor_words, *_columns(rows, look), *group_words],
+        showlegend=False, margin={"r": _COLUMNS_PX + mixed * _ERROR_PX, "t": 28 + _FLOOR_PX * len(floor_words) * (len(floor_words) > 1)},
+        annotations=[*floor_words, *_columns(rows, look, mixed), *group_words],
         shapes=[*floor_line, *group_lines],
     )  # fmt: skip
     first = timed.iloc[0]
     skipped = frame.loc[(frame["n"] == 0) & (frame["status"] == "skipped"), "variant"]
     note = measured(
         timed, look.device, "Each variant with its fastest config.",
-        f"Gain: over the rung before, paired by round. Speedups are over {first['baseline']}"
+        f"Gain: over the rung before{' in the same precision' if mixed else ''}, paired by round"
+        + ("; *: over the last rung before it of another one." if _crosses(timed).any() else "."),
+        f"Speedups are over {look.named(first['workload'], first['baseline'])}"
         + (f" [{first['baseline_config']}]." if first["baseline_config"] else "."), above_ceiling(timed),
+        "Error: the relative one (L2 norm) against float64." if mixed else "",
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
         f"Left out, as a specimen of an error: {', '.join(specimens)}." if len(specimens) else "",
     )  # fmt: skip
     name = slug("ladder", first["workload"], first["case"], first["scope"], first["cache"])
-    return Chart(name, _title(timed), figure, frame, note)
+    return Chart(name, _title(timed, look), figure, frame, note)
 
 
 def _place(frame: pd.DataFrame) -> pd.DataFrame:
@@ -109,28 +121,38 @@ def _draw_times(figure: go.Figure, rows: pd.DataFrame, look: Look, logarithmic: 
 
 
 def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, _Items]:
-    """Annotation and line of the floor of the rungs, or of what else there is: other precisions and places have their own."""
+    """Words and a line for each floor of the rungs, or of what else there is: precisions and places have their own."""
     known = timed[timed["floor_ns"].notna()]
     known = known[known["role"] == "rung"] if (known["role"] == "rung").any() else known
-    if known.empty:
-        return [], []
-    floor = float(known["floor_ns"].iloc[-1])
-    words = {
-        # An annotation on a logarithmic axis stands at the logarithm, a shape at the value.
-        "x": math.log10(floor) if logarithmic else floor, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "left", "showarrow": False,
-        "text": f"{known['floor_bound'].iloc[-1]} floor {format_duration(floor)}", "font": {"size": 11, "color": look.tones.good},
-    }  # fmt: skip
-    line = {"color": look.tones.good, "width": 1.5, "dash": "dot"}
-    return [words], [{"type": "line", "x0": floor, "x1": floor, "yref": "paper", "y0": 0, "y1": 1, "line": line}]
+    last = known.drop_duplicates("precision", keep="last").sort_values("floor_ns", ascending=False)
+    several = last["floor_ns"].nunique() > 1
+    words: _Items = []
+    lines: _Items = []
+    for floor, group in last.groupby("floor_ns", sort=False):
+        at = float(str(floor))
+        which = f"{', '.join(map(word, group['precision']))} " if several else ""
+        words.append(
+            {
+                # An annotation on a logarithmic axis stands at the logarithm, a shape at the value.
+                "x": math.log10(at) if logarithmic else at, "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "left",
+                # Several stand above the headings of the columns.
+                "yshift": _FLOOR_PX * (len(words) + 1) if several else 0, "showarrow": False, "font": {"size": 11, "color": look.tones.good},
+                "text": f"{which}{group['floor_bound'].iloc[-1]} floor {format_duration(at)}",
+            }
+        )  # fmt: skip
+        line = {"color": look.tones.good, "width": 1.5, "dash": "dot"}
+        lines.append({"type": "line", "x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1, "line": line})
+    return words, lines
 
 
-def _columns(rows: pd.DataFrame, look: Look) -> _Items:
-    """Time, gain and percent of floor of each row, as columns right of the bars."""
-    words = [
-        _word(heading, column, 1, look.tones.muted, yref="paper", yanchor="bottom")
-        for heading, column in (("time", "time"), ("gain", "gain"), ("% of floor", "floor"))
-    ]
-    for row in rows.to_dict("records"):
+def _columns(rows: pd.DataFrame, look: Look, mixed: bool) -> _Items:
+    """Time, gain, percent of floor and, of mixed precisions, error of each row, as columns right of the bars."""
+    headings = [("time", "time"), ("gain", "gain"), ("% of floor", "floor"), *([("error", "error")] if mixed else [])]
+    words = [_word(heading, column, 1, look.tones.muted, yref="paper", yanchor="bottom") for heading, column in headings]
+    crosses = _crosses(rows)
+    for place, row in zip(rows.index, rows.to_dict("records"), strict=True):
+        if mixed and row["n"]:
+            words.append(_word(format_error(row["rel_l2_error"]), "error", row["y"], look.tones.text))
         if row["n"] == 0:
             words.append(
                 _word(row["status"].replace("_", " "), "time", row["y"], look.tones.bad, hovertext=text(row["detail"]))
@@ -142,7 +164,7 @@ def _columns(rows: pd.DataFrame, look: Look) -> _Items:
         words.append(_word(format_percent(row["percent_of_floor"]), "floor", row["y"], look.tones.text))
         if row["gain_verdict"] in ("faster", "slower", "tied"):
             tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(row["gain_verdict"], look.tones.muted)
-            gain = "tied" if row["gain_verdict"] == "tied" else format_ratio(row["gain"])
+            gain = ("tied" if row["gain_verdict"] == "tied" else format_ratio(row["gain"])) + "*" * int(crosses[place])
             words.append(_word(gain, "gain", row["y"], tone, hovertext=text(_gain(row))))
     return words
 
@@ -177,13 +199,19 @@ def _groups(rows: pd.DataFrame, look: Look) -> tuple[_Items, _Items]:
     return words, lines
 
 
-def _labels(rows: pd.DataFrame) -> list[str]:
+def _labels(rows: pd.DataFrame, look: Look) -> list[str]:
     """Names with their configs where all are short enough to leave room for the bars; else the hover alone tells the config."""
-    told = (rows["variant"].str.len() + rows["config"].str.len()).max() <= _LABEL_LENGTH
+    names = [look.named(row["workload"], row["variant"]) for row in rows.to_dict("records")]
+    told = max(len(name) + len(config) for name, config in zip(names, rows["config"], strict=True)) <= _LABEL_LENGTH
     return [
-        text(variant) + (f" <i>{text(config)}</i>" if config and told else "") + (" ⚠" if len(flags) else "")
-        for variant, config, flags in zip(rows["variant"], rows["config"], rows["flags"], strict=True)
+        text(name) + (f" <i>{text(config)}</i>" if config and told else "") + (" ⚠" if len(flags) else "")
+        for name, config, flags in zip(names, rows["config"], rows["flags"], strict=True)
     ]
+
+
+def _crosses(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Which gains are over a rung of another precision."""
+    return rows["gain"].notna() & (rows["gain_from"] != rows["precision"])
 
 
 def _hover(row: dict[Any, Any]) -> str:
@@ -198,7 +226,7 @@ def _hover(row: dict[Any, Any]) -> str:
         ends = format_interval(format_ratio(row["speedup_low"]), format_ratio(row["speedup_high"]))
         figures.append((f"speedup over {row['baseline']}", f"{format_ratio(row['speedup'])} ({ends})"))
     if pd.notna(row["gain"]):
-        figures.append(("gain over the rung before", _gain(row)))
+        figures.append((f"gain over {row['gain_over']}, {word(row['gain_from'])}", _gain(row)))
     return hover(row, *figures)
 
 
@@ -211,11 +239,17 @@ def _range(row: dict[Any, Any], suffix: str, write: Any) -> str:
     return format_interval(write(row[f"low{suffix}"]), write(row[f"high{suffix}"]))
 
 
-def _title(timed: pd.DataFrame) -> str:
+def _title(timed: pd.DataFrame, look: Look) -> str:
+    """The fastest rung and how far it is from the floor; of the other precisions the fastest and its time."""
     rungs = timed[timed["role"] == "rung"]
-    best = (rungs if len(rungs) else timed[timed["role"] != "specimen"]).nsmallest(1, "median_ns").iloc[0]
-    where = f"{best['workload']}, {best['case']}"
+    shown = rungs if len(rungs) else timed[timed["role"] != "specimen"] if (timed["role"] != "specimen").any() else timed
+    fastest = [shown[shown["precision"] == precision].nsmallest(1, "median_ns").iloc[0] for precision in precisions(shown)]
+    best, *others = fastest
     reaches = f"reaches {format_percent(best['percent_of_floor'])} of the {best['floor_bound']} floor"
     floor = reaches if pd.notna(best["percent_of_floor"]) else f"takes {format_duration(best['median_ns'])}"
     over = f", {format_ratio(best['speedup'])} {best['baseline']}" if pd.notna(best["speedup"]) else ""
-    return f"{where}: {best['variant']} {floor}{over}"
+    further = "".join(
+        f"; {look.named(row['workload'], row['variant'])} is {format_ratio(best['median_ns'] / row['median_ns'])} as fast"
+        for row in others
+    )
+    return f"{best['workload']}, {best['case']}: {look.named(best['workload'], best['variant'])} {floor}{over}{further}"

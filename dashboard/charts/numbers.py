@@ -43,6 +43,14 @@ def format_percent(value: float) -> str:
     return NOTHING if pd.isna(value) else f"{significant(value)} %"
 
 
+def format_error(relative: float) -> str:
+    """`3.1e-4`, two digits; `0` where nothing differs; `–` for a null."""
+    if pd.isna(relative):
+        return NOTHING
+    mantissa, exponent = f"{relative:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}" if relative else "0"
+
+
 def format_interval(low: str, high: str) -> str:
     """`12.2 to 12.4 µs` out of `12.2 µs` and `12.4 µs`: a unit that both have is written once."""
     low_parts, high_parts = low.split(" "), high.split(" ")

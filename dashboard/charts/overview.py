@@ -1,12 +1,13 @@
-"""Percent of the floor by workload."""
+"""Percent of the floor by workload and precision."""
 
 from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
+from dashboard.charts.numbers import format_duration, format_error, format_interval, format_percent, format_ratio
 from dashboard.charts.template import Chart, Look, above_ceiling, blank, samples, text
 from dashboard.queries.axes import View
+from dashboard.queries.precision import word
 
 _BAR_PX: Final = 24
 _WORKLOAD_GAP: Final = 0.9
@@ -14,7 +15,7 @@ _WHO: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline")
 
 
 def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
-    """Best rung, best peer and baseline of each workload, as a share of what the device measurably can do.
+    """Best rung and best peer of each workload and precision, and the baseline, as a share of what the device measurably can do.
 
     Args:
         frame: `queries.overview.overview`, not empty.
@@ -48,15 +49,18 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     )  # fmt: skip
     figure.update_layout(showlegend=False)
     best = frame.sort_values("percent_of_floor", ascending=False).iloc[0]
-    title = (
-        f"{best['best']} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
-    )
+    title = f"{look.named(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
     views = " and ".join(
         dict.fromkeys(View(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
     )
+    apart = (
+        " Each precision has its floor, and stands against the peers that it replaces."
+        if frame["precision"].nunique() > 1
+        else ""
+    )
     several = " Geometric mean over the cases of that size." if (frame["cases"] > 1).any() else ""
     note = (
-        f"{look.device}; {views}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several} "
+        f"{look.device}; {views}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several}{apart} "
         f"100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
     ).rstrip()
     return Chart("overview", title, figure, frame, note)
@@ -67,17 +71,20 @@ def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
     y = 0.0
     for row in frame.to_dict("records"):
         shown = [
-            (who, label) for who, label in _WHO if pd.notna(row[who]) and not (who == "baseline" and row[who] == row["best"])
-        ]
+            (who, label) for who, label in _WHO
+            # The baseline stands once, in its own precision.
+            if pd.notna(row[who])
+            and not (who == "baseline" and (row[who] == row["best"] or row["baseline_precision"] != row["precision"]))
+        ]  # fmt: skip
         for place, (who, label) in enumerate(shown):
             column = "percent_of_floor" if who == "best" else f"{who}_percent_of_floor"
             percent = float(row[column])
             bars.append(
                 {
-                    "workload": row["workload"], "case": _case(row), "variant": row[who], "y": y, "first": place == 0,
+                    "workload": row["workload"], "case": _case(row, look), "variant": row[who], "y": y, "first": place == 0,
                     "count": len(shown), "percent": percent, "low": row["percent_of_floor_low"] if who == "best" else percent,
                     "high": row["percent_of_floor_high"] if who == "best" else percent, "hover": _hover(row, who, label, percent, look),
-                    "label": f"{label}: {row[who]}" + (f" [{row[who + '_config']}]" if row[who + "_config"] else ""),
+                    "label": f"{label}: {look.named(row['workload'], row[who])}" + (f" [{row[who + '_config']}]" if row[who + "_config"] else ""),
                 }
             )  # fmt: skip
             y += 1
@@ -85,15 +92,19 @@ def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
     return bars
 
 
-def _case(row: dict[Any, Any]) -> str:
-    return f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
+def _case(row: dict[Any, Any], look: Look) -> str:
+    case = f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
+    return f"{case}, {word(row['precision'])}" if look.style(row["workload"], row["best"]).precision else case
 
 
 def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look) -> str:
     lines = [
         f"<b>{text(row[who])}</b> {text(row[who + '_config'])}".rstrip(),
-        f"{label} of {text(row['workload'])}, {text(_case(row))}",
+        f"{label} of {text(row['workload'])}, {text(_case(row, look))}",
     ]
+    error = {"best": "error", "peer": "peer_error"}.get(who, "")
+    if error and pd.notna(row[error]):
+        lines.append(f"relative error {text(format_error(row[error]))} against float64")
     above = ", above the measured ceiling" if percent > 100 else ""
     lines.append(f"{text(format_percent(percent))} of the {text(row['floor_bound'])} floor{above}")
     if who == "best":

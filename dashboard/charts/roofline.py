@@ -70,7 +70,7 @@ def _under_roofs(frame: pd.DataFrame, roofs: pd.DataFrame, look: Look, counted_i
     flats = held.to_dict("records")
     ridges = [flat["value"] / slope["value"] for slope in slopes for flat in flats]
     x, y = frame["flop_per_byte"], frame["gflop_per_s"]
-    left, right = min(x) / _LEFT, max([*ridges, *x]) * _RIGHT
+    left, right = min([*ridges, *x]) / _LEFT, max([*ridges, *x]) * _RIGHT
     low, high = min(y) / _BELOW, max([*(flat["value"] for flat in flats), *frame["roof_gflop_per_s"].dropna(), *y]) * _ABOVE
     for slope in slopes:
         end = min(right, max(ridges, default=right))

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
 from dashboard.charts.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
 from dashboard.charts.ticks import ticks
+from dashboard.queries.precision import compared, precisions, word
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
 
@@ -78,25 +79,32 @@ def over_size(frame: pd.DataFrame, regions: pd.DataFrame, look: Look, metric: Me
         known if len(known) else frame, look.device, "Each variant with its fastest config at each size.", _explain(regions),
         above_ceiling(known) if metric == "percent_of_floor" else "",
     )  # fmt: skip
-    return Chart(name, _title(known, first, series, metric, axis), figure, frame, note)
+    return Chart(name, _title(known, look, series, metric, axis) if len(known) else axis.title, figure, frame, note)
 
 
 def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) -> Chart:
-    """The winner of every case as a strip of coloured tiles, one row a series.
+    """The winner of every case as a strip of coloured tiles, one row a series and precision.
 
     Args:
         frame: `queries.sizes.best_per_size`, not empty.
         measured: label of the view, by `View.label`.
     """
-    sizes, rows = list(dict.fromkeys(frame["size"])), list(dict.fromkeys(sorted(frame["series"])))
+    several = frame["compared_in"].nunique() > 1
+    labelled = [
+        ", ".join(filter(None, (row["series"], word(row["compared_in"]) if several else "")))
+        for row in frame.to_dict("records")
+    ]
+    frame = frame.assign(row=labelled)
+    order = frame.sort_values("series", kind="stable")["row"]
+    sizes, rows = list(dict.fromkeys(frame["size"])), list(dict.fromkeys(order))
     names = list(dict.fromkeys(frame["variant"]))
     number = np.full((len(rows), len(sizes)), np.nan)
     labels = np.full((len(rows), len(sizes)), "", dtype=object)
     hovers = labels.copy()
     for cell in frame.to_dict("records"):
-        at = rows.index(cell["series"]), sizes.index(cell["size"])
+        at = rows.index(cell["row"]), sizes.index(cell["size"])
         number[at] = names.index(cell["variant"])
-        labels[at] = f"<b>{text(cell['variant'])}</b><br>{text(_margin(cell))}"
+        labels[at] = f"<b>{text(look.named(workload, cell['variant']))}</b><br>{text(_margin(cell))}"
         hovers[at] = _strip_hover(cell)
     colors = [look.style(workload, name).color for name in names]
     edges = np.linspace(0, 1, len(names) + 1)
@@ -119,11 +127,19 @@ def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) ->
     ]
     figure.update_xaxes(showgrid=False, ticks="", side="bottom")
     figure.update_yaxes(showgrid=False, ticks="", autorange="reversed")
-    most = frame["variant"].value_counts()
-    title = f"{workload}: {most.index[0]} is fastest in {most.iloc[0]} of {len(frame)} cases"
+    first = []
+    for _, won in frame.groupby("compared_in", sort=False):
+        most = won["variant"].value_counts()
+        first.append(f"{look.named(workload, str(most.index[0]))} in {most.iloc[0]} of {len(won)} cases")
+    title = f"{workload}: fastest is {'; '.join(first)}"
     note = (
         f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant and by how much the next one is slower, "
         "paired by round; tied: the 95 % interval of that ratio holds 1, or lies within the noise of the baseline against itself."
+        + (
+            " Each precision is apart, beside the peers that it replaces: 3xTF32 stands against those of fp32."
+            if several
+            else ""
+        )
     )
     return Chart(slug("best", workload, measured), title, figure, frame, note)
 
@@ -132,7 +148,7 @@ def _draw_line(figure: go.Figure, line: pd.DataFrame, look: Look, metric: Metric
     first = line.iloc[0]
     style = look.style(first["workload"], first["variant"])
     figure.add_scatter(
-        x=line["size_value"], y=line[metric], mode="lines+markers", name=text(first["variant"]),
+        x=line["size_value"], y=line[metric], mode="lines+markers", name=text(look.named(first["workload"], first["variant"])),
         line={"color": style.color, "dash": style.dash, "width": 2.2 if first["role"] == "rung" else 1.6},
         marker={"symbol": style.symbol, "size": 8, "color": style.color},
         error_y={
@@ -144,19 +160,33 @@ def _draw_line(figure: go.Figure, line: pd.DataFrame, look: Look, metric: Metric
 
 
 def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metric) -> None:
-    """What the device measurably could do: the floor of the rungs, or of the host where there are none."""
+    """What the device measurably could do: the floor of each precision of the rungs, or of the host where there are none."""
     rungs = frame[frame["role"] == "rung"] if (frame["role"] == "rung").any() else frame[frame["role"] == "host"]
-    floor = rungs[rungs["floor_ns"].notna()].drop_duplicates("size").sort_values("size_value")
-    if floor.empty or metric == "speedup":
+    known = rungs[rungs["floor_ns"].notna()].drop_duplicates(["precision", "size"]).sort_values("size_value")
+    if known.empty or metric == "speedup":
         return
-    amount = {"median_ns": None, "gb_per_s": "min_bytes", "gflop_per_s": "flops", "percent_of_floor": "floor_ns"}[metric]
+    # Of a workload limited by memory all precisions have the same.
+    one = metric == "percent_of_floor" or (known.groupby("size")["floor_ns"].nunique() == 1).all()
+    for precision in [""] if one else precisions(known):
+        floor = known[known["precision"] == precision] if precision else known.drop_duplicates("size")
+        _draw_one_floor(figure, floor, look, metric, f"floor, {word(precision)}" if precision else "floor")
+
+
+def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, metric: Metric, name: str) -> None:
+    amount = {
+        "median_ns": None,
+        "gb_per_s": "min_bytes",
+        "gflop_per_s": "flops",
+        "percent_of_floor": "floor_ns",
+        "speedup": None,
+    }[metric]
     y = (
         floor["floor_ns"]
         if amount is None
         else floor[amount] / floor["floor_ns"] * (100 if metric == "percent_of_floor" else 1)
     )
     figure.add_scatter(
-        x=floor["size_value"], y=y, mode="lines", name="floor", hoverinfo="skip",
+        x=floor["size_value"], y=y, mode="lines", name=text(name), hoverinfo="skip",
         line={"color": look.tones.good, "dash": "dot", "width": 1.5},
     )  # fmt: skip
 
@@ -203,17 +233,23 @@ def _hover(row: dict[Any, Any], metric: Metric, axis: _Axis) -> str:
     return hover(row, *figures)
 
 
-def _title(known: pd.DataFrame, first: "pd.Series[Any]", series: str, metric: Metric, axis: _Axis) -> str:
-    where = ", ".join(filter(None, (first["workload"], series)))
-    ranked = (
-        known[known["role"].isin(["rung", "peer"])] if (known["role"] == "rung").any() else known[known["role"] != "ceiling"]
-    )
+def _title(known: pd.DataFrame, look: Look, series: str, metric: Metric, axis: _Axis) -> str:
+    """Who is first at the largest size, in each precision of the rungs beside the peers that it replaces."""
+    where = ", ".join(filter(None, (known["workload"].iloc[0], series)))
+    has_rung = (known["role"] == "rung").any()
+    ranked = known[known["role"].isin(["rung", "peer"]) if has_rung else known["role"] != "ceiling"]
     if ranked.empty:
         return f"{where}: {axis.title}"
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(metric, ascending=not axis.more_is_better)
-    best = largest.iloc[0]
-    suffix = {"speedup": f" {best['baseline']}", "percent_of_floor": f" of the {best['floor_bound']} floor"}.get(metric, "")
-    return f"{where}: at {best['size']}, {best['variant']} is first with {axis.write(best[metric])}{suffix}"
+    found = precisions(largest)
+    firsts = [compared(largest, precision).iloc[0] for precision in found]
+    told = []
+    for precision, best in zip(found, firsts, strict=True):
+        suffix = {"speedup": f" {best['baseline']}", "percent_of_floor": f" of the {best['floor_bound']} floor"}.get(metric, "")
+        # A peer of fp32 can be ahead of every rung in 3xTF32.
+        ahead = f" (before any in {word(precision)})" if best["precision"] != precision else ""
+        told.append(f"{look.named(best['workload'], best['variant'])}{ahead} with {axis.write(best[metric])}{suffix}")
+    return f"{where}: at {largest['size'].iloc[0]}, first {'are' if len(told) > 1 else 'is'} {'; '.join(told)}"
 
 
 def _explain(regions: pd.DataFrame) -> str:

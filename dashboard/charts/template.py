@@ -8,13 +8,13 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.charts.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
+from dashboard.charts.numbers import format_bytes, format_duration, format_error, format_percent, format_rate, format_ratio
 from dashboard.queries.axes import View
-from dashboard.queries.precision import FULL, named
+from dashboard.queries.precision import is_mixed, named, word
 from dashboard.queries.run_data import RunData
 
 __all__ = [
-    "Chart", "Look", "Style", "Theme", "Tones", "blank", "format_bytes", "format_duration", "format_percent", "format_rate",
+    "Chart", "Look", "Style", "Theme", "Tones", "blank", "format_bytes", "format_duration", "format_error", "format_percent", "format_rate",
     "format_ratio", "hover", "look", "measured", "palette", "text", "tones",
 ]  # fmt: skip
 
@@ -75,14 +75,17 @@ class Chart:
 
 @dataclass(frozen=True)
 class Style:
-    """How a variant looks on every chart: the colour and symbol are its own, the dash and pattern those of its role; its name carries its
-    precision."""
+    """How a variant looks on every chart: the colour and symbol are its own, the dash and pattern those of its role.
+
+    Attributes:
+        precision: what its name is followed by; empty where all rungs and peers of its workload have the same.
+    """
 
     color: str
     symbol: str
     dash: str
     pattern: str
-    precision: str = FULL
+    precision: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class Look:
         return self.styles.get((workload, variant), Style(self.tones.muted, "circle", "solid", ""))
 
     def named(self, workload: str, variant: str) -> str:
-        """A variant's name, with its precision where that is not fp32."""
+        """A variant's name, with its precision where its workload has several."""
         return named(variant, self.style(workload, variant).precision)
 
     def note(self, words: str) -> str:
@@ -140,6 +143,7 @@ def look(data: RunData, theme: Theme = "light") -> Look:
     palette, grey = _PALETTE[theme], _TONES[theme].muted
     for workload, variants in data.variants.groupby("workload", sort=False):
         taken = {"device": 0, "host": 0, "ceiling": 0}
+        mixed = is_mixed(variants)
         for variant, role, precision in variants[["variant", "role", "precision"]].itertuples(index=False, name=None):
             if role in _GREY:
                 # A second ceiling of a workload, such as the copy through shared memory, has a mark of its own.
@@ -151,7 +155,8 @@ def look(data: RunData, theme: Theme = "light") -> Look:
                 number = -1 - taken[place] if role == "host" else taken[place]
                 color, symbol = palette[number % len(palette)], _SYMBOLS[number % len(_SYMBOLS)]
                 taken[place] += 1
-            styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role], precision)
+            told = precision if mixed and role not in _GREY else ""
+            styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role], told)
     return Look(theme, styles, data.device, data.on_gpu)
 
 
@@ -205,8 +210,12 @@ def hover(row: Mapping[Any, Any], *figures: tuple[str, str]) -> str:
         figures: labels with formatted values, in order.
     """
     config = f" [{row['config']}]" if row["config"] else ""
-    lines = [f"<b>{text(named(row['variant'], row.get('precision', FULL)))}</b>{text(config)}", text(row["title"])]
+    lines = [f"<b>{text(row['variant'])}</b>{text(config)}", text(row["title"])]
     lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
+    if pd.notna(row.get("rel_l2_error")):
+        lines.append(
+            f"{text(word(row['precision']))}, relative error {text(format_error(row['rel_l2_error']))} against float64"
+        )
     lines.append(f"{text(row['case'])} · {text(timing(row))} · n = {row['n']} · {row['interval_kind']}")
     if len(row.get("flags", ())):
         lines.append(f"distrusted: {text(', '.join(row['flags']))}")

@@ -29,7 +29,7 @@ def cells(data: RunData) -> pd.DataFrame:
         - `gb_per_s`, `gflop_per_s`: min_bytes and flops over the median; null for a phase, and where the count is 0;
         - `floor_ns`, `floor_bound` (`memory`, `compute`, `copies`), `percent_of_floor`: see `floors.add_floors`;
         - `_low` and `_high` of each of these three figures;
-        - `status`, `detail` of the verdict, and `flags`, a tuple of the sources of warnings and errors about the cell.
+        - `status`, `detail`, `rel_l2_error` (against float64; null where it was not verified) of the verdict, and `flags`, a tuple of the sources of warnings and errors about the cell.
 
     The frame is the caller's own; it is computed once a run, since every comparison starts from it.
     """
@@ -43,9 +43,10 @@ def _cells(data: RunData) -> pd.DataFrame:
     intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
     timed = groups.keys.assign(**{f"{end}_ns": figures for end, figures in intervals.items()})
     timed = timed[timed["twin"] == 0].drop(columns="twin")
-    frame = timed.merge(data.results[[*VERDICT_CELL, "status", "detail"]], on=VERDICT_CELL, how="outer")
+    frame = timed.merge(data.results[[*VERDICT_CELL, "status", "detail", "rel_l2_error"]], on=VERDICT_CELL, how="outer")
     frame["status"] = frame["status"].fillna("ok")
     frame["detail"] = frame["detail"].fillna("")
+    frame["rel_l2_error"] = frame["rel_l2_error"].astype(float)
     frame["n"] = frame["n"].fillna(0).astype(int)
     frame["gpus"] = frame["gpus"].astype("Int64")
     frame["interval_kind"] = [interval_kind(n) if n else "" for n in frame["n"]]

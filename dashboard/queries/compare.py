@@ -8,6 +8,7 @@ import pandas as pd
 from dashboard.queries.axes import View
 from dashboard.queries.cells import best_config, cells, select
 from dashboard.queries.intervals import RatioInterval, paired_ratio
+from dashboard.queries.precision import FULL
 from dashboard.queries.run_data import Copy, RunData
 
 _SPEEDUP_COLUMNS: Final = [
@@ -28,7 +29,7 @@ _NOISE_COLUMNS: Final = [
     "holds_one",
 ]
 _STEP_COLUMNS: Final = [
-    "variant", "config", "rung", "previous_variant", "previous_config", "gain", "low", "high", "n", "verdict",
+    "variant", "config", "rung", "previous_variant", "previous_config", "previous_precision", "gain", "low", "high", "n", "verdict",
 ]  # fmt: skip
 
 
@@ -97,11 +98,13 @@ def noise_floors(data: RunData) -> pd.DataFrame:
 
 
 def steps(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
-    """The gain of each rung over the one before it, each with its fastest config.
+    """The gain of each rung over the one before it in the same precision, each with its fastest config.
+
+    The first rung of a precision is compared with the last of fp32 before it; where there is none, with the one before it.
 
     Returns:
-        One row a rung with samples, in order: `variant`, `config`, `rung`, `previous_variant`, `previous_config`, `gain`, `low`,
-        `high`, `n`, `verdict`; the first rung has null figures and an empty verdict.
+        One row a rung with samples, in order: `variant`, `config`, `rung`, `previous_variant`, `previous_config`, `previous_precision`,
+        `gain`, `low`, `high`, `n`, `verdict`; the first rung has null figures and an empty verdict.
     """
     best = best_config(select(cells(data), workload, case, view.scope, view.cache))
     return steps_of(data, workload, case, view, best)
@@ -113,22 +116,32 @@ def steps_of(data: RunData, workload: str, case: str, view: View, best: pd.DataF
     band = noise_of(rounds, on_gpu=True)
     rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
     rows: list[dict[str, Any]] = []
-    previous: Copy | None = None
+    done: list[tuple[str, Copy]] = []
     for rung in rungs.to_dict("records"):
         copy = Copy(rung["variant"], rung["config"], int(rung["gpus"]), 0)
+        known, previous = _step_from(done, rung["precision"])
         ratio = paired_ratio(rounds[previous], rounds[copy]) if previous else None
         rows.append(
             {
                 "variant": rung["variant"], "config": rung["config"], "rung": rung["rung"],
                 "previous_variant": previous.variant if previous else None,
-                "previous_config": previous.config if previous else None,
+                "previous_config": previous.config if previous else None, "previous_precision": known,
                 "gain": ratio.ratio if ratio else None, "low": ratio.low if ratio else None,
                 "high": ratio.high if ratio else None, "n": ratio.n if ratio else None,
                 "verdict": verdict(ratio.low, ratio.high, band) if ratio else "",
             }
         )  # fmt: skip
-        previous = copy
+        done.append((rung["precision"], copy))
     return pd.DataFrame(rows, columns=_STEP_COLUMNS).astype({"gain": float, "low": float, "high": float, "n": "Int64"})
+
+
+def _step_from(done: list[tuple[str, Copy]], precision: str) -> tuple[str | None, Copy | None]:
+    """The rung that one of this precision is a step from, of those before it: see `steps`."""
+    for wanted in (precision, FULL):
+        for name, copy in reversed(done):
+            if name == wanted:
+                return name, copy
+    return done[-1] if done else (None, None)
 
 
 def find_copy(rounds: "Mapping[Copy, pd.Series[float]]", variant: str, config: str) -> Copy | None:

@@ -11,7 +11,9 @@ from dashboard.queries.run_data import RunData
 
 ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
 _SPEEDUP: Final = {"low": "speedup_low", "high": "speedup_high"}
-_GAIN: Final = {"low": "gain_low", "high": "gain_high", "verdict": "gain_verdict"}
+_GAIN: Final = {
+    "low": "gain_low", "high": "gain_high", "verdict": "gain_verdict", "previous_variant": "gain_over", "previous_precision": "gain_from",
+}  # fmt: skip
 
 
 def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
@@ -19,8 +21,8 @@ def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
 
     Returns:
         Rows of `cells` (ceilings, then rungs by rung, peers, host, specimens) with, besides, `speedup`, `speedup_low`,
-        `speedup_high`, `verdict` against the baseline; `gain`, `gain_low`, `gain_high`, `gain_verdict` of a rung over the one
-        before it; `baseline`, `baseline_config`. A variant of which every config failed or was skipped in this case is one row
+        `speedup_high`, `verdict` against the baseline; `gain`, `gain_low`, `gain_high`, `gain_verdict` of a rung over
+        `gain_over`, a rung before it whose precision is `gain_from` (see `compare.steps`); `baseline`, `baseline_config`. A variant of which every config failed or was skipped in this case is one row
         with null figures, and its `status` and `detail`.
     """
     every = cells(data)
@@ -29,7 +31,7 @@ def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
     frame["place"] = [ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER) for role in frame["role"]]
     frame = frame.sort_values(["place", "rung"], kind="stable").drop(columns="place").reset_index(drop=True)
     frame = with_speedups(data, workload, view, frame)
-    gains = steps_of(data, workload, case, view, best)[["variant", "gain", "low", "high", "verdict"]].rename(columns=_GAIN)
+    gains = steps_of(data, workload, case, view, best)[["variant", "gain", *_GAIN]].rename(columns=_GAIN)
     return frame.merge(gains, on="variant", how="left")
 
 

@@ -1,4 +1,4 @@
-"""One row a workload: how far its best rung is from the baseline, the floor and the best peer."""
+"""One row a workload and precision: how far its best rung is from the baseline, the floor and the best peer."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,17 +11,16 @@ from dashboard.queries.axes import Baseline, View, baseline, charted_cases, view
 from dashboard.queries.cells import best_config, cells
 from dashboard.queries.compare import find_copy, noise_floors
 from dashboard.queries.intervals import paired_ratio
+from dashboard.queries.precision import is_peer_of, precisions
 from dashboard.queries.run_data import Copy, RunData
 from dashboard.queries.staleness import stale_variants
 
-#: TF32 rounds its inputs to 11 bits; it is left out where there is a rung of full precision to compare like with like.
-_REDUCED: Final = "tf32"
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
 _COLUMNS: Final = [
-    "workload", "cases", "case", "scope", "cache", "baseline", "baseline_config", "baseline_ns", "best", "best_title",
-    "best_config", "best_ns", "best_ns_low", "best_ns_high", "speedup", "speedup_low", "speedup_high", "percent_of_floor",
+    "workload", "precision", "cases", "case", "scope", "cache", "baseline", "baseline_config", "baseline_precision", "baseline_ns", "best",
+    "best_title", "best_config", "error", "best_ns", "best_ns_low", "best_ns_high", "speedup", "speedup_low", "speedup_high", "percent_of_floor",
     "percent_of_floor_low", "percent_of_floor_high", "floor_bound", "baseline_percent_of_floor", "peer", "peer_title",
-    "peer_config", "peer_percent_of_floor", "over_peer", "over_peer_low", "over_peer_high", "n", "badges",
+    "peer_config", "peer_precision", "peer_error", "peer_percent_of_floor", "over_peer", "over_peer_low", "over_peer_high", "n", "badges",
 ]  # fmt: skip
 
 
@@ -34,8 +33,9 @@ class _Ratio(NamedTuple):
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     """What the first page answers.
 
-    The figures are those of the cases of the largest size_rank at which a rung (or, without a GPU, a host variant) has samples,
-    in the first of `axes.views`. Where there are several (permutations), each figure is the geometric mean over them, the
+    Each precision that a rung has is apart, and its best rung is compared with the best of the peers that it replaces. The figures are those
+    of the cases of the largest size_rank at which such a rung (or, without a GPU, a host variant) has samples, in the first of
+    `axes.views`. Where there are several (permutations), each figure is the geometric mean over them, the
     best rung is the one of the least geometric mean time over all of them, and `cases` counts them. The ends of such a mean's
     interval are the means of the ends, which is wider than 95 %.
 
@@ -43,58 +43,67 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         root: the project's folder, for the badge of a source that changed since; None leaves that check out.
 
     Returns:
-        One row a workload with samples: `workload`, `cases`, `case` (the size, e.g. `n=512`), `scope`, `cache`, `baseline`,
-        `baseline_config`, `baseline_ns`, `best`, `best_title`, `best_config`, `best_ns` (+`_low`, `_high`), `speedup` over the
-        baseline (+`_low`, `_high`), `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`,
-        `peer_title`, `peer_config`, `peer_percent_of_floor`, `over_peer` (+`_low`, `_high`: the peer's time over the best rung's),
-        `n` (least of the cells used) and `badges` (tuple of texts; empty where nothing is distrusted). Where there is no
-        GPU, best is the fastest host variant, the baseline `numba_serial`, and the peer null.
+        One row a (workload, precision) with samples, fp32 first: `workload`, `precision`, `cases`, `case` (the size, e.g. `n=512`), `scope`,
+        `cache`, `baseline`, `baseline_config`, `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
+        rel_l2_error against float64 of its cells), `best_ns` (+`_low`, `_high`), `speedup` over the baseline (+`_low`, `_high`),
+        `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`, `peer_config`,
+        `peer_precision`, `peer_error`, `peer_percent_of_floor`, `over_peer` (+`_low`, `_high`: the peer's time over the best rung's), `n`
+        (least of the cells used) and `badges` (tuple of texts on the whole workload, in its first row; empty where nothing is
+        distrusted). Where there is no GPU, best is the fastest host variant, the baseline `numba_serial`, and the peer null.
     """
     stale = stale_variants(data, root) if root else None
     noise = noise_floors(data)
-    rows = [_row(data, workload) | {"badges": _badges(data, workload, noise, stale)} for workload in data.workloads]
-    return pd.DataFrame([row for row in rows if "best" in row], columns=_COLUMNS)
+    rows: list[dict[str, Any]] = []
+    for workload in data.workloads:
+        of_workload = _rows(data, workload)
+        badges = _badges(data, workload, noise, stale)
+        rows += [row | {"badges": () if place else badges} for place, row in enumerate(of_workload)]
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def _row(data: RunData, workload: str) -> dict[str, Any]:
-    """The figures of one workload; empty where it has no rung and no host variant with samples."""
+def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
+    """The rows of one workload; none where it has no rung and no host variant with samples."""
     found = views(data, workload)
     if not found:
-        return {}
-    view = found[0]
+        return []
     every = best_config(cells(data))
-    every = every[(every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)]
+    every = every[(every["workload"] == workload) & (every["scope"] == found[0].scope) & (every["cache"] == found[0].cache)]
+    every = every[every["case"].isin(charted_cases(data, workload)["case"])]
+    candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
+    return [_row(data, found[0], every, candidates, precision) for precision in precisions(candidates)]
+
+
+def _row(data: RunData, view: View, every: pd.DataFrame, candidates: pd.DataFrame, precision: str) -> dict[str, Any]:
+    """The figures of one workload in one precision."""
+    candidates = candidates[candidates["precision"] == precision]
+    workload, largest = str(candidates["workload"].iloc[0]), candidates["size_rank"].max()
     cases = charted_cases(data, workload)
-    every = every[every["case"].isin(cases["case"])]
-    role = "rung" if (every["role"] == "rung").any() else "host"
-    candidates = _full_precision(every[every["role"] == role])
-    if candidates.empty:
-        return {}
-    largest = candidates["size_rank"].max()
-    here = every[every["size_rank"] == largest]
+    peers = every[is_peer_of(every, precision) & (every["size_rank"] == largest)]
     best = _fastest(candidates[candidates["size_rank"] == largest])
-    size = cases.loc[cases["size_rank"] == largest, "size"].iloc[0]
-    reference = baseline(data, workload, view)
     row = {
-        "workload": workload, "cases": len(best), "case": size, "scope": view.scope, "cache": view.cache,
-        "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0], "best_config": _configs(best),
+        "workload": workload, "precision": precision, "cases": len(best), "case": cases.loc[cases["size_rank"] == largest, "size"].iloc[0],
+        "scope": view.scope, "cache": view.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
+        "best_config": _configs(best), "error": best["rel_l2_error"].max(),
         "best_ns": _mean(best["median_ns"]), "best_ns_low": _mean(best["low_ns"]), "best_ns_high": _mean(best["high_ns"]),
         "floor_bound": best["floor_bound"].iloc[0], "n": int(best["n"].min()),
     }  # fmt: skip
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
         row[column] = _mean(best[column])
-    return row | _against_baseline(data, view, best, reference) | _against_peer(data, view, best, here)
+    return row | _against_baseline(data, view, best, baseline(data, workload, view)) | _against_peer(data, view, best, peers)
 
 
 def _against_baseline(data: RunData, view: View, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
     if reference is None:
         return {}
-    name = {"baseline": reference.variant, "baseline_config": reference.config}
     every = cells(data)
     rows = every[
         (every["variant"] == reference.variant) & (every["config"] == reference.config) & (every["workload"] == best["workload"].iloc[0])
         & (every["scope"] == view.scope) & (every["cache"] == view.cache) & every["case"].isin(best["case"])
     ]  # fmt: skip
+    precision = data.variants.loc[
+        (data.variants["workload"] == best["workload"].iloc[0]) & (data.variants["variant"] == reference.variant), "precision"
+    ]
+    name = {"baseline": reference.variant, "baseline_config": reference.config, "baseline_precision": next(iter(precision), "")}
     over = _ratio(data, view, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
     if over is None:
         return name
@@ -104,9 +113,9 @@ def _against_baseline(data: RunData, view: View, best: pd.DataFrame, reference: 
     }  # fmt: skip
 
 
-def _against_peer(data: RunData, view: View, best: pd.DataFrame, here: pd.DataFrame) -> dict[str, Any]:
+def _against_peer(data: RunData, view: View, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
     """The best peer of those that have a time in every case of the best rung; nulls where there is none."""
-    peers = _full_precision(here[(here["role"] == "peer") & here["case"].isin(best["case"])])
+    peers = peers[peers["case"].isin(best["case"])]
     peer = _fastest(peers) if len(peers) else peers
     if len(peer) < len(best):
         return {}
@@ -115,14 +124,10 @@ def _against_peer(data: RunData, view: View, best: pd.DataFrame, here: pd.DataFr
         return {}
     return {
         "peer": peer["variant"].iloc[0], "peer_title": peer["title"].iloc[0], "peer_config": _configs(peer),
+        "peer_precision": peer["precision"].iloc[0], "peer_error": peer["rel_l2_error"].max(),
         "peer_percent_of_floor": _mean(peer["percent_of_floor"]),
         "over_peer": over.ratio, "over_peer_low": over.low, "over_peer_high": over.high,
     }  # fmt: skip
-
-
-def _full_precision(frame: pd.DataFrame) -> pd.DataFrame:
-    full = frame[frame["precision"] != _REDUCED]
-    return full if len(full) else frame
 
 
 def _fastest(frame: pd.DataFrame) -> pd.DataFrame:

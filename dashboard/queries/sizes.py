@@ -10,10 +10,11 @@ from dashboard.queries.compare import noise_of, verdict
 from dashboard.queries.floors import add_floors, ceiling
 from dashboard.queries.intervals import paired_ratio
 from dashboard.queries.ladder import with_speedups
+from dashboard.queries.precision import compared, precisions
 from dashboard.queries.run_data import Copy, RunData
 
 _BEST_COLUMNS: Final = [
-    "workload", "case", "series", "size", "size_rank", "variant", "config", "title", "median_ns", "low_ns", "high_ns",
+    "workload", "case", "series", "size", "size_rank", "compared_in", "variant", "precision", "config", "title", "median_ns", "low_ns", "high_ns",
     "runner_up", "margin", "margin_low", "margin_high", "n", "tied",
 ]  # fmt: skip
 
@@ -59,35 +60,41 @@ def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:
 
 
 def best_per_size(data: RunData, workload: str, view: View, roles: tuple[str, ...] = ("rung", "peer", "host")) -> pd.DataFrame:
-    """The winner of every charted case.
+    """The winner of every charted case in every precision that a rung has, peers beside those that they are compared with.
 
     Returns:
-        One row a case: `workload`, `case`, `series`, `size`, `size_rank`, `variant`, `config`, `title`, `median_ns`, `low_ns`,
-        `high_ns`, `runner_up` (null where there is no other variant), `margin` (runner-up's time over the winner's), `margin_low`,
-        `margin_high`, `n` and `tied` (the margin's interval holds 1, or lies within the noise).
+        One row a case and precision: `workload`, `case`, `series`, `size`, `size_rank`, `compared_in` (see `precision.precisions`),
+        `variant` and its `precision` (that of a peer can be another), `config`, `title`, `median_ns`, `low_ns`, `high_ns`, `runner_up` (null
+        where there is no other variant), `margin` (runner-up's time over the winner's), `margin_low`, `margin_high`, `n` and `tied`
+        (the margin's interval holds 1, or lies within the noise).
     """
     best = _best_of_charted(data, workload, view)
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
-    rows = []
-    for case, ranked in best.groupby("case", sort=False):
-        winner = ranked.iloc[0]
-        row = {column: winner[column] for column in _BEST_COLUMNS if column in winner}
-        if len(ranked) > 1:
-            second = ranked.iloc[1]
-            rounds = data.rounds(workload, str(case), view.scope, view.cache)
-            margin = paired_ratio(rounds[_copy(second)], rounds[_copy(winner)])
-            band = noise_of(rounds, on_gpu=bool(winner["gpus"]))
-            row |= {
-                "runner_up": second["variant"], "margin": margin.ratio, "margin_low": margin.low, "margin_high": margin.high,
-                "tied": verdict(margin.low, margin.high, band) == "tied",
-            }  # fmt: skip
-        else:
-            row |= {"runner_up": None, "margin": None, "margin_low": None, "margin_high": None, "tied": False}
-        rows.append(row)
+    rows = [
+        _winner(data, view, ranked) | {"compared_in": precision}
+        for precision in precisions(best)
+        for _, ranked in compared(best, precision).groupby("case", sort=False)
+    ]
     order = charted_cases(data, workload)["case"].tolist()
     rows.sort(key=lambda row: order.index(row["case"]))
     frame = pd.DataFrame(rows, columns=_BEST_COLUMNS)
     return frame.astype({"margin": float, "margin_low": float, "margin_high": float})
+
+
+def _winner(data: RunData, view: View, ranked: pd.DataFrame) -> dict[str, Any]:
+    """The first of the rows of one case, and by how much."""
+    winner = ranked.iloc[0]
+    row = {column: winner[column] for column in _BEST_COLUMNS if column in winner}
+    if len(ranked) == 1:
+        return row | {"runner_up": None, "margin": None, "margin_low": None, "margin_high": None, "tied": False}
+    second = ranked.iloc[1]
+    rounds = data.rounds(str(winner["workload"]), str(winner["case"]), view.scope, view.cache)
+    margin = paired_ratio(rounds[_copy(second)], rounds[_copy(winner)])
+    band = noise_of(rounds, on_gpu=bool(winner["gpus"]))
+    return row | {
+        "runner_up": second["variant"], "margin": margin.ratio, "margin_low": margin.low, "margin_high": margin.high,
+        "tied": verdict(margin.low, margin.high, band) == "tied",
+    }  # fmt: skip
 
 
 def _best_of_charted(data: RunData, workload: str, view: View) -> pd.DataFrame:

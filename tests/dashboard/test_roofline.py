@@ -115,10 +115,11 @@ def test_the_chart_states_what_is_nearest_and_names_each_point_with_its_precisio
     points = queries.points(data, "w", COLD)
     chart = charts.roofline(points[points["case"] == "n=2"], queries.roofs(data), look(data))
     assert (
-        chart.title == "w, n=2: v01_a is nearest to its roof, at 60.0 % of what fp32 arithmetic allows (fp32_fma 1.00 GFLOP/s)"
+        chart.title
+        == "w, n=2: v01_a · fp32 is nearest to its roof, at 60.0 % of what fp32 arithmetic allows (fp32_fma 1.00 GFLOP/s)"
     )
     names = [trace.name for trace in chart.figure.data if trace.mode == "markers"]
-    assert names == ["v03_c · TF32, 50.0 %", "v02_b · 3xTF32, 60.0 %", "v01_a, 60.0 %"]
+    assert names == ["v03_c · TF32, 50.0 %", "v02_b · 3xTF32, 60.0 %", "v01_a · fp32, 60.0 %"]
     (path,) = [trace for trace in chart.figure.data if trace.name == "the ladder, rung by rung"]
     assert list(path.y) == [0.6, 1.2, 3.0], "in the order of the rungs"
     roofs = {word.text for word in chart.figure.layout.annotations}
