@@ -151,18 +151,50 @@ def test_blocks_cover_the_report_s_product_of_250x400_and_400x150(name, config, 
 )
 def test_vectors_are_used_where_columns_of_all_four_matrices_are_multiples_of_16_bytes(shape: str, vectors: bool) -> None:
     """Columns of A, C and D have m floats, those of B have k; n does not matter."""
-    for name in ("v05_register_tile", "v06_double_buffer", "v07_warp_tile"):
-        variant = WORKLOAD.variant(name)
-        for config in variant.configs:
-            (launch,) = variant.launches(make_case({"shape": shape}), config)
-            assert launch.kernel.endswith("true>" if vectors else "false>")
+    for name in ("v05_register_tile", "v06_double_buffer"):
+        (launch,) = WORKLOAD.variant(name).launches(make_case({"shape": shape}), {})
+        assert launch.kernel == f"gemm<{str(vectors).lower()}>"
+
+
+BLOCK_TILE = {"tile": "128x128x16", "thread": "8x8", "stages": 3}
+
+
+@pytest.mark.parametrize(
+    ("shape", "whole"), [("256x48x128", True), ("192x48x128", False), ("256x40x128", False), ("256x48x64", False)]
+)
+def test_guards_are_left_out_where_the_sizes_are_multiples_of_the_tile_of_128x128x16(shape: str, whole: bool) -> None:
+    for name, config in (("v07_warp_tile", BLOCK_TILE), ("v08_split_sums", {**BLOCK_TILE, "parts": 4})):
+        for launch in WORKLOAD.variant(name).launches(make_case({"shape": shape}), config):
+            assert launch.kernel.endswith("true>" if whole else "false>")
 
 
 def test_tile_of_128x128x16_in_three_stages_takes_50_kb_of_shared_memory_and_two_blocks_a_multiprocessor() -> None:
-    config = {"tile": "128x128x16", "thread": "8x8", "stages": 3}
-    (launch,) = WORKLOAD.variant("v07_warp_tile").launches(WORKLOAD.case("n=4096"), config)
+    (launch,) = WORKLOAD.variant("v07_warp_tile").launches(WORKLOAD.case("n=4096"), BLOCK_TILE)
     assert launch.grid == (1024, 1, 1)
-    assert (
-        launch.kernel == "gemm<128, 128, 16, 8, 8, 2, 3, 2, true>"
-    )  # 2 warps of 64 rows, 3 stages, 65,536 / (128 * 256) blocks
+    # 2 warps of 64 rows one below the other, 3 stages, 65,536 / (128 * 256) blocks
+    assert launch.kernel == "gemm<128, 128, 16, 8, 8, 2, 3, 2, true>"
     assert launch.dynamic_shared_bytes == 49_920  # 3 * 16 * (128 + 132) floats
+
+
+@pytest.mark.parametrize(
+    ("case", "parts", "grid", "sums", "depth"),
+    [
+        ("n=1024", 4, 256, 64, 256),  # 64 tiles, fewer than 132 multiprocessors: 4 parts of each
+        ("n=4096", 5, 1424, 100, 832),  # 1024 = 7 * 132 + 100 tiles: 924 + 5 * 100; 4096 / 16 = 256 steps, 52 a part
+        ("n=8192", 4, 4108, 4, 2048),  # 4096 = 31 * 132 + 4
+        ("n=64", 5, 4, 1, 16),  # one tile, and only four steps of 16 to share out
+    ],
+)
+def test_tiles_that_do_not_fill_a_wave_are_split_along_k(case: str, parts: int, grid: int, sums: int, depth: int) -> None:
+    variant, config = WORKLOAD.variant("v08_split_sums"), {**BLOCK_TILE, "parts": parts}
+    products, added = variant.launches(WORKLOAD.case(case), config)
+    assert products.grid == (grid, 1, 1)
+    assert products.args[-1] == depth
+    assert added.grid == (sums, 16, 1)  # 64 elements a thread are 16 fours
+    assert variant.scratch(WORKLOAD.case(case), config)["partial_sums"].shape == (sums * products.args[-2], 16_384)
+
+
+def test_a_product_of_one_step_is_not_split() -> None:
+    (launch,) = WORKLOAD.variant("v08_split_sums").launches(make_case({"shape": "131x16x67"}), {**BLOCK_TILE, "parts": 4})
+    assert launch.grid == (2, 1, 1)
+    assert launch.args[-3:] == (2, 1, 16)  # both tiles whole

@@ -1,14 +1,17 @@
 """The rungs of the ladder, each with its launches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Case, CudaVariant, Launch, Params, Precision, ceil_div
+from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, ceil_div
 from workloads.mlp_gemm.problem import ALPHA, BETA, Size, size_of
+
+#: Of an H100 SXM and an H200. On others the kernels are as right, and slower.
+MULTIPROCESSORS: Final = 132
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
@@ -40,13 +43,8 @@ def _column_strip(case: Case, config: Params) -> Sequence[Launch]:
     return [Launch("gemm", (ceil_div(size.m, 64), ceil_div(size.n, 16), 1), (16, 4, 1), _arguments(size))]
 
 
-def is_vectorized(size: Size) -> bool:
-    """Whether columns of every matrix are multiples of four floats long, so that vectors of 16 bytes are aligned."""
-    return size.m % 4 == 0 and size.k % 4 == 0
-
-
-def _vector_flag(size: Size) -> str:
-    return str(is_vectorized(size)).lower()
+def _flag(value: bool) -> str:
+    return str(value).lower()
 
 
 @dataclass(frozen=True)
@@ -75,26 +73,80 @@ class BlockTile:
         """Columns of B are padded by four."""
         return 4 * self.stages * self.depth * (self.rows + self.columns + 4)
 
+    def count(self, size: Size) -> int:
+        """Tiles that cover D."""
+        return ceil_div(size.m, self.rows) * ceil_div(size.n, self.columns)
+
     def kernel(self, name: str, size: Size) -> str:
         """The kernel of that name with this tile: how many blocks must fit on a multiprocessor is what its registers allow."""
         registers = 128 if self.thread_rows * self.thread_columns <= 64 else 256
         warps_down = self.rows // (8 * self.thread_rows)
         blocks = 65_536 // (registers * self.threads)
         shape = (self.rows, self.columns, self.depth, self.thread_rows, self.thread_columns, warps_down, self.stages, blocks)
-        return f"{name}<{', '.join(map(str, shape))}, {_vector_flag(size)}>"
+        whole = size.m % self.rows == 0 and size.n % self.columns == 0 and size.k % self.depth == 0
+        return f"{name}<{', '.join(map(str, shape))}, {_flag(whole)}>"
+
+
+@dataclass(frozen=True)
+class Split:
+    """How many tiles are computed whole, and into how many parts of how many steps along k the others are split."""
+
+    whole: int
+    others: int
+    parts: int
+    part_depth: int
+
+    @classmethod
+    def of(cls, size: Size, tile: BlockTile, parts: int) -> "Split":
+        """Whole waves of tiles stay whole; parts are equal, up to the last."""
+        tiles = tile.count(size)
+        part_depth = ceil_div(ceil_div(size.k, tile.depth), parts) * tile.depth
+        parts = ceil_div(size.k, part_depth)
+        others = tiles % MULTIPROCESSORS if parts > 1 else 0
+        return cls(tiles - others, others, parts, part_depth)
+
+
+def _split_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    tile, split = BlockTile.of(config), Split.of(size_of(case), BlockTile.of(config), config["parts"])
+    return {"partial_sums": Buffer((max(1, split.others * split.parts), tile.rows * tile.columns))}
+
+
+def _split_sums(case: Case, config: Params) -> Sequence[Launch]:
+    size, tile = size_of(case), BlockTile.of(config)
+    split = Split.of(size, tile, config["parts"])
+    *matrices, m, n, k, alpha, beta = _arguments(size)
+    whole, parts = np.int32(split.whole), np.int32(split.parts)
+    products = Launch(
+        kernel=tile.kernel("gemm_parts", size),
+        grid=(split.whole + split.others * split.parts, 1, 1),
+        block=(tile.threads, 1, 1),
+        args=(*matrices, "partial_sums", m, n, k, alpha, beta, whole, parts, np.int32(split.part_depth)),
+        dynamic_shared_bytes=tile.shared_bytes,
+    )
+    if not split.others:
+        return [products]
+    sums = Launch(
+        kernel=tile.kernel("add_parts", size),
+        grid=(split.others, tile.thread_rows * tile.thread_columns // 4, 1),
+        block=(tile.threads, 1, 1),
+        args=("partial_sums", "c", "d", m, n, beta, whole, parts),
+    )
+    return [products, sums]
 
 
 def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
     size = size_of(case)
     grid = (ceil_div(size.m, 128), ceil_div(size.n, 128), 1)
-    return [Launch(f"gemm<{_vector_flag(size)}>", grid, (256, 1, 1), _arguments(size))]
+    aligned = size.m % 4 == 0 and size.k % 4 == 0  # columns of every matrix are whole vectors of 16 bytes
+    return [Launch(f"gemm<{_flag(aligned)}>", grid, (256, 1, 1), _arguments(size))]
 
 
 def _warp_tile(case: Case, config: Params) -> Sequence[Launch]:
     size = size_of(case)
     tile = BlockTile.of(config)
-    tiles = ceil_div(size.m, tile.rows) * ceil_div(size.n, tile.columns)
-    return [Launch(tile.kernel("gemm", size), (tiles, 1, 1), (tile.threads, 1, 1), _arguments(size), tile.shared_bytes)]
+    return [
+        Launch(tile.kernel("gemm", size), (tile.count(size), 1, 1), (tile.threads, 1, 1), _arguments(size), tile.shared_bytes)
+    ]
 
 
 def _rung(
@@ -113,6 +165,11 @@ _WARP_TILES: Final[tuple[Params, ...]] = (
     {"tile": "128x128x8", "thread": "8x16", "stages": 4},
     {"tile": "64x64x16", "thread": "8x8", "stages": 3},
 )
+_SPLITS: Final[tuple[Params, ...]] = (
+    {"tile": "128x128x16", "thread": "8x8", "stages": 3, "parts": 4},
+    {"tile": "128x128x16", "thread": "8x8", "stages": 3, "parts": 5},
+    {"tile": "64x64x16", "thread": "8x8", "stages": 3, "parts": 4},
+)
 
 CUDA_VARIANTS: Final = (
     _rung("v01_one_dimensional", "1-D blocks (algorithm 0)", _one_dimensional, ({"threads": 256},)),
@@ -122,4 +179,12 @@ CUDA_VARIANTS: Final = (
     _rung("v05_register_tile", "8x8 tile a thread", _register_tile),
     _rung("v06_double_buffer", "Two buffers", _register_tile),
     _rung("v07_warp_tile", "Warp tiles, asynchronous copies", _warp_tile, _WARP_TILES, min_compute_capability=(8, 0)),
+    _rung(
+        "v08_split_sums",
+        "Leftover tiles split along k",
+        _split_sums,
+        _SPLITS,
+        scratch=_split_scratch,
+        min_compute_capability=(8, 0),
+    ),
 )
