@@ -57,6 +57,16 @@ def test_every_scope_is_sampled_and_nested(faulty: store.Run) -> None:
     assert phases == pytest.approx(median["end_to_end", "hot"], rel=0.1)
 
 
+def test_a_program_of_the_host_has_no_device_time(tmp_path: Path) -> None:
+    plan = make_plan(Request(["mlp_training"], cases=["batch=100"], variants=["v01_products_only", "v03_final"]), QUICK)
+    run_id, _ = Recorder(plan, "cuda_events").record(tmp_path, "", [])
+    run = store.open_run(tmp_path / run_id)
+    assert set(run.table("results")["status"]) == {"ok"}
+    scopes = run.table("samples").groupby("variant")["scope"].agg(set)
+    assert scopes["v01_products_only"] == {"operation", "end_to_end"}
+    assert {"device", "operation", "end_to_end"} <= scopes["v03_final"]
+
+
 def test_the_state_of_the_gpu_stands_beside_every_sample(faulty: store.Run) -> None:
     samples = faulty.table("samples")
     assert samples["sm_clock_mhz"].between(100, 5000).all()

@@ -1,0 +1,49 @@
+// How the operands of a 64 x 128 tile of a product come into shared memory: 16 steps of the sum at a time, by copies that nobody waits for.
+#include "../../ptx.cuh"
+
+constexpr int kRows = 64, kColumns = 128;  // of a tile
+constexpr int kDepth = 16;                 // steps of the sum in a stage
+constexpr int kStages = 3;
+constexpr int kTileThreads = 128;
+
+// Rows [0, rows) of A against columns [0, columns) of B, over steps [first, last) of the sum. A's element of row m and step k is
+// a[m * a_pitch + k], or, where A is read across, a[k * a_pitch + m]; B's of step k and column n is b[k * columns + n]. Matrices have
+// fewer than 2^31 elements.
+struct Operands {
+  const float* a;
+  const float* b;
+  int a_pitch, rows, columns, first, last;
+};
+
+// Starts the copies of the stage that begins at step `step`, into of_a[k][m] and of_b[k][n]. What lies outside is not
+// read and becomes zero. kVector:
+// the pitch and the columns are multiples of four. The patterns write each bank once: 8 steps x 4 rows a warp, or whole vectors.
+template <bool kVector, bool kAcross, int kPitchA, int kPitchB>
+__device__ __forceinline__ void copy_stage(const Operands& from, int top, int left, int step, float* of_a, float* of_b) {
+  const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+  if constexpr (!kAcross) {
+    const int k = warp % 2 * 8 + lane % 8;
+    const float* a = from.a + (top + warp / 2 * 4 + lane / 8) * from.a_pitch + step + k;
+#pragma unroll 2  // not further here and below: the addresses of all copies at once would take the registers of the sums
+    for (int i = 0; i < kRows / 8; ++i) {
+      const int m = warp / 2 * 4 + lane / 8 + 8 * i;
+      const bool inside = top + m < from.rows && step + k < from.last;
+      cp_async<4>(of_a + k * kPitchA + m, a + 8 * i * from.a_pitch, inside);
+    }
+  } else {
+    constexpr int kWidth = kVector ? 4 : 1, kAcrossThreads = kRows / kWidth, kStepsAtOnce = kTileThreads / kAcrossThreads;
+    const int m = thread % kAcrossThreads * kWidth;
+#pragma unroll
+    for (int k = thread / kAcrossThreads; k < kDepth; k += kStepsAtOnce) {
+      const bool inside = top + m < from.rows && step + k < from.last;
+      cp_async<4 * kWidth>(of_a + k * kPitchA + m, from.a + (step + k) * from.a_pitch + top + m, inside);
+    }
+  }
+  constexpr int kWidth = kVector ? 4 : 1, kAcrossThreads = kColumns / kWidth, kStepsAtOnce = kTileThreads / kAcrossThreads;
+  const int n = thread % kAcrossThreads * kWidth;
+#pragma unroll 1
+  for (int k = thread / kAcrossThreads; k < kDepth; k += kStepsAtOnce) {
+    const bool inside = left + n < from.columns && step + k < from.last;
+    cp_async<4 * kWidth>(of_b + k * kPitchB + n, from.b + (step + k) * from.columns + left + n, inside);
+  }
+}

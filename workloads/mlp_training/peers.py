@@ -1,0 +1,65 @@
+"""The step by PyTorch's tensor operations."""
+
+from collections.abc import Callable
+
+from workloads.api import Buffers, Case
+from workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
+
+
+def torch_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The step written with PyTorch, every tensor allocated beforehand, TensorFloat-32 switched off.
+
+    Idea: What autograd and SGD run, without their bookkeeping: cuBLAS for the five products, biases and regularisation added by
+        it (addmm), one kernel for each operation between. The scope device with a hot L2 replays it as a CUDA graph.
+    Bottleneck: The products of 784 x 1000 a sample; at small batches the number of kernels, about 15, each a pass through memory.
+    Next: Fused passes and fewer launches: a step of one's own.
+    Source: PyTorch; cuBLAS by torch.addmm.
+    """
+    return _step(case, inputs, outputs, allow_tf32=False)
+
+
+def torch_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The same with TensorFloat-32 allowed in the products.
+
+    Idea: Tensor cores, on operands of 10 bits of mantissa; sums and everything between the products stay float32.
+    Bottleneck: At these sizes no longer the products: the passes through memory between them, and the number of kernels.
+    Next: Fused passes and fewer launches.
+    Source: PyTorch with torch.backends.cuda.matmul.allow_tf32.
+    """
+    return _step(case, inputs, outputs, allow_tf32=True)
+
+
+def _step(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
+    import torch
+
+    from workloads import torch_bridge
+
+    torch_bridge.use_current_stream()
+    x, y, w1, b1, w2, b2 = (torch_bridge.as_tensor(inputs[name]) for name in ("x", "y", *INPUTS))
+    new_w1, new_b1, new_w2, new_b2 = (torch_bridge.as_tensor(outputs[name]) for name in OUTPUTS)
+    batch, hidden, classes = len(x), len(b1), len(b2)
+    a1, dz1, z2, dz2 = (torch.empty((batch, width), device=x.device) for width in (hidden, hidden, classes, classes))
+    rate = rate_of(case)
+    keep = 1.0 - rate * REGULARIZATION
+
+    def operation() -> None:
+        before = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = allow_tf32
+        try:
+            torch.addmm(b1, x, w1, out=a1)
+            torch.sigmoid(a1, out=a1)
+            torch.addmm(b2, a1, w2, out=z2)
+            torch.ops.aten._softmax.out(z2, 1, False, out=dz2)
+            dz2.sub_(y).div_(batch)
+            torch.mm(dz2, w2.t(), out=dz1)
+            torch.ops.aten.sigmoid_backward.grad_input(dz1, a1, grad_input=dz1)
+            torch.addmm(w1, x.t(), dz1, beta=keep, alpha=-rate, out=new_w1)
+            torch.addmm(w2, a1.t(), dz2, beta=keep, alpha=-rate, out=new_w2)
+            torch.sum(dz1, 0, out=new_b1)
+            torch.sum(dz2, 0, out=new_b2)
+            new_b1.mul_(-rate).add_(b1)
+            new_b2.mul_(-rate).add_(b2)
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
+
+    return operation

@@ -1,0 +1,51 @@
+"""The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from workloads.mlp_training import fused, whole_matrices
+
+KERNELS: Final = Path(__file__).resolve().parent / "kernels"
+
+#: Blocks that a product is cut into: two or four for each multiprocessor of a GPU of 132.
+_BLOCKS: Final = ({"blocks": 264}, {"blocks": 528})
+
+
+def _shared_tile(case: Case, config: Params) -> Sequence[Launch]:
+    return whole_matrices.launches(case, lambda m, n: ((ceil_div(m, 32), ceil_div(n, 32), 1), (32, 32, 1)))
+
+
+def _column_strip(case: Case, config: Params) -> Sequence[Launch]:
+    return whole_matrices.launches(case, lambda m, n: ((ceil_div(m, 64), ceil_div(n, 16), 1), (16, 4, 1)))
+
+
+CUDA_VARIANTS: Final = (
+    CudaVariant(
+        name="v02_on_the_gpu",
+        title="All on the GPU (version 2)",
+        role="rung",
+        source=KERNELS / "v02_on_the_gpu.cu",
+        launches=_shared_tile,
+        scratch=whole_matrices.scratch,
+    ),
+    CudaVariant(
+        name="v03_final",
+        title="Sums in registers (final version)",
+        role="rung",
+        source=KERNELS / "v03_final.cu",
+        launches=_column_strip,
+        scratch=whole_matrices.scratch,
+    ),
+    CudaVariant(
+        name="v04_fused",
+        title="Fused, tiles in registers",
+        role="rung",
+        configs=_BLOCKS,
+        source=KERNELS / "v04_fused.cu",
+        launches=fused.launches,
+        scratch=fused.scratch,
+        min_compute_capability=(8, 0),  # cp.async
+    ),
+)

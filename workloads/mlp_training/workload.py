@@ -1,0 +1,47 @@
+"""One step of training a perceptron of 784-1000-10 on handwritten digits: forward, backward, update."""
+
+from typing import Final
+
+from workloads.api import Case, HostVariant, LibraryVariant, Workload
+from workloads.mlp_training import host, peers, problem, programs
+from workloads.mlp_training.rungs import CUDA_VARIANTS
+
+PROGRAM: Final = LibraryVariant(
+    name="v01_products_only",
+    title="Products on the GPU (version 1)",
+    role="rung",
+    requires=("cupy",),
+    prepare=programs.products_only,
+    device_only=False,
+)
+
+LIBRARY_VARIANTS: Final = (
+    LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
+    LibraryVariant("torch_tf32", "PyTorch, TF32", "peer", "tf32", requires=("torch",), prepare=peers.torch_tf32),
+)
+
+HOST_VARIANTS: Final = (
+    HostVariant("numpy", "NumPy (BLAS)", "host", run=host.numpy_blas),
+    HostVariant(
+        "numba_serial", "Numba, one core", "host", skip=host.too_long_on_one_core, requires=("numba",), run=host.numba_serial
+    ),
+    HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
+)
+
+WORKLOAD: Final = Workload(
+    name="mlp_training",
+    title="Training step of a perceptron",
+    cases=problem.cases(),
+    variants=(PROGRAM, *CUDA_VARIANTS, *LIBRARY_VARIANTS, *HOST_VARIANTS),
+    buffers=problem.buffers,
+    make_inputs=problem.make_inputs,
+    reference=problem.reference,
+    baseline="v02_on_the_gpu",
+    host_baseline="numba_serial",
+    tolerance=problem.TOLERANCES,
+)
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Small cases for the tests on the CPU."""
+    return problem.emulation_cases()
