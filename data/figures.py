@@ -27,7 +27,7 @@ COLUMNS: Final = (
 )
 #: Unit that every row of a quantity has.
 UNITS: Final = {
-    "time": ("ms", "s"),
+    "time": ("ms", "s", "ns"),
     "bandwidth": ("GB/s",),
     "speedup": ("x",),
     "bank_conflicts": ("conflicts",),
@@ -37,6 +37,9 @@ UNITS: Final = {
     "overhead_fraction": ("x",),
     "operations": ("FLOP",),
     "rate": ("GFLOP/s",),
+    "bytes": ("KiB",),
+    "gain": ("x",),
+    "accuracy": ("of 1",),
 }
 
 

@@ -8,7 +8,16 @@ GEMM = "gemm"
 #: Shares are of the fp32 rate, 50 TFLOP/s: TF32 may reach 6 of it, and 3xTF32 2.
 VARIANTS = (
     Made(GEMM, "v01_naive", "One thread an element", "rung", "cuda", {"": 0.08}, "a tile in shared memory", error=4.0e-7),
-    Made(GEMM, "v02_tile", "8x8 registers a thread", "rung", "cuda", {"tile=64": 0.7, "tile=128": 0.8}, "tensor cores", error=3.0e-7),
+    Made(
+        GEMM,
+        "v02_tile",
+        "8x8 registers a thread",
+        "rung",
+        "cuda",
+        {"tile=64": 0.7, "tile=128": 0.8},
+        "tensor cores",
+        error=3.0e-7,
+    ),
     Made(GEMM, "v03_tensor_cores", "TF32 on tensor cores", "rung", "cuda", {"": 3.2}, "lose no digits", "tf32", 3.0e-4),
     Made(GEMM, "v04_split", "Three TF32 products for one", "rung", "cuda", {"": 1.6}, "asynchronous copies", "3xtf32", 2.0e-7),
     Made(GEMM, "v05_pipelined", "TF32 with asynchronous copies", "rung", "cuda", {"": 4.8}, "", "tf32", 3.1e-4),

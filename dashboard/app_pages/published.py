@@ -13,6 +13,10 @@ from data import figures
 _SOURCES = {
     "tensor_transpose": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated. GeForce GTX 1070, Core i5-4690K.',
     "conv2d": 'G. Matthews and M. Klobukov, "CUDA Assignment 3: 2D Convolution", Drexel University, 2017. GPU and CPU not named.',
+    "cnn_conv": 'J. Danner, K. Torng and Y. Deng, "ECE 408 Final Project Report", University of Illinois, undated. GPU and CPU not named.',
+    "gan_tconv": 'S. Yi, "SHPC 2021 Fall Term Project Report", 2021. Two nodes of four GPUs, which it does not name.',
+    "mlp_elementwise": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
+    "mlp_training": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
 }
 _COLUMNS = {
     "variant": "As published",
@@ -34,7 +38,7 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading("Published", "What did the reports measure, and what does the same work take here?")
     with widgets.controls():
-        report = state.choose("workload", "Report", list(figures.reports()), style="segmented")
+        report = state.choose("workload", "Report", list(figures.reports()))
         published = _figures(report)
         sources = {source.slug: source for source in queries.sources(published)}
         slug = state.choose("table", "Table", list(sources), text=lambda name: sources[name].label)
@@ -43,9 +47,11 @@ def page() -> None:
         )
     frame: pd.DataFrame = runs.ask(run, queries.beside_ours, published, sources[slug], cache)
     st.caption(plain(_SOURCES.get(report, "")))
+    look = runs.look_of(run, widgets.theme())
     if frame["published"].notna().any():
-        widgets.show_chart(charts.beside_ours(frame, sources[slug], report, runs.look_of(run, widgets.theme())))
+        widgets.show_chart(charts.beside_ours(frame, sources[slug], report, look))
     frame = frame.assign(
+        our_variant=[look.named(report, name) for name in frame["our_variant"]],
         point=[" ".join(filter(None, pair)) for pair in zip(frame["case"], frame["config"], strict=True)],
         spread=[
             format_half_width(*figures) if n else "" for *figures, n in frame[["ours", "ours_low", "ours_high", "n"]].to_numpy()

@@ -11,6 +11,10 @@ from dashboard.queries.precision import word
 
 _BAR_PX: Final = 24
 _WORKLOAD_GAP: Final = 0.9
+#: Of a page: the plot without the names of the workloads, a letter of a label, and the percentage before it.
+_PLOT_PX: Final = 790
+_LETTER_PX: Final = 6.4
+_PERCENT_PX: Final = 68
 _WHO: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline"))
 
 
@@ -40,7 +44,10 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
         )  # fmt: skip
     figure.add_vline(x=100, line={"color": look.tones.good, "width": 1.5, "dash": "dot"})
     figure.update_xaxes(
-        range=[0, highest * 1.55], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="share of the measured floor, %"
+        range=[0, highest * _beyond(bars)],
+        tickvals=[0, 25, 50, 75, 100],
+        ticksuffix=" %",
+        title_text="share of the measured floor, %",
     )
     figure.update_yaxes(
         range=[depth - 0.3, -0.8], tickvals=[bar["y"] + (1 if bar["count"] > 2 else 0.5) for bar in bars if bar["first"]],
@@ -64,6 +71,12 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
         f"100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
     ).rstrip()
     return Chart("overview", title, figure, frame, note)
+
+
+def _beyond(bars: list[dict[str, Any]]) -> float:
+    """How many times longer than the bars the axis is, so that the words at their ends have room on a page."""
+    words_px = _PERCENT_PX + _LETTER_PX * max(len(bar["label"]) for bar in bars)
+    return 1 / (1 - min(words_px / _PLOT_PX, 0.6))
 
 
 def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:

@@ -7,9 +7,9 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from dashboard.charts.numbers import significant
-from dashboard.charts.template import Chart, Look, blank, samples, slug, text
+from dashboard.charts.template import SYMBOLS, Chart, Look, blank, palette, samples, slug, text
 from dashboard.charts.ticks import ticks
-from dashboard.queries.published import ON_DETAILS, Source
+from dashboard.queries.published import ELSEWHERE, Source
 
 #: Values that spread further than this stand on a logarithmic axis.
 _LOG_FROM: Final = 20.0
@@ -33,14 +33,14 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
     figure.update_layout(blank(look.theme, _HEIGHT).layout)
     figure.update_annotations(font={"size": 13})
     levels, axis = _labels(frame)
+    marks = _marks(frame, workload, look)
     for (variant, ours), rows in frame.groupby(["variant", "our_variant"], sort=False):
-        style = look.style(workload, str(ours))
         for column, name in enumerate(panels, start=1):
             figure.add_scatter(
                 x=[level[rows.index] for level in levels] if len(levels) > 1 else levels[0][rows.index], y=rows[name], mode="markers", row=1, col=column, name=text(str(variant)),
                 legendgroup=variant, showlegend=column == 1, hoverinfo="text",
-                hovertext=[_hover(row, name) for row in rows.to_dict("records")],
-                marker={"color": style.color, "symbol": style.symbol, "size": 9},
+                hovertext=[_hover(row, name, look.named(workload, str(ours))) for row in rows.to_dict("records")],
+                marker={**marks[str(variant)], "size": 9},
                 error_y={
                     "type": "data", "symmetric": False, "visible": name == "ours", "thickness": 1, "width": 3,
                     "array": rows["ours_high"] - rows["ours"], "arrayminus": rows["ours"] - rows["ours_low"],
@@ -59,6 +59,19 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
     return Chart(slug("published", workload, source.slug), title, figure, frame, _note(frame, source))
 
 
+def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str, str]]:
+    """Colour and symbol of each published variant: those of ours, open where another has them already; further ones where the run has none."""
+    colors, found = palette(look.theme), dict[str, dict[str, str]]()
+    for variant, ours in frame[["variant", "our_variant"]].drop_duplicates().itertuples(index=False, name=None):
+        if (workload, ours) in look.styles:
+            style = look.style(workload, ours)
+            mark = {"color": style.color, "symbol": style.symbol}
+            found[variant] = mark if mark not in found.values() else {**mark, "symbol": f"{style.symbol}-open"}
+        else:
+            found[variant] = {"color": colors[-1 - len(found) % len(colors)], "symbol": SYMBOLS[-1 - len(found) % len(SYMBOLS)]}
+    return found
+
+
 def _scale(values: "pd.Series[float]") -> dict[str, Any]:
     """A logarithmic axis where the values need one, else one that starts at nought."""
     if values.min() > 0 and values.max() / values.min() > _LOG_FROM:
@@ -66,7 +79,7 @@ def _scale(values: "pd.Series[float]") -> dict[str, Any]:
     return {"rangemode": "tozero"}
 
 
-def _hover(row: Mapping[Any, Any], name: str) -> str:
+def _hover(row: Mapping[Any, Any], name: str, our_variant: str) -> str:
     if pd.isna(row[name]):
         return ""
     place = f"{text(row['case'])} {text(row['config'])}".strip()
@@ -78,7 +91,7 @@ def _hover(row: Mapping[Any, Any], name: str) -> str:
     ends = f"{significant(row['ours_low'])} to {significant(row['ours_high'])}"
     how = f"{text(row['our_scope'])}, {text(row['our_cache'])} L2 · n = {row['n']}" if row["n"] else "computed"
     return (
-        f"<b>{text(row['our_variant'])}</b> {text(row['our_config'])}<br>"
+        f"<b>{text(our_variant)}</b> {text(row['our_config'])}<br>"
         f"{place}: <b>{significant(row['ours'])}{unit}</b> ({ends})<br>{how}"
     )
 
@@ -121,8 +134,8 @@ def _note(frame: pd.DataFrame, source: Source) -> str:
     elif frame["ours"].notna().any():
         parts.append("Here: computed by our own count.")
     else:
-        table = ON_DETAILS.get(source.quantity)
-        parts.append(f"Ours is on the page Details, under {table}." if table else "This run measures nothing of the same.")
+        page = ELSEWHERE.get(source.quantity)
+        parts.append(f"Ours is on the page {page}." if page else "This run measures nothing of the same.")
     missing = frame.loc[frame["ours"].isna() & (frame["why"] != ""), "why"]
     if len(missing) and frame["ours"].notna().any():
         parts.append(f"{len(missing)} of {len(frame)} without ours: {', '.join(missing.unique())}.")

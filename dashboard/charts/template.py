@@ -14,7 +14,7 @@ from dashboard.queries.precision import is_mixed, named, word
 from dashboard.queries.run_data import RunData
 
 __all__ = [
-    "Chart", "Look", "Style", "Theme", "Tones", "blank", "format_bytes", "format_duration", "format_error", "format_percent", "format_rate",
+    "SYMBOLS", "Chart", "Look", "Style", "Theme", "Tones", "blank", "format_bytes", "format_duration", "format_error", "format_percent", "format_rate",
     "format_ratio", "hover", "look", "measured", "palette", "text", "tones",
 ]  # fmt: skip
 
@@ -32,7 +32,8 @@ _PALETTE: Final[Mapping[Theme, tuple[str, ...]]] = {
         "#B49BE0", "#CBB082", "#F0788C", "#B5D155", "#5CD3DE", "#9C9CF0",
     ),
 }  # fmt: skip
-_SYMBOLS: Final = (
+#: The symbols that tell variants apart.
+SYMBOLS: Final = (
     "circle",
     "square",
     "diamond",
@@ -153,7 +154,7 @@ def look(data: RunData, theme: Theme = "light") -> Look:
             else:
                 place = "host" if role == "host" else "device"
                 number = -1 - taken[place] if role == "host" else taken[place]
-                color, symbol = palette[number % len(palette)], _SYMBOLS[number % len(_SYMBOLS)]
+                color, symbol = palette[number % len(palette)], SYMBOLS[number % len(SYMBOLS)]
                 taken[place] += 1
             told = precision if mixed and role not in _GREY else ""
             styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role], told)

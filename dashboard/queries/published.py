@@ -15,13 +15,15 @@ from dashboard.queries.run_data import Copy, RunData
 #: Operations a point that the convolution report counts, and that we count: a multiply and an add for each of 25 elements.
 THEIR_OPERATIONS: Final = 25
 OUR_OPERATIONS: Final = 50
-#: What the page Details shows of ours, and by which table.
-ON_DETAILS: Final = {
-    "time_change": "Block size", "time_change_per_thread": "Block size", "overhead": "Overheads", "overhead_fraction": "Overheads",
+#: What another page shows of ours, and where.
+ELSEWHERE: Final = {
+    "time_change": "Details, under Block size", "time_change_per_thread": "Details, under Block size",
+    "overhead": "Details, under Overheads", "overhead_fraction": "Details, under Overheads", "bytes": "Transfers, of a run with a trace",
+    "gain": "Ladder",
 }  # fmt: skip
 #: The reports' sequential code, which their speedups are counted from.
 OUR_HOST: Final = "numba_serial"
-_PER_NANOSECOND: Final = {"ms": 1e-6, "s": 1e-9}
+_PER_NANOSECOND: Final = {"ns": 1.0, "ms": 1e-6, "s": 1e-9}
 _NOTHING: Final = {
     "ours": None,
     "ours_low": None,
@@ -49,8 +51,8 @@ class Source:
     @property
     def label(self) -> str:
         """`Table 1: bandwidth`."""
-        table = self.table if self.table.startswith("section") else f"table {self.table}"
-        return f"{table.capitalize()}: {self.quantity.replace('_', ' ')}"
+        table = f"table {self.table}" if self.table[0].isdigit() else self.table
+        return f"{table[0].upper()}{table[1:]}: {self.quantity.replace('_', ' ')}"
 
 
 def sources(figures: pd.DataFrame) -> tuple[Source, ...]:
@@ -91,10 +93,10 @@ def _why(data: RunData, source: Source, row: Mapping[Any, Any]) -> str:
     """Why there is no figure of ours beside a printed one; empty where there is one."""
     if pd.notna(row["ours"]):
         return ""
+    if source.quantity in ELSEWHERE:
+        return f"on the page {ELSEWHERE[source.quantity].partition(',')[0]}"
     if not row["our_variant"]:
         return "nothing of ours does the same"
-    if source.quantity in ON_DETAILS:
-        return "on the page Details"
     if not data.on_gpu and row["our_variant"] != OUR_HOST:
         return "this run had no GPU"
     return "not measured in this run"

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from data import store
+from data import figures, store
 from tests import synthetic_run
 
 APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
@@ -211,7 +211,7 @@ def test_each_table_of_the_details_opens_or_says_why_not(open_app: Open, synthet
     assert app.query_params["topic"] == topic
 
 
-@pytest.mark.parametrize("report", ["tensor_transpose", "conv2d"])
+@pytest.mark.parametrize("report", figures.reports())
 def test_every_published_table_opens(open_app: Open, synthetic: Path, report: str) -> None:
     app = open_app(synthetic, "published", run="gpu", workload=report)
     for table in app.selectbox(key="choose table").options:

@@ -34,6 +34,11 @@ def test_a_time_stands_beside_ours_in_the_reports_unit(data: RunData) -> None:
     assert (row["our_config"], row["our_scope"], row["our_cache"]) == ("block=16", "device", "hot")
 
 
+def test_nanoseconds_of_a_profile_stand_beside_nanoseconds(data: RunData) -> None:
+    row = published.beside_ours(data, figure(unit="ns"), Source("1", "time"), cache="cold").iloc[0]
+    assert row["ours"] == pytest.approx(1500 + 8 * 2048**2 / 760, rel=0.01)
+
+
 def test_the_cache_that_is_asked_for_is_taken(data: RunData) -> None:
     row = published.beside_ours(data, figure(), Source("1", "time"), cache="cold").iloc[0]
     assert row["ours"] == pytest.approx((1500 + 8 * 2048**2 / 760) * 1e-6, rel=0.01)
@@ -90,6 +95,7 @@ def test_tables_of_which_we_measure_something_come_first() -> None:
     found = published.sources(rows)
     assert [(source.table, source.quantity) for source in found] == [("2", "time"), ("2", "rate"), ("7", "time")]
     assert (found[0].slug, found[0].label) == ("2.time", "Table 2: time")
+    assert Source("figures 1 to 10, GPUTime", "time").label == "Figures 1 to 10, GPUTime: time"
 
 
 def test_the_host_which_has_no_config_stands_beside_every_config_of_the_report(data: RunData) -> None:

@@ -147,12 +147,83 @@ def test_overhead_fractions_divide_by_the_run_time_of_the_block_that_is_noted() 
     assert list(fractions.loc[fractions["config"] == "block=32", "case"]) == ["n=512"]
 
 
-def test_every_report_names_its_hardware_or_says_that_it_does_not() -> None:
+def cnn_clock(clock: str) -> pd.DataFrame:
+    """One of the three clocks of the cnn report, in ms: variants down, layers across."""
+    return grid("cnn_conv", f"figures 1 to 10, {clock}", "time")
+
+
+def test_each_clock_of_the_cnn_report_is_longer_than_the_one_within_it() -> None:
+    kernel, operation, layer = (cnn_clock(clock) for clock in ("GPUTime", "OpTime", "LayerTime"))
+    assert kernel.shape == operation.shape == layer.shape == (5, 2)
+    # A launch and a synchronisation: 15 to 50 µs, whatever the kernel.
+    launch = (operation - kernel).to_numpy()
+    assert 0.015 < launch.min() <= launch.max() < 0.05
+    # 2.2 GiB over PCIe at 10 GB/s and less, and the allocations.
+    copies = (layer - operation).sum(axis=1).to_numpy()
+    assert 950 < copies.min() <= copies.max() < 1200
+
+
+def test_the_kernels_of_a_profile_of_the_cnn_report_add_up_to_the_total_that_it_prints() -> None:
+    totals = {
+        "milestone 3 baseline": 213_850_804, "optimization 1: parallel": 79_117_459, "optimization 2: constant memory": 206_752_832,
+        "optimization 3: shared memory": 185_507_293,
+    }  # fmt: skip
+    profiled = grid("cnn_conv", "profiles, kernels", "time")
+    assert profiled.sum(axis=1).to_dict() == totals
+    # Those of the same kernel without a profiler, in ms, are within a few percent.
+    printed = cnn_clock("GPUTime").loc[list(totals)]
+    assert (profiled.loc[list(totals)] / 1e6 / printed - 1).abs().to_numpy().max() < 0.03
+
+
+def test_what_the_cnn_report_copies_is_its_inputs_weights_and_outputs() -> None:
+    rows = figures.read("cnn_conv").query("quantity == 'bytes'").set_index("variant")["value"]
+    inputs = 10_000 * (86 * 86 + 4 * 40 * 40) * 4 + (4 + 16 * 4) * 49 * 4
+    outputs = 10_000 * (4 * 80 * 80 + 16 * 34 * 34) * 4
+    assert rows["optimization 1: parallel, copies in"] == int(inputs / 1024) == 538_919
+    assert set(rows[rows.index.str.endswith("copies out")]) == {outputs / 1024}
+    assert len(rows) == 8
+
+
+def test_the_gan_report_takes_as_long_for_an_image_more_at_every_number_of_images() -> None:
+    rows = figures.read("gan_tconv").query("table == '4'")
+    rows = rows.assign(images=rows["case"].str.removeprefix("images=").astype(int))
+    seconds = rows.pivot(index="images", columns="variant", values="value")
+    assert seconds.index.tolist() == [10, 100, 880, 1000, 2224, 2512, 4856, 5248]
+    per_image_ms = 1e3 * seconds.diff().dropna().div(seconds.index.to_series().diff().dropna(), axis=0)
+    assert per_image_ms["1 GPU a node"].between(0.14, 0.3).all()
+    assert per_image_ms["2 GPUs a node"].between(0.09, 0.23).all()
+    # With 8 GPUs in all the last step is 2 ms down.
+    assert per_image_ms["4 GPUs a node"].iloc[:-1].between(0.01, 0.11).all()
+    assert per_image_ms["4 GPUs a node"].iloc[-1] == pytest.approx(-2 / 392)
+
+
+def test_only_one_gpu_a_node_has_times_of_ours_beside_it() -> None:
+    rows = figures.read("gan_tconv").query("table == '4'")
+    assert set(rows.loc[rows["our_variant"] != "", "variant"]) == {"1 GPU a node"}
+    assert rows["note"].str.contains("two nodes").all()
+
+
+def test_speedups_of_the_element_wise_steps_are_quotients_of_their_rounded_times() -> None:
+    seconds, printed = grid("mlp_elementwise", "1", "time"), grid("mlp_elementwise", "1", "speedup").loc["GPU"]
+    counted = seconds.loc["CPU, Armadillo"] / seconds.loc["GPU"]
+    assert len(printed) == 6
+    assert (counted / printed - 1).abs().max() < 0.01
+
+
+def test_the_perceptron_is_right_in_97_to_98_of_100_digits() -> None:
+    rows = figures.read("mlp_training")
+    assert rows["value"].between(0.966, 0.978).all() and len(rows) == 10
+    sequential, parallel = rows.loc[rows["table"] == "section 2", "value"]
+    assert sequential == parallel, "the report's check that both do the same"
+
+
+@pytest.mark.parametrize("report", ["cnn_conv", "conv2d", "gan_tconv", "mlp_elementwise", "mlp_training"])
+def test_a_report_that_does_not_name_its_hardware_is_said_not_to(report: str) -> None:
+    assert set(figures.read(report)["hardware"]) == {"GPU not named in the report", "CPU not named in the report"}
+
+
+def test_the_one_report_that_names_its_hardware_has_it() -> None:
     rows = figures.read_all()
-    assert set(rows.loc[rows["report"] == "conv2d", "hardware"]) == {
-        "GPU not named in the report",
-        "CPU not named in the report",
-    }
     assert set(rows.loc[rows["report"] == "tensor_transpose", "hardware"]) == {
         "NVIDIA GeForce GTX 1070",
         "Intel Core i5-4690K",
@@ -184,7 +255,10 @@ def write(folder: Path, *lines: str) -> None:
 
 
 def test_an_unknown_report_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(FiguresError, match="no such report; known: conv2d, tensor_transpose"):
+    with pytest.raises(
+        FiguresError,
+        match="no such report; known: cnn_conv, conv2d, gan_tconv, mlp_elementwise, mlp_training, tensor_transpose",
+    ):
         figures.read("gemm")
 
 
