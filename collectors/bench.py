@@ -30,6 +30,8 @@ class Operation:
         resources: of its kernels; None where there are none of ours.
         refresh: brings what is derived from the inputs up to date, such as constants; part of the end-to-end scope.
         synchronizes: whether host timing waits for the device.
+        from_end_to_end: runs it once with copies of its own, that the scope `end_to_end` then times, and gives the outputs as they
+            came back to the host; None where its copies are those of every variant.
         passes: those of the bench's that mean something to it; None for all.
         note: what a reader of its samples should know; empty where nothing.
     """
@@ -38,6 +40,7 @@ class Operation:
     resources: Resources | None = None
     refresh: Callable[[], None] = lambda: None
     synchronizes: bool = True
+    from_end_to_end: Callable[[], Buffers] | None = None
     passes: tuple[Pass, ...] | None = None
     note: str = ""
 

@@ -9,7 +9,8 @@ import numpy as np
 from cupy.cuda import runtime
 
 from collectors.compiler import compile_variant
-from collectors.cuda_events import EMPTY_KERNELS, REPETITIONS, CudaDevice, load
+from collectors.cuda_events import EMPTY_KERNELS, REPETITIONS, CudaDevice
+from collectors.cuda_launch import load
 from collectors.host_clock import median_duration_ns
 from workloads.api import CudaVariant
 

@@ -5,24 +5,25 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
 import cupy
 import numpy as np
-from cupy.cuda import driver, runtime
-from cupy.cuda.function import Module
+from cupy.cuda import runtime
 
 from collectors.bench import Operation, Resources, Unavailable
-from collectors.compiler import CompiledModule, compile_variant
+from collectors.compiler import compile_variant
+from collectors.cuda_launch import bind, graph_of, load
+from collectors.cuda_overlap import overlap, pinned_like
 from collectors.gpu_state import GpuState, is_throttled
 from collectors.host_clock import check_importable
 from collectors.nvtx_ranges import executions_text, nvtx_range
 from collectors.rounds import Pass, Reading
-from collectors.tensor_maps import encode
+from collectors.transfers import plan_parts
 from collectors.verify import poison
-from workloads.api import Array, Buffers, Case, CudaVariant, Launch, LibraryVariant, Params, TensorMap, Variant, Workload
+from workloads.api import Array, Buffers, Case, CudaVariant, LibraryVariant, Params, Variant, Workload
 
 NAME: Final = "cuda_events"
 
@@ -149,14 +150,6 @@ class CudaDevice:
         return round(cupy.cuda.get_elapsed_time(self.start, self.stop) * 1e6), not self._flags[1]
 
 
-def load(module: CompiledModule) -> dict[str, Any]:
-    """Kernels of a compiled module on the current device, by name expression; constants' addresses by symbol."""
-    loaded = Module()
-    loaded.load(module.cubin)
-    functions = {name: loaded.get_function(kernel.symbol) for name, kernel in module.kernels.items()}
-    return functions | {symbol: loaded.get_global_var(lowered) for symbol, lowered in module.constants.items()}
-
-
 @cache
 def current_device() -> CudaDevice:
     """The process's GPU, set up on first use."""
@@ -172,12 +165,18 @@ class CudaOperation(Operation):
         batch: executions of a hot sample; 0 before the first.
         replay: enqueues the batch.
         on_host: it reads and writes host memory, and does its copies itself.
+        enqueue: enqueues its kernels one by one, where `run` launches a graph of them, which no other graph can hold.
+        pinned: its copies are from and to page-locked memory.
+        overlapped: enqueues copies and kernels, overlapped; None where they follow one another.
     """
 
     once_ns: int = 0
     batch: int = 0
     replay: Callable[[], object] = field(default=lambda: None)
     on_host: bool = False
+    enqueue: Callable[[], object] | None = None
+    pinned: bool = False
+    overlapped: Callable[[], object] | None = None
 
 
 class CudaBench:
@@ -189,8 +188,10 @@ class CudaBench:
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
         self.device = current_device()
         _, outputs = workload.buffers(case)
+        self._workload = workload
         self._case = case
         self._host_inputs = inputs
+        self._pinned: Mapping[str, np.ndarray] = {}
         self._inputs = {name: cupy.asarray(array) for name, array in inputs.items()}
         self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.dtype) for name, b in outputs.items()}
         self._host_outputs = {name: np.empty(b.shape, b.dtype) for name, b in outputs.items()}
@@ -219,17 +220,18 @@ class CudaBench:
         if variant.only_architecture not in ("", f"{self.device.arch}a"):
             raise Unavailable(f"is written for {variant.only_architecture}, and {self.device.name} is {self.device.arch}")
         launches = list(variant.launches(self._case, config))
-        module = compile_variant(variant, sorted({launch.kernel for launch in launches}), self.device.arch)
+        parts = plan_parts(self._workload, self._case, variant, config) if variant.transfer == "overlapped" else ()
+        every = (*launches, *(launch for part in parts for launch in part.launches))
+        module = compile_variant(variant, sorted({launch.kernel for launch in every}), self.device.arch)
         loaded = load(module)
         scratch = {name: cupy.empty(b.shape, b.dtype) for name, b in variant.scratch(self._case, config).items()}
         poison(scratch)
-        buffers = {**self._inputs, **self.outputs, **scratch}
-        calls = [_bind(launch, loaded[launch.kernel], buffers) for launch in launches]
+        calls = [bind(launch, loaded[launch.kernel], {**self._inputs, **self.outputs, **scratch}) for launch in launches]
         kernels = [module.kernels[launch.kernel] for launch in launches]
         shared = [k.static_shared_bytes + launch.dynamic_shared_bytes for k, launch in zip(kernels, launches, strict=True)]
         resources = Resources(max(k.registers for k in kernels), max(shared), max(k.spill_bytes for k in kernels))
 
-        def run() -> None:
+        def enqueue() -> None:
             for call in calls:
                 call()
 
@@ -241,7 +243,33 @@ class CudaBench:
                 )
 
         refresh()
-        return CudaOperation(run, resources, refresh)
+        operation = CudaOperation(enqueue, resources, refresh, enqueue=enqueue, pinned=variant.transfer != "pageable")
+        if variant.graph:
+            operation.run = graph_of(self.device.stream, enqueue)
+        if parts:
+            device = {**self._inputs, **self.outputs}
+            overlapped = overlap(parts, loaded, self._pinned_buffers(), device, scratch, refresh, self.device.stream)
+            operation.overlapped = graph_of(self.device.stream, overlapped) if variant.graph else overlapped
+            operation.from_end_to_end = partial(self._run_overlapped, operation)
+        return operation
+
+    def _pinned_buffers(self) -> Mapping[str, np.ndarray]:
+        """Inputs and outputs in page-locked memory, by name."""
+        if not self._pinned:
+            self._pinned = {name: pinned_like(array) for name, array in {**self._host_inputs, **self._host_outputs}.items()}
+            for name, array in self._host_inputs.items():
+                self._pinned[name][...] = array
+        return self._pinned
+
+    def _run_overlapped(self, operation: CudaOperation) -> Buffers:
+        """The outputs that came to the host; inputs on the device and outputs on the host hold nothing before."""
+        assert operation.overlapped
+        host = self._pinned_buffers()
+        poison(self._inputs)
+        poison({name: host[name] for name in self.outputs})
+        operation.overlapped()
+        self.device.stream.synchronize()
+        return self.place({name: host[name] for name in self.outputs})
 
     def run(self, operation: Operation) -> Buffers:
         returned = operation.run()
@@ -292,24 +320,12 @@ class CudaBench:
             operation.replay = operation.run
             return
         try:
-            graph = self._capture(operation)
+            operation.replay = graph_of(self.device.stream, operation.enqueue or operation.run, operation.batch)
         except runtime.CUDARuntimeError as error:
             operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
             operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured ({error})"
-        else:
-            operation.replay = lambda: graph.launch(stream)
         operation.replay()
         stream.synchronize()
-
-    def _capture(self, operation: CudaOperation) -> Any:
-        stream = self.device.stream
-        stream.begin_capture(runtime.streamCaptureModeRelaxed)
-        try:
-            for _ in range(operation.batch):
-                operation.run()
-        finally:
-            graph = stream.end_capture()
-        return graph
 
     def _operation(self, operation: CudaOperation) -> Reading:
         stream = self.device.stream
@@ -325,25 +341,35 @@ class CudaBench:
     def _end_to_end(self, operation: CudaOperation) -> Reading:
         if operation.on_host:
             return self._operation(operation)
+        if operation.overlapped:
+            return self._end_to_end_overlapped(operation.overlapped)
+        host = self._pinned_buffers() if operation.pinned else {**self._host_inputs, **self._host_outputs}
         allocate_ns, free_ns = self._time_allocation()
         stream = self.device.stream
         marks = [cupy.cuda.Event() for _ in range(4)]
         started = time.perf_counter_ns()
         marks[0].record(stream)
         for name, array in self._inputs.items():
-            array.set(self._host_inputs[name], stream)
+            array.set(host[name], stream)
         operation.refresh()
         marks[1].record(stream)
         outputs = operation.run() or self.outputs
         marks[2].record(stream)
-        for name, host in self._host_outputs.items():
-            outputs[name].get(stream, out=host, blocking=False)
+        for name in self._host_outputs:
+            outputs[name].get(stream, out=host[name], blocking=False)
         marks[3].record(stream)
         stream.synchronize()
         duration_ns = time.perf_counter_ns() - started
         h2d, compute, d2h = (round(cupy.cuda.get_elapsed_time(a, b) * 1e6) for a, b in itertools.pairwise(marks))
         phases = {"allocate": allocate_ns, "h2d": h2d, "compute": compute, "d2h": d2h, "free": free_ns}
         return self._reading(duration_ns, phases={f"phase:{name}": ns for name, ns in phases.items()})
+
+    def _end_to_end_overlapped(self, enqueue: Callable[[], object]) -> Reading:
+        """It has no phases: copies and kernels do not follow one another."""
+        started = time.perf_counter_ns()
+        enqueue()
+        self.device.stream.synchronize()
+        return self._reading(time.perf_counter_ns() - started)
 
     def _time_allocation(self) -> tuple[int, int]:
         """Host time of cudaMalloc and of cudaFree of all buffers of the case, outside CuPy's memory pool."""
@@ -356,7 +382,8 @@ class CudaBench:
         return allocated - started, time.perf_counter_ns() - allocated
 
     def close(self) -> None:
-        self._inputs, self.outputs = {}, {}
+        self._inputs, self.outputs, self._pinned = {}, {}, {}
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
         cupy.get_default_memory_pool().free_all_blocks()
 
     def _reading(
@@ -364,16 +391,3 @@ class CudaBench:
     ) -> Reading:
         state = self.device.state.read()
         return Reading(duration_ns, phases or {}, state, is_throttled(state), pending, held)
-
-
-def _bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callable[[], None]:
-    arguments = tuple(_argument(value, buffers) for value in launch.args)
-    if launch.dynamic_shared_bytes > _STATIC_SHARED_LIMIT:
-        driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, launch.dynamic_shared_bytes)
-    return lambda: function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes)
-
-
-def _argument(value: Any, buffers: Mapping[str, Array]) -> Any:
-    if isinstance(value, TensorMap):
-        return encode(value, buffers[value.buffer].shape, buffers[value.buffer].data.ptr)
-    return buffers[value] if isinstance(value, str) else value

@@ -13,7 +13,7 @@ from collectors.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from collectors.plan import Cell, Job, Limits
 from collectors.rounds import Entry, Pass, Reading, SampleFailed, run_rounds
 from collectors.verify import Verdict, compare, poison
-from workloads.api import Array, Case, Variant, Workload, format_params
+from workloads.api import Array, Buffers, Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.
 WARM_UPS = 3
@@ -171,14 +171,11 @@ class _BenchRun:
         try:
             operation = self._bench.prepare(variant, config)
             poison(self._bench.outputs)
-            outputs = self._bench.run(operation)
-            declared = self._workload.buffers(self._case)[1]
-            fault = check_declared(outputs, declared)
-            verdict = (
-                Verdict(False, float("nan"), float("nan"), 0, fault)
-                if fault
-                else compare(outputs, self._references.of(variant, self._bench), tolerance)
-            )
+            verdict = self._judge(variant, self._bench.run(operation), tolerance)
+            if verdict.ok and operation.from_end_to_end:
+                poison(self._bench.outputs)
+                copied = self._judge(variant, operation.from_end_to_end(), tolerance)
+                verdict = verdict if copied.ok else replace(copied, detail=f"from end to end: {copied.detail}")
         except Unavailable as reason:
             self._report.result(result_row(cell, "skipped", str(reason)))
             return None
@@ -192,6 +189,12 @@ class _BenchRun:
             taken = operation.resources
             self._report.resources(cell, taken.registers, taken.shared_bytes, taken.spill_bytes)
         return _Ready(cell, operation, verdict, tolerance)
+
+    def _judge(self, variant: Variant, outputs: Buffers, tolerance: float) -> Verdict:
+        fault = check_declared(outputs, self._workload.buffers(self._case)[1])
+        if fault:
+            return Verdict(False, float("nan"), float("nan"), 0, fault)
+        return compare(outputs, self._references.of(variant, self._bench), tolerance)
 
     def _sample(self, active: Sequence[_Ready], how: Pass) -> set[Cell]:
         """Sample the cells; those whose sampling failed are reported and given back."""

@@ -24,6 +24,7 @@ Buffers = Mapping[str, Array]
 CaseSet = Literal["quick", "report", "full"]
 Role = Literal["ceiling", "rung", "peer", "host", "specimen"]
 Precision = Literal["fp32", "tf32", "3xtf32", "fp64"]
+Transfer = Literal["pageable", "pinned", "overlapped"]
 
 #: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0).
 TOLERANCE: Final[Mapping[str, float]] = {"fp64": 1e-12, "fp32": 2e-6, "3xtf32": 5e-6, "tf32": 1e-3}
@@ -113,8 +114,26 @@ class Launch:
     dynamic_shared_bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Part:
+    """A share of a case, whose copies overlap the kernels of other shares.
+
+    Attributes:
+        case: the case that its kernels are launched for. A buffer that has fewer rows in it than in the whole case, along its first
+            axis, is rows `first` and on of the whole one.
+        first: the first of those rows.
+    """
+
+    case: Case
+    first: int
+
+
 def _always(case: Case, config: Params) -> str | None:
     return None
+
+
+def _no_parts(case: Case, config: Params) -> Sequence[Part]:
+    return ()
 
 
 def _none(case: Case, config: Params) -> Mapping[str, Buffer]:
@@ -192,6 +211,12 @@ class CudaVariant(Variant):
         only_architecture: e.g. `sm_90a` for instructions such as wgmma that one architecture alone has; it is compiled for that
             one and runs on no other.
         options: further NVRTC options.
+        graph: its launches are captured in a CUDA graph once; an operation is one launch of that graph, and so is an overlapped
+            `end_to_end`, copies and all.
+        transfer: how `end_to_end` copies. `pageable`: from and to ordinary host memory; `pinned`: page-locked host memory, which the
+            device reads and writes by itself; `overlapped`: pinned, in streams of their own, each kernel waiting only for the inputs
+            that it names and each part's outputs leaving when its kernels are done.
+        parts: shares of a case to overlap, in order; none for the case as a whole. The scratch is that of the whole case.
     """
 
     source: Path | str = ""
@@ -201,6 +226,9 @@ class CudaVariant(Variant):
     min_compute_capability: tuple[int, int] = (7, 5)
     only_architecture: str = ""
     options: tuple[str, ...] = ()
+    graph: bool = False
+    transfer: Transfer = "pageable"
+    parts: Callable[[Case, Params], Sequence[Part]] = _no_parts
 
     @property
     def kind(self) -> str:

@@ -1,4 +1,4 @@
-"""Measuring a case on a bench made for the test: which operations are sampled how."""
+"""Measuring a case on a bench made for the test: which operations are sampled how, and what is verified before."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,8 @@ DEVICE, END_TO_END = Pass("device", "cold"), Pass("end_to_end", "hot")
 
 
 class TwoPasses:
-    """Computes on the host and says that it took 100 ns; a variant named `program` has no device time."""
+    """Computes on the host and says that it took 100 ns; a variant named `program` has no device time, and `overlapped` and `torn`
+    have copies of their own, of which the latter's are wrong."""
 
     gpus = 1
     passes = (DEVICE, END_TO_END)
@@ -25,7 +26,9 @@ class TwoPasses:
 
     def prepare(self, variant: Variant, config: Mapping[str, Any]) -> Operation:
         passes = (END_TO_END,) if variant.name == "program" else None
-        return Operation(lambda: np.copyto(self.outputs["y"], self.inputs["x"]), passes=passes)
+        copied = {"overlapped": lambda: {"y": self.inputs["x"]}, "torn": lambda: {"y": self.inputs["x"][::-1].copy()}}
+        from_end_to_end = copied.get(variant.name)
+        return Operation(lambda: np.copyto(self.outputs["y"], self.inputs["x"]), passes=passes, from_end_to_end=from_end_to_end)
 
     def run(self, operation: Operation) -> Mapping[str, np.ndarray]:
         operation.run()
@@ -59,7 +62,7 @@ class Kept:
         self.rows += rows
 
 
-def scopes_of(*variants: str) -> dict[str, set[str]]:
+def measured(*variants: str) -> Kept:
     case = Case({"n": 3}, flops=0, min_bytes=24)
     workload = Workload(
         name="copy",
@@ -73,6 +76,11 @@ def scopes_of(*variants: str) -> dict[str, set[str]]:
     cells = tuple(Cell("copy", name, "", case.name) for name in variants)
     kept = Kept()
     measure_case(Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": TwoPasses}, LIMITS["quick"], kept)
+    return kept
+
+
+def scopes_of(*variants: str) -> dict[str, set[str]]:
+    kept = measured(*variants)
     assert [row["status"] for row in kept.results] == ["ok"] * len(variants)
     return {name: {row["scope"] for row in kept.rows if row["variant"] == name} for name in variants}
 
@@ -83,3 +91,11 @@ def test_a_program_without_device_time_is_sampled_from_end_to_end_alone() -> Non
 
 def test_a_pass_that_no_operation_takes_is_left_out_and_the_next_one_is_not() -> None:
     assert scopes_of("program") == {"program": {"end_to_end"}}
+
+
+def test_what_copies_by_itself_is_verified_as_its_outputs_come_to_the_host() -> None:
+    kept = measured("overlapped", "torn")
+    verdicts = {row["variant"]: (row["status"], row["detail"].split(":")[0]) for row in kept.results}
+    assert verdicts["overlapped"][0] == "ok"
+    assert verdicts["torn"] == ("wrong_result", "from end to end")
+    assert {row["variant"] for row in kept.rows} == {"overlapped"}

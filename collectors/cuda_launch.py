@@ -1,0 +1,61 @@
+"""Kernels on the current GPU: loaded, bound to their arguments, and captured in a CUDA graph."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cupy.cuda import driver, runtime
+from cupy.cuda.function import Module
+
+from collectors.compiler import CompiledModule
+from collectors.tensor_maps import encode
+from workloads.api import Array, Launch, TensorMap
+
+_MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_STATIC_SHARED_LIMIT: Final = 48 * 1024
+
+
+def load(module: CompiledModule) -> dict[str, Any]:
+    """Kernels of a compiled module on the current device, by name expression; constants' addresses by symbol."""
+    loaded = Module()
+    loaded.load(module.cubin)
+    functions = {name: loaded.get_function(kernel.symbol) for name, kernel in module.kernels.items()}
+    return functions | {symbol: loaded.get_global_var(lowered) for symbol, lowered in module.constants.items()}
+
+
+def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callable[[], None]:
+    """What enqueues a launch on the current stream.
+
+    Args:
+        launch: whose arguments are named.
+        function: its kernel, as `load` gives it.
+        buffers: on the device, by name.
+    """
+    arguments = tuple(_argument(value, buffers) for value in launch.args)
+    if launch.dynamic_shared_bytes > _STATIC_SHARED_LIMIT:
+        driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, launch.dynamic_shared_bytes)
+    return lambda: function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes)
+
+
+def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Callable[[], None]:
+    """What launches a CUDA graph of so many executions on a stream.
+
+    Raises:
+        CUDARuntimeError: it cannot be captured.
+    """
+    stream.begin_capture(runtime.streamCaptureModeRelaxed)
+    try:
+        for _ in range(times):
+            enqueue()
+    finally:
+        graph = stream.end_capture()
+
+    def launch() -> None:
+        graph.launch(stream)
+
+    return launch
+
+
+def _argument(value: Any, buffers: Mapping[str, Array]) -> Any:
+    if isinstance(value, TensorMap):
+        return encode(value, buffers[value.buffer].shape, buffers[value.buffer].data.ptr)
+    return buffers[value] if isinstance(value, str) else value

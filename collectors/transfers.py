@@ -1,0 +1,181 @@
+"""Copies that overlap kernels: what is copied when, and the way through three streams. Knows no GPU library."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Part, TensorMap, Workload, WorkloadError
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a buffer along its first axis."""
+
+    name: str
+    start: int
+    stop: int
+
+    def of(self, array: Any) -> Any:
+        """Those rows of an array, as a view."""
+        return array[self.start : self.stop]
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """What happens for one part of a case.
+
+    Attributes:
+        case: that its launches are for.
+        rows: of every input and output, what the part's kernels take for it.
+        copies_in: inputs that no earlier part has copied, in the order of the copies.
+        launches: its kernels, in order.
+        waits: of each launch, the inputs whose copies it is the first to need.
+        copies_out: outputs that are complete when its kernels are done.
+    """
+
+    case: Case
+    rows: Mapping[str, Rows]
+    copies_in: tuple[Rows, ...]
+    launches: tuple[Launch, ...]
+    waits: tuple[tuple[Rows, ...], ...]
+    copies_out: tuple[Rows, ...]
+
+
+def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Params) -> tuple[PartPlan, ...]:
+    """The parts of a case in order; the case itself where the variant declares none.
+
+    Raises:
+        WorkloadError: the parts of a buffer are not its rows, one part after another.
+    """
+    inputs, outputs = workload.buffers(case)
+    parts = tuple(variant.parts(case, config)) or (Part(case, 0),)
+    whole = {**inputs, **outputs}
+    rows = [_rows_of(workload, part, whole) for part in parts]
+    _check_covered(f"{workload.name} {variant.name} {case.name}", whole, rows)
+    needed_first = tuple(variant.constants.values())
+    planned, copied, pending = [], set[Rows](), dict[str, Rows]()
+    for number, (part, of_part) in enumerate(zip(parts, rows, strict=True)):
+        launches = tuple(variant.launches(part.case, config))
+        copies_in = tuple(of_part[name] for name in inputs if of_part[name] not in copied)
+        copied |= set(copies_in)
+        pending |= {copy.name: copy for copy in copies_in}
+        waits = _waits(launches, pending, needed_first)
+        later = {found for after in rows[number + 1 :] for found in after.values()}
+        copies_out = tuple(of_part[name] for name in outputs if of_part[name] not in later)
+        planned.append(PartPlan(part.case, of_part, copies_in, launches, waits, copies_out))
+    return tuple(planned)
+
+
+def _rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, Rows]:
+    inputs, outputs = workload.buffers(part.case)
+    found = {}
+    for name, buffer in {**inputs, **outputs}.items():
+        shared = buffer.shape == whole[name].shape
+        start = 0 if shared else part.first
+        found[name] = Rows(name, start, start + buffer.shape[0])
+    return found
+
+
+def _check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapping[str, Rows]]) -> None:
+    for name, buffer in whole.items():
+        end = 0
+        for rows in dict.fromkeys(part[name] for part in parts):
+            if rows.start != end:
+                raise WorkloadError(
+                    f"{where}: a part of {name} begins at row {rows.start}, not at {end}; make parts follow one another"
+                )
+            end = rows.stop
+        if end != buffer.shape[0]:
+            raise WorkloadError(f"{where}: the parts of {name} end at row {end} of {buffer.shape[0]}; make them cover the case")
+
+
+def _waits(launches: Iterable[Launch], pending: dict[str, Rows], needed_first: Sequence[str]) -> tuple[tuple[Rows, ...], ...]:
+    waits = []
+    for number, launch in enumerate(launches):
+        names = [*(needed_first if number == 0 else ()), *map(_buffer_of, launch.args)]
+        waits.append(tuple(pending.pop(name) for name in dict.fromkeys(names) if name in pending))
+    return tuple(waits)
+
+
+def _buffer_of(argument: Any) -> str:
+    """Name of the buffer that an argument is; empty for a scalar."""
+    if isinstance(argument, TensorMap):
+        return argument.buffer
+    return argument if isinstance(argument, str) else ""
+
+
+class Event(Protocol):
+    """Marks a place in a stream."""
+
+    def record(self, stream: Any) -> None: ...
+
+
+class Stream(Protocol):
+    """Work in order."""
+
+    def wait_event(self, event: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class BoundPart:
+    """A part whose copies and launches are ready to be enqueued.
+
+    Attributes:
+        copies_in: each enqueues the copy of those rows into a stream.
+        calls: each enqueues a kernel in the stream of kernels, after the copies that it waits for.
+        copies_out: each enqueues a copy into a stream.
+    """
+
+    copies_in: Sequence[tuple[Rows, Callable[[Any], object]]]
+    calls: Sequence[tuple[tuple[Rows, ...], Callable[[], object]]]
+    copies_out: Sequence[Callable[[Any], object]]
+
+
+class Overlap:
+    """Parts on their way through three streams: copies in, kernels, copies out.
+
+    Both streams of copies start after what is in the stream of kernels, and it ends after them, so that the whole can be
+    waited for, or captured in a CUDA graph, by that one stream.
+
+    Args:
+        parts: in order.
+        copies_in, kernels, copies_out: the streams.
+        make_event: makes an event without a time.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[BoundPart],
+        copies_in: Stream,
+        kernels: Stream,
+        copies_out: Stream,
+        make_event: Callable[[], Event],
+    ) -> None:
+        self._parts, self._in, self._kernels, self._out = parts, copies_in, kernels, copies_out
+        self._start, self._all_in, self._all_out = make_event(), make_event(), make_event()
+        self._there: Final = {rows: make_event() for part in parts for rows, _ in part.copies_in}
+        self._done: Final = [make_event() for _ in parts]
+
+    def enqueue(self) -> None:
+        """Enqueue everything; the stream of kernels is done when all is."""
+        self._after(self._start, self._kernels, self._in, self._out)
+        for part in self._parts:
+            for rows, copy in part.copies_in:
+                copy(self._in)
+                self._there[rows].record(self._in)
+        for part, done in zip(self._parts, self._done, strict=True):
+            for waits, call in part.calls:
+                for rows in waits:
+                    self._kernels.wait_event(self._there[rows])
+                call()
+            self._after(done, self._kernels, self._out)
+            for copy_out in part.copies_out:
+                copy_out(self._out)
+        self._after(self._all_in, self._in, self._kernels)
+        self._after(self._all_out, self._out, self._kernels)
+
+    def _after(self, event: Event, stream: Stream, *waiting: Stream) -> None:
+        """Let streams wait for what is in `stream` so far."""
+        event.record(stream)
+        for other in waiting:
+            other.wait_event(event)

@@ -1,0 +1,174 @@
+"""Copies that overlap kernels: the plan of the parts, and what runs after what in three streams."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from collectors.transfers import BoundPart, Overlap, Rows, plan_parts
+from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError
+
+
+def case_of(n):
+    return Case({"n": n}, flops=n, min_bytes=4 * n)
+
+
+def workload_of(variant):
+    """x (n rows) and two weights in, y (n rows) and a total out."""
+    return Workload(
+        name="scaled",
+        title="Scaled",
+        cases=(case_of(10),),
+        variants=(variant,),
+        buffers=lambda case: (
+            {"x": Buffer((case.params["n"], 3)), "late": Buffer((5,)), "w": Buffer((7,))},
+            {"y": Buffer((case.params["n"], 2)), "total": Buffer((1,))},
+        ),
+        make_inputs=lambda case, rng: {},
+        reference=lambda case, inputs: {},
+    )
+
+
+def launches(case, config):
+    n = np.int32(case.params["n"])
+    return [
+        Launch("first", (1, 1, 1), (1, 1, 1), ("x", TensorMap("w", (4,)), "scratch", n)),
+        Launch("second", (1, 1, 1), (1, 1, 1), ("scratch", "late", "w", "y", "total", n)),
+    ]
+
+
+def variant_of(*parts, constants=None):
+    return CudaVariant(
+        "v01_scaled",
+        "Scaled",
+        "rung",
+        launches=launches,
+        parts=lambda case, config: [Part(case_of(n), first) for n, first in parts],
+        transfer="overlapped",
+        constants=constants or {},
+    )
+
+
+def planned(*parts, constants=None):
+    variant = variant_of(*parts, constants=constants)
+    return plan_parts(workload_of(variant), case_of(10), variant, {})
+
+
+def test_weights_are_copied_once_and_each_part_s_own_rows_with_it():
+    first, second, third = planned((4, 0), (4, 4), (2, 8))
+    assert first.copies_in == (Rows("x", 0, 4), Rows("late", 0, 5), Rows("w", 0, 7))
+    assert second.copies_in == (Rows("x", 4, 8),)
+    assert third.copies_in == (Rows("x", 8, 10),)
+
+
+def test_a_kernel_waits_only_for_copies_that_no_kernel_before_it_waited_for():
+    first, second, _ = planned((4, 0), (4, 4), (2, 8))
+    assert first.waits == ((Rows("x", 0, 4), Rows("w", 0, 7)), (Rows("late", 0, 5),))
+    assert second.waits == ((Rows("x", 4, 8),), ())
+
+
+def test_inputs_of_constants_are_waited_for_by_the_first_kernel():
+    assert planned(constants={"filter": "late"})[0].waits == ((Rows("late", 0, 5), Rows("x", 0, 10), Rows("w", 0, 7)), ())
+
+
+def test_rows_leave_with_their_part_and_what_all_parts_write_leaves_with_the_last():
+    first, second, third = planned((4, 0), (4, 4), (2, 8))
+    assert first.copies_out == (Rows("y", 0, 4),)
+    assert second.copies_out == (Rows("y", 4, 8),)
+    assert third.copies_out == (Rows("y", 8, 10), Rows("total", 0, 1))
+
+
+def test_kernels_are_launched_for_the_part_s_own_case():
+    assert [[int(launch.args[-1]) for launch in part.launches] for part in planned((4, 0), (6, 4))] == [[4, 4], [6, 6]]
+
+
+def test_without_parts_the_case_is_one():
+    (only,) = planned()
+    assert (only.case, only.copies_out) == (case_of(10), (Rows("y", 0, 10), Rows("total", 0, 1)))
+
+
+def test_copies_of_all_parts_are_the_case_s_bytes():
+    copies = [rows for part in planned((4, 0), (4, 4), (2, 8)) for rows in part.copies_in]
+    width = {"x": 3, "late": 1, "w": 1}
+    assert sum((rows.stop - rows.start) * width[rows.name] for rows in copies) == 10 * 3 + 5 + 7
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([(4, 0), (4, 4)], "the parts of x end at row 8 of 10"),
+        ([(4, 0), (5, 5)], "a part of x begins at row 5, not at 4"),
+        ([(6, 0), (6, 4)], "a part of x begins at row 4, not at 6"),
+    ],
+)
+def test_parts_that_are_not_the_case_are_refused(parts, message):
+    with pytest.raises(WorkloadError, match=f"scaled v01_scaled n=10: {message}"):
+        planned(*parts)
+
+
+@dataclass
+class FakeStream:
+    """Keeps what was enqueued in it, with what must be done before."""
+
+    name: str
+    log: list
+    after: set = field(default_factory=set)
+
+    def enqueue(self, what):
+        self.log.append((what, frozenset(self.after)))
+        self.after.add(what)
+
+    def wait_event(self, event):
+        self.after |= event.marked
+
+
+class FakeEvent:
+    def __init__(self):
+        self.marked = frozenset()
+
+    def record(self, stream):
+        self.marked = frozenset(stream.after)
+
+
+def enqueued():
+    """Two parts, x0 and x1 with a weight w; what each step comes after."""
+    log = []
+    inward, kernels, outward = (FakeStream(name, log) for name in ("in", "kernels", "out"))
+    rows = {name: Rows(name, 0, 1) for name in ("x0", "w", "x1")}
+
+    def copy(name):
+        return rows[name], lambda stream: stream.enqueue(f"{stream.name} {name}")
+
+    def out(name):
+        return lambda stream: stream.enqueue(f"{stream.name} {name}")
+
+    def call(name):
+        return lambda: kernels.enqueue(name)
+
+    parts = [
+        BoundPart([copy("x0"), copy("w")], [((rows["x0"],), call("a0")), ((rows["w"],), call("b0"))], [out("y0")]),
+        BoundPart([copy("x1")], [((rows["x1"],), call("a1")), ((), call("b1"))], [out("y1")]),
+    ]
+    kernels.enqueue("before")
+    Overlap(parts, inward, kernels, outward, FakeEvent).enqueue()
+    return dict(log), kernels
+
+
+def test_a_kernel_comes_after_its_own_copies_and_before_its_part_s_copies_out():
+    after, _ = enqueued()
+    assert after["a0"] == {"before", "in x0"}
+    assert after["b0"] == {"before", "in x0", "in w", "a0"}
+    assert after["out y0"] == {"before", "in x0", "in w", "a0", "b0"}
+    assert after["a1"] == after["out y0"] | {"in x1"}
+
+
+def test_copies_overlap_the_kernels_of_other_parts():
+    after, _ = enqueued()
+    assert after["in x1"] == {"before", "in x0", "in w"}  # after no kernel of the first part
+    assert "out y0" not in after["a1"] | after["b1"]  # nor do kernels wait for what leaves
+
+
+def test_nothing_begins_before_what_was_in_the_stream_and_the_stream_ends_after_all():
+    after, kernels = enqueued()
+    assert all("before" in earlier for what, earlier in after.items() if what != "before")
+    assert kernels.after == set(after)
