@@ -67,6 +67,22 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
 }
 
+// Which stage of a pipeline is next, and the parity of its barriers' phase.
+template <int stages>
+struct Ring {
+  int stage = 0;
+  unsigned parity = 0;
+  __device__ __forceinline__ void next() {
+    if (++stage == stages) stage = 0, parity ^= 1;
+  }
+};
+
+// Dynamic shared memory from a multiple of 1024 bytes on, as 128-byte swizzles want it; ask for 1024 bytes more.
+template <class T>
+__device__ __forceinline__ T* aligned_1024(char* shared) {
+  return reinterpret_cast<T*>(shared + (1024 - shared_address(shared) % 1024) % 1024);
+}
+
 // -- wgmma: sums of 64 rows += a * b, 8 steps along k ------------------------------------------------------------------------------
 
 // Shared memory as wgmma reads an operand: rows of 32 floats along k, 128 bytes swizzled, groups of 8 rows behind one another, starting
@@ -157,3 +173,53 @@ __device__ __forceinline__ void wgmma_tf32(float (&sums)[128], const unsigned* a
 #undef WARPLADDER_SUMS_8
 #undef WARPLADDER_SUMS_32
 #undef WARPLADDER_WGMMA
+
+// A thread's share of an operand a whose rows, not steps, are neighbours in memory: boxes of 32 steps by 32 rows, copied by the TMA with
+// a 128-byte swizzle, one behind the other. wgmma does not mind which rows of a stand for its 64: a thread takes such that the lanes
+// of a warp, 4 steps of 8 rows, meet all banks.
+struct WgmmaFragments {
+  int first;     // float of step t % 4 of the thread's box
+  int piece[2];  // 16-byte piece of its row, for its first and its second row
+  int step;      // t % 4
+  int row;       // first of its two rows; the second is 4 below
+
+  // Threads of two warpgroups: 128 rows, 4 boxes.
+  __device__ __forceinline__ explicit WgmmaFragments(int thread) {
+    const int warp = thread / 32, group = thread % 32 / 4;
+    step = thread % 4;
+    piece[0] = 4 * (group / 4) + 2 * (warp % 2);
+    piece[1] = piece[0] + 1;
+    first = warp / 2 * 1024 + step * 32 + group % 4;
+    row = warp / 2 * 32 + 4 * piece[0] + group % 4;
+  }
+
+  // Fragment i of 0 to 3, of the k-th 8 steps.
+  __device__ __forceinline__ float load(const float* a, int k, int i) const {
+    const int half = i / 2;
+    return a[first + (8 * k + 4 * half) * 32 + 4 * (piece[i % 2] ^ (4 * half + step))];
+  }
+
+  // How many rows below `row`, and columns to the right, the i-th of the thread's sums lies.
+  static __device__ __forceinline__ int down(int i) { return i % 4 / 2 * 4; }
+  __device__ __forceinline__ int across(int i) const { return i / 4 * 8 + 2 * step + i % 2; }
+};
+
+// 3xTF32: the part of a float that tensor cores look at, and the rest, half a unit up: they cut that off, which then rounds.
+constexpr unsigned kTf32Part = 0xffffe000u;
+constexpr unsigned kTf32Half = 0x1000u;
+__device__ __forceinline__ unsigned tf32_part(float x) { return (__float_as_uint(x) + kTf32Half) & kTf32Part; }
+__device__ __forceinline__ unsigned tf32_rest(float x, unsigned part) {
+  return __float_as_uint(x - __uint_as_float(part)) + kTf32Half;
+}
+
+// The rests of a tile of `floats` whose parts tensor cores cut off by themselves, by `threads` threads; then what wgmma reads.
+template <int floats, int threads>
+__device__ __forceinline__ void split_tile(const float* tile, unsigned* rest, int thread) {
+  auto rest_of = [](float x) { return tf32_rest(x, __float_as_uint(x) & kTf32Part); };
+#pragma unroll 4
+  for (int i = thread; i < floats / 4; i += threads) {
+    const float4 x = reinterpret_cast<const float4*>(tile)[i];
+    reinterpret_cast<uint4*>(rest)[i] = make_uint4(rest_of(x.x), rest_of(x.y), rest_of(x.z), rest_of(x.w));
+  }
+  fence_proxy_async();
+}

@@ -59,50 +59,36 @@ def launches(case: Case, config: Params, product: Product, round_operands: bool 
         product: the kernel of the three layers in the middle.
         round_operands: whether it takes operands rounded to TF32.
     """
-    channels, images = channels_of(case), images_of(case)
-    *middle, last = layers(case)
-    folded = [name for n in range(_PHASES) for name in ([f"bn{n}", f"b{n}"] if n else ["bn0"])]
+    *middle, _ = layers(case)
     return [
-        Launch("fold", (ceil_div(channels, 128), _PHASES, 1), (128, 1, 1), _args(*folded, "folded", channels)),
-        *_prepared(case, round_operands),
-        _dense(case, config, round_operands),
+        fold(case),
+        *transposed_ends(case),
+        *(_transposed_weights(layer, round_operands) for layer in middle),
+        dense(case, config, round_operands),
         *(_product(case, layer, config, product) for layer in middle),
-        Launch(
-            "last_layer",
-            (ceil_div(images, 32), last.side**2 // 16, 1),
-            (32, 4, 1),
-            _args("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images),
-            dynamic_shared_bytes=4 * _WEIGHTS * last.channels,
-        ),
+        last_layer(case),
     ]
 
 
-def tiles(case: Case, layer: Layer, rows: int, columns: int) -> int:
-    """Blocks of a layer's products."""
-    return _PHASES * ceil_div(layer.side**2 * stride_of(case), rows) * ceil_div(layer.out_channels, columns)
+def fold(case: Case) -> Launch:
+    """Batch normalisation and bias of every layer as scale and shift."""
+    names = [name for n in range(_PHASES) for name in ([f"bn{n}", f"b{n}"] if n else ["bn0"])]
+    channels = channels_of(case)
+    return Launch("fold", (ceil_div(channels, 128), _PHASES, 1), (128, 1, 1), _args(*names, "folded", channels))
 
 
-def _prepared(case: Case, round_operands: bool) -> list[Launch]:
-    """z and all weights, transposed."""
-    *middle, last = layers(case)
+def transposed_ends(case: Case, dense: bool = True) -> list[Launch]:
+    """z, and the weights of the last layer and, with `dense`, of the first."""
+    *_, last = layers(case)
+    of_dense = _transposed("w0", "m0", side_of(case) ** 2 * channels_of(case), LATENT)
     return [
         _transposed("z", "latent", images_of(case), LATENT, stride_of(case)),
-        _transposed("w0", "m0", side_of(case) ** 2 * channels_of(case), LATENT),
-        *(
-            _transposed(f"w{n.number}", f"m{n.number}", n.out_channels, n.channels, batch=_TAPS, rounded=round_operands)
-            for n in middle
-        ),
         _transposed("w4", "m4", _TAPS * COLOURS, last.channels, _WEIGHTS),
+        *([of_dense] if dense else []),
     ]
 
 
-def _transposed(name: str, to: str, rows: int, columns: int, stride: int = 0, batch: int = 1, rounded: bool = False) -> Launch:
-    stride = stride or rows
-    grid = (ceil_div(stride, _TRANSPOSED), ceil_div(columns, _TRANSPOSED), batch)
-    return Launch(f"transpose<{_cpp(rounded)}>", grid, (_TRANSPOSED, 8, 1), _args(name, to, rows, columns, stride))
-
-
-def _dense(case: Case, config: Params, rounded: bool) -> Launch:
+def dense(case: Case, config: Params, rounded: bool = False) -> Launch:
     """The dense layer: a product of one pixel and one tap, whose output channels are all pixels' channels."""
     channels, stride = channels_of(case), stride_of(case)
     outputs = side_of(case) ** 2 * channels
@@ -110,6 +96,35 @@ def _dense(case: Case, config: Params, rounded: bool) -> Launch:
     grid = (ceil_div(stride, rows) * ceil_div(outputs, columns), 1, 1)
     args = _args("latent", "m0", "folded", "x0", 1, stride, LATENT, outputs, 0, channels)
     return Launch(kernel, grid, (threads, 1, 1), args)
+
+
+def last_layer(case: Case) -> Launch:
+    """Three colours of every output pixel, and their tanh."""
+    *_, last = layers(case)
+    images = images_of(case)
+    return Launch(
+        "last_layer",
+        (ceil_div(images, 32), last.side**2 // 16, 1),
+        (32, 4, 1),
+        _args("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images),
+        dynamic_shared_bytes=4 * _WEIGHTS * last.channels,
+    )
+
+
+def tiles(case: Case, layer: Layer, rows: int, columns: int) -> int:
+    """Blocks of a layer's products."""
+    return _PHASES * ceil_div(layer.side**2 * stride_of(case), rows) * ceil_div(layer.out_channels, columns)
+
+
+def _transposed_weights(layer: Layer, rounded: bool) -> Launch:
+    name, to = f"w{layer.number}", f"m{layer.number}"
+    return _transposed(name, to, layer.out_channels, layer.channels, batch=_TAPS, rounded=rounded)
+
+
+def _transposed(name: str, to: str, rows: int, columns: int, stride: int = 0, batch: int = 1, rounded: bool = False) -> Launch:
+    stride = stride or rows
+    grid = (ceil_div(stride, _TRANSPOSED), ceil_div(columns, _TRANSPOSED), batch)
+    return Launch(f"transpose<{_cpp(rounded)}>", grid, (_TRANSPOSED, 8, 1), _args(name, to, rows, columns, stride))
 
 
 def _product(case: Case, layer: Layer, config: Params, product: Product) -> Launch:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, ceil_div
-from workloads.gan_tconv import phases
+from workloads.gan_tconv import phases, wgmma
 from workloads.gan_tconv.network import KERNEL_SIZE, Layer, channels_of, images_of, layers, side_of
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
@@ -162,5 +162,29 @@ CUDA_VARIANTS: Final = (
         phases.tensor_product("OneProduct", True),
         ({"columns": 128}, {"columns": 64}),
         precision="tf32",
+    ),
+    CudaVariant(
+        name="v12_warpgroups_3xtf32",
+        title="Warpgroups, 3xTF32",
+        role="rung",
+        precision="3xtf32",
+        source=_KERNELS / "v12_warpgroups_3xtf32.cu",
+        launches=wgmma.three_products,
+        scratch=wgmma.scratch,
+        skip=wgmma.skip,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+    ),
+    CudaVariant(
+        name="v13_warpgroups_tf32",
+        title="Warpgroups, TF32",
+        role="rung",
+        precision="tf32",
+        source=_KERNELS / "v13_warpgroups_tf32.cu",
+        launches=wgmma.one_product,
+        scratch=wgmma.scratch_of_one_product,
+        skip=wgmma.skip,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
     ),
 )

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const float* c, float* d, int m, int n,
          int k, float alpha, float beta) {
   extern __shared__ char memory[];
-  auto* stage = (Stage<columns>*)(memory + 1023 - (shared_address(memory) + 1023) % 1024);  // at a multiple of 1024
+  auto* stage = aligned_1024<Stage<columns>>(memory);
   __shared__ Mbarrier full[stages], empty[stages];
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
@@ -37,10 +37,7 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
 
   const int tiles = ((m + kRows - 1) / kRows) * ((n + columns - 1) / columns);
   const int steps = (k + 2 * kDepth - 1) / (2 * kDepth) * 2;  // even: two sets of fragments take turns
-  int s = 0, parity = 0;
-  auto advance = [&] {
-    if (++s == stages) s = 0, parity ^= 1;
-  };
+  Ring<stages> ring;
 
   if (threadIdx.x < 128) {
     give_registers<40>();
@@ -48,13 +45,14 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
       int row, column;
       place_tile<columns>(tile, m, n, row, column);
-      for (int step = 0; step < steps; ++step, advance()) {
-        mbarrier_wait(&empty[s], parity ^ 1);
+      for (int step = 0; step < steps; ++step, ring.next()) {
+        auto& now = stage[ring.stage];
+        mbarrier_wait(&empty[ring.stage], ring.parity ^ 1);
         if (threadIdx.x == 0) {
-          mbarrier_arrive_expect(&full[s], sizeof(Stage<columns>));
+          mbarrier_arrive_expect(&full[ring.stage], sizeof(Stage<columns>));
           for (int box = 0; box < kRows / 32; ++box)
-            tma_load(stage[s].a + box * 32 * kDepth, a, row + box * 32, step * kDepth, &full[s]);
-          tma_load(stage[s].b, b, step * kDepth, column, &full[s]);
+            tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, &full[ring.stage]);
+          tma_load(now.b, b, step * kDepth, column, &full[ring.stage]);
         }
         prefetch_tile<columns>(c, row, column, m, n, step);
       }
@@ -64,7 +62,7 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
 
   take_registers<232>();
   const int thread = threadIdx.x - 128;
-  const Fragments fragments(thread);
+  const WgmmaFragments fragments(thread);
   for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     float sums[columns / 2];
     unsigned values[2][16];
@@ -73,18 +71,19 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
     for (int step = 0; step < steps; step += 2) {
 #pragma unroll
       for (int turn = 0; turn < 2; ++turn) {
-        mbarrier_wait(&full[s], parity);
+        auto& now = stage[ring.stage];
+        mbarrier_wait(&full[ring.stage], ring.parity);
 #pragma unroll
-        for (int i = 0; i < 16; ++i) values[turn][i] = to_tf32(fragments.load(stage[s].a, i / 4, i % 4));
-        const unsigned long long operand = wgmma_operand(stage[s].b);
+        for (int i = 0; i < 16; ++i) values[turn][i] = to_tf32(fragments.load(now.a, i / 4, i % 4));
+        const unsigned long long operand = wgmma_operand(now.b);
         wgmma_fence();
 #pragma unroll
         for (int i = 0; i < 4; ++i) wgmma_tf32(sums, values[turn] + 4 * i, operand + 2 * i, step + turn + i > 0);
         wgmma_commit();
         wgmma_wait<1>();
         if (step + turn > 0 && thread % 32 == 0) mbarrier_arrive(&empty[previous]);
-        previous = s;
-        advance();
+        previous = ring.stage;
+        ring.next();
       }
     }
     wgmma_wait<0>();
@@ -92,6 +91,6 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
     if (thread % 32 == 0) mbarrier_arrive(&empty[previous]);
     int row, column;
     place_tile<columns>(tile, m, n, row, column);
-    store_tile(sums, c, d, row + fragments.tile_row, column, fragments.step, m, n, alpha, beta);
+    store_tile(sums, c, d, row, column, fragments, m, n, alpha, beta);
   }
 }

@@ -2,7 +2,7 @@
 //     float32. A is split in the registers that it goes through anyway. Of B the tensor cores themselves cut off all but 10
 //     bits, so that B as it lies is the first part; three warps beside the producer write the rest, stage by stage, into shared
 //     memory. Every 32 steps the sums, which tensor cores cut off, are added up in float32.
-// Bottleneck: The tensor cores: three products, 3/8 of TF32's rate at best, less the pause in which sums are added; two
+// Bottleneck: The tensor cores: three products for one, less the pause in which sums are added; two
 //     warpgroups take turns so that one's pause is the other's time.
 // Next: -
 // Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores", 2022, for the three products and
@@ -14,8 +14,6 @@
 
 constexpr int kConsumers = 256;
 constexpr int kSplitters = 96;
-constexpr unsigned kFirstPart = 0xffffe000u;  // the bits that tensor cores look at
-constexpr unsigned kHalf = 0x1000u;           // of the last of them
 
 template <int columns>
 struct Stage {
@@ -24,17 +22,12 @@ struct Stage {
   unsigned rest[columns * kDepth];  // of b
 };
 
-// The rest of a float after its first 10 bits, half a unit up: tensor cores cut it off, which then rounds.
-__device__ __forceinline__ unsigned rest_of(float x, unsigned first) {
-  return __float_as_uint(x - __uint_as_float(first)) + kHalf;
-}
-
 template <int columns, int stages>
 __global__ void __launch_bounds__(128 + kConsumers, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const float* c, float* d, int m, int n,
          int k, float alpha, float beta) {
   extern __shared__ char memory[];
-  auto* stage = (Stage<columns>*)(memory + 1023 - (shared_address(memory) + 1023) % 1024);  // at a multiple of 1024
+  auto* stage = aligned_1024<Stage<columns>>(memory);
   __shared__ Mbarrier full[stages], split[stages], empty[stages];
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
@@ -48,27 +41,17 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
 
   const int tiles = ((m + kRows - 1) / kRows) * ((n + columns - 1) / columns);
   const int steps = (k + kDepth - 1) / kDepth;
-  int s = 0, parity = 0;
-  auto advance = [&] {
-    if (++s == stages) s = 0, parity ^= 1;
-  };
+  Ring<stages> ring;
 
   if (threadIdx.x < 128) {
     give_registers<40>();
     if (threadIdx.x >= 128 - kSplitters) {
       for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x)
-        for (int step = 0; step < steps; ++step, advance()) {
-          mbarrier_wait(&full[s], parity);
-          const auto* from = (const float4*)stage[s].b;
-          auto* to = (uint4*)stage[s].rest;
-#pragma unroll 4
-          for (int i = threadIdx.x - (128 - kSplitters); i < columns * kDepth / 4; i += kSplitters) {
-            const float4 x = from[i];
-            to[i] = make_uint4(rest_of(x.x, __float_as_uint(x.x) & kFirstPart), rest_of(x.y, __float_as_uint(x.y) & kFirstPart),
-                               rest_of(x.z, __float_as_uint(x.z) & kFirstPart), rest_of(x.w, __float_as_uint(x.w) & kFirstPart));
-          }
-          fence_proxy_async();
-          mbarrier_arrive(&split[s]);
+        for (int step = 0; step < steps; ++step, ring.next()) {
+          auto& now = stage[ring.stage];
+          mbarrier_wait(&full[ring.stage], ring.parity);
+          split_tile<columns * kDepth, kSplitters>(now.b, now.rest, threadIdx.x - (128 - kSplitters));
+          mbarrier_arrive(&split[ring.stage]);
         }
       return;
     }
@@ -76,13 +59,14 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
       int row, column;
       place_tile<columns>(tile, m, n, row, column);
-      for (int step = 0; step < steps; ++step, advance()) {
-        mbarrier_wait(&empty[s], parity ^ 1);
+      for (int step = 0; step < steps; ++step, ring.next()) {
+        auto& now = stage[ring.stage];
+        mbarrier_wait(&empty[ring.stage], ring.parity ^ 1);
         if (threadIdx.x == 0) {
-          mbarrier_arrive_expect(&full[s], sizeof(stage[s].a) + sizeof(stage[s].b));
+          mbarrier_arrive_expect(&full[ring.stage], sizeof(now.a) + sizeof(now.b));
           for (int box = 0; box < kRows / 32; ++box)
-            tma_load(stage[s].a + box * 32 * kDepth, a, row + box * 32, step * kDepth, &full[s]);
-          tma_load(stage[s].b, b, step * kDepth, column, &full[s]);
+            tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, &full[ring.stage]);
+          tma_load(now.b, b, step * kDepth, column, &full[ring.stage]);
         }
         prefetch_tile<columns>(c, row, column, m, n, step);
       }
@@ -92,21 +76,22 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
 
   take_registers<232>();
   const int thread = threadIdx.x - 128;
-  const Fragments fragments(thread);
+  const WgmmaFragments fragments(thread);
   for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     float sums[columns / 2] = {}, partial[columns / 2];
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step, advance()) {
-      mbarrier_wait(&full[s], parity);
+    for (int step = 0; step < steps; ++step, ring.next()) {
+      auto& now = stage[ring.stage];
+      mbarrier_wait(&full[ring.stage], ring.parity);
       unsigned first[16], rest[16];
 #pragma unroll
       for (int i = 0; i < 16; ++i) {
-        const float x = fragments.load(stage[s].a, i / 4, i % 4);
-        first[i] = (__float_as_uint(x) + kHalf) & kFirstPart;
-        rest[i] = rest_of(x, first[i]);
+        const float x = fragments.load(now.a, i / 4, i % 4);
+        first[i] = tf32_part(x);
+        rest[i] = tf32_rest(x, first[i]);
       }
-      mbarrier_wait(&split[s], parity);
-      const unsigned long long of_b = wgmma_operand(stage[s].b), of_rest = wgmma_operand(stage[s].rest);
+      mbarrier_wait(&split[ring.stage], ring.parity);
+      const unsigned long long of_b = wgmma_operand(now.b), of_rest = wgmma_operand(now.rest);
       wgmma_fence();
 #pragma unroll
       for (int i = 0; i < 4; ++i) wgmma_tf32(partial, rest + 4 * i, of_b + 2 * i, i > 0);
@@ -117,12 +102,12 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
       wgmma_commit();
       wgmma_wait<0>();
       wgmma_keep(partial);
-      if (thread % 32 == 0) mbarrier_arrive(&empty[s]);
+      if (thread % 32 == 0) mbarrier_arrive(&empty[ring.stage]);
 #pragma unroll
       for (int i = 0; i < columns / 2; ++i) sums[i] += partial[i];
     }
     int row, column;
     place_tile<columns>(tile, m, n, row, column);
-    store_tile(sums, c, d, row + fragments.tile_row, column, fragments.step, m, n, alpha, beta);
+    store_tile(sums, c, d, row, column, fragments, m, n, alpha, beta);
   }
 }

@@ -1,4 +1,4 @@
-// What both rungs on warpgroups share: the order of the tiles, the fragments of A, and the way out.
+// What both rungs on warpgroups share: the order of the tiles, and the way out.
 
 constexpr int kRows = 128;  // of a tile: two consumer warpgroups of 64
 constexpr int kDepth = 32;  // of a stage: 128 bytes, the span of the swizzle
@@ -14,31 +14,6 @@ __device__ __forceinline__ void place_tile(int tile, int m, int n, int& row, int
   column = within / height * columns;
 }
 
-// A thread's share of a tile of A. A lies as it is in memory, m floats along a row of the array: four boxes of 32 steps by 32 rows, 16-byte
-// pieces swizzled. wgmma does not mind which rows of A stand for its 64: a thread takes such that the 32 lanes of a warp, 4 steps of
-// 8 rows, meet 32 banks.
-struct Fragments {
-  int first;      // float of step t % 4 of the thread's box
-  int piece[2];   // 16-byte piece of its row, for its first and second row
-  int step;       // t % 4
-  int tile_row;   // first of its two rows within the tile; the second is 4 below
-
-  __device__ explicit Fragments(int thread) {  // of the consumers
-    const int warp = thread / 32, group = thread % 32 / 4;
-    step = thread % 4;
-    piece[0] = 4 * (group / 4) + 2 * (warp % 2);
-    piece[1] = piece[0] + 1;
-    first = warp / 2 * (kDepth * 32) + step * 32 + group % 4;
-    tile_row = warp / 2 * 32 + 4 * piece[0] + group % 4;
-  }
-
-  // Fragment i of 0 to 3, of the k-th 8 steps.
-  __device__ __forceinline__ float load(const float* a, int k, int i) const {
-    const int half = i / 2;
-    return a[first + (8 * k + 4 * half) * 32 + 4 * (piece[i % 2] ^ (4 * half + step))];
-  }
-};
-
 // Asks L2 for a tile of C, a line a lane and step: C is needed when the tile is done, and memory has time until then.
 template <int columns>
 __device__ __forceinline__ void prefetch_tile(const float* c, int row, int column, int m, int n, int step) {
@@ -52,13 +27,14 @@ __device__ __forceinline__ void prefetch_tile(const float* c, int row, int colum
 // D = alpha * sums + beta * C for a thread's share of a tile. All loads of 16 elements are under way before the first is waited for.
 template <int count>
 __device__ __forceinline__ void store_tile(const float (&sums)[count], const float* __restrict__ c, float* __restrict__ d,
-                                           int row, int column, int step, int m, int n, float alpha, float beta) {
+                                           int row, int column, const WgmmaFragments& fragments, int m, int n,
+                                           float alpha, float beta) {
   constexpr int kAtOnce = 16;
 #pragma unroll
   for (int first = 0; first < count; first += kAtOnce) {
     float old[kAtOnce];
     auto place = [&](int i) {
-      const int to_row = row + i % 4 / 2 * 4, to_column = column + i / 4 * 8 + 2 * step + i % 2;
+      const int to_row = row + fragments.row + fragments.down(i), to_column = column + fragments.across(i);
       return to_row < m && to_column < n ? (long long)to_column * m + to_row : -1;
     };
 #pragma unroll
