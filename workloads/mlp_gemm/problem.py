@@ -86,10 +86,11 @@ def emulation_cases() -> tuple[Case, ...]:
     """Products small enough for the CPU emulator.
 
     A few elements; less than a tile; edges anywhere; columns aligned to 16 bytes at no multiple of a tile; whole tiles, more of
-    them along k than any kernel holds at once; and ten tiles of 64 one above the other, more than are walked together.
+    them along k than any kernel holds at once; and 135 tiles of 64 side by side, more than are walked together or than
+    a device computes at once, the last three of which are split along k.
     """
     return tuple(
-        make_case({"shape": shape}) for shape in ("1x2x1", "3x9x5", "131x37x67", "68x52x132", "128x128x128", "580x5x3")
+        make_case({"shape": shape}) for shape in ("1x2x1", "3x9x5", "131x37x67", "68x52x132", "128x128x128", "3x17x8577")
     )
 
 
