@@ -176,6 +176,15 @@ def test_every_variant_has_a_whole_header():
         ("v08_uniform_weights", {"columns": 4}, "layer=1,shape=3x37x41", "conv_layer<37, 41, 4>", (1, 1, 1)),
         ("v09_channel_at_a_time", {"rows": 17}, "layer=2,batch=10000", "conv_layer<40, 40, 17>", (42_500, 1, 1)),  # 4 * 10,625
         ("v09_channel_at_a_time", {"rows": 9}, "layer=2,shape=3x37x41", "conv_layer<37, 41, 9>", (28, 1, 1)),  # 216 tiles
+        (
+            "v10_toeplitz_tf32",
+            {},
+            "layer=1,batch=10000",
+            "conv_layer<1, 4, 86, 86, 40>",
+            (12_500, 1, 1),
+        ),  # 2 * 40 pairs an image
+        ("v11_toeplitz_3xtf32", {}, "layer=2,batch=10000", "conv_layer<4, 16, 40, 40, 17>", (21_250, 1, 1)),  # 2 * 17 pairs
+        ("v11_toeplitz_3xtf32", {}, "layer=2,shape=3x37x41", "conv_layer<4, 16, 37, 41, 16>", (7, 1, 1)),  # 3 * 2 * 18 pairs
     ],
 )
 def test_blocks_cover_the_output(name, config, a_case, kernel, grid):
@@ -196,6 +205,13 @@ def test_maps_smaller_than_a_thread_s_share_are_skipped():
     tile, small = WORKLOAD.variant("v09_channel_at_a_time"), of(2, "1x22x40")  # 16 rows of outputs
     assert tile.skip(small, {"rows": 9}) is None
     assert "17x2 outputs" in tile.skip(small, {"rows": 17})
+
+
+def test_a_map_of_more_rows_than_registers_is_skipped_only_where_sums_wait_for_several_channels():
+    toeplitz = WORKLOAD.variant("v10_toeplitz_tf32")
+    assert toeplitz.skip(of(2, "1x40x40"), {}) is None
+    assert "17 at most" in toeplitz.skip(of(2, "1x41x40"), {})
+    assert toeplitz.skip(of(1, "1x86x86"), {}) is None
 
 
 def test_a_rung_keeps_its_weights_in_constant_memory_or_takes_them_as_an_argument():

@@ -16,6 +16,9 @@ _THREADS: Final = 128
 _LANES: Final = 32
 _STRIP: Final = 4  # columns of a thread that slides down the image
 _TILE_COLUMNS: Final = 2  # of v09_channel_at_a_time
+_TOEPLITZ_BANDS: Final = 2  # an image's height is cut into, for tensor cores
+_TOEPLITZ_TILE: Final = 16, 4  # pairs of outputs and maps of a warp
+_MOST_SUMS: Final = 17  # rows of sums that a thread has registers for, where they wait for several channels
 _WEIGHTS: Final = {"weights": "k"}
 
 
@@ -77,6 +80,24 @@ def _channel_at_a_time(case: Case, config: Params) -> Sequence[Launch]:
     blocks = ceil_div(tiles, _LANES) * (shape.maps // warps)
     kernel = f"conv_layer<{shape.height}, {shape.width}, {rows}>"
     return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "y", np.int32(tiles)))]
+
+
+def _toeplitz(case: Case, config: Params) -> Sequence[Launch]:
+    """A warp for each 16 pairs of neighbouring outputs and four maps, a band of the image high."""
+    shape = shape_of(case)
+    rows = ceil_div(shape.out_height, _TOEPLITZ_BANDS)
+    pairs = shape.batch * ceil_div(shape.out_height, rows) * ceil_div(shape.out_width, 2)
+    warps = ceil_div(pairs, _TOEPLITZ_TILE[0]) * (shape.maps // _TOEPLITZ_TILE[1])
+    kernel = f"conv_layer<{shape.channels}, {shape.maps}, {shape.height}, {shape.width}, {rows}>"
+    blocks = ceil_div(warps, _THREADS // _LANES)
+    return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "k", "y", np.int32(pairs)))]
+
+
+def _too_high_for_registers(case: Case, config: Params) -> str | None:
+    shape = shape_of(case)
+    if shape.channels == 1 or shape.out_height <= _MOST_SUMS * _TOEPLITZ_BANDS:
+        return None
+    return f"keeps half the rows of a map in registers, {_MOST_SUMS} at most"
 
 
 def _one_layer(layer: int, least_outputs: Callable[[Params], tuple[int, int]]) -> Callable[[Case, Params], str | None]:
@@ -163,5 +184,25 @@ CUDA_VARIANTS: Final = (
         launches=_channel_at_a_time,
         constants=_WEIGHTS,
         skip=_one_layer(2, lambda config: (config["rows"], _TILE_COLUMNS)),
+    ),
+    CudaVariant(
+        name="v10_toeplitz_tf32",
+        title="Toeplitz on tensor cores, TF32",
+        role="rung",
+        precision="tf32",
+        source=KERNELS / "v10_toeplitz_tf32.cu",
+        launches=_toeplitz,
+        skip=_too_high_for_registers,
+        min_compute_capability=(8, 0),
+    ),
+    CudaVariant(
+        name="v11_toeplitz_3xtf32",
+        title="Toeplitz on tensor cores, 3xTF32",
+        role="rung",
+        precision="3xtf32",
+        source=KERNELS / "v11_toeplitz_3xtf32.cu",
+        launches=_toeplitz,
+        skip=_too_high_for_registers,
+        min_compute_capability=(8, 0),
     ),
 )
