@@ -124,16 +124,17 @@ def controls() -> DeltaGenerator:
     return st.container(horizontal=True, vertical_alignment="top", gap="small")
 
 
-def choose_workload(run: store.Run, among: Sequence[str] | None = None) -> str:
+def choose_workload(run: store.Run, among: Sequence[str] | None = None, default: str | None = None) -> str:
     """The workload to show.
 
     Args:
         among: those that the page has something of; every one of the run when None.
+        default: the one to show where nothing was chosen; the first when None.
     """
     names = [name for name in runs.load(run).workloads if among is None or name in among]
     if not names:
         nothing_to_compare(run, "This run has no variants to compare.")
-    return state.choose("workload", "Workload", names, style="segmented" if len(names) <= 5 else "select")
+    return state.choose("workload", "Workload", names, default=default, style="segmented" if len(names) <= 5 else "select")
 
 
 def choose_view(run: store.Run, workload: str) -> View:

@@ -26,7 +26,8 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading("Roofline", "How near is each variant to what memory or arithmetic allows?")
     with widgets.controls():
-        workload = widgets.choose_workload(run)
+        computing = (name for name in runs.load(run).workloads if runs.ask(run, queries.computes, name))
+        workload = widgets.choose_workload(run, default=next(computing, None))
         if not runs.ask(run, queries.computes, workload):
             _without_operations(run, workload)
         view = _choose_view(run, workload)

@@ -51,7 +51,7 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
             x=1.01, xref="paper", xanchor="left", xshift=10, y=place, yref="y", showarrow=False, align="left", text=text(short_verdict(row)),
             font={"size": 12, "color": look.tones.text if row["bound"] in ("memory", "compute") else look.tones.muted},
         )  # fmt: skip
-    _name_rows(figure, rows, look)
+    _name_rows(figure, rows, look, workload)
     figure.update_layout(margin={"t": 28, "r": 190})
     note = (
         f"{_note(frame, look, case, how)} Share of the peak that each part can sustain; memory: its busiest part. {THRESHOLDS}"
@@ -76,12 +76,12 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     figure.update_xaxes(
         range=[0, 200], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="warps resident, of the most that fit"
     )
-    _name_rows(figure, rows, look)
+    _name_rows(figure, rows, look, workload)
     low = frame.assign(lost=frame["theoretical_percent"] - frame["occupancy_percent"]).nlargest(1, "lost").to_dict("records")
     title = "Achieved against theoretical occupancy"
     if low:
         title = (
-            f"{low[0]['variant']} keeps {format_percent(low[0]['occupancy_percent'])} of the warps resident where its launch allows "
+            f"{look.named(workload, low[0]['variant'])} keeps {format_percent(low[0]['occupancy_percent'])} of the warps resident where its launch allows "
             f"{format_percent(low[0]['theoretical_percent'])}: no variant falls further short"
         )
     note = f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of blocks."
@@ -105,11 +105,11 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
         figure.add_vline(x=1, line={"color": look.tones.text, "width": 1.5, "dash": "dash"})
     axis = ticks(0, largest, write, logarithmic=False)
     figure.update_xaxes(range=[0, 1.5 * largest], title_text="DRAM bytes over the least" if relative else "DRAM bytes", **axis)
-    _name_rows(figure, rows, look)
+    _name_rows(figure, rows, look, workload)
     most = frame.dropna(subset=[column]).nlargest(1, column).to_dict("records")
     title = "Bytes moved to and from device memory"
     if most and relative:
-        title = f"{most[0]['variant']} moves {format_ratio(most[0]['dram_over_min'])} the bytes that the case needs, the most of all"
+        title = f"{look.named(workload, most[0]['variant'])} moves {format_ratio(most[0]['dram_over_min'])} the bytes that the case needs, the most of all"
     note = f"{_note(frame, look, case, how)} Read and written; what stays in L2 until the kernel's end is not written yet, so below 1 is possible."
     return Chart(slug("dram-bytes", workload, case), title, figure, frame, note)
 
@@ -133,7 +133,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
             orientation="h", width=0.74, name=text(reason_name(reason)), marker={"color": colors[reason]}, hoverinfo="text",
             hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else told,
         )  # fmt: skip
-    _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look)
+    _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
     figure.update_xaxes(title_text="cycles of a warp between two of its instructions")
     figure.update_layout(
         barmode="stack",
@@ -145,7 +145,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     if waits:
         first = waits[0]
         title = (
-            f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of {first['variant']} "
+            f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of {look.named(workload, first['variant'])} "
             f"{first['meaning']}"
         )
     note = f"{look.device}, {case}; {how} Warps in each state for each instruction issued, averaged; grey is no waiting."
@@ -175,9 +175,9 @@ def _bars(
     )  # fmt: skip
 
 
-def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look) -> None:
+def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
     configs = [f" [{_cut(row['config'])}]" if row["config"] else "" for row in rows]
-    names = [text(f"{row['variant']}{config}") for row, config in zip(rows, configs, strict=True)]
+    names = [text(f"{look.named(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
     figure.update_yaxes(
         range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticktext=names, showgrid=False, zeroline=False, ticks="",
         tickfont={"color": look.tones.text, "size": 12},

@@ -157,7 +157,7 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = TEN
     low, high = frame["speedup"].min(), frame["speedup"].max()
     figure.update_yaxes(type="log", **ticks(low, high, format_ratio, logarithmic=True))
     figure.update_xaxes(type="category", categoryorder="array", categoryarray=list(labels.values()))
-    reference = frame["reference"].iloc[0]
+    reference = look.named(workload, frame["reference"].iloc[0])
     figure.update_yaxes(title_text=f"speedup over {text(reference)}", row=1, col=1)
     figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
     best = {copies: frame[frame["copies"] == copies].nlargest(1, "speedup").to_dict("records")[0] for copies in panels}

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PAGES = ("", "sizes", "published", "ladder", "details", "trust")
+PAGES = ("", "sizes", "published", "ladder", "roofline", "details", "trust")
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
 LOCAL_HOSTS = {"localhost", "127.0.0.1"}
 PATIENCE_MS = 30_000

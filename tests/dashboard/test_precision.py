@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.charts import ladder, numbers, overview, pareto, sizes
+from dashboard.charts import extras, ladder, numbers, overview, pareto, sizes
 from dashboard.charts.catalogue import charts_of
 from dashboard.charts.template import look
 from dashboard.queries import compare
+from dashboard.queries import extras as reports
 from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
 from dashboard.queries import precision as queries
@@ -208,6 +209,12 @@ def test_the_export_has_error_against_time(data: RunData) -> None:
     assert "error-gemm-n-4096-device-cold" in charts
     assert "rel_l2_error" in charts["error-gemm-n-4096-device-cold"].data
     assert len(charts) == len(list(charts_of(data))), "no name twice"
+
+
+def test_speedups_over_the_host_say_its_precision_and_each_variants(data: RunData) -> None:
+    chart = extras.with_and_without_copies(reports.with_and_without_copies(data, "gemm"), look(data), "gemm")
+    assert chart.title.startswith("numba_serial · fp32 is beaten without the copies, up to ")
+    assert "v05_pipelined · TF32" in {trace.name for trace in chart.figure.data}
 
 
 def test_the_pages_say_each_precision_and_its_error(open_app: Open, folder: Path) -> None:

@@ -3,6 +3,8 @@
 import pandas as pd
 import pytest
 
+from dashboard.charts import published as charts
+from dashboard.charts.template import look
 from dashboard.queries import published, run_data
 from dashboard.queries.published import Source
 from dashboard.queries.run_data import RunData
@@ -112,3 +114,13 @@ def test_a_figure_without_ours_says_why(data: RunData) -> None:
         for values in ({"our_variant": ""}, {"case": "n=77"}, {"quantity": "overhead", "unit": "s"})
     }
     assert whys == {"nothing of ours does the same", "not measured in this run", "on the page Details"}
+
+
+def test_every_published_variant_has_a_mark_of_its_own_also_where_the_run_has_none_of_ours(data: RunData) -> None:
+    blocks = ({"variant": "block 16"}, {"variant": "block 32", "config": "block=32"})
+    alone = ({"variant": name, "our_variant": "", "workload": "sort"} for name in ("merge", "quick", "radix"))
+    for workload, made in (("conv2d", blocks), ("sort", alone)):
+        frame = published.beside_ours(data, pd.concat([figure(**row) for row in made]), Source("1", "time"))
+        chart = charts.beside_ours(frame, Source("1", "time"), workload, look(data))
+        marks = {trace.name: (trace.marker.color, trace.marker.symbol) for trace in chart.figure.data}
+        assert len(marks) == len(set(marks.values())) == frame["variant"].nunique()

@@ -195,6 +195,10 @@ def test_on_a_processor_the_roofs_are_those_of_the_host(open_app: Open, folder: 
     assert "host_copy" in words(app) or "host_fma" in words(app)
 
 
+def test_the_first_workload_that_computes_is_shown_first(open_app: Open, folder: Path) -> None:
+    assert "conv2d, n=8192: v04_sliding is nearest to its roof" in words(open_app(folder, "roofline", run="gpu"))
+
+
 def test_a_workload_without_arithmetic_points_to_its_percent_of_floor(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "roofline", run="gpu", workload="tensor_transpose")
     assert "tensor_transpose counts no arithmetic" in words(app)
