@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,9 +182,9 @@ def test_a_fused_step_is_four_launches():
         "backward_weights<true>",
         "update<true>",
     ]
-    # 8 tiles across 1000 hidden units; 13 down 800 samples and 13 down 784 inputs; 5 slices of each. 32 x 4 blocks have the other
-    # gradients, in two layers of 104.
-    assert [launch.grid for launch in launches] == [(8, 13, 5), (396, 1, 1), (8, 13, 7), (766 + 44, 1, 1)]
+    # 8 tiles across 1000 hidden units; 13 down 800 samples and 13 down 784 inputs; 5 slices of each. The other gradients are
+    # 32 blocks for each of 13 x 64 samples: 416, or four layers of 104.
+    assert [launch.grid for launch in launches] == [(8, 13, 5), (396, 1, 1), (8, 13, 4 + 5), (766 + 44, 1, 1)]
 
 
 @pytest.mark.parametrize(
@@ -215,6 +216,23 @@ def test_emulated_networks_reach_several_slices_of_both_products():
     assert (True, True) in counts
 
 
+def test_parts_of_the_output_layer_s_gradient_are_neither_small_nor_many():
+    assert [fused.chunk_of(Size(batch, 784, 1000)) for batch in (1, 800, 2048, 8192)] == [64, 64, 64, 256]
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+def test_a_block_may_have_several_samples_one_after_another():
+    case, variant, config = make_case({"batch": 9, "inputs": 8, "hidden": 12}), WORKLOAD.variant("v04_fused"), {"blocks": 264}
+    launches = list(variant.launches(case, config))
+    assert launches[1].grid == (9, 1, 1)
+    launches[1] = replace(launches[1], grid=(2, 1, 1))
+    inputs = WORKLOAD.make_inputs(case, np.random.default_rng(11))
+    outputs = {name: np.full(buffer.shape, np.nan, np.float32) for name, buffer in WORKLOAD.buffers(case)[1].items()}
+    scratch = {name: np.full(buffer.shape, np.nan, np.float32) for name, buffer in variant.scratch(case, config).items()}
+    build(variant, sorted({launch.kernel for launch in launches})).run(launches, inputs, {**outputs, **scratch}, "backward")
+    assert relative_error(outputs, WORKLOAD.reference(case, inputs)) < TOLERANCES["fp32"]
+
+
 # ---- Training
 
 
@@ -231,9 +249,9 @@ def test_host_variant_leaves_its_inputs_alone(variant):
 
 def test_the_network_learns_the_digits():
     step = train.make_step(WORKLOAD.variant("numpy"), train.training_case(train.BATCH))
-    reached = list(train.train(step))
-    assert len(reached) == 20
-    assert reached[0] < 0.9 < 0.95 < reached[-1]
+    reached = list(train.train(step, epochs=12))
+    assert len(reached) == 12
+    assert reached[0] < 0.9 < 0.94 < reached[-1]
 
 
 def test_precision_does_not_depend_on_the_variant_by_more_than_the_report_s_on_processes():

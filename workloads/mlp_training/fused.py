@@ -10,10 +10,12 @@ from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_o
 
 # As in the kernels.
 _TILE_ROWS, _TILE_COLUMNS, _DEPTH, _TILE_THREADS = 64, 128, 16, 128
-_THREADS, _CHUNK = 256, 256
+_THREADS = 256
 
 #: Fewest steps of the sum in a slice: what it costs to start and to write it is then the smaller part.
 _LEAST_DEPTH = 32
+#: Fewest samples whose part of the output layer's gradient a block adds up, and most such parts, which the update adds up.
+_LEAST_CHUNK, _MOST_CHUNKS = 64, 32
 #: Blocks that go through the samples of `forward_output`: each reads the output layer's weights once.
 _SAMPLE_BLOCKS = 396
 
@@ -45,6 +47,11 @@ def backward_slices(size: Size, config: Params) -> Slices:
     return slices_of(size.inputs, size.hidden, size.batch, config["blocks"])
 
 
+def chunk_of(size: Size) -> int:
+    """Samples of a part of the output layer's gradient."""
+    return max(_LEAST_CHUNK, ceil_div(size.batch, _MOST_CHUNKS))
+
+
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     """Slices of both products, activations and their gradients, parts of the output layer's gradient."""
     size = size_of(case)
@@ -55,7 +62,7 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
         "dz1": Buffer((size.batch, size.hidden)),
         "dz2": Buffer((size.batch, size.classes)),
         "dw1_slices": Buffer((backward.count, size.inputs, size.hidden)),
-        "parts": Buffer((ceil_div(size.batch, _CHUNK), size.classes + 1, size.hidden + 1)),
+        "parts": Buffer((ceil_div(size.batch, chunk_of(size)), size.classes + 1, size.hidden + 1)),
     }
 
 
@@ -65,7 +72,7 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
     forward, backward = forward_slices(size, config), backward_slices(size, config)
     vector = str(size.inputs % 4 == size.hidden % 4 == 0).lower()
     batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
-    chunks = ceil_div(size.batch, _CHUNK)
+    chunks = ceil_div(size.batch, chunk_of(size))
     others = (size.hidden // 32 + 1) * chunks  # blocks that have the gradients of w2, b2 and b1
     layers = ceil_div(others, backward.tiles)
     weights = ceil_div(size.inputs * size.hidden // (4 if vector == "true" else 1), _THREADS)
@@ -88,7 +95,20 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
             f"backward_weights<{vector}>",
             (across, ceil_div(size.inputs, _TILE_ROWS), layers + backward.count),
             (_TILE_THREADS, 1, 1),
-            ("x", "dz1", "a1", "dz2", "dw1_slices", "parts", batch, inputs, hidden, np.int32(backward.depth), np.int32(layers)),
+            (
+                "x",
+                "dz1",
+                "a1",
+                "dz2",
+                "dw1_slices",
+                "parts",
+                batch,
+                inputs,
+                hidden,
+                np.int32(backward.depth),
+                np.int32(chunk_of(size)),
+                np.int32(layers),
+            ),
         ),
         Launch(
             f"update<{vector}>",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from workloads.api import Case, CudaVariant, Launch, Params, Precision, ceil_div
 from workloads.mlp_training import fused, whole_matrices
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
@@ -19,6 +19,20 @@ def _shared_tile(case: Case, config: Params) -> Sequence[Launch]:
 
 def _column_strip(case: Case, config: Params) -> Sequence[Launch]:
     return whole_matrices.launches(case, lambda m, n: ((ceil_div(m, 64), ceil_div(n, 16), 1), (16, 4, 1)))
+
+
+def _fused(name: str, title: str, precision: Precision) -> CudaVariant:
+    return CudaVariant(
+        name=name,
+        title=title,
+        role="rung",
+        precision=precision,
+        configs=_BLOCKS,
+        source=KERNELS / f"{name}.cu",
+        launches=fused.launches,
+        scratch=fused.scratch,
+        min_compute_capability=(8, 0),  # cp.async
+    )
 
 
 CUDA_VARIANTS: Final = (
@@ -38,14 +52,7 @@ CUDA_VARIANTS: Final = (
         launches=_column_strip,
         scratch=whole_matrices.scratch,
     ),
-    CudaVariant(
-        name="v04_fused",
-        title="Fused, tiles in registers",
-        role="rung",
-        configs=_BLOCKS,
-        source=KERNELS / "v04_fused.cu",
-        launches=fused.launches,
-        scratch=fused.scratch,
-        min_compute_capability=(8, 0),  # cp.async
-    ),
+    _fused("v04_fused", "Fused, tiles in registers", "fp32"),
+    _fused("v05_three_products", "Fused, tensor cores, 3xTF32", "3xtf32"),
+    _fused("v06_one_product", "Fused, tensor cores, TF32", "tf32"),
 )

@@ -5,7 +5,6 @@
 constexpr int kClasses = 10;
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr int kChunk = 256;  // samples whose part of the output layer's gradient a block adds up
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
 __device__ __forceinline__ float sum_of_warp(float value) {
@@ -95,18 +94,18 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// One block's part of the gradients of w2, b2 and b1: 32 hidden units and kChunk samples. In parts[chunk][c][h], rows c < 10 are those of
+// One block's part of the gradients of w2, b2 and b1: 32 hidden units and `chunk` samples. In parts[number][c][h], rows c < 10 are those of
 // w2, in the column h = hidden, whose activation is 1, of b2; row 10 is that of b1.
 __device__ __forceinline__ void output_gradient(const float* __restrict__ a1, const float* __restrict__ dz2, const float* __restrict__ dz1,
-                                                float* __restrict__ parts, int batch, int hidden, int block, float* memory) {
+                                                float* __restrict__ parts, int batch, int hidden, int chunk, int block, float* memory) {
   constexpr int kSums = kClasses + 1, kTileWarps = kTileThreads / 32;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, across = hidden / 32 + 1;
-  const int h = block % across * 32 + lane, chunk = block / across;
-  const int last = min((chunk + 1) * kChunk, batch);
-  if (chunk * kChunk >= batch) return;
+  const int h = block % across * 32 + lane, number = block / across;
+  const int first = number * chunk, last = min(first + chunk, batch);
+  if (first >= batch) return;
   float sum[kSums] = {};
 #pragma unroll 4
-  for (int n = chunk * kChunk + warp; n < last; n += kTileWarps) {
+  for (int n = first + warp; n < last; n += kTileWarps) {
     const float a = h < hidden ? a1[(size_t)n * hidden + h] : 1.0f;
     if (h < hidden) sum[kClasses] += dz1[(size_t)n * hidden + h];
     const float2* from = (const float2*)(dz2 + (size_t)n * kClasses);
@@ -124,7 +123,7 @@ __device__ __forceinline__ void output_gradient(const float* __restrict__ a1, co
 #pragma unroll
     for (int w = 0; w < kTileWarps; ++w) total += memory[w * kSums * 32 + i];
     const int unit = block % across * 32 + i % 32;
-    if (unit <= hidden) parts[((size_t)chunk * kSums + i / 32) * (hidden + 1) + unit] = total;
+    if (unit <= hidden) parts[((size_t)number * kSums + i / 32) * (hidden + 1) + unit] = total;
   }
 }
 
@@ -133,11 +132,12 @@ __device__ __forceinline__ void output_gradient(const float* __restrict__ a1, co
 template <bool kVector>
 __global__ void __launch_bounds__(kTileThreads, kVector ? kTileBlocks : kTileBlocks - 1)
     backward_weights(const float* __restrict__ x, const float* __restrict__ dz1, const float* __restrict__ a1, const float* __restrict__ dz2,
-                     float* __restrict__ slices, float* __restrict__ parts, int batch, int inputs, int hidden, int depth, int layers) {
+                     float* __restrict__ slices, float* __restrict__ parts, int batch, int inputs, int hidden, int depth, int chunk,
+                     int layers) {
   __shared__ float4 memory[kTileMemory];
   if (blockIdx.z < layers) {
     const int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-    output_gradient(a1, dz2, dz1, parts, batch, hidden, block, (float*)memory);
+    output_gradient(a1, dz2, dz1, parts, batch, hidden, chunk, block, (float*)memory);
     return;
   }
   const int slice = blockIdx.z - layers, first = slice * depth;

@@ -47,3 +47,26 @@ __device__ __forceinline__ void copy_stage(const Operands& from, int top, int le
     cp_async<4 * kWidth>(of_b + k * kPitchB + n, from.b + (step + k) * from.columns + left + n, inside);
   }
 }
+
+// Writes a warp's fragments of 16 x 8 sums, as mma leaves them, from row `row` and column `column` on: this lane's first.
+template <bool kVector, int kDown, int kAcross>
+__device__ __forceinline__ void store_fragments(const float (&sum)[kDown][kAcross][4], const Operands& operands, int row, int column,
+                                                float* __restrict__ to) {
+#pragma unroll
+  for (int i = 0; i < 2 * kDown; ++i) {
+    const int r = row + 8 * i;
+    if (r >= operands.rows) continue;
+    float* line = to + (size_t)r * operands.columns;
+#pragma unroll
+    for (int j = 0; j < kAcross; ++j) {
+      const int c = column + 8 * j;
+      const float first = sum[i / 2][j][i % 2 * 2], second = sum[i / 2][j][i % 2 * 2 + 1];
+      if constexpr (kVector) {
+        if (c < operands.columns) *(float2*)(line + c) = make_float2(first, second);
+      } else {
+        if (c < operands.columns) line[c] = first;
+        if (c + 1 < operands.columns) line[c + 1] = second;
+      }
+    }
+  }
+}

@@ -1,0 +1,60 @@
+// Idea: TF32: operands rounded to 10 bits of fraction as they come out of shared memory, one product on the tensor cores.
+// Bottleneck: No longer the products: the passes of the other kernels over activations and slices, and the launches; within the products, the
+//     loads of fragments from shared memory, one for each register.
+// Next: Operands that the tensor cores read from shared memory themselves (wgmma), which rung by rung is the matter of mlp_gemm.
+// Source: Own work; the layout of the fragments is that of the PTX ISA, mma.m16n8k8.
+
+#include "tiles.cuh"
+
+constexpr int kPitchA = kRows + 8, kPitchB = kColumns + 8;  // 8 more than a multiple of 32: a fragment lies in 32 banks
+constexpr int kStageFloats = kDepth * (kPitchA + kPitchB);
+constexpr int kTileMemory = kStages * kStageFloats / 4;  // of float4
+constexpr int kTileBlocks = 4;                           // of a multiprocessor, where copies are vectors
+constexpr int kDown = 2, kAcross = 8;
+
+// A warp has 32 x 64 of the tile: 2 x 8 fragments of 16 x 8.
+template <bool kVector, bool kReadAcross>
+__device__ __forceinline__ void product_tile(const Operands& operands, int top, int left, float* __restrict__ to, float4* memory) {
+  float* shared = (float*)memory;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, member = lane % 4;
+  const int row = warp / 2 * 32 + group, column = warp % 2 * 64;
+  const int steps = (operands.last - operands.first + kDepth - 1) / kDepth;
+  const auto copy = [&](int step, float* stage) {
+    if (step < steps)
+      copy_stage<kVector, kReadAcross, kPitchA, kPitchB>(operands, top, left, operands.first + step * kDepth, stage, stage + kDepth * kPitchA);
+    cp_async_commit();
+  };
+
+  float sum[kDown][kAcross][4] = {};
+#pragma unroll
+  for (int step = 0; step < kStages - 1; ++step) copy(step, shared + step * kStageFloats);
+  float* here = shared;
+  float* free = shared + (kStages - 1) * kStageFloats;  // the stage that was read last
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    cp_async_wait<kStages - 2>();
+    __syncthreads();
+    copy(step + kStages - 1, free);
+    const float* from_a = here + member * kPitchA + row;
+    const float* from_b = here + kDepth * kPitchA + member * kPitchB + column + group;
+#pragma unroll
+    for (int k = 0; k < kDepth; k += 8) {
+      unsigned a[kDown][4];
+#pragma unroll
+      for (int i = 0; i < kDown; ++i)
+#pragma unroll
+        for (int r = 0; r < 4; ++r) a[i][r] = to_tf32(from_a[(k + r / 2 * 4) * kPitchA + 16 * i + r % 2 * 8]);
+#pragma unroll
+      for (int j = 0; j < kAcross; ++j) {
+        const unsigned b[2] = {to_tf32(from_b[k * kPitchB + 8 * j]), to_tf32(from_b[(k + 4) * kPitchB + 8 * j])};
+#pragma unroll
+        for (int i = 0; i < kDown; ++i) mma_m16n8k8_tf32(sum[i][j], a[i], b);
+      }
+    }
+    free = here;
+    here = here == shared + (kStages - 1) * kStageFloats ? shared : here + kStageFloats;
+  }
+  store_fragments<kVector>(sum, operands, top + row, left + column + 2 * member, to);
+}
+
+#include "fused.cuh"
