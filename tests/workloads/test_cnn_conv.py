@@ -172,6 +172,8 @@ def test_every_variant_has_a_whole_header():
             (63, 1, 1),
         ),  # 2000 strips, 32 a block
         ("v06_sliding_rows", {"prefetch": 0}, "layer=1,shape=3x37x41", "conv_layer<0, false>", (1, 1, 1)),  # 27 strips
+        ("v07_map_a_lane", {}, "layer=2,batch=1000", "conv_layer<40, 40>", (250, 1, 1)),  # a warp an image
+        ("v07_map_a_lane", {}, "layer=2,shape=3x37x41", "conv_layer<37, 41>", (2, 1, 1)),  # 2 strips an image
         ("v08_uniform_weights", {"columns": 8}, "layer=1,batch=10000", "conv_layer<86, 86, 8>", (3125, 1, 1)),
         ("v08_uniform_weights", {"columns": 4}, "layer=1,shape=3x37x41", "conv_layer<37, 41, 4>", (1, 1, 1)),
         ("v09_channel_at_a_time", {"rows": 17}, "layer=2,batch=10000", "conv_layer<40, 40, 17>", (42_500, 1, 1)),  # 4 * 10,625

@@ -15,6 +15,7 @@ _TILE: Final = 16
 _THREADS: Final = 128
 _LANES: Final = 32
 _STRIP: Final = 4  # columns of a thread that slides down the image
+_MAP_A_LANE_COLUMNS: Final = 34  # of a thread of v07_map_a_lane
 _TILE_COLUMNS: Final = 2  # of v09_channel_at_a_time
 _TOEPLITZ_BANDS: Final = 2  # an image's height is cut into, for tensor cores
 _TOEPLITZ_TILE: Final = 16, 4  # pairs of outputs and maps of a warp
@@ -63,6 +64,15 @@ def _sliding_rows(case: Case, config: Params) -> Sequence[Launch]:
     kernel = f"conv_layer<{config['prefetch']}, {_bool(shape.out_width % 4 == 0)}>"
     args = ("x", "y", np.int32(shape.batch), np.int32(shape.height), np.int32(shape.width))
     return [Launch(kernel, (ceil_div(threads, _THREADS), 1, 1), (_THREADS, 1, 1), args)]
+
+
+def _map_a_lane(case: Case, config: Params) -> Sequence[Launch]:
+    """A warp for each strip of 34 columns of an image, which goes down it two rows at a time."""
+    shape = shape_of(case)
+    strips = shape.batch * ceil_div(shape.out_width, _MAP_A_LANE_COLUMNS)
+    kernel = f"conv_layer<{shape.height}, {shape.width}>"
+    blocks = ceil_div(strips, _THREADS // _LANES)
+    return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "k", "y", np.int32(strips)))]
 
 
 def _uniform_weights(case: Case, config: Params) -> Sequence[Launch]:
@@ -164,6 +174,14 @@ CUDA_VARIANTS: Final = (
         launches=_sliding_rows,
         constants=_WEIGHTS,
         skip=_one_layer(1, lambda config: (6, _STRIP)),
+    ),
+    CudaVariant(
+        name="v07_map_a_lane",
+        title="Map a lane",
+        role="rung",
+        source=KERNELS / "v07_map_a_lane.cu",
+        launches=_map_a_lane,
+        skip=_one_layer(2, lambda config: (1, _MAP_A_LANE_COLUMNS)),
     ),
     CudaVariant(
         name="v08_uniform_weights",
