@@ -1,5 +1,6 @@
 """Copies that overlap kernels, on the current GPU: page-locked memory, and the parts of a plan bound to streams."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -35,7 +36,7 @@ def overlap(
         loaded: its kernels, by name expression.
         host: inputs and outputs in page-locked memory.
         device: inputs and outputs on the device.
-        scratch: on the device.
+        scratch: on the device, that of the whole case.
         refresh: enqueues what is derived from inputs, after the copies that the first kernel waits for.
         kernels: the current stream.
     """
@@ -52,7 +53,9 @@ def overlap(
 def _bound(
     part: PartPlan, loaded: Mapping[str, Any], host: Mapping[str, np.ndarray], device: Buffers, scratch: Buffers
 ) -> BoundPart:
-    buffers = {**{name: rows.of(device[name]) for name, rows in part.rows.items()}, **scratch}
+    buffers = {name: rows.of(device[name]) for name, rows in part.rows.items()}
+    for name, buffer in part.scratch.items():
+        buffers[name] = scratch[name].reshape(-1)[: math.prod(buffer.shape)].reshape(buffer.shape)
     calls = [bind(launch, loaded[launch.kernel], buffers) for launch in part.launches]
     return BoundPart(
         [(rows, partial(_copy_in, rows.of(device[rows.name]), rows.of(host[rows.name]))) for rows in part.copies_in],

@@ -27,6 +27,7 @@ class PartPlan:
     Attributes:
         case: that its launches are for.
         rows: of every input and output, what the part's kernels take for it.
+        scratch: what its kernels take for scratch: the beginning of that of the whole case, in the shape that the part's case asks for.
         copies_in: inputs that no earlier part has copied, in the order of the copies.
         launches: its kernels, in order.
         waits: of each launch, the inputs whose copies it is the first to need.
@@ -35,6 +36,7 @@ class PartPlan:
 
     case: Case
     rows: Mapping[str, Rows]
+    scratch: Mapping[str, Buffer]
     copies_in: tuple[Rows, ...]
     launches: tuple[Launch, ...]
     waits: tuple[tuple[Rows, ...], ...]
@@ -45,24 +47,27 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     """The parts of a case in order; the case itself where the variant declares none.
 
     Raises:
-        WorkloadError: the parts of a buffer are not its rows, one part after another.
+        WorkloadError: the parts of a buffer are not its rows, one part after another, or a part asks for more scratch than the case.
     """
+    where = f"{workload.name} {variant.name} {case.name}"
     inputs, outputs = workload.buffers(case)
     parts = tuple(variant.parts(case, config)) or (Part(case, 0),)
     whole = {**inputs, **outputs}
     rows = [_rows_of(workload, part, whole) for part in parts]
-    _check_covered(f"{workload.name} {variant.name} {case.name}", whole, rows)
+    _check_covered(where, whole, rows)
+    most_scratch = variant.scratch(case, config)
     needed_first = tuple(variant.constants.values())
     planned, copied, pending = [], set[Rows](), dict[str, Rows]()
     for number, (part, of_part) in enumerate(zip(parts, rows, strict=True)):
-        launches = tuple(variant.launches(part.case, config))
+        launches, scratch = tuple(variant.launches(part.case, config)), variant.scratch(part.case, config)
+        _check_scratch(f"{where}: the part {part.case.name}", scratch, most_scratch)
         copies_in = tuple(of_part[name] for name in inputs if of_part[name] not in copied)
         copied |= set(copies_in)
         pending |= {copy.name: copy for copy in copies_in}
         waits = _waits(launches, pending, needed_first)
         later = {found for after in rows[number + 1 :] for found in after.values()}
         copies_out = tuple(of_part[name] for name in outputs if of_part[name] not in later)
-        planned.append(PartPlan(part.case, of_part, copies_in, launches, waits, copies_out))
+        planned.append(PartPlan(part.case, of_part, scratch, copies_in, launches, waits, copies_out))
     return tuple(planned)
 
 
@@ -87,6 +92,12 @@ def _check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapp
             end = rows.stop
         if end != buffer.shape[0]:
             raise WorkloadError(f"{where}: the parts of {name} end at row {end} of {buffer.shape[0]}; make them cover the case")
+
+
+def _check_scratch(where: str, scratch: Mapping[str, Buffer], most: Mapping[str, Buffer]) -> None:
+    for name, buffer in scratch.items():
+        if name not in most or buffer.nbytes > most[name].nbytes:
+            raise WorkloadError(f"{where} wants more scratch {name} than the whole case; make it shrink with the case")
 
 
 def _waits(launches: Iterable[Launch], pending: dict[str, Rows], needed_first: Sequence[str]) -> tuple[tuple[Rows, ...], ...]:

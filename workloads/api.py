@@ -216,7 +216,8 @@ class CudaVariant(Variant):
         transfer: how `end_to_end` copies. `pageable`: from and to ordinary host memory; `pinned`: page-locked host memory, which the
             device reads and writes by itself; `overlapped`: pinned, in streams of their own, each kernel waiting only for the inputs
             that it names and each part's outputs leaving when its kernels are done.
-        parts: shares of a case to overlap, in order; none for the case as a whole. The scratch is that of the whole case.
+        parts: shares of a case to overlap, in order; none for the case as a whole. Each uses the beginning of the scratch of the
+            whole case, in the shape that its own case asks for.
     """
 
     source: Path | str = ""

@@ -1,6 +1,6 @@
 """Copies that overlap kernels: the plan of the parts, and what runs after what in three streams."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -43,6 +43,7 @@ def variant_of(*parts, constants=None):
         "Scaled",
         "rung",
         launches=launches,
+        scratch=lambda case, config: {"scratch": Buffer((case.params["n"], 4))},
         parts=lambda case, config: [Part(case_of(n), first) for n, first in parts],
         transfer="overlapped",
         constants=constants or {},
@@ -80,6 +81,18 @@ def test_rows_leave_with_their_part_and_what_all_parts_write_leaves_with_the_las
 
 def test_kernels_are_launched_for_the_part_s_own_case():
     assert [[int(launch.args[-1]) for launch in part.launches] for part in planned((4, 0), (6, 4))] == [[4, 4], [6, 6]]
+
+
+def test_scratch_has_the_shape_that_the_part_s_own_case_asks_for():
+    assert [part.scratch["scratch"].shape for part in planned((4, 0), (6, 4))] == [(4, 4), (6, 4)]
+
+
+def test_a_part_that_wants_more_scratch_than_the_case_is_refused():
+    variant = replace(variant_of((4, 0), (6, 4)), scratch=lambda case, config: {"scratch": Buffer((20 - case.params["n"],))})
+    with pytest.raises(
+        WorkloadError, match="scaled v01_scaled n=10: the part n=4 wants more scratch scratch than the whole case"
+    ):
+        plan_parts(workload_of(variant), case_of(10), variant, {})
 
 
 def test_without_parts_the_case_is_one():

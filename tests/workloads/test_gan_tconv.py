@@ -1,13 +1,17 @@
 """The generator: its definition, its sizes, its memory, and the launches of the report's kernels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from collectors.transfers import plan_parts
 from collectors.verify import compare, poison
 from tests.emulator.emulator import COMPILER, build
 from workloads.api import CudaVariant, HostVariant
 from workloads.gan_tconv.host import scale_and_shift
 from workloads.gan_tconv.network import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
+from workloads.gan_tconv.rungs import parts_of
 from workloads.gan_tconv.workload import WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
@@ -183,6 +187,43 @@ def test_tiles_of_whole_networks_are_right_where_small_networks_do_not_reach_the
         assert verdict.ok, f"{config}: {verdict.detail}"
 
 
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@pytest.mark.parametrize(("name", "most"), [("v07_overlapped", 2), ("v08_phases", 3)])
+def test_images_made_part_by_part_are_those_of_the_whole(name, most):
+    """As the overlapped copies run them: each part's kernels on its own rows of z and of the images, in the scratch of the whole."""
+    case, variant = make_case({"images": 5, "channels": 32, "side": 1}), WORKLOAD.variant(name)
+    config, inputs = variant.configs[0], inputs_of(case)
+    images = WORKLOAD.reference(case, inputs)["images"]
+    scratch = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in variant.scratch(case, config).items()}
+    poison(scratch)
+    made = []
+    for part in plan_parts(WORKLOAD, case, replace(variant, parts=parts_of(most)), config):
+        rows = part.rows["images"]
+        written = {**scratch, "images": np.full(rows.of(images).shape, np.nan, np.float32)}
+        program = build(variant, sorted({launch.kernel for launch in part.launches}))
+        program.run(part.launches, inputs | {"z": part.rows["z"].of(inputs["z"])}, written)
+        made.append(written["images"])
+    assert len(made) == {2: 3, 3: 2}[most]
+    assert compare({"images": np.concatenate(made)}, {"images": images}, WORKLOAD.tolerance["fp32"]).ok
+
+
+@pytest.mark.parametrize(("name", "parts"), [("v07_overlapped", [100] * 22 + [24]), ("v11_one_product", [512] * 4 + [176])])
+def test_parts_share_the_images_out_and_the_first_brings_the_weights(name, parts):
+    """z, five weights, four biases and four batch normalisations; then z alone."""
+    planned = plan_parts(WORKLOAD, WORKLOAD.case("images=2224"), WORKLOAD.variant(name), WORKLOAD.variant(name).configs[0])
+    assert [images_of(part.case) for part in planned] == parts
+    assert [len(part.copies_in) for part in planned] == [14] + [1] * (len(parts) - 1)
+
+
+def test_first_kernels_wait_for_no_weights_but_their_own():
+    (part,) = plan_parts(WORKLOAD, WORKLOAD.case("images=100"), WORKLOAD.variant("v07_overlapped"), {})
+    waits = {
+        launch.kernel: [rows.name for rows in waits] for launch, waits in zip(part.launches, part.waits, strict=True) if waits
+    }
+    assert waits["dense"] == ["z", "w0"]
+    assert [rows.name for rows in part.copies_in[:3]] == ["z", "w0", "bn0"]
+
+
 def products_of(name, case, config):
     launches = WORKLOAD.variant(name).launches(WORKLOAD.case(case), config)
     return [(launch.kernel, launch.grid[0]) for launch in launches if "product<" in launch.kernel]
@@ -218,12 +259,12 @@ def test_rungs_by_phases_say_what_channels_they_cannot_copy():
 def test_weights_are_prepared_within_the_operation():
     """What is timed has every transposition: z, the dense layer, 25 matrices of each of three layers, and the last layer."""
     launches = WORKLOAD.variant("v11_one_product").launches(WORKLOAD.case("images=1000"), {"columns": 128})
-    prepared = [(launch.args[0], launch.grid, launch.kernel) for launch in launches if launch.kernel.startswith("transpose")]
-    assert prepared == [
+    prepared = {(launch.args[0], launch.grid, launch.kernel) for launch in launches if launch.kernel.startswith("transpose")}
+    assert prepared == {
         ("z", (32, 4, 1), "transpose<false>"),
         ("w0", (256, 4, 1), "transpose<false>"),
         ("w1", (8, 16, 25), "transpose<true>"),
         ("w2", (4, 8, 25), "transpose<true>"),
         ("w3", (2, 4, 25), "transpose<true>"),
         ("w4", (3, 2, 1), "transpose<false>"),
-    ]
+    }

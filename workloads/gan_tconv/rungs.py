@@ -6,13 +6,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, ceil_div
+from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Part, Precision, ceil_div
 from workloads.gan_tconv import phases, wgmma
-from workloads.gan_tconv.network import KERNEL_SIZE, Layer, channels_of, images_of, layers, side_of
+from workloads.gan_tconv.network import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 
 REPORT_BATCH: Final = 100
+_PART: Final = 512  # images whose kernels overlap the copies of others: whole tiles; fewer leave multiprocessors idle
 _MOST_ALONE: Final = 1000  # images, one after another
 _TAPS: Final = KERNEL_SIZE**2
 _THREADS: Final = 128  # the report's BLOCK_SIZE
@@ -107,6 +108,18 @@ def _report_scratch(case: Case, batch: int, products: int) -> Mapping[str, Buffe
     return scratch
 
 
+def parts_of(most: int) -> Callable[[Case, Params], Sequence[Part]]:
+    """Shares of a case, `most` images each and what is left for the last."""
+
+    def parts(case: Case, config: Params) -> Sequence[Part]:
+        return [Part(make_case({**case.params, "images": images}), first) for first, images in _batches(case, most)]
+
+    return parts
+
+
+_OVERLAPPED_GRAPH: Final[Mapping[str, Any]] = {"graph": True, "transfer": "overlapped", "parts": parts_of(_PART)}
+
+
 def _image_by_image(case: Case, config: Params) -> str | None:
     if images_of(case) <= _MOST_ALONE:
         return None
@@ -114,7 +127,12 @@ def _image_by_image(case: Case, config: Params) -> str | None:
 
 
 def _report_rung(
-    name: str, title: str, batch: int, products: Sequence[int], skip: Callable[[Case, Params], str | None] = lambda *_: None
+    name: str,
+    title: str,
+    batch: int,
+    products: Sequence[int],
+    skip: Callable[[Case, Params], str | None] = lambda *_: None,
+    **more: Any,
 ) -> CudaVariant:
     """A rung with `products` layers by matrix product; several numbers become configs."""
     return CudaVariant(
@@ -126,11 +144,17 @@ def _report_rung(
         launches=lambda case, config: _report(case, batch, config.get("products", products[0])),
         scratch=lambda case, config: _report_scratch(case, batch, config.get("products", products[0])),
         skip=skip,
+        **more,
     )
 
 
 def _phases_rung(
-    name: str, title: str, product: phases.Product, configs: tuple[Params, ...] = ({},), precision: Precision = "fp32"
+    name: str,
+    title: str,
+    product: phases.Product,
+    configs: tuple[Params, ...] = ({},),
+    precision: Precision = "fp32",
+    graph: bool = True,
 ) -> CudaVariant:
     return CudaVariant(
         name=name,
@@ -143,8 +167,11 @@ def _phases_rung(
         scratch=phases.scratch,
         skip=phases.skip,
         min_compute_capability=(8, 0),
+        **{**_OVERLAPPED_GRAPH, "graph": graph},
     )
 
+
+_TILES: Final = ({"tile": 128}, {"tile": 64})
 
 CUDA_VARIANTS: Final = (
     _report_rung("v01_naive_grid", "Naive, 3-D grid", 1, [0], _image_by_image),
@@ -152,7 +179,10 @@ CUDA_VARIANTS: Final = (
     _report_rung("v03_matrix_product", "Matrix product", 1, [4], _image_by_image),
     _report_rung("v04_batched", "Matrix product, 100 images", REPORT_BATCH, [4]),
     _report_rung("v05_mixed", "Mixed methods", REPORT_BATCH, [2, 3, 4]),
-    _phases_rung("v08_phases", "Phases, implicit product", phases.fma_product, ({"tile": 128}, {"tile": 64})),
+    _report_rung("v06_pinned", "Pinned host memory", REPORT_BATCH, [3], transfer="pinned"),
+    _report_rung("v07_overlapped", "Copies overlapped", REPORT_BATCH, [3], transfer="overlapped", parts=parts_of(REPORT_BATCH)),
+    _phases_rung("v08_phases", "Phases, implicit product", phases.fma_product, _TILES, graph=False),
+    _phases_rung("v09_graph", "Phases, one CUDA graph", phases.fma_product, _TILES),
     _phases_rung(
         "v10_three_products", "Tensor cores, 3xTF32", phases.tensor_product("ThreeProducts", False), precision="3xtf32"
     ),
@@ -174,6 +204,7 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
+        **_OVERLAPPED_GRAPH,
     ),
     CudaVariant(
         name="v13_warpgroups_tf32",
@@ -186,5 +217,6 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
+        **_OVERLAPPED_GRAPH,
     ),
 )

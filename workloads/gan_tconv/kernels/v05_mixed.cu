@@ -3,7 +3,7 @@
 //     three channels only.
 // Bottleneck: Both methods keep their own: three zeros in four products, or an input and a weight loaded for each multiply-add; and batch
 //     normalisation and activation still pass over all pixels.
-// Next: A matrix product without zeros and without a matrix: gather the taps of each output pixel on the way into the tile.
+// Next: From end to end: copies that do not keep the kernels waiting.
 // Source: S. Yi, "SHPC 2021 Fall Term Project Report", Seoul National University, 2021, section 2.4 and figures 2 to 5.
 
 #include "v02_stride_two.cu"

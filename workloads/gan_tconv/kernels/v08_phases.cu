@@ -2,9 +2,10 @@
 //     9 of them: four matrix products a layer, whose tiles are gathered on the way into shared memory, and a pixel at the edge skips the
 //     taps that fall outside. Images of a pixel lie together, so that a tile is mostly one pixel of 128 images, read and written by
 //     vectors. Bias, batch normalisation and ReLU are one multiply-add, folded once, at the end of the product. 8 x 8 sums a thread.
+//     Weights are rearranged in each operation, and counted.
 // Bottleneck: The multiply-add units: a quarter of the instructions load operands from shared memory. Few images leave rows of the grid
 //     with one or nine taps for some multiprocessors at the end; smaller tiles share them out better.
-// Next: Tensor cores.
+// Next: One launch for all of it.
 // Source: Own work; the decomposition by parity is that of sub-pixel convolution, W. Shi et al., CVPR 2016.
 
 #include "phases.cuh"
