@@ -257,12 +257,15 @@ class LibraryVariant(Variant):
         device_only: False for a program that starts and ends in host memory, copies what it needs and computes on the host in
             between. `prepare` gets NumPy arrays for it, which it reads and writes; it is sampled from end to end and as an
             operation, which are the same to it, and has no device time of its own.
+        graph: what it enqueues is captured in a CUDA graph, after it has run once; an operation is one launch of that graph. It must
+            allocate nothing but what it gives back before it returns, and wait for nothing.
     """
 
     requires: tuple[str, ...] = ()
     prepare: Callable[[Case, Buffers, Buffers], Callable[[], Buffers | None]] = lambda case, inputs, outputs: lambda: None
     synchronizes: bool = True
     device_only: bool = True
+    graph: bool = False
 
     @property
     def kind(self) -> str:

@@ -10,7 +10,7 @@ def torch_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     """The step written with PyTorch, every tensor allocated beforehand, TensorFloat-32 switched off.
 
     Idea: What autograd and SGD run, without their bookkeeping: cuBLAS for the five products, biases and regularisation added by
-        it (addmm), one kernel for each operation between. The scope device with a hot L2 replays it as a CUDA graph.
+        it (addmm), one kernel for each operation between. As `torch` each is launched by itself, as `torch_graph` all in one CUDA graph.
     Bottleneck: The products of 784 x 1000 a sample; at small batches the number of kernels, about 15, each a pass through memory.
     Next: Fused passes and fewer launches: a step of one's own.
     Source: PyTorch; cuBLAS by torch.addmm.
@@ -19,7 +19,7 @@ def torch_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
 
 
 def torch_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
-    """The same with TensorFloat-32 allowed in the products.
+    """The same with TensorFloat-32 allowed in the products, in one CUDA graph.
 
     Idea: Tensor cores, on operands of 10 bits of mantissa; sums and everything between the products stay float32.
     Bottleneck: At these sizes no longer the products: the passes through memory between them, and the number of kernels.

@@ -32,6 +32,7 @@ def _fused(name: str, title: str, precision: Precision) -> CudaVariant:
         launches=fused.launches,
         scratch=fused.scratch,
         min_compute_capability=(8, 0),  # cp.async
+        graph=True,
     )
 
 

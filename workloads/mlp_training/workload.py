@@ -17,7 +17,18 @@ PROGRAM: Final = LibraryVariant(
 
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
-    LibraryVariant("torch_tf32", "PyTorch, TF32", "peer", "tf32", requires=("torch",), prepare=peers.torch_tf32),
+    LibraryVariant(
+        "torch_graph", "PyTorch, CUDA graph", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32, graph=True
+    ),
+    LibraryVariant(
+        "torch_graph_tf32",
+        "PyTorch, CUDA graph, TF32",
+        "peer",
+        "tf32",
+        requires=("torch",),
+        prepare=peers.torch_tf32,
+        graph=True,
+    ),
 )
 
 HOST_VARIANTS: Final = (
