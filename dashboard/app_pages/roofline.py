@@ -61,7 +61,12 @@ def _choose_view(run: store.Run, workload: str) -> View:
         widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
     on_gpu = runs.load(run).on_gpu
     caches = [view.cache for view in views]
-    name = state.choose("cache", "L2" if on_gpu else "Caches", caches, style="segmented")
+    if on_gpu:
+        name = state.choose("cache", "L2", caches, style="segmented")
+    else:
+        name = state.choose(
+            "cache", "Caches", caches, style="segmented", text=lambda cache: "warm" if cache == "hot" else cache
+        )
     return views[caches.index(name)]
 
 

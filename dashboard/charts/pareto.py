@@ -15,7 +15,8 @@ _HEIGHT: Final = 410
 #: Parts of the data's own span, in decades, that the axes have beyond it; on the left stand the names of the front.
 _LEFT: Final = 0.5
 _ASIDE: Final = 0.12
-_LEAST_SPAN: Final = 0.3
+#: Decades that an axis has at least, so that some tick is on it.
+_LEAST_SPAN: Final = 1.0
 #: Shares of the plot that a name takes, to leave out one that would cover another.
 _NAME_WIDE, _NAME_HIGH = 0.33, 0.06
 #: Where an error of nought stands: this many times below the least of the others.
@@ -69,8 +70,9 @@ def _tick(error: float) -> str:
 def _reach(values: "pd.Series[float]", before: float) -> tuple[float, float]:
     """Ends of a logarithmic axis, as powers of ten: some of the values' span before them, a little after."""
     low, high = math.log10(values.min()), math.log10(values.max())
-    span = max(high - low, _LEAST_SPAN)
-    return low - before * span, high + _ASIDE * span
+    missing = max(0.0, _LEAST_SPAN - (high - low))
+    span = high - low + missing
+    return low - missing / 2 - before * span, high + missing / 2 + _ASIDE * span
 
 
 def _draw_front(figure: go.Figure, front: pd.DataFrame, right: float, high: float, look: Look) -> None:
