@@ -76,7 +76,7 @@ struct Loader {
   __device__ __forceinline__ void begin_tap() {
     const int i = p + tile.y - a, j = q + tile.x - b;
     inside = pixel && i >= 0 && i < tile.side && j >= 0 && j < tile.side;
-    from_a = in + (i * tile.side + j) * channels * tile.stride;
+    from_a = in + (inside ? (i * tile.side + j) * channels * tile.stride : 0);
     from_b = dense ? w : w + ((1 - tile.y + 2 * a) * kSize + 1 - tile.x + 2 * b) * channels * out_channels;
   }
 
