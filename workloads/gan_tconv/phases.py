@@ -66,7 +66,7 @@ def launches(case: Case, config: Params, product: Product, round_operands: bool 
         *(_transposed_weights(layer, round_operands) for layer in middle),
         dense(case, config, round_operands),
         *(_product(case, layer, config, product) for layer in middle),
-        last_layer(case),
+        last_layer_tf32(case) if round_operands else last_layer(case),
     ]
 
 
@@ -108,6 +108,19 @@ def last_layer(case: Case) -> Launch:
         (32, 4, 1),
         _args("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images),
         dynamic_shared_bytes=4 * _WEIGHTS * last.channels,
+    )
+
+
+def last_layer_tf32(case: Case) -> Launch:
+    """The same on tensor cores."""
+    *_, last = layers(case)
+    rows, columns, images = 4, 4, 32  # input pixels and images of a block
+    return Launch(
+        f"last_layer_tf32<{_cpp(last.channels % 8 == 0)}>",
+        (ceil_div(images_of(case), images), last.side // rows * (last.side // columns), 1),
+        (128, 1, 1),
+        _args("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images_of(case)),
+        dynamic_shared_bytes=9 * 32 * 16 * ceil_div(last.channels, 8),
     )
 
 

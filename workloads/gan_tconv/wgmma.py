@@ -69,7 +69,7 @@ def one_product(case: Case, config: Params) -> Sequence[Launch]:
         *(_rounded(f"w{n.number}", f"r{n.number}", _TAPS * n.channels * n.out_channels) for n in middle),
         _rounded_dense(case),
         *(_rounded_product(case, layer) for layer in middle),
-        phases.last_layer(case),
+        phases.last_layer_tf32(case),
     ]
 
 

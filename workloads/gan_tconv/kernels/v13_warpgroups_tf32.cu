@@ -3,13 +3,14 @@
 //     input pixel, which need the same nine inputs; an input of 32 channels is fetched once and meets the weights of one, two or four of
 //     them side by side. Weights are rounded to nearest once an operation, pixels in the registers that they go through. The dense layer
 //     is such a product too.
-// Bottleneck: The tensor cores in the first layers, shared memory in the third; a quarter of the time is the last layer, in float. 11 bits
-//     of each operand: errors of 6e-4, not to be compared with what is exact to float.
-// Next: The last layer on tensor cores as well.
+// Bottleneck: The tensor cores in the first layers, shared memory in the third, L2 in the last, which asks for each pixel three times.
+//     11 bits of each operand: errors of 6e-4, not to be compared with what is exact to float.
+// Next: -
 // Source: Own work; producer and consumers in the order of NVIDIA's CUTLASS 3.
 
 #include "v08_phases.cu"
 #include "warpgroups.cuh"
+#include "last_layer_tf32.cuh"
 
 __global__ void round_weights(const float4* __restrict__ w, float4* __restrict__ rounded, int count) {
   const int n = blockDim.x * blockIdx.x + threadIdx.x;
