@@ -5,7 +5,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from collectors.plan import Request, make_plan
+from collectors.record import Recorder
 from collectors.transfers import BoundPart, Overlap, Rows, plan_parts
+from data import store
 from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError
 
 
@@ -185,3 +188,19 @@ def test_nothing_begins_before_what_was_in_the_stream_and_the_stream_ends_after_
     after, kernels = enqueued()
     assert all("before" in earlier for what, earlier in after.items() if what != "before")
     assert kernels.after == set(after)
+
+
+@pytest.mark.gpu
+def test_a_thousand_images_from_end_to_end_take_little_longer_than_their_kernels_or_their_copies(tmp_path):
+    """Right as they come to the host, in two parts, captured in a graph; within 1.25 of what takes longest."""
+    plan = make_plan(Request(["gan_tconv"], cases=["images=1000"], variants=["v08_phases", "v09_graph"]))
+    run_id, _ = Recorder(plan, "cuda_events").record(tmp_path, "", [])
+    run = store.open_run(tmp_path / run_id)
+    assert set(run.table("results")["status"]) == {"ok"}
+    ceilings = run.table("ceilings").set_index("name")["value"]
+    (case,) = run.table("cases").to_dict("records")
+    copies_ns = max(case["h2d_bytes"] / ceilings["h2d_pinned"], case["d2h_bytes"] / ceilings["d2h_pinned"])  # GB/s: bytes a ns
+    samples = run.table("samples").query("twin == 0 and cache == 'hot' and config == 'tile=128'")
+    medians = samples.groupby(["variant", "scope"])["duration_ns"].median()
+    for variant in ("v08_phases", "v09_graph"):
+        assert medians[variant, "end_to_end"] <= 1.25 * max(medians[variant, "device"], copies_ns)
