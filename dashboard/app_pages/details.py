@@ -4,7 +4,9 @@ import pandas as pd
 
 from dashboard import runs, state, widgets
 from dashboard.charts import extras as charts
+from dashboard.charts import phases as phase_charts
 from dashboard.queries import extras as queries
+from dashboard.queries import phases
 
 _TOPICS = {
     "copies": "With and without copies",
@@ -12,6 +14,7 @@ _TOPICS = {
     "blocks": "Block size",
     "conflicts": "Bank conflicts",
     "matrices": "2-D and 3-D",
+    "phases": "Phases of a step",
 }
 _OF_ANY_WORKLOAD = ("copies", "overheads", "blocks")
 
@@ -31,6 +34,18 @@ def page() -> None:
         if frame.empty:
             widgets.nothing("This run has no GPU times of tensor_transpose as matrices and as a tensor.", "Choose another run.")
         widgets.show_chart(charts.matrix_and_tensor(frame, look))
+    elif topic == "phases":
+        among = runs.ask(run, phases.workloads)
+        if not among:
+            widgets.nothing(
+                "No kernel of this run was traced that is named after a phase of a step (forward, backward, update).",
+                "Choose another run, or record one: python -m collectors record mlp_training --collector nsight_systems.",
+            )
+        with controls:
+            workload = widgets.choose_workload(run, among)
+            frame = runs.ask(run, phases.phases, workload)
+            case = state.choose("case", "Case", list(frame["case"].unique()), default=frame["case"].iloc[-1])
+        widgets.show_chart(phase_charts.phases(frame[frame["case"] == case], look, workload))
     elif topic == "copies":
         frame = runs.ask(run, queries.with_and_without_copies, workload)
         if frame.empty:

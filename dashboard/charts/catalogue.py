@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from dashboard.charts import counters as counter_charts
-from dashboard.charts import distribution, extras, ladder, overview, pareto, roofline, sizes, timeline, traces
+from dashboard.charts import distribution, extras, ladder, overview, pareto, phases, roofline, sizes, timeline, traces
 from dashboard.charts.counter_words import how_counted
 from dashboard.charts.template import Chart, Look, Theme, look
 from dashboard.queries import axes, counters, precision, trace_samples, trace_sums, transfers
 from dashboard.queries import extras as reports
 from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
+from dashboard.queries import phases as phase_queries
 from dashboard.queries import roofline as rooflines
 from dashboard.queries import sizes as over_sizes
 from dashboard.queries.axes import View
@@ -96,6 +97,9 @@ def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
         parts = reports.overheads(data, workload)
         if len(parts):
             yield extras.overheads(parts, style, workload)
+        steps = phase_queries.phases(data, workload)
+        if len(steps):
+            yield phases.phases(steps[steps["case"] == steps["case"].iloc[-1]], style, workload)
         blocks = reports.block_sensitivity(data, workload)
         if len(blocks):
             yield extras.block_sensitivity(blocks, style)
