@@ -297,6 +297,39 @@ def test_tf32_is_rounded_to_ten_bits_of_fraction_and_ties_go_away_from_zero():
     assert emulate(source, x=x)[:4].tolist() == [1 + 2.0**-10, 1 + 2.0**-10, -1 - 2.0**-10, 1]
 
 
+def test_a_tensor_core_product_of_bf16_fragments_is_the_product_of_the_matrices():
+    source = """
+    __global__ void k(const float* x, float* y) {  // x: a 16x16 by rows, then b 16x8 by columns; y: 16x8
+      const int group = threadIdx.x / 4, member = threadIdx.x % 4;
+      unsigned a[4], b[2];
+      for (int i = 0; i < 4; i++) {
+        const float* pair = x + (group + 8 * (i % 2)) * 16 + 2 * member + 8 * (i / 2);
+        a[i] = to_bf16_pair(pair[0], pair[1]);
+      }
+      for (int i = 0; i < 2; i++) {
+        const float* pair = x + 256 + group * 16 + 2 * member + 8 * i;
+        b[i] = to_bf16_pair(pair[0], pair[1]);
+      }
+      float sums[4] = {1, 1, 1, 1};
+      mma_m16n8k16_bf16(sums, a, b);
+      for (int i = 0; i < 4; i++) y[(group + 8 * (i / 2)) * 8 + 2 * member + i % 2] = sums[i];
+    }"""
+    x = np.random.default_rng(1).integers(-8, 9, 384).astype(np.float32)  # whole numbers, which BF16 holds exactly
+    y = emulate(source, x=x, y=np.zeros(128, np.float32))
+    assert np.array_equal(y.reshape(16, 8), 1 + x[:256].reshape(16, 16) @ x[256:].reshape(8, 16).T)
+
+
+def test_bf16_is_rounded_to_seven_bits_of_fraction_and_ties_go_to_even():
+    source = """
+    __global__ void k(const float* x, float* y) {
+      const unsigned pair = to_bf16_pair(x[2 * threadIdx.x], x[2 * threadIdx.x + 1]);
+      y[2 * threadIdx.x] = __uint_as_float(pair << 16), y[2 * threadIdx.x + 1] = __uint_as_float(pair & 0xffff0000u);
+    }"""
+    x = np.zeros(64, np.float32)
+    x[:4] = [1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-7, 1 + 2.0**-8 + 2.0**-20]
+    assert emulate(source, x=x, y=np.zeros(64, np.float32))[:4].tolist() == [1, 1 + 2.0**-6, -1 - 2.0**-7, 1 + 2.0**-7]
+
+
 def test_asynchronous_copies_arrive_and_those_that_are_not_valid_are_zeros():
     source = """
     __global__ void k(const float* x, float* y) {

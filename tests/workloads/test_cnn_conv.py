@@ -186,7 +186,7 @@ def test_every_variant_has_a_whole_header():
             (12_500, 1, 1),
         ),  # 2 * 40 pairs an image
         ("v11_toeplitz_3xtf32", {}, "layer=2,batch=10000", "conv_layer<4, 16, 40, 40, 17>", (21_250, 1, 1)),  # 2 * 17 pairs
-        ("v11_toeplitz_3xtf32", {}, "layer=2,shape=3x37x41", "conv_layer<4, 16, 37, 41, 16>", (7, 1, 1)),  # 3 * 2 * 18 pairs
+        ("v11_toeplitz_3xtf32", {}, "layer=2,shape=3x37x41", "conv_layer<4, 16, 37, 41, 17>", (7, 1, 1)),  # 3 * 2 * 18 pairs
     ],
 )
 def test_blocks_cover_the_output(name, config, a_case, kernel, grid):
@@ -209,11 +209,13 @@ def test_maps_smaller_than_a_thread_s_share_are_skipped():
     assert "17x2 outputs" in tile.skip(small, {"rows": 17})
 
 
-def test_a_map_of_more_rows_than_registers_is_skipped_only_where_sums_wait_for_several_channels():
+def test_tensor_cores_take_maps_of_any_height_in_bands_of_the_rows_that_registers_hold():
     toeplitz = WORKLOAD.variant("v10_toeplitz_tf32")
-    assert toeplitz.skip(of(2, "1x40x40"), {}) is None
-    assert "17 at most" in toeplitz.skip(of(2, "1x41x40"), {})
-    assert toeplitz.skip(of(1, "1x86x86"), {}) is None
+    assert "17x2 outputs" in toeplitz.skip(of(2, "1x22x40"), {})
+    assert toeplitz.skip(of(2, "1x23x40"), {}) is None
+    (launch,) = toeplitz.launches(of(2, "1x41x40"), {})  # 35 rows of outputs, three bands of 17 rows and 17 pairs
+    assert launch.args[-1] == 51
+    assert toeplitz.skip(of(1, "1x7x8"), {}) is None
 
 
 def test_a_rung_keeps_its_weights_in_constant_memory_or_takes_them_as_an_argument():

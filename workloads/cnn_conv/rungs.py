@@ -17,9 +17,8 @@ _LANES: Final = 32
 _STRIP: Final = 4  # columns of a thread that slides down the image
 _MAP_A_LANE_COLUMNS: Final = 34  # of a thread of v07_map_a_lane
 _TILE_COLUMNS: Final = 2  # of v09_channel_at_a_time
-_TOEPLITZ_BANDS: Final = 2  # an image's height is cut into, for tensor cores
 _TOEPLITZ_TILE: Final = 16, 4  # pairs of outputs and maps of a warp
-_MOST_SUMS: Final = 17  # rows of sums that a thread has registers for, where they wait for several channels
+_SUM_ROWS: Final = 17  # rows of sums that a thread keeps in registers where they wait for several channels
 _WEIGHTS: Final = {"weights": "k"}
 
 
@@ -92,10 +91,15 @@ def _channel_at_a_time(case: Case, config: Params) -> Sequence[Launch]:
     return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "y", np.int32(tiles)))]
 
 
+def _toeplitz_rows(shape: Shape) -> int:
+    """Rows of a band: half an image's where a thread slides down, else as many as it has registers for."""
+    return ceil_div(shape.out_height, 2) if shape.channels == 1 else _SUM_ROWS
+
+
 def _toeplitz(case: Case, config: Params) -> Sequence[Launch]:
     """A warp for each 16 pairs of neighbouring outputs and four maps, a band of the image high."""
     shape = shape_of(case)
-    rows = ceil_div(shape.out_height, _TOEPLITZ_BANDS)
+    rows = _toeplitz_rows(shape)
     pairs = shape.batch * ceil_div(shape.out_height, rows) * ceil_div(shape.out_width, 2)
     warps = ceil_div(pairs, _TOEPLITZ_TILE[0]) * (shape.maps // _TOEPLITZ_TILE[1])
     kernel = f"conv_layer<{shape.channels}, {shape.maps}, {shape.height}, {shape.width}, {rows}>"
@@ -103,26 +107,26 @@ def _toeplitz(case: Case, config: Params) -> Sequence[Launch]:
     return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "k", "y", np.int32(pairs)))]
 
 
-def _too_high_for_registers(case: Case, config: Params) -> str | None:
-    shape = shape_of(case)
-    if shape.channels == 1 or shape.out_height <= _MOST_SUMS * _TOEPLITZ_BANDS:
+def _smaller_than(rows: int, columns: int, shape: Shape) -> str | None:
+    if shape.out_height >= rows and shape.out_width >= columns:
         return None
-    return f"keeps half the rows of a map in registers, {_MOST_SUMS} at most"
+    return f"a thread computes {rows}x{columns} outputs at least, more than these maps have"
 
 
 def _one_layer(layer: int, least_outputs: Callable[[Params], tuple[int, int]]) -> Callable[[Case, Params], str | None]:
     """Skips the other layer, and maps smaller than a thread's own share of one, rows by columns."""
 
     def skip(case: Case, config: Params) -> str | None:
-        shape = shape_of(case)
         if case.params["layer"] != layer:
             return f"made for layer {layer}: its channels, its maps and their weights"
-        rows, columns = least_outputs(config)
-        if shape.out_height < rows or shape.out_width < columns:
-            return f"a thread computes {rows}x{columns} outputs at least, more than these maps have"
-        return None
+        return _smaller_than(*least_outputs(config), shape_of(case))
 
     return skip
+
+
+def _smaller_than_toeplitz(case: Case, config: Params) -> str | None:
+    shape = shape_of(case)
+    return _smaller_than(_toeplitz_rows(shape), 2, shape)
 
 
 CUDA_VARIANTS: Final = (
@@ -210,7 +214,7 @@ CUDA_VARIANTS: Final = (
         precision="tf32",
         source=KERNELS / "v10_toeplitz_tf32.cu",
         launches=_toeplitz,
-        skip=_too_high_for_registers,
+        skip=_smaller_than_toeplitz,
         min_compute_capability=(8, 0),
     ),
     CudaVariant(
@@ -220,7 +224,17 @@ CUDA_VARIANTS: Final = (
         precision="3xtf32",
         source=KERNELS / "v11_toeplitz_3xtf32.cu",
         launches=_toeplitz,
-        skip=_too_high_for_registers,
+        skip=_smaller_than_toeplitz,
+        min_compute_capability=(8, 0),
+    ),
+    CudaVariant(
+        name="v12_bf16_corrections",
+        title="Toeplitz, TF32 with BF16 corrections",
+        role="rung",
+        precision="3xtf32",  # that class: what it rounds away is less than what 3xTF32's sums do
+        source=KERNELS / "v12_bf16_corrections.cu",
+        launches=_toeplitz,
+        skip=_smaller_than_toeplitz,
         min_compute_capability=(8, 0),
     ),
 )

@@ -1,0 +1,76 @@
+// Idea: As v11_toeplitz_3xtf32, with both corrections in one product of BF16 operands. Tensor cores take 16 of those in the time of
+//     8 TF32 ones, so that low pixels with weights and pixels with low weights stand side by side: two instructions instead
+//     of three. A correction is 2^-11 of the product, and the 8 bits of BF16 leave an error of 2^-20 or so in it, below that of
+//     the sums. BF16 has the exponents of fp32: nothing overflows.
+// Bottleneck: Tensor cores in layer 2: 0.53 ms at the rate that mma.sync reaches. wgmma reaches nearly twice that, but
+//     takes at least one of its operands from shared memory.
+// Next: wgmma, with pixels as a matrix in shared memory that its descriptors read with overlapping rows.
+// Source: Own work; splitting as in NVIDIA CUTLASS, "3xTF32".
+
+#include "../../ptx.cuh"
+#include "toeplitz.cuh"
+
+#ifndef WARPLADDER_EMULATOR
+
+// Two numbers rounded to BF16, `first` in the lower half.
+__device__ __forceinline__ unsigned to_bf16_pair(float first, float second) {
+  unsigned bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
+  return bits;
+}
+
+// sums += a * b, a 16x16 by rows and b 16x8 by columns. In lane l, g = l / 4 and t = l % 4: a has rows g and g + 8 of columns 2t and
+// 2t + 1, then of columns 2t + 8 and 2t + 9; b has rows 2t and 2t + 1, then 2t + 8 and 2t + 9, of column g; sums as for TF32.
+__device__ __forceinline__ void mma_m16n8k16_bf16(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+#endif
+
+struct Corrected {
+  static constexpr int kTerms = 2;
+  struct Pixels {
+    unsigned high[4];          // TF32
+    unsigned low_and_high[4];  // BF16, for the corrections: low pixels, then pixels
+  };
+  struct Weights {
+    unsigned high[2];
+    unsigned high_and_low[2];
+  };
+  static __device__ __forceinline__ unsigned high_bits(float x) { return rounded_bits(x) & ~0x1fffu; }
+  static __device__ __forceinline__ unsigned low_pair(float first, unsigned first_high, float second, unsigned second_high) {
+    return to_bf16_pair(first - __uint_as_float(first_high), second - __uint_as_float(second_high));
+  }
+  static __device__ __forceinline__ Pixels pixels(const PixelRow& row) {
+    const float2 near = row.near, far = row.far;
+    const unsigned high[4] = {high_bits(near.x), high_bits(far.x), high_bits(near.y), high_bits(far.y)};
+    return {{high[0], high[1], high[2], high[3]},
+            {low_pair(near.x, high[0], near.y, high[2]), low_pair(far.x, high[1], far.y, high[3]),
+             to_bf16_pair(near.x, near.y), to_bf16_pair(far.x, far.y)}};
+  }
+  static __device__ __forceinline__ Weights weights(float even, float odd) {
+    const unsigned high[2] = {high_bits(even), high_bits(odd)};
+    return {{high[0], high[1]}, {to_bf16_pair(even, odd), low_pair(even, high[0], odd, high[1])}};
+  }
+  static __device__ __forceinline__ void multiply_add(float (&sums)[4], const Pixels& pixels, const Weights& weights, int term) {
+    if (term == 0)
+      mma_m16n8k16_bf16(sums, pixels.low_and_high, weights.high_and_low);
+    else
+      mma_m16n8k8_tf32(sums, pixels.high, weights.high);
+  }
+};
+
+// Blocks a multiprocessor in layer 2: the most for which the compiler, CUDA 13.0, finds registers without spilling.
+constexpr int kBlocks = __CUDA_ARCH__ == 900 ? 4 : __CUDA_ARCH__ >= 1000 ? 3 : 2;
+
+template <int kChannels, int kMaps, int kHeight, int kWidth, int kRows>
+__global__ void __launch_bounds__(kWarps * kLanes, kChannels == 1 ? 4 : kBlocks)
+    conv_layer(const float* __restrict__ x, const float* __restrict__ k, float* __restrict__ y, int pairs) {
+  Part<Corrected, kChannels, kMaps, kHeight, kWidth, kRows> part(x, k, y, pairs);
+  if constexpr (kChannels == 1)
+    part.slide();
+  else
+    part.accumulate();
+}
