@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.emulator.emulator import COMPILER, build
 from workloads.api import CudaVariant, HostVariant
 from workloads.cnn_conv.problem import case, emulation_cases, shape_of
 from workloads.cnn_conv.workload import MOST_SERIAL_IMAGES, TOLERANCE, WORKLOAD
@@ -140,6 +141,27 @@ def test_operands_of_10_bits_would_fail_as_fp32_and_as_3xtf32():
     rounded = {name: ((array.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32) for name, array in inputs.items()}
     error = np.linalg.norm(WORKLOAD.reference(a_case, rounded)["y"] - expected) / np.linalg.norm(expected)
     assert TOLERANCE["3xtf32"] * 50 < error < TOLERANCE["tf32"]
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("v10_toeplitz_tf32", 2e-4, 3e-4),  # 11 bits of both operands
+        ("v11_toeplitz_3xtf32", 5e-8, 2e-7),  # 22 bits: what is left are the sums, rounded once for 8 products
+        ("v12_bf16_corrections", 3e-7, 7e-7),  # 8 bits of corrections that are 2.6e-4 of an output
+    ],
+)
+def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least, most):
+    """Sums are rounded in the emulator, where a GPU cuts them off: the error here is that of the operands."""
+    variant, a_case = WORKLOAD.variant(name), emulation_cases()[-1]
+    inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
+    expected = WORKLOAD.reference(a_case, inputs)["y"]
+    output = {"y": np.full(expected.shape, np.nan, np.float32)}
+    emulated = {launch.kernel for shape in emulation_cases() for launch in variant.launches(shape, {})}
+    build(variant, sorted(emulated)).run(variant.launches(a_case, {}), inputs, output)
+    error = np.linalg.norm(output["y"] - expected) / np.linalg.norm(expected)
+    assert least < error < most
 
 
 def test_importing_the_workload_imports_neither_numba_nor_torch():

@@ -1,10 +1,10 @@
 // Idea: As v11_toeplitz_3xtf32, with both corrections in one product of BF16 operands. Tensor cores take 16 of those in the time of
 //     8 TF32 ones, so that low pixels with weights and pixels with low weights stand side by side: two instructions instead
-//     of three. A correction is 2^-11 of the product, and the 8 bits of BF16 leave an error of 2^-20 or so in it, below that of
-//     the sums. BF16 has the exponents of fp32: nothing overflows.
-// Bottleneck: Tensor cores in layer 2: 0.53 ms at the rate that mma.sync reaches. wgmma reaches nearly twice that, but
-//     takes at least one of its operands from shared memory.
-// Next: wgmma, with pixels as a matrix in shared memory that its descriptors read with overlapping rows.
+//     of three. Corrections are some 2^-11 of the products, so that the 8 bits of BF16 leave an error of 6e-7 of an output, where
+//     3xTF32 leaves 2e-7; to either comes what tensor cores cut off their sums. BF16 has the exponents of fp32: nothing overflows.
+// Bottleneck: Tensor cores in layer 2: 0.53 ms at the rate that mma.sync reaches, two thirds of v11_toeplitz_3xtf32. Layer 1 is
+//     bound by DRAM as before.
+// Next: wgmma, which multiplies faster than mma.sync, but takes at least one of its operands from shared memory.
 // Source: Own work; splitting as in NVIDIA CUTLASS, "3xTF32".
 
 #include "../../ptx.cuh"
