@@ -92,13 +92,15 @@ def with_heading(chart: Chart) -> go.Figure:
     figure = go.Figure(chart.figure)
     title = textwrap.wrap(chart.title, _TITLE_CHARACTERS)
     note = textwrap.wrap(chart.note, _NOTE_CHARACTERS)
+    # Of several lines the first stands half of the others' height above the place that Plotly is given.
+    above = _TITLE_LINE_PX * (len(title) - 1) / 2
     room = 10 + _TITLE_LINE_PX * len(title) + _NOTE_LINE_PX * len(note) + 8
     layout = figure.layout
     muted = layout.template.layout.xaxis.tickfont.color
     figure.update_layout(
         title={
             "text": "<br>".join(map(text, title)), "x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container",
-            "yanchor": "top", "pad": {"l": 10, "t": 12}, "font": {"size": 17},
+            "yanchor": "top", "pad": {"l": 10, "t": 12 + above}, "font": {"size": 17},
             "subtitle": {"text": "<br>".join(map(text, note)), "font": {"size": 11.5, "color": muted}},
         },
         height=layout.height + room, margin={"t": (layout.margin.t or 0) + room},

@@ -25,9 +25,9 @@ _ROW_PX: Final = 27
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
 #: Left edges of the columns of figures, in pixels right of the bars.
-_COLUMNS: Final = {"time": 8, "spread": 60, "gain": 106, "floor": 152, "error": 214}
-_COLUMNS_PX: Final = 212
-_ERROR_PX: Final = 46
+_COLUMNS: Final = {"time": 8, "spread": 62, "gain": 110, "floor": 160, "error": 224}
+_COLUMNS_PX: Final = 222
+_ERROR_PX: Final = 48
 #: Of a line of words about one of several floors.
 _FLOOR_PX: Final = 14
 #: The bars are narrow where the source stands beside them.

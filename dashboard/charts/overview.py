@@ -61,7 +61,7 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
         dict.fromkeys(View(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
     )
     apart = (
-        " Each precision has its floor, and stands against the peers that it replaces."
+        " Each precision has its floor, against which the peers that it replaces stand too."
         if frame["precision"].nunique() > 1
         else ""
     )

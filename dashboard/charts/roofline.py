@@ -18,6 +18,8 @@ _LEFT: Final = 6.0
 _RIGHT: Final = 2.5
 _BELOW: Final = 1.8
 _ABOVE: Final = 1.9
+#: The name of a flat roof begins so far right of its ridge.
+_BESIDE: Final = 1.1
 #: A line answers the pointer at its vertices alone.
 _VERTICES: Final = 40
 _SMALLEST, _LARGEST = 7.0, 14.0
@@ -82,7 +84,12 @@ def _under_roofs(frame: pd.DataFrame, roofs: pd.DataFrame, look: Look, counted_i
     for flat in flats:
         start = flat["value"] / slopes[0]["value"] if slopes else left
         _draw_roof(figure, np.geomspace(start, right, _VERTICES), np.full(_VERTICES, flat["value"]), flat, look)
-        _name_roof(figure, right, flat["value"], flat, look, xanchor="right", yanchor="bottom")
+        # At the end where the marks are not.
+        at_left = max(x) > math.sqrt(start * right)
+        if at_left:
+            _name_roof(figure, start * _BESIDE, flat["value"], flat, look, xanchor="left", yanchor="top")
+        else:
+            _name_roof(figure, right, flat["value"], flat, look, xanchor="right", yanchor="bottom")
     what = (
         "by counters, FLOP/byte: operations executed over bytes of device memory moved"
         if counted_in else "on paper, FLOP/byte: operations over least bytes of the case"

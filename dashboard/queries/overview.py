@@ -47,7 +47,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         `cache`, `baseline`, `baseline_config`, `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
         rel_l2_error against float64 of its cells), `best_ns` (+`_low`, `_high`), `speedup` over the baseline (+`_low`, `_high`),
         `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`, `peer_config`,
-        `peer_precision`, `peer_error`, `peer_percent_of_floor`, `over_peer` (+`_low`, `_high`: the peer's time over the best rung's), `n`
+        `peer_precision`, `peer_error`, `peer_percent_of_floor` (of the best rung's floor), `over_peer` (+`_low`, `_high`: the peer's time over the best rung's), `n`
         (least of the cells used) and `badges` (tuple of texts on the whole workload, in its first row; empty where nothing is
         distrusted). Where there is no GPU, best is the fastest host variant, the baseline `numba_serial`, and the peer null.
     """
@@ -119,13 +119,14 @@ def _against_peer(data: RunData, view: View, best: pd.DataFrame, peers: pd.DataF
     peer = _fastest(peers) if len(peers) else peers
     if len(peer) < len(best):
         return {}
+    floors = peer["case"].map(best.set_index("case")["floor_ns"])
     over = _ratio(data, view, best, {case: (name, config) for case, name, config in _names(peer)})
     if over is None:
         return {}
     return {
         "peer": peer["variant"].iloc[0], "peer_title": peer["title"].iloc[0], "peer_config": _configs(peer),
         "peer_precision": peer["precision"].iloc[0], "peer_error": peer["rel_l2_error"].max(),
-        "peer_percent_of_floor": _mean(peer["percent_of_floor"]),
+        "peer_percent_of_floor": _mean(100 * floors / peer["median_ns"]),
         "over_peer": over.ratio, "over_peer_low": over.low, "over_peer_high": over.high,
     }  # fmt: skip
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -198,13 +199,26 @@ def test_a_name_that_is_markup_is_shown_as_text(open_app: Open, synthetic: Path)
     assert r"\*\*bold\*\* \[link\]\(http\:" in shown[0]
 
 
+@pytest.mark.parametrize("page", ["overview", "sizes", "ladder", "roofline", "details", "trust"])
+def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, tmp_path: Path, page: str) -> None:
+    """As a program has that computes on the host in between."""
+    file = synthetic_run.write(tmp_path, "gpu", rounds=8) / "samples.parquet"
+    table = pq.read_table(file)
+    text = {name: table[name].cast(pa.string()) for name in ("variant", "scope")}
+    gone = pc.and_(pc.equal(text["variant"], "v02_naive_global"), pc.equal(text["scope"], "device"))
+    assert 0 < pc.sum(gone).as_py() < len(table)
+    pq.write_table(table.filter(pc.invert(gone)), file)
+    app = open_app(tmp_path, page, run="gpu", workload="conv2d")
+    assert not app.error
+
+
 @pytest.mark.parametrize("topic", ["findings", "verdicts", "noise", "samples", "collectors", "copies", "ceilings", "run"])
 def test_each_check_opens(open_app: Open, synthetic: Path, topic: str) -> None:
     app = open_app(synthetic, "trust", run="gpu", topic=topic)
     assert app.query_params["topic"] == topic
 
 
-@pytest.mark.parametrize("topic", ["copies", "overheads", "blocks", "conflicts", "matrices"])
+@pytest.mark.parametrize("topic", ["copies", "overheads", "blocks", "conflicts", "matrices", "phases"])
 @pytest.mark.parametrize("workload", ["tensor_transpose", "conv2d"])
 def test_each_table_of_the_details_opens_or_says_why_not(open_app: Open, synthetic: Path, topic: str, workload: str) -> None:
     app = open_app(synthetic, "details", run="gpu", topic=topic, workload=workload)

@@ -64,6 +64,8 @@ def test_the_overview_has_a_row_a_precision_beside_the_peer_that_it_replaces(dat
     assert found["over_peer"].tolist() == pytest.approx([0.8 / 0.9, 1.6 / 0.9, 4.8 / 4.0], rel=0.02)
     # TF32 has 6 of the fp32 rate, and 3xTF32 2.
     assert found["percent_of_floor"].tolist() == pytest.approx([80, 80, 80], rel=0.02)
+    # Against the same floor: cuBLAS reaches 0.9 of fp32's, 0.9 of the 2 of 3xTF32's, and in TF32 4 of 6.
+    assert found["peer_percent_of_floor"].tolist() == pytest.approx([90, 45, 100 * 4 / 6], rel=0.02)
     assert found["baseline_precision"].tolist() == ["fp32"] * 3
 
 
