@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from tests.emulator.emulator import COMPILER, Order, run
 from workloads.api import CudaVariant, HostVariant
 from workloads.mlp_gemm.problem import ALPHA, BETA, TOLERANCES, Size, make_case, size_of
 from workloads.mlp_gemm.workload import WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
 HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
 
 
 def columns(*of: list[float]) -> np.ndarray:
@@ -138,6 +141,9 @@ def test_host_sources_shown_have_their_header() -> None:
         ("v06_double_buffer", {}, (2, 2, 1), (256, 1, 1)),
         ("v07_warp_tile", {"tile": "128x128x16", "thread": "8x8", "stages": 3}, (4, 1, 1), (256, 1, 1)),
         ("v07_warp_tile", {"tile": "64x64x16", "thread": "8x8", "stages": 3}, (12, 1, 1), (64, 1, 1)),  # 4 by 3 tiles
+        ("v09_tensor_cores_tf32", {"tile": "128x128x32", "stages": 3}, (4, 1, 1), (128, 1, 1)),  # a warp has 64 x 64
+        ("v09_tensor_cores_tf32", {"tile": "256x128x32", "stages": 4}, (2, 1, 1), (256, 1, 1)),
+        ("v10_tensor_cores_3xtf32", {"tile": "128x128x32", "stages": 3}, (4, 1, 1), (128, 1, 1)),
     ],
 )
 def test_blocks_cover_the_report_s_product_of_250x400_and_400x150(name, config, grid, block) -> None:
@@ -198,3 +204,37 @@ def test_a_product_of_one_step_is_not_split() -> None:
     (launch,) = WORKLOAD.variant("v08_split_sums").launches(make_case({"shape": "131x16x67"}), {**BLOCK_TILE, "parts": 4})
     assert launch.grid == (2, 1, 1)
     assert launch.args[-3:] == (2, 1, 16)  # both tiles whole
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+def test_whole_waves_and_split_tiles_of_one_product_come_together(order: Order) -> None:
+    """135 tiles of 64 x 64: 132 of them whole, the others in two parts of 16 and 1 steps."""
+    case, config = make_case({"shape": "3x17x8577"}), {"tile": "64x64x16", "thread": "8x8", "stages": 3, "parts": 4}
+    variant = WORKLOAD.variant("v08_split_sums")
+    launches = variant.launches(case, config)
+    assert [launch.grid for launch in launches] == [(132 + 3 * 2, 1, 1), (3, 16, 1)]
+    inputs = dict(WORKLOAD.make_inputs(case, np.random.default_rng(3)))
+    written = {
+        name: np.full(buffer.shape, np.nan, np.float32)
+        for name, buffer in {**WORKLOAD.buffers(case)[1], **variant.scratch(case, config)}.items()
+    }
+    run(variant, launches, inputs, written, order)
+    expected = WORKLOAD.reference(case, inputs)["d"]
+    assert np.linalg.norm(written["d"] - expected) < 2e-7 * np.linalg.norm(expected)
+
+
+@needs_compiler
+def test_3xtf32_is_as_accurate_as_float32_and_tf32_is_not() -> None:
+    case = make_case({"shape": "128x128x128"})
+    inputs = dict(WORKLOAD.make_inputs(case, np.random.default_rng(3)))
+    expected = WORKLOAD.reference(case, inputs)["d"]
+
+    def error_of(name: str) -> float:
+        variant = WORKLOAD.variant(name)
+        d = np.full(expected.shape, np.nan, np.float32)
+        run(variant, variant.launches(case, {"tile": "128x128x32", "stages": 3}), inputs, {"d": d})
+        return float(np.linalg.norm(d - expected) / np.linalg.norm(expected))
+
+    assert error_of("v10_tensor_cores_3xtf32") < 2e-7
+    assert 1e-4 < error_of("v09_tensor_cores_tf32") < 4e-4  # 2.9e-4 of two roundings to 11 bits

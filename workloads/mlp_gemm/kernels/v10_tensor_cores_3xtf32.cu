@@ -1,0 +1,46 @@
+// Idea: Float32 on tensor cores. Each operand is split into TF32 and what TF32 leaves of it, of which TF32 keeps all but 2^-22 of the
+//     whole: x = big + small. Of (big + small) * (big + small) three products are kept; small * small, at most 2^-22, is
+//     not. The small ones of a step are added before its big one.
+// Bottleneck: The tensor cores do three times the work, 105 TFLOP/s at most by mma.sync on an H200; splitting costs three instructions an
+//     operand, for each warp that reads it, beside the loads.
+// Next: Split once, in a pass before, and let Hopper's warpgroups read both halves from shared memory.
+// Source: Own work; the scheme is that of H. Ootomo and R. Yokota, "Recovering single precision accuracy from tensor cores", IJHPCA
+//     2022, without its scaling of the small parts, which float32's exponent makes unnecessary in TF32.
+
+#include "v09_tensor_cores_tf32.cu"
+
+// What TF32 keeps of x, and what it leaves. The tensor cores cut the latter off after 10 bits of fraction, 2^-22 of x.
+__device__ __forceinline__ void split(float x, unsigned& big, unsigned& small) {
+  big = rounded(x);
+  small = __float_as_uint(x - __uint_as_float(big));
+}
+
+// sums += values * weights in three products.
+struct ThreefoldProduct {
+  __device__ __forceinline__ static void add(Sums& sums, const Fragments& of) {
+    unsigned big[kRowBlocks][4], small[kRowBlocks][4];
+#pragma unroll
+    for (int i = 0; i < kRowBlocks; ++i)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) split(of.values[i][e], big[i][e], small[i][e]);
+#pragma unroll
+    for (int j = 0; j < kColumnBlocks; ++j) {
+      unsigned big_weights[2], small_weights[2];
+      split(of.weights[j][0], big_weights[0], small_weights[0]);
+      split(of.weights[j][1], big_weights[1], small_weights[1]);
+#pragma unroll
+      for (int i = 0; i < kRowBlocks; ++i) mma_m16n8k8_tf32(sums[i][j], small[i], big_weights);
+#pragma unroll
+      for (int i = 0; i < kRowBlocks; ++i) mma_m16n8k8_tf32(sums[i][j], big[i], small_weights);
+#pragma unroll
+      for (int i = 0; i < kRowBlocks; ++i) mma_m16n8k8_tf32(sums[i][j], big[i], big_weights);
+    }
+  }
+};
+
+template <int kRows, int kColumns, int kDepth, int kStages, bool kWhole>
+__global__ void __launch_bounds__(kRows / kWarpRows * (kColumns / kWarpColumns) * kWarp)
+    gemm_threefold(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
+                   float* __restrict__ d, int m, int n, int k, float alpha, float beta) {
+  multiply<ThreefoldProduct, kRows, kColumns, kDepth, kStages, kWhole>(a, b, c, d, m, n, k, alpha, beta);
+}
