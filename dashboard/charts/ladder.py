@@ -72,8 +72,9 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
         range=[depth - 0.6, -0.95], tickmode="array", tickvals=rows["y"], ticktext=_labels(rows, look),
         showgrid=False, ticks="", zeroline=False, tickfont={"color": look.tones.text},
     )  # fmt: skip
+    above = _FLOOR_PX * len(floor_words) if len(floor_words) > 1 else 0
     figure.update_layout(
-        showlegend=False, margin={"r": _COLUMNS_PX + mixed * _ERROR_PX, "t": 28 + _FLOOR_PX * len(floor_words) * (len(floor_words) > 1)},
+        showlegend=False, margin={"r": _COLUMNS_PX + mixed * _ERROR_PX, "t": 28 + above}, height=figure.layout.height + above,
         annotations=[*floor_words, *_columns(rows, look, mixed), *group_words],
         shapes=[*floor_line, *group_lines],
     )  # fmt: skip
