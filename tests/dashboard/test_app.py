@@ -205,7 +205,7 @@ def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, tmp_path:
     file = synthetic_run.write(tmp_path, "gpu", rounds=8) / "samples.parquet"
     table = pq.read_table(file)
     text = {name: table[name].cast(pa.string()) for name in ("variant", "scope")}
-    gone = pc.and_(pc.equal(text["variant"], "v02_naive_global"), pc.equal(text["scope"], "device"))
+    gone = pc.and_(pc.equal(text["variant"], "v03_register_tile"), pc.equal(text["scope"], "device"))
     assert 0 < pc.sum(gone).as_py() < len(table)
     pq.write_table(table.filter(pc.invert(gone)), file)
     app = open_app(tmp_path, page, run="gpu", workload="conv2d")
