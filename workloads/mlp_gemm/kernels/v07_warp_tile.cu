@@ -2,11 +2,13 @@
 //     steps ahead; a warp's tile as square as it gets, its lanes 8 x 4, so that a vector of A is 8 neighbouring fours, one row of banks;
 //     a thread's tile in registers, whose next fragments are loaded while these are multiplied. One barrier a step. Blocks
 //     walk over D in columns eight tiles wide, so that those that run together share rows of A and columns of B in L2.
-// Bottleneck: The registers' ports: a multiply-add reads three registers where a bank of each parity gives one a clock, so it
-//     must find one operand in the reuse cache. Hence the order: down one column, up the next. Below 2048 there are too
-//     few tiles for all multiprocessors, and in general the last wave of tiles does not fill them.
+// Bottleneck: The registers' ports: a multiply-add reads three registers where two banks give one each a clock, so it must find one
+//     operand in the reuse cache. Hence the order, down one column and up the next: in the machine code for sm_90 it leaves one
+//     multiply-add in eight with three reads, against one in four where every column goes down. Below 2048 there are too few tiles for
+//     all multiprocessors, and in general the last wave of tiles does not fill them.
 // Next: Split the sums of tiles, where there are too few.
-// Source: Own work; the tiers are those of NVIDIA CUTLASS, "Efficient GEMM in CUDA".
+// Source: Own work; the tiers are those of NVIDIA CUTLASS, "Efficient GEMM in CUDA"; banks and reuse cache as in R. Huerta et al.,
+//     "Analyzing modern NVIDIA GPU cores", 2025.
 
 #include "../../ptx.cuh"
 
@@ -35,6 +37,7 @@ struct BlockTile {
   static constexpr int kStage = kDepth * (kRows + kPitch);
 
   int first_row, first_column;  // of the tile
+  int row, column;              // of the thread's first element, within the tile
   float sums[kThreadColumns][kThreadRows];
 
   // Tile number `tile` of D: the tiles are walked along kGroup columns of tiles side by side, row after row.
@@ -44,14 +47,8 @@ struct BlockTile {
     const int width = min(kGroup, tile_columns - group * kGroup);
     first_row = in_group / width * kRows;
     first_column = (group * kGroup + in_group % width) * kColumns;
-  }
-
-  // The first of this thread's rows and columns within the tile.
-  __device__ __forceinline__ static int row() {
-    return threadIdx.x / kWarp % kWarpsDown * kLaneRows * kThreadRows + threadIdx.x % kLaneRows * kFour;
-  }
-  __device__ __forceinline__ static int column() {
-    return threadIdx.x / kWarp / kWarpsDown * kLaneColumns * kThreadColumns + threadIdx.x % kWarp / kLaneRows * kFour;
+    row = threadIdx.x / kWarp % kWarpsDown * kLaneRows * kThreadRows + threadIdx.x % kLaneRows * kFour;
+    column = threadIdx.x / kWarp / kWarpsDown * kLaneColumns * kThreadColumns + threadIdx.x % kWarp / kLaneRows * kFour;
   }
 
   // Adds the products of steps `from` to `to` along k to the sums.
@@ -97,8 +94,8 @@ struct BlockTile {
 
     float values[2][kThreadRows], weights[2][kThreadColumns];
     const auto load = [&](int fragment, int stage, int p) {
-      const float* of_a = stages + stage * kStage + p * kRows + row();
-      const float* of_b = stages + stage * kStage + kDepth * kRows + p * kPitch + column();
+      const float* of_a = stages + stage * kStage + p * kRows + row;
+      const float* of_b = stages + stage * kStage + kDepth * kRows + p * kPitch + column;
 #pragma unroll
       for (int i = 0; i < kThreadRows; i += kFour)
         *(float4*)&values[fragment][i] = *(const float4*)(of_a + i / kFour * kRowsApart);
@@ -149,11 +146,11 @@ struct BlockTile {
                                         float beta) const {
 #pragma unroll
     for (int j = 0; j < kThreadColumns; ++j) {
-      const int of_column = first_column + column() + j % kFour + j / kFour * kColumnsApart;
+      const int of_column = first_column + column + j % kFour + j / kFour * kColumnsApart;
       if (of_column >= n) continue;  // never where tiles are whole; without it all of C is loaded at once, into registers
 #pragma unroll
       for (int i = 0; i < kThreadRows; i += kFour) {
-        const int of_row = first_row + row() + i / kFour * kRowsApart;
+        const int of_row = first_row + row + i / kFour * kRowsApart;
         const size_t at = (size_t)of_column * m + of_row;
         const float* four = &sums[j][i];
         if constexpr (kWhole) {

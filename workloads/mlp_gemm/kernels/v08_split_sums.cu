@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
 
   const Tile tile(whole + blockIdx.x, m, n);  // for the place of this thread
   const int i = blockIdx.y % (kThreadRows / kFour), j = blockIdx.y / (kThreadRows / kFour);
-  const int row = tile.first_row + tile.row() + i * Tile::kRowsApart;
-  const int column = tile.first_column + tile.column() + j % kFour + j / kFour * Tile::kColumnsApart;
+  const int row = tile.first_row + tile.row + i * Tile::kRowsApart;
+  const int column = tile.first_column + tile.column + j % kFour + j / kFour * Tile::kColumnsApart;
   if (column >= n) return;
   const size_t at = (size_t)column * m + row;
   if constexpr (kWhole) {
