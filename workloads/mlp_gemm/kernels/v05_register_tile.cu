@@ -1,11 +1,13 @@
-// Idea: A block of 256 threads computes 128 x 128 elements of D, a thread 8 x 8 of them in registers: four vectors of four floats
-//     from shared memory feed 64 multiply-adds. Tiles keep the step along k outermost, so that those vectors lie along
-//     rows of A, as A comes, and along columns of B, which is transposed on its way into shared memory. The pitch of 132 floats spreads
-//     those stores over all banks: two lanes share a column, and their steps are four pitches, 16 banks, apart.
-// Bottleneck: Waiting: for each step of 8 along k a thread loads, waits for memory, stores, meets the barrier, and only then multiplies.
-//     Nothing but the other block on the multiprocessor fills that time.
+// Idea: A block of 256 threads computes 128 x 128 elements of D, a thread 8 x 8 of them in registers: four vectors of four
+//     floats from shared memory feed 64 multiply-adds. Tiles keep the step along k outermost, so that those vectors lie along
+//     rows of A, as A comes, and along columns of B, which is transposed on its way into shared memory. The pitch of 132
+//     floats spreads those stores over all banks: two lanes share a column, and their steps are four pitches, 16 banks,
+//     apart.
+// Bottleneck: Waiting: for each step of 8 along k a thread loads, waits for memory, stores, meets the barrier, and only then
+//     multiplies. Nothing but the other block on the multiprocessor fills that time.
 // Next: Load the next tile while this one is multiplied.
-// Source: Own work; tiles in registers are those of V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008.
+// Source: Own work; tiles in registers are those of V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear
+//     algebra", SC 2008.
 
 constexpr int kTile = 128;  // rows and columns of D a block
 constexpr int kDepth = 8;

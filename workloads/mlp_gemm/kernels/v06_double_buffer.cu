@@ -1,10 +1,12 @@
-// Idea: Two pairs of tiles in shared memory. The loads of the next step start before the multiply-adds of this one and wait in
-//     registers meanwhile; then they are stored into the pair that nobody reads. One barrier a step instead of two, and memory's
-//     latency passes behind 512 multiply-adds a thread.
-// Bottleneck: Shared memory and instructions beside the multiply-adds: a warp's tile is 128 x 16, for which it reads 144 floats a step;
-//     the fragments of a step are only asked for when those of the last are used up; and what is staged passes through registers.
+// Idea: Two pairs of tiles in shared memory. The loads of the next step start before the multiply-adds of this one and wait
+//     in registers meanwhile; then they are stored into the pair that nobody reads. One barrier a step instead of two, and
+//     memory's latency passes behind 512 multiply-adds a thread.
+// Bottleneck: Shared memory and instructions beside the multiply-adds: a warp's tile is 128 x 16, for which it reads 144
+//     floats a step; the fragments of a step are only asked for when those of the last are used up; and what is staged passes
+//     through registers.
 // Next: Warps of squarer tiles, fragments loaded a step ahead, copies that pass the registers by.
-// Source: Own work; double buffering as in V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008.
+// Source: Own work; double buffering as in V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC
+//     2008.
 
 constexpr int kTile = 128;  // rows and columns of D a block
 constexpr int kDepth = 8;

@@ -1,14 +1,15 @@
-// Idea: Three tiers of tiles. A block's tile in shared memory, filled by asynchronous copies that pass the registers by, several
-//     steps ahead; a warp's tile as square as it gets, its lanes 8 x 4, so that a vector of A is 8 neighbouring fours, one row of banks;
-//     a thread's tile in registers, whose next fragments are loaded while these are multiplied. One barrier a step. Blocks
-//     walk over D in columns eight tiles wide, so that those that run together share rows of A and columns of B in L2.
-// Bottleneck: The registers' ports: a multiply-add reads three registers where two banks give one each a clock, so it must find one
-//     operand in the reuse cache. Hence the order, down one column and up the next: in the machine code for sm_90 it leaves one
-//     multiply-add in eight with three reads, against one in four where every column goes down. Below 2048 there are too few tiles for
-//     all multiprocessors, and in general the last wave of tiles does not fill them.
+// Idea: Three tiers of tiles. A block's tile in shared memory, filled by asynchronous copies that pass the registers by,
+//     several steps ahead; a warp's tile as square as it gets, its lanes 8 x 4, so that a vector of A is 8 neighbouring
+//     fours, one row of banks; a thread's tile in registers, whose next fragments are loaded while these are multiplied. One
+//     barrier a step. Blocks walk over D in columns eight tiles wide, so that those that run together share rows of A and
+//     columns of B in L2.
+// Bottleneck: The registers' ports: a multiply-add reads three registers where two banks give one each a clock, so it must
+//     find one operand in the reuse cache. Hence the order, down one column and up the next: in the machine code for sm_90 it
+//     leaves one multiply-add in eight with three reads, against one in four where every column goes down. Below 2048 there
+//     are too few tiles for all multiprocessors, and in general the last wave of tiles does not fill them.
 // Next: Split the sums of tiles, where there are too few.
-// Source: Own work; the tiers are those of NVIDIA CUTLASS, "Efficient GEMM in CUDA"; banks and reuse cache as in R. Huerta et al.,
-//     "Analyzing modern NVIDIA GPU cores", 2025.
+// Source: Own work; the tiers are those of NVIDIA CUTLASS, "Efficient GEMM in CUDA"; banks and reuse cache as in R. Huerta et
+//     al., "Analyzing modern NVIDIA GPU cores", 2025.
 
 #include "../../ptx.cuh"
 
@@ -31,8 +32,8 @@ struct BlockTile {
   static_assert(kWarpsDown * kLaneRows * kThreadRows == kRows &&
                     kWarps / kWarpsDown * kLaneColumns * kThreadColumns == kColumns,
                 "warps cover the tile");
-  // A stage holds [step along k][row] of A, then [step along k][column] of B. B comes along k, 8 steps by 4 columns a warp, and is
-  // turned on its way: steps lie four banks apart and columns one, so that these 32 floats go to 32 banks.
+  // A stage holds [step along k][row] of A, then [step along k][column] of B. B comes along k, 8 steps by 4 columns a warp,
+  // and is turned on its way: steps lie four banks apart and columns one, so that these 32 floats go to 32 banks.
   static constexpr int kPitch = kColumns + 4;
   static constexpr int kStage = kDepth * (kRows + kPitch);
 

@@ -1,8 +1,8 @@
 // Idea: The tiles of v07_warp_tile fill all multiprocessors for whole waves only; those left over, or all where there are
-//     fewer tiles than multiprocessors, are split along k. Each part of such a tile is a block of its own, which leaves its sums
-//     in scratch memory; a second kernel adds a tile's parts in their order, so that the result is the same every time.
-// Bottleneck: What is split is written and read once more, 64 KB a part of a tile, and there is a second launch: worth it only where
-//     many multiprocessors would wait. Elsewhere the registers' ports, as for v07_warp_tile.
+//     fewer tiles than multiprocessors, are split along k. Each part of such a tile is a block of its own, which leaves its
+//     sums in scratch memory; a second kernel adds a tile's parts in their order, so that the result is the same every time.
+// Bottleneck: What is split is written and read once more, 64 KB a part of a tile, and there is a second launch: worth it
+//     only where many multiprocessors would wait. Elsewhere the registers' ports, as for v07_warp_tile.
 // Next: Tensor cores: the same tiles with products that cost less.
 // Source: Own work; parts along k are the "split-K" of NVIDIA CUTLASS.
 
@@ -25,8 +25,8 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
     tile.store(c, d, m, n, alpha, beta);
     return;
   }
-  // Each thread's fours lie a block apart, so that a warp writes 512 bytes in one go. add_parts has the same threads. Alpha comes in
-  // here: ptxas keeps sums that are stored as they are in fours of registers, like the values, and then the two are
+  // Each thread's fours lie a block apart, so that a warp writes 512 bytes in one go. add_parts has the same threads. Alpha
+  // comes in here: ptxas keeps sums that are stored as they are in fours of registers, like the values, and then the two are
   // of one parity, in one bank, in most multiply-adds.
   float4* to = partial_sums + (size_t)split * (kRows * kColumns / kFour) + threadIdx.x;
 #pragma unroll

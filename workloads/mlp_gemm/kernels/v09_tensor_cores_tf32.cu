@@ -1,9 +1,11 @@
-// Idea: The products on tensor cores, 16 x 8 x 8 of them an instruction of a warp, on operands rounded to TF32. In which order a
-//     warp numbers its rows and its steps along k is its own choice, as long as both operands agree: so numbered that a lane's four rows of A
-//     follow one another, it loads them as one vector, stores D likewise, and takes two steps of a column of B, as it comes, as
-//     another. Pitches of 4 floats over a multiple of 32, and of 8, keep those loads free of bank conflicts.
-// Bottleneck: L2: a tile of 128 x 128 does 32 operations for each byte that it fetches, 256 x 128 does 43. And each fragment passes through
-//     registers, where it is rounded, on its way to the tensor cores, of which mma.sync reaches three quarters on Hopper.
+// Idea: The products on tensor cores, 16 x 8 x 8 of them an instruction of a warp, on operands rounded to TF32. In which
+//     order a warp numbers its rows and its steps along k is its own choice, as long as both operands agree: so numbered that
+//     a lane's four rows of A follow one another, it loads them as one vector, stores D likewise, and takes two steps of a
+//     column of B, as it comes, as another. Pitches of 4 floats over a multiple of 32, and of 8, keep those loads free of
+//     bank conflicts.
+// Bottleneck: L2: a tile of 128 x 128 does 32 operations for each byte that it fetches, 256 x 128 does 43. And each fragment
+//     passes through registers, where it is rounded, on its way to the tensor cores: 315 TFLOP/s of mma.sync alone on an H200,
+//     where Hopper's warpgroups did a whole product at 385.
 // Next: The same accuracy as float32, by three such products. Or Hopper's warpgroups, which read shared memory themselves.
 // Source: Own work; fragments as in the PTX ISA, mma.m16n8k8.
 
@@ -26,8 +28,8 @@ using Sums = float[kRowBlocks][kColumnBlocks][4];
 
 extern __shared__ float4 tiles[];
 
-// x rounded to TF32's 11 bits, as a tensor core takes it: 8193 x is 13 bits longer than x, which float32 rounds off. Two instructions;
-// cvt.rna.tf32 becomes three on Hopper, and copies. Not for infinities, nor beyond 2^114: they become NaN.
+// x rounded to TF32's 11 bits, as a tensor core takes it: 8193 x is 13 bits longer than x, which float32 rounds off. Two
+// instructions; cvt.rna.tf32 becomes three on Hopper, and copies. Not for infinities, nor beyond 2^114: they become NaN.
 __device__ __forceinline__ unsigned rounded(float x) { return __float_as_uint(fmaf(x, -8192.0f, x * 8193.0f)); }
 
 // sums += values * weights with both rounded to TF32.
@@ -47,8 +49,8 @@ struct RoundedProduct {
   }
 };
 
-// D = alpha A B + beta C by blocks of kRows x kColumns. kWhole: m, n and k are multiples of the tile, so that nothing needs a guard and
-// fours are aligned.
+// D = alpha A B + beta C by blocks of kRows x kColumns. kWhole: m, n and k are multiples of the tile, so that nothing needs a
+// guard and fours are aligned.
 template <class Product, int kRows, int kColumns, int kDepth, int kStages, bool kWhole>
 __device__ __forceinline__ void multiply(const float* __restrict__ a, const float* __restrict__ b,
                                          const float* __restrict__ c, float* __restrict__ d, int m, int n, int k,
@@ -95,8 +97,8 @@ __device__ __forceinline__ void multiply(const float* __restrict__ a, const floa
     steps_left -= kDepth;
   };
 
-  // Lane l, g = l / 4 and t = l % 4. What an instruction calls rows g and g + 8 are for us rows 4g and 4g + 1 of 32, and 4g + 2 and 4g + 3
-  // for the next; steps t and t + 4 are 2t and 2t + 1.
+  // Lane l, g = l / 4 and t = l % 4. What an instruction calls rows g and g + 8 are for us rows 4g and 4g + 1 of 32, and 4g +
+  // 2 and 4g + 3 for the next; steps t and t + 4 are 2t and 2t + 1.
   const int warp = threadIdx.x / kWarp, g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
   const int row = warp % (kRows / kWarpRows) * kWarpRows + 4 * g;
   const int column = warp / (kRows / kWarpRows) * kWarpColumns;

@@ -1,11 +1,11 @@
-// Idea: Float32 on tensor cores. Each operand is split into TF32 and what TF32 leaves of it, of which TF32 keeps all but 2^-22 of the
-//     whole: x = big + small. Of (big + small) * (big + small) three products are kept; small * small, at most 2^-22, is
-//     not. The small ones of a step are added before its big one.
-// Bottleneck: The tensor cores do three times the work, 105 TFLOP/s at most by mma.sync on an H200; splitting costs three instructions an
-//     operand, for each warp that reads it, beside the loads.
+// Idea: Float32 on tensor cores. Each operand is split into TF32 and what TF32 leaves of it, of which TF32 keeps all but
+//     2^-22 of the whole: x = big + small. Of (big + small) * (big + small) three products are kept; small * small, at most
+//     2^-22, is not. The small ones of a step are added before its big one.
+// Bottleneck: The tensor cores do three times the work, 105 TFLOP/s at most by mma.sync on an H200; splitting costs three
+//     instructions an operand, for each warp that reads it, beside the loads.
 // Next: Split once, in a pass before, and let Hopper's warpgroups read both halves from shared memory.
-// Source: Own work; the scheme is that of H. Ootomo and R. Yokota, "Recovering single precision accuracy from tensor cores", IJHPCA
-//     2022, without its scaling of the small parts, which float32's exponent makes unnecessary in TF32.
+// Source: Own work; the scheme is that of H. Ootomo and R. Yokota, "Recovering single precision accuracy from tensor cores",
+//     IJHPCA 2022, without its scaling of the small parts, which float32's exponent makes unnecessary in TF32.
 
 #include "v09_tensor_cores_tf32.cu"
 
