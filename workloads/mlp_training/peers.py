@@ -22,7 +22,7 @@ def torch_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     """The same with TensorFloat-32 allowed in the products, in one CUDA graph.
 
     Idea: Tensor cores, on operands of 10 bits of mantissa; sums and everything between the products stay float32.
-    Bottleneck: At these sizes no longer the products: the passes through memory between them, and the number of kernels.
+    Bottleneck: What the faster products leave: the passes through memory between them, and the number of kernels.
     Next: Fused passes and fewer launches.
     Source: PyTorch with torch.backends.cuda.matmul.allow_tf32.
     """

@@ -1,8 +1,8 @@
-// Idea: Four launches in one CUDA graph instead of 15. The products of 784 x 1000 a sample have 8x8 sums a thread, operands copied three stages ahead, and are cut
-//     into slices of their sums until there are blocks for the whole GPU; bias, sigmoid, output layer, softmax and the gradient of the hidden
-//     layer are one kernel, which adds the slices up, with the output layer's weights in registers; the gradients of the output layer run
-//     beside the large product, and one kernel adds slices, regularisation and update.
-// Bottleneck: The multiply-add units, at 8 of 10 cycles in the products; at a batch of 100 the four launches and the rims of the tiles.
+// Idea: Four launches in one CUDA graph instead of 15. The products of 784 x 1000 a sample have 8x8 sums a thread, operands copied three
+//     stages ahead, and are cut into slices of their sums until there are blocks for the whole GPU; bias, sigmoid, output layer, softmax
+//     and the gradient of the hidden layer are one kernel, which adds the slices up, with the output layer's weights in registers; the
+//     gradients of the output layer run beside the large product, and one kernel adds slices, regularisation and update.
+// Bottleneck: The multiply-add units in the products; at a batch of 100 the four kernels in a row and the rims of the tiles.
 // Next: Tensor cores, with three products of TF32 for one of float32.
 // Source: Own work; the tile after the usual designs of SGEMM (S. Boehm, "How to Optimize a CUDA Matmul Kernel"; CUTLASS).
 
