@@ -200,6 +200,12 @@ def test_tiles_that_do_not_fill_a_wave_are_split_along_k(case: str, parts: int, 
     assert variant.scratch(WORKLOAD.case(case), config)["partial_sums"].shape == (sums * products.args[-2], 16_384)
 
 
+def test_tiles_stay_whole_where_splitting_them_would_not_shorten_the_last_wave() -> None:
+    """2048: 256 = 132 + 124 tiles, and 4 * 124 parts take four waves of a quarter, as long as one wave of whole tiles."""
+    (launch,) = WORKLOAD.variant("v08_split_sums").launches(WORKLOAD.case("n=2048"), {**BLOCK_TILE, "parts": 4})
+    assert launch.grid == (256, 1, 1)
+
+
 def test_a_product_of_one_step_is_not_split() -> None:
     (launch,) = WORKLOAD.variant("v08_split_sums").launches(make_case({"shape": "131x16x67"}), {**BLOCK_TILE, "parts": 4})
     assert launch.grid == (2, 1, 1)

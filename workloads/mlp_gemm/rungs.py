@@ -99,11 +99,16 @@ class Split:
 
     @classmethod
     def of(cls, size: Size, tile: BlockTile, parts: int) -> "Split":
-        """Whole waves of tiles stay whole; parts are equal, up to the last."""
+        """Whole waves of tiles stay whole, and so does the last where its parts would take as many waves of parts as one has.
+
+        Parts are equal, up to the last.
+        """
         tiles = tile.count(size)
         part_depth = ceil_div(ceil_div(size.k, tile.depth), parts) * tile.depth
         parts = ceil_div(size.k, part_depth)
-        others = tiles % MULTIPROCESSORS if parts > 1 else 0
+        others = tiles % MULTIPROCESSORS
+        if ceil_div(others * parts, MULTIPROCESSORS) >= parts:
+            others = 0
         return cls(tiles - others, others, parts, part_depth)
 
 
@@ -185,6 +190,7 @@ _WARP_TILES: Final[tuple[Params, ...]] = (
 _SPLITS: Final[tuple[Params, ...]] = (
     {"tile": "128x128x16", "thread": "8x8", "stages": 3, "parts": 4},
     {"tile": "128x128x16", "thread": "8x8", "stages": 3, "parts": 5},
+    {"tile": "128x128x8", "thread": "8x16", "stages": 4, "parts": 5},
     {"tile": "64x64x16", "thread": "8x8", "stages": 3, "parts": 4},
 )
 _WARPS_OF_64: Final[tuple[Params, ...]] = ({"tile": "128x128x32", "stages": 3}, {"tile": "256x128x32", "stages": 4})
