@@ -143,7 +143,7 @@ def test_host_sources_shown_have_their_header() -> None:
         ("v07_warp_tile", {"tile": "64x64x16", "thread": "8x8", "stages": 3}, (12, 1, 1), (64, 1, 1)),  # 4 by 3 tiles
         ("v09_tensor_cores_tf32", {"tile": "128x128x32", "stages": 3}, (4, 1, 1), (128, 1, 1)),  # a warp has 64 x 64
         ("v09_tensor_cores_tf32", {"tile": "256x128x32", "stages": 4}, (2, 1, 1), (256, 1, 1)),
-        ("v10_tensor_cores_3xtf32", {"tile": "128x128x32", "stages": 3}, (4, 1, 1), (128, 1, 1)),
+        ("v10_tensor_cores_3xtf32", {"tile": "128x128x32", "stages": 3}, (4, 1, 1), (256, 1, 1)),
     ],
 )
 def test_blocks_cover_the_report_s_product_of_250x400_and_400x150(name, config, grid, block) -> None:

@@ -155,8 +155,8 @@ def _warp_tile(case: Case, config: Params) -> Sequence[Launch]:
     ]
 
 
-def _tensor_cores(case: Case, config: Params, kernel: str) -> Sequence[Launch]:
-    """A warp computes 64 x 64 elements of D; columns of B are padded by eight floats, rows of A by four."""
+def _tensor_cores(case: Case, config: Params, kernel: str, warp_columns: int) -> Sequence[Launch]:
+    """A warp computes 64 x `warp_columns` elements of D; columns of B are padded by eight floats, rows of A by four."""
     size = size_of(case)
     rows, columns, depth = map(int, config["tile"].split("x"))
     whole = size.m % rows == 0 and size.n % columns == 0 and size.k % depth == 0
@@ -164,7 +164,7 @@ def _tensor_cores(case: Case, config: Params, kernel: str) -> Sequence[Launch]:
         Launch(
             kernel=f"{kernel}<{rows}, {columns}, {depth}, {config['stages']}, {_flag(whole)}>",
             grid=(ceil_div(size.m, rows) * ceil_div(size.n, columns), 1, 1),
-            block=(rows // 64 * (columns // 64) * 32, 1, 1),
+            block=(rows // 64 * (columns // warp_columns) * 32, 1, 1),
             args=_arguments(size),
             dynamic_shared_bytes=4 * config["stages"] * (depth * (rows + 4) + columns * (depth + 8)),
         )
@@ -184,16 +184,14 @@ def _rung(
 
 _WARP_TILES: Final[tuple[Params, ...]] = (
     {"tile": "128x128x16", "thread": "8x8", "stages": 3},
-    {"tile": "128x128x8", "thread": "8x16", "stages": 4},
     {"tile": "64x64x16", "thread": "8x8", "stages": 3},
 )
 _SPLITS: Final[tuple[Params, ...]] = (
     {"tile": "128x128x16", "thread": "8x8", "stages": 3, "parts": 4},
     {"tile": "128x128x16", "thread": "8x8", "stages": 3, "parts": 5},
-    {"tile": "128x128x8", "thread": "8x16", "stages": 4, "parts": 5},
     {"tile": "64x64x16", "thread": "8x8", "stages": 3, "parts": 4},
 )
-_WARPS_OF_64: Final[tuple[Params, ...]] = ({"tile": "128x128x32", "stages": 3}, {"tile": "256x128x32", "stages": 4})
+_TENSOR_TILES: Final[tuple[Params, ...]] = ({"tile": "128x128x32", "stages": 3},)
 
 CUDA_VARIANTS: Final = (
     _rung("v01_one_dimensional", "1-D blocks (algorithm 0)", _one_dimensional, ({"threads": 256},)),
@@ -214,16 +212,16 @@ CUDA_VARIANTS: Final = (
     _rung(
         "v09_tensor_cores_tf32",
         "Tensor cores, TF32",
-        partial(_tensor_cores, kernel="gemm"),
-        _WARPS_OF_64,
+        partial(_tensor_cores, kernel="gemm", warp_columns=64),
+        _TENSOR_TILES,
         "tf32",
         min_compute_capability=(8, 0),
     ),
     _rung(
         "v10_tensor_cores_3xtf32",
         "Tensor cores, 3xTF32",
-        partial(_tensor_cores, kernel="gemm_threefold"),
-        _WARPS_OF_64[:1],
+        partial(_tensor_cores, kernel="gemm_threefold", warp_columns=32),
+        _TENSOR_TILES,
         "3xtf32",
         min_compute_capability=(8, 0),
     ),

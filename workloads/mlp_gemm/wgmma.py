@@ -8,10 +8,7 @@ import numpy as np
 
 from workloads.api import Buffer, Case, CudaVariant, Launch, Params, TensorMap, ceil_div
 from workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
-from workloads.mlp_gemm.rungs import KERNELS
-
-#: Multiprocessors of an H100 SXM and an H200. On others the kernels are as right, and slower.
-MULTIPROCESSORS: Final = 132
+from workloads.mlp_gemm.rungs import KERNELS, MULTIPROCESSORS
 
 _ROWS: Final = 128  # of a tile, as in wgmma_tile.cuh
 _DEPTH: Final = 32
@@ -77,7 +74,7 @@ WGMMA_VARIANTS: Final = (
         title="Warpgroups, TF32",
         role="rung",
         precision="tf32",
-        configs=({"columns": 256, "stages": 4}, {"columns": 128, "stages": 6}, {"columns": 64, "stages": 8}),
+        configs=({"columns": 256, "stages": 4}, {"columns": 64, "stages": 8}),
         source=KERNELS / "v12_wgmma_tf32.cu",
         launches=partial(_launches, floats_a_step=1),
         scratch=_scratch,

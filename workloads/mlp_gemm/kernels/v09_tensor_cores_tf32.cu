@@ -13,18 +13,18 @@
 
 constexpr int kWarp = 32;
 constexpr int kWarpRows = 64;  // of D a warp
-constexpr int kWarpColumns = 64;
 constexpr int kRowBlocks = kWarpRows / 16;  // products of an instruction that cover them
-constexpr int kColumnBlocks = kWarpColumns / 8;
 constexpr int kSteps = 8;  // along k of an instruction
 constexpr int kGroup = 8;  // tiles side by side that blocks walk along before they turn
 
-// What a lane holds of 64 rows of A and 64 columns of B, for 8 steps along k.
+// What a lane holds of 64 rows of A and the columns of B, for 8 steps along k.
+template <int kWarpColumns>
 struct Fragments {
+  static constexpr int kColumnBlocks = kWarpColumns / 8;
+  using Sums = float[kRowBlocks][kColumnBlocks][4];
   float values[kRowBlocks][4];
   float weights[kColumnBlocks][2];
 };
-using Sums = float[kRowBlocks][kColumnBlocks][4];
 
 extern __shared__ float4 tiles[];
 
@@ -34,14 +34,17 @@ __device__ __forceinline__ unsigned rounded(float x) { return __float_as_uint(fm
 
 // sums += values * weights with both rounded to TF32.
 struct RoundedProduct {
-  __device__ __forceinline__ static void add(Sums& sums, const Fragments& of) {
+  static constexpr int kWarpColumns = 64;  // of D a warp
+  using Operands = Fragments<kWarpColumns>;
+
+  __device__ __forceinline__ static void add(Operands::Sums& sums, const Operands& of) {
     unsigned values[kRowBlocks][4];
 #pragma unroll
     for (int i = 0; i < kRowBlocks; ++i)
 #pragma unroll
       for (int e = 0; e < 4; ++e) values[i][e] = rounded(of.values[i][e]);
 #pragma unroll
-    for (int j = 0; j < kColumnBlocks; ++j) {
+    for (int j = 0; j < Operands::kColumnBlocks; ++j) {
       const unsigned weights[2] = {rounded(of.weights[j][0]), rounded(of.weights[j][1])};
 #pragma unroll
       for (int i = 0; i < kRowBlocks; ++i) mma_m16n8k8_tf32(sums[i][j], values[i], weights);
@@ -55,6 +58,8 @@ template <class Product, int kRows, int kColumns, int kDepth, int kStages, bool 
 __device__ __forceinline__ void multiply(const float* __restrict__ a, const float* __restrict__ b,
                                          const float* __restrict__ c, float* __restrict__ d, int m, int n, int k,
                                          float alpha, float beta) {
+  using Operands = typename Product::Operands;
+  constexpr int kWarpColumns = Product::kWarpColumns, kColumnBlocks = Operands::kColumnBlocks;
   constexpr int kThreads = kRows / kWarpRows * (kColumns / kWarpColumns) * kWarp;
   constexpr int kPitchOfA = kRows + 4, kPitchOfB = kDepth + 8;  // [step along k][row] and [column][step along k]
   constexpr int kStage = kDepth * kPitchOfA + kColumns * kPitchOfB;
@@ -102,7 +107,7 @@ __device__ __forceinline__ void multiply(const float* __restrict__ a, const floa
   const int warp = threadIdx.x / kWarp, g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
   const int row = warp % (kRows / kWarpRows) * kWarpRows + 4 * g;
   const int column = warp / (kRows / kWarpRows) * kWarpColumns;
-  const auto load = [&](Fragments& to, int stage, int step) {
+  const auto load = [&](Operands& to, int stage, int step) {
     const float* of_a = stages + stage * kStage + (step + 2 * t) * kPitchOfA + row;
     const float* of_b = stages + stage * kStage + kDepth * kPitchOfA + (column + g) * kPitchOfB + step + 2 * t;
 #pragma unroll
@@ -130,11 +135,11 @@ __device__ __forceinline__ void multiply(const float* __restrict__ a, const floa
   }
   cp_async_wait<kStages - 2>();
   __syncthreads();
-  Fragments fragments[2];
+  Operands fragments[2];
   load(fragments[0], 0, 0);
 
   constexpr int kUnrolled = kWhole ? kDepth / kSteps : 2;  // with guards more does not fit the registers
-  Sums sums = {};
+  typename Operands::Sums sums = {};
   int stage = 0, free_stage = kStages - 1;
 #pragma unroll 1
   for (int first = 0; first < k; first += kDepth) {
@@ -183,7 +188,7 @@ __device__ __forceinline__ void multiply(const float* __restrict__ a, const floa
 }
 
 template <int kRows, int kColumns, int kDepth, int kStages, bool kWhole>
-__global__ void __launch_bounds__(kRows / kWarpRows * (kColumns / kWarpColumns) * kWarp)
+__global__ void __launch_bounds__(kRows / kWarpRows * (kColumns / RoundedProduct::kWarpColumns) * kWarp)
     gemm(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ d,
          int m, int n, int k, float alpha, float beta) {
   multiply<RoundedProduct, kRows, kColumns, kDepth, kStages, kWhole>(a, b, c, d, m, n, k, alpha, beta);
