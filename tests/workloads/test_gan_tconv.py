@@ -1,6 +1,10 @@
 """The generator: its definition, its sizes, its memory, and the launches of the report's kernels."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,6 +54,34 @@ def test_reference_is_the_report_s_formula():
     images = WORKLOAD.reference(case, inputs_of(case))["images"]
     assert images.dtype == np.float64
     np.testing.assert_allclose(images, expected, rtol=0, atol=1e-13)
+
+
+def test_reference_of_many_images_is_that_of_each():
+    """33 images are more than it takes at once, and the last share has one."""
+    case, one = make_case({"images": 33, "channels": 8, "side": 1}), make_case({"images": 1, "channels": 8, "side": 1})
+    inputs = inputs_of(case)
+    images = WORKLOAD.reference(case, inputs)["images"]
+    last = WORKLOAD.reference(one, inputs | {"z": inputs["z"][32:]})["images"]
+    assert images.shape == (33, 16, 16, 3)
+    np.testing.assert_allclose(images[32:], last, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("threads", ["2", "3"])
+def test_reference_does_not_depend_on_the_number_of_threads(threads):
+    program = (
+        "import hashlib, numpy as np; from workloads.gan_tconv.workload import WORKLOAD; from workloads.gan_tconv.network import make_case;"
+        "case = make_case({'images': 9}); images = WORKLOAD.reference(case, WORKLOAD.make_inputs(case, np.random.default_rng(3)))['images'];"
+        "print(hashlib.sha256(images.tobytes()).hexdigest())"
+    )
+
+    def digest(count):
+        limits = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), count)
+        root = Path(__file__).parents[2]
+        return subprocess.run(
+            [sys.executable, "-c", program], cwd=root, env={**os.environ, **limits}, capture_output=True, check=True
+        ).stdout
+
+    assert digest(threads) == digest("1")
 
 
 def test_one_input_spreads_its_weights_as_formula_9_says():
