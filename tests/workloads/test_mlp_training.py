@@ -4,13 +4,14 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.emulator.emulator import COMPILER, build
-from workloads.api import CudaVariant, HostVariant, Launch
-from workloads.mlp_training import fused, programs, train
+from workloads.api import CudaVariant, HostVariant, Launch, TensorMap, read_source
+from workloads.mlp_training import fused, programs, train, wgmma
 from workloads.mlp_training.digits import DEV, enlarged, one_hot, training_and_dev
 from workloads.mlp_training.problem import OUTPUTS, RATE, REGULARIZATION, TOLERANCES, Size, emulation_cases, make_case
 from workloads.mlp_training.whole_matrices import Matrix, matrices, product_arguments
@@ -193,7 +194,7 @@ def test_a_fused_step_is_four_launches():
         ((800, 1000, 784), 528, fused.Slices(5, 160, 104)),  # 528 / 104 = 5.08; 784 / 5 = 157, up to a multiple of 16
         ((100, 1000, 784), 528, fused.Slices(17, 48, 16)),  # 32 steps at least: 24 slices of 33, up to 48, are 17
         ((8192, 1000, 784), 528, fused.Slices(1, 784, 1024)),  # blocks enough without
-        ((784, 1000, 37), 264, fused.Slices(1, 48, 104)),
+        ((784, 1000, 37), 528, fused.Slices(1, 48, 104)),
     ],
 )
 def test_slices_fill_the_gpu_without_becoming_too_short(extents, blocks, expected):
@@ -209,8 +210,8 @@ def test_slices_cover_the_sum_and_none_is_empty(steps):
 
 def test_emulated_networks_reach_several_slices_of_both_products():
     counts = {
-        (fused.forward_slices(fused.size_of(case), {"blocks": 264}).count > 1,
-         fused.backward_slices(fused.size_of(case), {"blocks": 264}).count > 1)
+        (fused.forward_slices(fused.size_of(case), {"blocks": 528}).count > 1,
+         fused.backward_slices(fused.size_of(case), {"blocks": 528}).count > 1)
         for case in emulation_cases()
     }  # fmt: skip
     assert (True, True) in counts
@@ -222,7 +223,7 @@ def test_parts_of_the_output_layer_s_gradient_are_neither_small_nor_many():
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
 def test_a_block_may_have_several_samples_one_after_another():
-    case, variant, config = make_case({"batch": 9, "inputs": 8, "hidden": 12}), WORKLOAD.variant("v04_fused"), {"blocks": 264}
+    case, variant, config = make_case({"batch": 9, "inputs": 8, "hidden": 12}), WORKLOAD.variant("v04_fused"), {"blocks": 528}
     launches = list(variant.launches(case, config))
     assert launches[1].grid == (9, 1, 1)
     launches[1] = replace(launches[1], grid=(2, 1, 1))
@@ -231,6 +232,75 @@ def test_a_block_may_have_several_samples_one_after_another():
     scratch = {name: np.full(buffer.shape, np.nan, np.float32) for name, buffer in variant.scratch(case, config).items()}
     build(variant, sorted({launch.kernel for launch in launches})).run(launches, inputs, {**outputs, **scratch}, "backward")
     assert relative_error(outputs, WORKLOAD.reference(case, inputs)) < TOLERANCES["fp32"]
+
+
+# ---- Warpgroups
+
+
+def test_a_step_on_warpgroups_is_three_launches_that_fill_the_gpu_once():
+    launches = WORKLOAD.variant("v07_warpgroups_3xtf32").launches(WORKLOAD.case("batch=800"), {})
+    assert [launch.kernel for launch in launches] == ["forward_hidden<64, 6>", "forward_output<4>", "backward_update<64, 6>"]
+    # 8 tiles of 128 hidden units by 13 of 64 samples; 200 fours of samples, two a block; 7 tiles of 128 inputs by 16 of 64 hidden
+    # units, and 20 blocks more for the other weights.
+    assert [launch.grid for launch in launches] == [(104, 1, 1), (100, 1, 1), (112 + 20, 1, 1)]
+    # Six stages of 32 steps of 128 rows and twice 64 columns, and 1024 to align them.
+    assert launches[0].dynamic_shared_bytes == launches[2].dynamic_shared_bytes == 6 * 32 * 256 * 4 + 1024
+    maps = [argument for launch in launches for argument in launch.args if isinstance(argument, TensorMap)]
+    assert [(m.buffer, m.box) for m in maps] == [("w1", (32, 32)), ("x", (64, 32)), ("x", (32, 32)), ("dz1", (64, 32))]
+
+
+@pytest.mark.parametrize(("batch", "columns", "grid", "parts"), [(37, 64, 8, 10), (1024, 64, 128, 128), (8192, 128, 132, 128)])
+def test_tiles_are_wider_where_there_are_more_than_two_for_each_multiprocessor(batch, columns, grid, parts):
+    case, variant = make_case({"batch": batch}), WORKLOAD.variant("v07_warpgroups_3xtf32")
+    forward, output, _ = variant.launches(case, {})
+    assert forward.kernel == f"forward_hidden<{columns}, {6 if columns == 64 else 4}>"
+    assert (forward.grid, output.grid) == ((grid, 1, 1), (parts, 1, 1))
+    assert forward.dynamic_shared_bytes == 197_632  # of 232,448
+
+
+def test_rows_that_the_tensor_memory_accelerator_takes_are_multiples_of_four_floats():
+    size = Size(batch=37, inputs=784, hidden=1000)
+    assert (wgmma.pitch_of(size), wgmma.chunk_of(size)) == (40, 4)
+    assert wgmma.skip(make_case({"batch": 37}), {}) is None
+    assert "67 inputs" in (wgmma.skip(make_case({"batch": 19, "inputs": 67, "hidden": 132}), {}) or "")
+    assert "131 hidden" in (wgmma.skip(make_case({"batch": 19, "inputs": 68, "hidden": 131}), {}) or "")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@pytest.mark.parametrize("order", ["forward", "backward"])
+def test_the_output_layer_of_blocks_of_samples_gives_transposed_gradients_and_all_small_weights(order):
+    case, name = make_case({"batch": 19, "inputs": 8, "hidden": 260}), "v07_warpgroups_3xtf32"
+    size, chunk, pitch, parts = fused.size_of(case), 8, 20, 3  # blocks of two fours, the last one of one
+    header = Path(str(WORKLOAD.variant(name).source_file)).with_name("output_layer.cuh")
+    update = """
+__global__ void update(const float* b1, const float* w2, const float* b2, float* new_b1, float* new_w2, float* new_b2,
+                       const float* parts, int count, int hidden, float rate, float keep) {
+  update_small(b1, w2, b2, new_b1, new_w2, new_b2, parts, count, hidden, rate, keep, blockIdx.x * blockDim.x + threadIdx.x,
+               gridDim.x * blockDim.x);
+}
+"""
+    inputs = dict(WORKLOAD.make_inputs(case, np.random.default_rng(12)))
+    x, w1, b1, w2, y = (inputs[key].astype(np.float64) for key in ("x", "w1", "b1", "w2", "y"))
+    a1 = 1 / (1 + np.exp(-(x @ w1 + b1)))
+    inputs["a1"] = a1.astype(np.float32)
+    shapes = {"dz1": (260, pitch), "parts": (parts, 11, 261), "new_b1": (260,), "new_w2": (260, 10), "new_b2": (10,)}
+    outputs = {key: np.full(shape, np.nan, np.float32) for key, shape in shapes.items()}
+    launches = [
+        Launch("forward_output<2>", (parts, 1, 1), (256, 1, 1),
+               ("a1", "w2", "b2", "y", "dz1", "parts", *map(np.int32, (size.batch, size.hidden, pitch, chunk)))),
+        Launch("update", (3, 1, 1), (384, 1, 1),
+               ("b1", "w2", "b2", "new_b1", "new_w2", "new_b2", "parts", np.int32(parts), np.int32(size.hidden),
+                np.float32(RATE), np.float32(1 - RATE * REGULARIZATION))),
+    ]  # fmt: skip
+    variant = CudaVariant(name, "output layer", "rung", source=read_source(header) + update)
+    build(variant, ["forward_output<2>", "update"]).run(launches, inputs, outputs, order)
+    expected = WORKLOAD.reference(case, {key: inputs[key] for key in ("x", "y", "w1", "b1", "w2", "b2")})
+    assert relative_error(outputs, {key: expected[key] for key in ("new_b1", "new_w2", "new_b2")}) < TOLERANCES["fp32"]
+    z2 = a1 @ w2 + inputs["b2"]
+    p = np.exp(z2) / np.exp(z2).sum(axis=1, keepdims=True)
+    dz1 = ((p - y) / 19 @ w2.T) * a1 * (1 - a1)
+    assert relative_error({"dz1": outputs["dz1"][:, :19]}, {"dz1": dz1.T}) < TOLERANCES["fp32"]
+    np.testing.assert_array_equal(outputs["dz1"][:, 19], 0.0)  # not NaN, which zeros of the samples would not take away
 
 
 # ---- Training
@@ -263,7 +333,7 @@ def test_precision_does_not_depend_on_the_variant_by_more_than_the_report_s_on_p
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", [v.name for v in WORKLOAD.variants if not isinstance(v, HostVariant)])
+@pytest.mark.parametrize("name", [v.name for v in WORKLOAD.variants if not isinstance(v, HostVariant) and train.trains(v)])
 def test_precision_on_the_gpu_is_that_of_the_host(name):
     variant = WORKLOAD.variant(name)
     for module in getattr(variant, "requires", ()):
@@ -289,6 +359,26 @@ def test_the_command_says_in_one_line_what_a_variant_lacks(capsys, monkeypatch):
     assert capsys.readouterr().err.splitlines() == [
         "v03_final: needs the Python package cupy; install requirements-gpu.txt, or take --variant numpy"
     ]
+
+
+def test_the_command_offers_the_variants_that_need_no_tensor_map(capsys):
+    assert not train.trains(WORKLOAD.variant("v07_warpgroups_3xtf32"))
+    assert train.trains(WORKLOAD.variant("v06_one_product"))
+    with pytest.raises(SystemExit) as stopped:
+        train.main(["--variant", "v07_warpgroups_3xtf32"])
+    assert stopped.value.code == 2
+    assert "invalid choice: 'v07_warpgroups_3xtf32'" in capsys.readouterr().err
+
+
+def test_all_cores_add_a_batch_of_8192_up_in_blocks():
+    pytest.importorskip("numba")
+    case, variant = make_case({"batch": 8192, "inputs": 16, "hidden": 8}), WORKLOAD.variant("numba_parallel")
+    assert isinstance(variant, HostVariant)
+    inputs = WORKLOAD.make_inputs(case, np.random.default_rng(13))
+    outputs = {name: np.full(buffer.shape, np.nan, np.float32) for name, buffer in WORKLOAD.buffers(case)[1].items()}
+    variant.run(case, inputs, outputs)
+    # One sample after another: 1e-6 and more. 32 blocks of 256 have an eighth of the rounding of a sum of 8192, and less.
+    assert relative_error(outputs, WORKLOAD.reference(case, inputs)) < 4e-7
 
 
 def test_importing_the_workload_imports_neither_numba_nor_torch():

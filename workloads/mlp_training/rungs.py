@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Final
 
 from workloads.api import Case, CudaVariant, Launch, Params, Precision, ceil_div
-from workloads.mlp_training import fused, whole_matrices
+from workloads.mlp_training import fused, wgmma, whole_matrices
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
-#: Blocks that a product is cut into: two or four for each multiprocessor of a GPU of 132.
-_BLOCKS: Final = ({"blocks": 264}, {"blocks": 528})
+#: Blocks that a product is cut into: four for each multiprocessor of a GPU of 132. Two were slower at every batch.
+_BLOCKS: Final = ({"blocks": 528},)
 
 
 def _shared_tile(case: Case, config: Params) -> Sequence[Launch]:
@@ -56,4 +56,17 @@ CUDA_VARIANTS: Final = (
     _fused("v04_fused", "Fused, tiles in registers", "fp32"),
     _fused("v05_three_products", "Fused, tensor cores, 3xTF32", "3xtf32"),
     _fused("v06_one_product", "Fused, tensor cores, TF32", "tf32"),
+    CudaVariant(
+        name="v07_warpgroups_3xtf32",
+        title="Warpgroups, 3xTF32",
+        role="rung",
+        precision="3xtf32",
+        source=KERNELS / "v07_warpgroups_3xtf32.cu",
+        launches=wgmma.launches,
+        scratch=wgmma.scratch,
+        skip=wgmma.skip,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+        graph=True,
+    ),
 )

@@ -1,7 +1,8 @@
 """Trains the network on the handwritten digits with any variant's step: `python -m workloads.mlp_training.train --variant numpy`.
 
 Prints, epoch by epoch, what part of the digits that were held back it recognises. Variants of the host run anywhere; those of the
-GPU need CuPy, and PyTorch where they are PyTorch's. Nothing is timed here: for that, record the workload.
+GPU need CuPy, and PyTorch where they are PyTorch's; those with tensor maps are for the recording alone. Nothing is timed here: for
+that, record the workload.
 """
 
 import argparse
@@ -28,6 +29,11 @@ SEED: Final = 0
 Arrays = Mapping[str, np.ndarray]
 #: Samples `x`, labels `y` and weights by name -> the new weights, `w1` to `b2`.
 Step = Callable[[Arrays], Arrays]
+
+
+def trains(variant: Variant) -> bool:
+    """Whether its step runs here: all but those for one architecture, whose tensor maps the recording makes."""
+    return not (isinstance(variant, CudaVariant) and variant.only_architecture)
 
 
 def train(step: Step, batch: int = BATCH, epochs: int = EPOCHS, seed: int = SEED) -> Iterator[float]:
@@ -112,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command. Gives 2 for a variant that is not there or cannot run here."""
     from workloads.mlp_training.workload import WORKLOAD
 
-    names = [variant.name for variant in WORKLOAD.variants]
+    names = [variant.name for variant in WORKLOAD.variants if trains(variant)]
     parser = argparse.ArgumentParser(
         prog="python -m workloads.mlp_training.train", description=(__doc__ or "").split("\n\n")[1]
     )

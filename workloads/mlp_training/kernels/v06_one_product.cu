@@ -1,7 +1,8 @@
 // Idea: TF32: operands rounded to 10 bits of fraction as they come out of shared memory, one product on the tensor cores.
 // Bottleneck: Within the products, the loads of fragments from shared memory, one for each register; beside them, what the faster products
 //     leave: the passes of the other kernels over activations and slices, and four kernels in a row.
-// Next: Operands that the tensor cores read from shared memory themselves (wgmma), which rung by rung is the matter of mlp_gemm.
+// Next: Operands that the tensor cores read from shared memory themselves (wgmma), again with three products, and ways out of the products
+//     that leave no slices.
 // Source: Own work; the layout of the fragments is that of the PTX ISA, mma.m16n8k8.
 
 #include "tiles.cuh"

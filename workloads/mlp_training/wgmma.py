@@ -1,0 +1,105 @@
+"""The step in three launches, the large products on Hopper's warpgroups, as `kernels/v07_warpgroups_3xtf32.cu` has it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
+from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+
+#: Multiprocessors of an H100 SXM and an H200. On others the kernels are as right, and slower.
+MULTIPROCESSORS: Final = 132
+#: Blocks beside those of the product on the way back, which update the weights but w1.
+SPARE_BLOCKS: Final = 20
+
+# As in the kernels.
+_ROWS, _DEPTH, _BOX, _THREADS = 128, 32, 32, 384
+_OUTPUT_THREADS, _SAMPLES_AT_ONCE = 256, 4
+_ALIGNMENT, _FLOAT = 1024, 4
+
+
+def skip(case: Case, config: Params) -> str | None:
+    """The TMA takes rows of a multiple of 16 bytes."""
+    size = size_of(case)
+    if size.inputs % 4 == size.hidden % 4 == 0:
+        return None
+    return f"copies rows of a multiple of four floats: {size.inputs} inputs and {size.hidden} hidden units are not both"
+
+
+def pitch_of(size: Size) -> int:
+    """Floats from hidden unit to hidden unit in the transposed gradients: the batch, filled up to fours."""
+    return ceil_div(size.batch, _SAMPLES_AT_ONCE) * _SAMPLES_AT_ONCE
+
+
+def chunk_of(size: Size) -> int:
+    """Samples of a block of the output layer: one block a multiprocessor at most."""
+    groups = pitch_of(size) // _SAMPLES_AT_ONCE
+    return ceil_div(groups, MULTIPROCESSORS) * _SAMPLES_AT_ONCE
+
+
+def forward_columns(size: Size) -> int:
+    """Samples of a tile of x w1: 128 where that leaves work for two blocks a multiprocessor and more."""
+    tiles = _tiles(size.hidden, size.batch, 64)
+    return 128 if tiles > 2 * MULTIPROCESSORS else 64
+
+
+def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """Activations, their gradients before the sigmoid, transposed, and parts of the output layer's gradient."""
+    size = size_of(case)
+    return {
+        "a1": Buffer((size.batch, size.hidden)),
+        "dz1": Buffer((size.hidden, pitch_of(size))),
+        "parts": Buffer((ceil_div(pitch_of(size), chunk_of(size)), size.classes + 1, size.hidden + 1)),
+    }
+
+
+def launches(case: Case, config: Params) -> Sequence[Launch]:
+    """Forward in two launches; backward and update in one."""
+    size, columns = size_of(case), forward_columns(size_of(case))
+    batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
+    parts, _, _ = scratch(case, config)["parts"].shape
+    blocks = min(_tiles(size.inputs, size.hidden, 64), MULTIPROCESSORS - SPARE_BLOCKS)
+    rate, keep = np.float32(rate_of(case)), np.float32(1.0 - rate_of(case) * REGULARIZATION)
+    return (
+        Launch(
+            f"forward_hidden<{columns}, {_stages(columns)}>",
+            (min(_tiles(size.hidden, size.batch, columns), MULTIPROCESSORS), 1, 1),
+            (_THREADS, 1, 1),
+            (TensorMap("w1", (_DEPTH, _BOX), 128), TensorMap("x", (columns, _DEPTH), 128), "b1", "a1", batch, inputs, hidden),
+            _shared_bytes(columns),
+        ),
+        Launch(
+            f"forward_output<{ceil_div(size.hidden, _OUTPUT_THREADS)}>",
+            (parts, 1, 1),
+            (_OUTPUT_THREADS, 1, 1),
+            (
+                *("a1", "w2", "b2", "y", "dz1", "parts"),
+                *(batch, hidden, np.int32(pitch_of(size)), np.int32(chunk_of(size))),
+            ),
+        ),
+        Launch(
+            f"backward_update<64, {_stages(64)}>",
+            (blocks + SPARE_BLOCKS, 1, 1),
+            (_THREADS, 1, 1),
+            (
+                *(TensorMap("x", (_DEPTH, _BOX), 128), TensorMap("dz1", (64, _DEPTH), 128)),
+                *("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "parts"),
+                *(np.int32(parts), batch, inputs, hidden, rate, keep, np.int32(blocks)),
+            ),
+            _shared_bytes(64),
+        ),
+    )
+
+
+def _tiles(rows: int, columns: int, width: int) -> int:
+    return ceil_div(rows, _ROWS) * ceil_div(columns, width)
+
+
+def _stages(columns: int) -> int:
+    """As many as fit: a stage has 32 steps of 128 rows and of the columns twice."""
+    return {64: 6, 128: 4}[columns]
+
+
+def _shared_bytes(columns: int) -> int:
+    return _stages(columns) * _DEPTH * (_ROWS + 2 * columns) * _FLOAT + _ALIGNMENT
