@@ -4,9 +4,10 @@ import pandas as pd
 
 from dashboard import runs, state, widgets
 from dashboard.charts import extras as charts
+from dashboard.charts import generator as generator_charts
 from dashboard.charts import phases as phase_charts
 from dashboard.queries import extras as queries
-from dashboard.queries import phases
+from dashboard.queries import generator, phases
 
 _TOPICS = {
     "copies": "With and without copies",
@@ -15,6 +16,7 @@ _TOPICS = {
     "conflicts": "Bank conflicts",
     "matrices": "2-D and 3-D",
     "phases": "Phases of a step",
+    "generator": "Generator",
 }
 _OF_ANY_WORKLOAD = ("copies", "overheads", "blocks")
 
@@ -46,6 +48,19 @@ def page() -> None:
             frame = runs.ask(run, phases.phases, workload)
             case = state.choose("case", "Case", list(frame["case"].unique()), default=frame["case"].iloc[-1])
         widgets.show_chart(phase_charts.phases(frame[frame["case"] == case], look, workload))
+    elif topic == "generator":
+        frame = runs.ask(run, generator.generations)
+        if frame.empty:
+            widgets.nothing(
+                f"No generation of images ({generator.WORKLOAD}) was timed end to end on a GPU in this run.",
+                f"Choose another run, or record one: python -m collectors record {generator.WORKLOAD}.",
+            )
+        with controls:
+            case = state.choose("case", "Case", list(frame["case"].unique()), default=generator.case_to_show(frame))
+        widgets.show_chart(generator_charts.parts(frame[frame["case"] == case], look))
+        of_report = generator.of_report(frame)
+        if len(of_report):
+            widgets.show_chart(generator_charts.over_images(of_report, generator.published(), look))
     elif topic == "copies":
         frame = runs.ask(run, queries.with_and_without_copies, workload)
         if frame.empty:

@@ -3,11 +3,24 @@
 from collections.abc import Iterator
 
 from dashboard.charts import counters as counter_charts
-from dashboard.charts import distribution, extras, ladder, overview, pareto, phases, roofline, sizes, timeline, traces
+from dashboard.charts import (
+    distribution,
+    extras,
+    generator,
+    ladder,
+    overview,
+    pareto,
+    phases,
+    roofline,
+    sizes,
+    timeline,
+    traces,
+)
 from dashboard.charts.counter_words import how_counted
 from dashboard.charts.template import Chart, Look, Theme, look
 from dashboard.queries import axes, counters, precision, trace_samples, trace_sums, transfers
 from dashboard.queries import extras as reports
+from dashboard.queries import generator as generator_queries
 from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
 from dashboard.queries import phases as phase_queries
@@ -103,6 +116,13 @@ def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
         blocks = reports.block_sensitivity(data, workload)
         if len(blocks):
             yield extras.block_sensitivity(blocks, style)
+    generations = generator_queries.generations(data)
+    if len(generations):
+        case = generator_queries.case_to_show(generations)
+        yield generator.parts(generations[generations["case"] == case], style)
+        of_report = generator_queries.of_report(generations)
+        if len(of_report):
+            yield generator.over_images(of_report, generator_queries.published(), style)
     if reports.TENSOR in data.workloads:
         yield extras.bank_conflicts(reports.bank_conflict_table(), style)
         matrices = reports.matrix_and_tensor(data)

@@ -53,7 +53,7 @@ def charted_cases(data: RunData, workload: str) -> pd.DataFrame:
 
     Returns:
         The columns of `cases` and, besides, `size` (text of the axes that change only with size_rank, e.g. `n=512`), `size_value`
-        (the number of it where the axis is one number, else size_rank) and `series` (text of the other axes, e.g. `perm=210`;
+        (the number of it where the axis is one number, else size_rank + 1: a logarithmic axis has no 0) and `series` (text of the other axes, e.g. `perm=210`;
         empty where the workload has none).
     """
     cases = data.cases[(data.cases["workload"] == workload) & data.cases["size_rank"].notna()].copy()
@@ -67,7 +67,7 @@ def charted_cases(data: RunData, workload: str) -> pd.DataFrame:
     cases["series"] = [_text(point, [axis for axis in axes if axis not in sized]) for point in params]
     values = [point.get(sized[0]) if len(sized) == 1 else None for point in params]
     numeric = bool(values) and all(isinstance(value, int | float) and value > 0 for value in values)
-    cases["size_value"] = pd.Series(values if numeric else ranks, index=cases.index, dtype=float)
+    cases["size_value"] = pd.Series(values if numeric else [rank + 1 for rank in ranks], index=cases.index, dtype=float)
     return cases.sort_values("size_rank", kind="stable").reset_index(drop=True)
 
 
