@@ -1,22 +1,21 @@
 """Every kernel file of every workload: declared, explained, and compiled by NVRTC for the devices that it claims to run on."""
 
+import math
+
 import pytest
 
-from collectors.compiler import CompiledModule, compile_variant
-from tests.workloads.declared import CUDA, WORKLOADS, emulation_cases, kernels, name_of
+from collectors.compiler import compile_variant
+from tests.workloads.declared import CUDA, WORKLOADS, cells, emulation_cases, kernels, name_of
 from workloads.api import CudaVariant, Workload
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 MOST_STATIC_SHARED_BYTES = 48 * 1024
 MOST_REGISTERS = 255
+REGISTERS = 65_536  # of a multiprocessor: a block whose threads want more does not start
 
 
 def compute_capability(arch: str) -> tuple[int, int]:
     return divmod(int(arch.removeprefix("sm_")), 10)
-
-
-def compiled(workload: Workload, variant: CudaVariant, arch: str) -> CompiledModule:
-    return compile_variant(variant, kernels(variant, (*workload.cases, *emulation_cases(workload))), arch)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=name_of)
@@ -47,26 +46,17 @@ def test_every_specialisation_compiles_without_spills_and_within_the_limits_of_a
         pytest.skip(f"{variant.name} needs compute capability {variant.min_compute_capability}")
     if variant.only_architecture not in ("", f"{arch}a"):
         pytest.skip(f"{variant.name} is written for {variant.only_architecture}")
-    module = compiled(workload, variant, arch)
+    cases = (*workload.cases, *emulation_cases(workload))
+    module = compile_variant(variant, kernels(variant, cases), arch)
     assert module.cubin
     assert module.kernels
     for expression, kernel in module.kernels.items():
         assert kernel.spill_bytes == 0, expression
         assert 0 < kernel.registers <= MOST_REGISTERS, expression
         assert kernel.static_shared_bytes <= MOST_STATIC_SHARED_BYTES, expression
-
-
-@pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
-def test_the_registers_of_a_kernel_leave_room_for_the_blocks_that_are_launched(workload, variant):
-    """A block whose threads want more than the 65,536 registers of a multiprocessor does not start."""
-    module = compiled(workload, variant, "sm_90")
-    for case in (*workload.cases, *emulation_cases(workload)):
-        for config in variant.configs:
-            if variant.skip(case, config) is not None:
-                continue
-            for launch in variant.launches(case, config):
-                x, y, z = launch.block
-                assert module.kernels[launch.kernel].registers * x * y * z <= 65_536, launch.kernel
+    for _, _, launches in cells(variant, cases):
+        for launch in launches:
+            assert module.kernels[launch.kernel].registers * math.prod(launch.block) <= REGISTERS, launch.kernel
 
 
 def _kernel_folder(workload: Workload):
