@@ -10,7 +10,7 @@ from workloads.api import Array, Buffers, Case
 from workloads.gan_tconv.network import COLOURS, EPSILON, KERNEL_SIZE, Layer, channels_of, layers, side_of
 from workloads.numba_loops import compiled, prange
 
-_IMAGES_AT_ONCE = 32  # fewer, and the matrix products are small for many cores
+_IMAGES_AT_ONCE = 16  # what a layer adds stays in the caches; fewer, and the matrix products are small for many cores
 
 
 def scale_and_shift(bn: Array, bias: Array | float) -> tuple[Array, Array]:
@@ -25,7 +25,7 @@ def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.n
 
     A transposed convolution is out[y, x, k] = sum over i, j, c of in[i, j, c] * W[y + 1 - 2i, x + 1 - 2j, k, c], where both
     indices of W lie in 0 to 4: the report's formula (9). Here every input meets every tap in a matrix product, and each tap's
-    part is added where it belongs. Beside the result it takes 0.2 GB, whatever the number of images; its threads are those of
+    part is added where it belongs. Beside the result it takes 0.1 GB, whatever the number of images; its threads are those of
     the BLAS.
     """
     wide = {name: array.astype(np.float64) for name, array in inputs.items()}
