@@ -77,6 +77,31 @@ struct Ring {
   }
 };
 
+// Barriers of a pipeline of stages: `full` when the TMA's bytes are there, `split` when splitters have written the rests, `empty` when all
+// warps of the consumers are done with a stage.
+template <int stages>
+struct Pipeline {
+  Mbarrier full[stages], split[stages], empty[stages];
+
+  // By all threads of a block.
+  __device__ __forceinline__ void init(int consumer_warps, int splitters = 1) {
+    if (threadIdx.x == 0) {
+      for (int s = 0; s < stages; ++s) {
+        mbarrier_init(&full[s], 1);
+        mbarrier_init(&split[s], splitters);
+        mbarrier_init(&empty[s], consumer_warps);
+      }
+      fence_mbarrier_init();
+    }
+    __syncthreads();
+  }
+
+  // By all lanes of a consumer's warp.
+  __device__ __forceinline__ void release(int stage) {
+    if (threadIdx.x % 32 == 0) mbarrier_arrive(&empty[stage]);
+  }
+};
+
 // Dynamic shared memory from a multiple of 1024 bytes on, as 128-byte swizzles want it; ask for 1024 bytes more.
 template <class T>
 __device__ __forceinline__ T* aligned_1024(char* shared) {
@@ -222,4 +247,34 @@ __device__ __forceinline__ void split_tile(const float* tile, unsigned* rest, in
     reinterpret_cast<uint4*>(rest)[i] = make_uint4(rest_of(x.x), rest_of(x.y), rest_of(x.z), rest_of(x.w));
   }
   fence_proxy_async();
+}
+
+// A thread's 16 fragments of 32 steps of a, in two parts.
+struct SplitFragments {
+  unsigned part[16], rest[16];
+
+  __device__ __forceinline__ SplitFragments(const WgmmaFragments& fragments, const float* a) {
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      const float x = fragments.load(a, i / 4, i % 4);
+      part[i] = tf32_part(x);
+      rest[i] = tf32_rest(x, part[i]);
+    }
+  }
+};
+
+// sums = a * b over 32 steps in three products, the smallest first; `rest` is what split_tile made of b. Waits until it is done.
+template <int count>
+__device__ __forceinline__ void wgmma_3xtf32(float (&sums)[count], const SplitFragments& a, const float* b, const unsigned* rest) {
+  const unsigned long long of_b = wgmma_operand(b), of_rest = wgmma_operand(rest);
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) wgmma_tf32(sums, a.rest + 4 * i, of_b + 2 * i, i > 0);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) wgmma_tf32(sums, a.part + 4 * i, of_rest + 2 * i, true);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) wgmma_tf32(sums, a.part + 4 * i, of_b + 2 * i, true);
+  wgmma_commit();
+  wgmma_wait<0>();
+  wgmma_keep(sums);
 }

@@ -15,7 +15,9 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; i
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
 def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workload, variant, order):
     if variant.only_architecture:
-        pytest.skip(f"{variant.name} has instructions of {variant.only_architecture} alone: compiled here, verified on the GPU")
+        pytest.skip(
+            f"{variant.name} has instructions of {variant.only_architecture} alone: compiled here, run by `make test-gpu`"
+        )
     cases = emulation_cases(workload)
     program = build(variant, kernels(variant, cases))
     for case, config, launches in cells(variant, cases):

@@ -9,16 +9,10 @@ import numpy as np
 from workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
 from workloads.gan_tconv import phases
 from workloads.gan_tconv.network import KERNEL_SIZE, LATENT, Layer, channels_of, layers, side_of
+from workloads.hopper import ALIGNMENT_BYTES, BOX, DEPTH, MULTIPROCESSORS, THREADS
 
-#: Multiprocessors of an H100 SXM and an H200. On others the kernels are as right, and slower.
-MULTIPROCESSORS: Final = 132
-
-_DEPTH: Final = 32  # of a stage, as in warpgroups.cuh
-_BOX: Final = 32
 _IMAGES: Final = 128
-_THREADS: Final = 384
 _FLOAT: Final = 4
-_ALIGNMENT: Final = 1024
 _TAPS: Final = KERNEL_SIZE**2
 _QUARTER: Final = 64
 
@@ -36,7 +30,7 @@ class Tile:
 
     @property
     def shared_bytes(self) -> int:
-        return self.stages * _DEPTH * self.floats * _FLOAT + _ALIGNMENT
+        return self.stages * DEPTH * self.floats * _FLOAT + ALIGNMENT_BYTES
 
 
 def skip(case: Case, config: Params) -> str | None:
@@ -110,7 +104,7 @@ def _rounded_dense(case: Case) -> Launch:
     channels, stride = channels_of(case), phases.stride_of(case)
     outputs = side_of(case) ** 2 * channels
     tile = Tile("warpgroup_product<1, 256, true, 4>", _IMAGES, 256, 1, 4, _IMAGES + 256)
-    maps = (TensorMap("latent", (_DEPTH, _BOX), 128), TensorMap("r0", (tile.columns, _DEPTH), 128))
+    maps = (TensorMap("latent", (DEPTH, BOX), 128), TensorMap("r0", (tile.columns, DEPTH), 128))
     tiles = ceil_div(stride, tile.images) * ceil_div(outputs, tile.columns)
     sizes = map(np.int32, (1, stride, LATENT, outputs, 0, channels))
     return _persistent(tile, tiles, (*maps, "folded", "x0", *sizes))
@@ -124,8 +118,8 @@ def _product(case: Case, layer: Layer, tile: Tile, weights: str) -> Launch:
     n, stride = layer.number, phases.stride_of(case)
     shape = (layer.side**2 * layer.channels, stride)
     maps = (
-        TensorMap(f"x{n - 1}", (_DEPTH, _BOX), 128, shape),
-        TensorMap(weights, (tile.columns, _DEPTH), 128, (_TAPS * layer.out_channels, layer.channels)),
+        TensorMap(f"x{n - 1}", (DEPTH, BOX), 128, shape),
+        TensorMap(weights, (tile.columns, DEPTH), 128, (_TAPS * layer.out_channels, layer.channels)),
     )
     tiles = 4 * layer.side**2 // tile.pixels * ceil_div(stride, tile.images) * ceil_div(layer.out_channels, tile.columns)
     sizes = map(np.int32, (layer.side, stride, layer.channels, layer.out_channels, n, channels_of(case)))
@@ -134,4 +128,4 @@ def _product(case: Case, layer: Layer, tile: Tile, weights: str) -> Launch:
 
 def _persistent(tile: Tile, tiles: int, args: tuple[object, ...]) -> Launch:
     """One block a multiprocessor, which walks over the tiles."""
-    return Launch(tile.kernel, (min(tiles, MULTIPROCESSORS), 1, 1), (_THREADS, 1, 1), args, tile.shared_bytes)
+    return Launch(tile.kernel, (min(tiles, MULTIPROCESSORS), 1, 1), (THREADS, 1, 1), args, tile.shared_bytes)

@@ -9,10 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, ceil_div
+from workloads.hopper import MULTIPROCESSORS
 from workloads.mlp_gemm.problem import ALPHA, BETA, Size, size_of
-
-#: Of an H100 SXM and an H200. On others the kernels are as right, and slower.
-MULTIPROCESSORS: Final = 132
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 

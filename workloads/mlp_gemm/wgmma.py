@@ -7,14 +7,12 @@ from typing import Final
 import numpy as np
 
 from workloads.api import Buffer, Case, CudaVariant, Launch, Params, TensorMap, ceil_div
+from workloads.hopper import ALIGNMENT_BYTES, BOX, DEPTH, MULTIPROCESSORS, THREADS
 from workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
-from workloads.mlp_gemm.rungs import KERNELS, MULTIPROCESSORS
+from workloads.mlp_gemm.rungs import KERNELS
 
 _ROWS: Final = 128  # of a tile, as in wgmma_tile.cuh
-_DEPTH: Final = 32
 _FLOAT: Final = 4
-_THREADS: Final = 384
-_ALIGNMENT: Final = 1024
 
 
 def _pitch(extent: int) -> int:
@@ -51,13 +49,13 @@ def _launches(case: Case, config: Params, floats_a_step: int) -> Sequence[Launch
     size, padded = size_of(case), _padded(case)
     columns, stages = config["columns"], config["stages"]
     a, b = (f"{name}_padded" if name in padded else name for name in ("a", "b"))
-    maps = (TensorMap(a, (_DEPTH, 32), 128), TensorMap(b, (columns, _DEPTH), 128))
+    maps = (TensorMap(a, (DEPTH, BOX), 128), TensorMap(b, (columns, DEPTH), 128))
     tiles = ceil_div(size.m, _ROWS) * ceil_div(size.n, columns)
-    shared = stages * _FLOAT * _DEPTH * (_ROWS + floats_a_step * columns) + _ALIGNMENT
+    shared = stages * _FLOAT * DEPTH * (_ROWS + floats_a_step * columns) + ALIGNMENT_BYTES
     product = Launch(
         kernel=f"gemm<{columns}, {stages}>",
         grid=(min(tiles, MULTIPROCESSORS), 1, 1),
-        block=(_THREADS, 1, 1),
+        block=(THREADS, 1, 1),
         args=(*maps, "c", "d", *_scalars(size)),
         dynamic_shared_bytes=shared,
     )

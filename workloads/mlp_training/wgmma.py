@@ -6,17 +6,16 @@ from typing import Final
 import numpy as np
 
 from workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
+from workloads.hopper import ALIGNMENT_BYTES, BOX, DEPTH, MULTIPROCESSORS, THREADS
 from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
-#: Multiprocessors of an H100 SXM and an H200. On others the kernels are as right, and slower.
-MULTIPROCESSORS: Final = 132
 #: Blocks beside those of the product on the way back, which update the weights but w1.
 SPARE_BLOCKS: Final = 20
 
 # As in the kernels.
-_ROWS, _DEPTH, _BOX, _THREADS = 128, 32, 32, 384
+_ROWS = 128
 _OUTPUT_THREADS, _SAMPLES_AT_ONCE = 256, 4
-_ALIGNMENT, _FLOAT = 1024, 4
+_FLOAT = 4
 
 
 def skip(case: Case, config: Params) -> str | None:
@@ -65,8 +64,8 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
         Launch(
             f"forward_hidden<{columns}, {_stages(columns)}>",
             (min(_tiles(size.hidden, size.batch, columns), MULTIPROCESSORS), 1, 1),
-            (_THREADS, 1, 1),
-            (TensorMap("w1", (_DEPTH, _BOX), 128), TensorMap("x", (columns, _DEPTH), 128), "b1", "a1", batch, inputs, hidden),
+            (THREADS, 1, 1),
+            (TensorMap("w1", (DEPTH, BOX), 128), TensorMap("x", (columns, DEPTH), 128), "b1", "a1", batch, inputs, hidden),
             _shared_bytes(columns),
         ),
         Launch(
@@ -81,9 +80,9 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
         Launch(
             f"backward_update<64, {_stages(64)}>",
             (blocks + SPARE_BLOCKS, 1, 1),
-            (_THREADS, 1, 1),
+            (THREADS, 1, 1),
             (
-                *(TensorMap("x", (_DEPTH, _BOX), 128), TensorMap("dz1", (64, _DEPTH), 128)),
+                *(TensorMap("x", (DEPTH, BOX), 128), TensorMap("dz1", (64, DEPTH), 128)),
                 *("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "parts"),
                 *(np.int32(parts), batch, inputs, hidden, rate, keep, np.int32(blocks)),
             ),
@@ -102,4 +101,4 @@ def _stages(columns: int) -> int:
 
 
 def _shared_bytes(columns: int) -> int:
-    return _stages(columns) * _DEPTH * (_ROWS + 2 * columns) * _FLOAT + _ALIGNMENT
+    return _stages(columns) * DEPTH * (_ROWS + 2 * columns) * _FLOAT + ALIGNMENT_BYTES

@@ -27,16 +27,8 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
   const Sizes sizes = {side, stride, channels, out_channels, layer, widest};
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
-  __shared__ Mbarrier full[stages], split[stages], empty[stages];
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < stages; ++s) {
-      mbarrier_init(&full[s], 1);
-      mbarrier_init(&split[s], kSplitters);
-      mbarrier_init(&empty[s], kConsumers / 32);
-    }
-    fence_mbarrier_init();
-  }
-  __syncthreads();
+  __shared__ Pipeline<stages> pipeline;
+  pipeline.init(kConsumers / 32, kSplitters);
   const int tiles = Tile::count(sizes);
   Ring<stages> ring;
 
@@ -46,20 +38,20 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
       for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x)
         for (int step = Tile(tile, sizes).steps(sizes); step > 0; --step, ring.next()) {
           auto& now = stage[ring.stage];
-          mbarrier_wait(&full[ring.stage], ring.parity);
+          mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
           split_tile<columns * kDepthOfStage, kSplitters>(now.weights, now.rest, threadIdx.x - (kProducers - kSplitters));
-          mbarrier_arrive(&split[ring.stage]);
+          mbarrier_arrive(&pipeline.split[ring.stage]);
         }
     } else if (threadIdx.x == 0) {
       for (int number = blockIdx.x; number < tiles; number += gridDim.x) {
         const Tile tile(number, sizes);
         tile.walk(sizes, [&](int row, int row_of_weights, int channel) {
           auto& now = stage[ring.stage];
-          mbarrier_wait(&empty[ring.stage], ring.parity ^ 1);
-          mbarrier_arrive_expect(&full[ring.stage], sizeof now.pixels + sizeof now.weights);
+          mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
+          mbarrier_arrive_expect(&pipeline.full[ring.stage], sizeof now.pixels + sizeof now.weights);
           for (int box = 0; box < kImages / kBox; ++box)
-            tma_load(now.pixels + box * kBox * kDepthOfStage, in, tile.first_image + box * kBox, row, &full[ring.stage]);
-          tma_load(now.weights, w, channel, row_of_weights, &full[ring.stage]);
+            tma_load(now.pixels + box * kBox * kDepthOfStage, in, tile.first_image + box * kBox, row, &pipeline.full[ring.stage]);
+          tma_load(now.weights, w, channel, row_of_weights, &pipeline.full[ring.stage]);
           ring.next();
         });
       }
@@ -76,27 +68,11 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
 #pragma unroll 1
     for (int step = tile.steps(sizes); step > 0; --step, ring.next()) {
       auto& now = stage[ring.stage];
-      mbarrier_wait(&full[ring.stage], ring.parity);
-      unsigned part[16], rest[16];
-#pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        const float x = fragments.load(now.pixels, i / 4, i % 4);
-        part[i] = tf32_part(x);
-        rest[i] = tf32_rest(x, part[i]);
-      }
-      mbarrier_wait(&split[ring.stage], ring.parity);
-      const unsigned long long weights = wgmma_operand(now.weights), of_rest = wgmma_operand(now.rest);
-      wgmma_fence();
-#pragma unroll
-      for (int i = 0; i < 4; ++i) wgmma_tf32(partial, rest + 4 * i, weights + 2 * i, i > 0);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) wgmma_tf32(partial, part + 4 * i, of_rest + 2 * i, true);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) wgmma_tf32(partial, part + 4 * i, weights + 2 * i, true);
-      wgmma_commit();
-      wgmma_wait<0>();
-      wgmma_keep(partial);
-      if (thread % 32 == 0) mbarrier_arrive(&empty[ring.stage]);
+      mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
+      const SplitFragments split_pixels(fragments, now.pixels);
+      mbarrier_wait(&pipeline.split[ring.stage], ring.parity);
+      wgmma_3xtf32(partial, split_pixels, now.weights, now.rest);
+      pipeline.release(ring.stage);
 #pragma unroll
       for (int i = 0; i < columns / 2; ++i) sums[i] += partial[i];
     }

@@ -25,28 +25,6 @@ struct Stage {
   float weights[columns * kDepthOfStage];
 };
 
-// A pipeline of stages between one producing thread and two warpgroups of consumers.
-template <int stages>
-struct Pipeline {
-  Mbarrier full[stages], empty[stages];
-
-  __device__ __forceinline__ void init() {
-    if (threadIdx.x == 0) {
-      for (int s = 0; s < stages; ++s) {
-        mbarrier_init(&full[s], 1);
-        mbarrier_init(&empty[s], kConsumers / 32);
-      }
-      fence_mbarrier_init();
-    }
-    __syncthreads();
-  }
-
-  // A consumer is done with a stage.
-  __device__ __forceinline__ void release(int stage) {
-    if (threadIdx.x % 32 == 0) mbarrier_arrive(&empty[stage]);
-  }
-};
-
 __device__ __forceinline__ void load_pixels(float* to, int boxes, const TensorMap& in, int image, int row, Mbarrier* barrier) {
   for (int box = 0; box < boxes; ++box) tma_load(to + box * kBox * kDepthOfStage, in, image + box * kBox, row, barrier);
 }
@@ -62,7 +40,7 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<kImages, columns>>(memory);
   __shared__ Pipeline<stages> pipeline;
-  pipeline.init();
+  pipeline.init(kConsumers / 32);
   const int tiles = Tile::count(sizes);
   Ring<stages> ring;
 
@@ -212,7 +190,7 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<128, 4 * kQuarter>>(memory);
   __shared__ Pipeline<stages> pipeline;
-  pipeline.init();
+  pipeline.init(kConsumers / 32);
   const int tiles = QuadTile::count(sizes);
 
   if (threadIdx.x < kProducers) {

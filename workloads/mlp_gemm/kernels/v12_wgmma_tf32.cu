@@ -25,15 +25,8 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
          int k, float alpha, float beta) {
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
-  __shared__ Mbarrier full[stages], empty[stages];
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < stages; ++s) {
-      mbarrier_init(&full[s], 1);
-      mbarrier_init(&empty[s], kConsumers / 32);
-    }
-    fence_mbarrier_init();
-  }
-  __syncthreads();
+  __shared__ Pipeline<stages> pipeline;
+  pipeline.init(kConsumers / 32);
 
   const int tiles = ((m + kRows - 1) / kRows) * ((n + columns - 1) / columns);
   const int steps = (k + 2 * kDepth - 1) / (2 * kDepth) * 2;  // even: two sets of fragments take turns
@@ -47,12 +40,12 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
       place_tile<columns>(tile, m, n, row, column);
       for (int step = 0; step < steps; ++step, ring.next()) {
         auto& now = stage[ring.stage];
-        mbarrier_wait(&empty[ring.stage], ring.parity ^ 1);
+        mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
         if (threadIdx.x == 0) {
-          mbarrier_arrive_expect(&full[ring.stage], sizeof(Stage<columns>));
+          mbarrier_arrive_expect(&pipeline.full[ring.stage], sizeof(Stage<columns>));
           for (int box = 0; box < kRows / 32; ++box)
-            tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, &full[ring.stage]);
-          tma_load(now.b, b, step * kDepth, column, &full[ring.stage]);
+            tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, &pipeline.full[ring.stage]);
+          tma_load(now.b, b, step * kDepth, column, &pipeline.full[ring.stage]);
         }
         prefetch_tile<columns>(c, row, column, m, n, step);
       }
@@ -72,7 +65,7 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
 #pragma unroll
       for (int turn = 0; turn < 2; ++turn) {
         auto& now = stage[ring.stage];
-        mbarrier_wait(&full[ring.stage], ring.parity);
+        mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
 #pragma unroll
         for (int i = 0; i < 16; ++i) values[turn][i] = to_tf32(fragments.load(now.a, i / 4, i % 4));
         const unsigned long long operand = wgmma_operand(now.b);
@@ -81,14 +74,14 @@ __global__ void __launch_bounds__(128 + kConsumers, 1)
         for (int i = 0; i < 4; ++i) wgmma_tf32(sums, values[turn] + 4 * i, operand + 2 * i, step + turn + i > 0);
         wgmma_commit();
         wgmma_wait<1>();
-        if (step + turn > 0 && thread % 32 == 0) mbarrier_arrive(&empty[previous]);
+        if (step + turn > 0) pipeline.release(previous);
         previous = ring.stage;
         ring.next();
       }
     }
     wgmma_wait<0>();
     wgmma_keep(sums);
-    if (thread % 32 == 0) mbarrier_arrive(&empty[previous]);
+    pipeline.release(previous);
     int row, column;
     place_tile<columns>(tile, m, n, row, column);
     store_tile(sums, c, d, row, column, fragments, m, n, alpha, beta);

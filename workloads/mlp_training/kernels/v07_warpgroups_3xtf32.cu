@@ -30,16 +30,8 @@ template <int columns, int stages, class Finish>
 __device__ __forceinline__ void warpgroup_product(const TensorMap& a, const TensorMap& b, int m, int n, int k, int blocks, Finish finish) {
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
-  __shared__ Mbarrier full[stages], split[stages], empty[stages];
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < stages; ++s) {
-      mbarrier_init(&full[s], 1);
-      mbarrier_init(&split[s], kSplitters);
-      mbarrier_init(&empty[s], kConsumers / 32);
-    }
-    fence_mbarrier_init();
-  }
-  __syncthreads();
+  __shared__ Pipeline<stages> pipeline;
+  pipeline.init(kConsumers / 32, kSplitters);
 
   const int down = (m + kRows - 1) / kRows, tiles = down * ((n + columns - 1) / columns);
   const int steps = (k + kDepth - 1) / kDepth;
@@ -51,19 +43,19 @@ __device__ __forceinline__ void warpgroup_product(const TensorMap& a, const Tens
       for (int tile = blockIdx.x; tile < tiles; tile += blocks)
         for (int step = 0; step < steps; ++step, ring.next()) {
           auto& now = stage[ring.stage];
-          mbarrier_wait(&full[ring.stage], ring.parity);
+          mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
           split_tile<columns * kDepth, kSplitters>(now.b, now.rest, threadIdx.x - (kProducers - kSplitters));
-          mbarrier_arrive(&split[ring.stage]);
+          mbarrier_arrive(&pipeline.split[ring.stage]);
         }
     } else if (threadIdx.x == 0) {
       for (int tile = blockIdx.x; tile < tiles; tile += blocks)
         for (int step = 0; step < steps; ++step, ring.next()) {
           auto& now = stage[ring.stage];
-          mbarrier_wait(&empty[ring.stage], ring.parity ^ 1);
-          mbarrier_arrive_expect(&full[ring.stage], sizeof now.a + sizeof now.b);
+          mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
+          mbarrier_arrive_expect(&pipeline.full[ring.stage], sizeof now.a + sizeof now.b);
           for (int box = 0; box < kRows / kBox; ++box)
-            tma_load(now.a + box * kBox * kDepth, a, tile % down * kRows + box * kBox, step * kDepth, &full[ring.stage]);
-          tma_load(now.b, b, step * kDepth, tile / down * columns, &full[ring.stage]);
+            tma_load(now.a + box * kBox * kDepth, a, tile % down * kRows + box * kBox, step * kDepth, &pipeline.full[ring.stage]);
+          tma_load(now.b, b, step * kDepth, tile / down * columns, &pipeline.full[ring.stage]);
         }
     }
     return;
@@ -77,27 +69,11 @@ __device__ __forceinline__ void warpgroup_product(const TensorMap& a, const Tens
 #pragma unroll 1
     for (int step = 0; step < steps; ++step, ring.next()) {
       auto& now = stage[ring.stage];
-      mbarrier_wait(&full[ring.stage], ring.parity);
-      unsigned part[16], rest[16];
-#pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        const float x = fragments.load(now.a, i / 4, i % 4);
-        part[i] = tf32_part(x);
-        rest[i] = tf32_rest(x, part[i]);
-      }
-      mbarrier_wait(&split[ring.stage], ring.parity);
-      const unsigned long long of_b = wgmma_operand(now.b), of_rest = wgmma_operand(now.rest);
-      wgmma_fence();
-#pragma unroll
-      for (int i = 0; i < 4; ++i) wgmma_tf32(partial, rest + 4 * i, of_b + 2 * i, i > 0);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) wgmma_tf32(partial, part + 4 * i, of_rest + 2 * i, true);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) wgmma_tf32(partial, part + 4 * i, of_b + 2 * i, true);
-      wgmma_commit();
-      wgmma_wait<0>();
-      wgmma_keep(partial);
-      if (thread % 32 == 0) mbarrier_arrive(&empty[ring.stage]);
+      mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
+      const SplitFragments split_a(fragments, now.a);
+      mbarrier_wait(&pipeline.split[ring.stage], ring.parity);
+      wgmma_3xtf32(partial, split_a, now.b, now.rest);
+      pipeline.release(ring.stage);
 #pragma unroll
       for (int i = 0; i < columns / 2; ++i) sums[i] += partial[i];
     }
