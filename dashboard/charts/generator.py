@@ -5,7 +5,7 @@ from typing import Any, Final
 import pandas as pd
 
 from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
-from dashboard.charts.template import Chart, Look, blank, samples, slug, text
+from dashboard.charts.template import Chart, Look, blank, samples, slug, stack_shares, text
 from dashboard.charts.ticks import ticks
 from dashboard.queries.generator import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, PINNED_RUNG, REST, WORKLOAD
 
@@ -40,19 +40,10 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
             name=f"{AIM}× the longest part", line={"color": look.tones.text, "width": 1.5, "dash": "dot"},
         )  # fmt: skip
     figure.update_layout(
-        barmode="stack",
         legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0, "traceorder": "normal"},
         margin={"t": 8, "r": 28},
     )
-    figure.update_xaxes(range=[0, 100], ticksuffix=" %")
-    figure.update_yaxes(
-        autorange="reversed",
-        showgrid=False,
-        ticks="",
-        tickfont={"color": look.tones.text},
-        categoryorder="array",
-        categoryarray=list(labels.values()),
-    )
+    stack_shares(figure, labels.values(), look)
     note = (
         f"{look.device}; share of end-to-end time; copies and kernels by events on the device, {REST} is what the host's clock has beyond them; medians of the config "
         f"whose generation is the fastest. Overlapped: their longest part alone, out of their kernels (device time, hot L2) and the copies of {PINNED_RUNG}, and what is "

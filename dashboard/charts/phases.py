@@ -5,7 +5,7 @@ from typing import Any, Final
 import pandas as pd
 
 from dashboard.charts.numbers import format_duration, format_percent
-from dashboard.charts.template import Chart, Look, blank, samples, slug, text
+from dashboard.charts.template import Chart, Look, blank, samples, slug, stack_shares, text
 from dashboard.queries.phases import COPIES, OTHER, PARTS, REST
 
 _LOOKS: Final = dict(
@@ -36,19 +36,11 @@ def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
             hovertext=[_hover(row, part) for row in rows],
         )  # fmt: skip
     figure.update_layout(
-        barmode="stack",
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"t": 36},
     )
-    figure.update_xaxes(range=[0, 100], ticksuffix=" %", title_text="share of an operation")
-    figure.update_yaxes(
-        autorange="reversed",
-        showgrid=False,
-        ticks="",
-        tickfont={"color": look.tones.text},
-        categoryorder="array",
-        categoryarray=list(labels.values()),
-    )
+    stack_shares(figure, labels.values(), look)
+    figure.update_xaxes(title_text="share of an operation")
     outside = frame[frame["part"].isin([COPIES, REST])].groupby("variant", sort=False)["fraction"].sum()
     worst = str(outside.idxmax())
     title = f"At {case}, copies and the host take {format_percent(100 * outside.max())} of {worst}, at least {format_percent(100 * outside.min())} of any other"

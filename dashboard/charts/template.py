@@ -198,6 +198,16 @@ def blank(theme: Theme, height: int) -> go.Figure:
     return go.Figure(layout={"template": template, "height": height, "margin": {"l": 8, "r": 8, "t": 12, "b": 8, "pad": 4}})
 
 
+def stack_shares(figure: go.Figure, rows: Iterable[str], look: Look) -> None:
+    """Make horizontal bars of shares in percent one stack a row, the rows by name from the top."""
+    figure.update_layout(barmode="stack")
+    figure.update_xaxes(range=[0, 100], ticksuffix=" %")
+    figure.update_yaxes(
+        autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text},
+        categoryorder="array", categoryarray=list(rows),
+    )  # fmt: skip
+
+
 def text(name: str) -> str:
     """A name as Plotly shows it. Plotly reads some HTML in every text, and a name out of a report is never markup."""
     return html.escape(" ".join(str(name).split()), quote=False)

@@ -48,6 +48,31 @@ __device__ __forceinline__ void copy_stage(const Operands& from, int top, int le
   }
 }
 
+// Calls multiply(stage of A, stage of B) for each stage of the sum in turn, while those after it are on their way into `shared`.
+template <bool kVector, bool kAcross, int kPitchA, int kPitchB, class Multiply>
+__device__ __forceinline__ void walk_stages(const Operands& operands, int top, int left, float* shared, Multiply multiply) {
+  constexpr int kStageFloats = kDepth * (kPitchA + kPitchB);
+  const int steps = (operands.last - operands.first + kDepth - 1) / kDepth;
+  const auto copy = [&](int step, float* stage) {
+    if (step < steps)
+      copy_stage<kVector, kAcross, kPitchA, kPitchB>(operands, top, left, operands.first + step * kDepth, stage, stage + kDepth * kPitchA);
+    cp_async_commit();
+  };
+#pragma unroll
+  for (int step = 0; step < kStages - 1; ++step) copy(step, shared + step * kStageFloats);
+  float* here = shared;
+  float* free = shared + (kStages - 1) * kStageFloats;  // the stage that was read last
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    cp_async_wait<kStages - 2>();
+    __syncthreads();
+    copy(step + kStages - 1, free);
+    multiply(here, here + kDepth * kPitchA);
+    free = here;
+    here = here == shared + (kStages - 1) * kStageFloats ? shared : here + kStageFloats;
+  }
+}
+
 // Writes a warp's fragments of 16 x 8 sums, as mma leaves them, from row `row` and column `column` on: this lane's first.
 template <bool kVector, int kDown, int kAcross>
 __device__ __forceinline__ void store_fragments(const float (&sum)[kDown][kAcross][4], const Operands& operands, int row, int column,

@@ -9,8 +9,7 @@
 #include "tiles.cuh"
 
 constexpr int kPitchA = kRows + 4, kPitchB = kColumns;
-constexpr int kStageFloats = kDepth * (kPitchA + kPitchB);
-constexpr int kTileMemory = kStages * kStageFloats / 4;  // of float4
+constexpr int kTileMemory = kStages * kDepth * (kPitchA + kPitchB) / 4;  // of float4
 constexpr int kTileBlocks = 4;                           // of a multiprocessor, where copies are vectors
 constexpr int kSide = 8;                                 // sums of a thread, along both sides
 
@@ -18,29 +17,13 @@ constexpr int kSide = 8;                                 // sums of a thread, al
 // read neighbouring vectors.
 template <bool kVector, bool kAcross>
 __device__ __forceinline__ void product_tile(const Operands& operands, int top, int left, float* __restrict__ to, float4* memory) {
-  float* shared = (float*)memory;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int row = warp / 2 * 32 + lane / 8 * 4, column = warp % 2 * 64 + lane % 8 * 4;
-  const int steps = (operands.last - operands.first + kDepth - 1) / kDepth;
-
-  const auto copy = [&](int step, float* stage) {
-    if (step < steps)
-      copy_stage<kVector, kAcross, kPitchA, kPitchB>(operands, top, left, operands.first + step * kDepth, stage, stage + kDepth * kPitchA);
-    cp_async_commit();
-  };
 
   float sum[kSide][kSide] = {};
-#pragma unroll
-  for (int step = 0; step < kStages - 1; ++step) copy(step, shared + step * kStageFloats);
-  float* here = shared;
-  float* free = shared + (kStages - 1) * kStageFloats;  // the stage that was read last
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    cp_async_wait<kStages - 2>();
-    __syncthreads();
-    copy(step + kStages - 1, free);
-    const float* a = here + row;
-    const float* b = here + kDepth * kPitchA + column;
+  walk_stages<kVector, kAcross, kPitchA, kPitchB>(operands, top, left, (float*)memory, [&](const float* stage_a, const float* stage_b) {
+    const float* a = stage_a + row;
+    const float* b = stage_b + column;
 #pragma unroll
     for (int k = 0; k < kDepth; ++k, a += kPitchA, b += kPitchB) {
       const float4 a0 = *(const float4*)a, a1 = *(const float4*)(a + 16), b0 = *(const float4*)b, b1 = *(const float4*)(b + 32);
@@ -54,9 +37,7 @@ __device__ __forceinline__ void product_tile(const Operands& operands, int top, 
           sum[i][column_of] = fmaf(of_a[i], of_b[column_of], sum[i][column_of]);
         }
     }
-    free = here;
-    here = here == shared + (kStages - 1) * kStageFloats ? shared : here + kStageFloats;
-  }
+  });
 #pragma unroll
   for (int i = 0; i < kSide; ++i) {
     const int r = top + row + i % 4 + i / 4 * 16;

@@ -9,8 +9,7 @@
 #include "tiles.cuh"
 
 constexpr int kPitchA = kRows + 8, kPitchB = kColumns + 8;  // 8 more than a multiple of 32: a fragment lies in 32 banks
-constexpr int kStageFloats = kDepth * (kPitchA + kPitchB);
-constexpr int kTileMemory = kStages * kStageFloats / 4;  // of float4
+constexpr int kTileMemory = kStages * kDepth * (kPitchA + kPitchB) / 4;  // of float4
 constexpr int kTileBlocks = 3;                           // of a multiprocessor, where copies are vectors
 constexpr int kDown = 2, kAcross = 8, kEighths = kDepth / 8;
 
@@ -23,28 +22,13 @@ __device__ __forceinline__ void split(float x, unsigned& large, unsigned& small)
 // A warp has 32 x 64 of the tile: 2 x 8 fragments of 16 x 8.
 template <bool kVector, bool kReadAcross>
 __device__ __forceinline__ void product_tile(const Operands& operands, int top, int left, float* __restrict__ to, float4* memory) {
-  float* shared = (float*)memory;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, member = lane % 4;
   const int row = warp / 2 * 32 + group, column = warp % 2 * 64;
-  const int steps = (operands.last - operands.first + kDepth - 1) / kDepth;
-  const auto copy = [&](int step, float* stage) {
-    if (step < steps)
-      copy_stage<kVector, kReadAcross, kPitchA, kPitchB>(operands, top, left, operands.first + step * kDepth, stage, stage + kDepth * kPitchA);
-    cp_async_commit();
-  };
 
   float sum[kDown][kAcross][4] = {};
-#pragma unroll
-  for (int step = 0; step < kStages - 1; ++step) copy(step, shared + step * kStageFloats);
-  float* here = shared;
-  float* free = shared + (kStages - 1) * kStageFloats;  // the stage that was read last
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
-    cp_async_wait<kStages - 2>();
-    __syncthreads();
-    copy(step + kStages - 1, free);
-    const float* from_a = here + member * kPitchA + row;
-    const float* from_b = here + kDepth * kPitchA + member * kPitchB + column + group;
+  walk_stages<kVector, kReadAcross, kPitchA, kPitchB>(operands, top, left, (float*)memory, [&](const float* stage_a, const float* stage_b) {
+    const float* from_a = stage_a + member * kPitchA + row;
+    const float* from_b = stage_b + member * kPitchB + column + group;
     unsigned a[kEighths][kDown][4], a_rest[kEighths][kDown][4];
 #pragma unroll
     for (int e = 0; e < kEighths; ++e)
@@ -77,9 +61,7 @@ __device__ __forceinline__ void product_tile(const Operands& operands, int top, 
 #pragma unroll
         for (int r = 0; r < 4; ++r) sum[i][j][r] += part[i][r];
     }
-    free = here;
-    here = here == shared + (kStages - 1) * kStageFloats ? shared : here + kStageFloats;
-  }
+  });
   store_fragments<kVector>(sum, operands, top + row, left + column + 2 * member, to);
 }
 
