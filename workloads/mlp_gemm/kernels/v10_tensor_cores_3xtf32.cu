@@ -4,7 +4,7 @@
 //     the float32 units: tensor cores cut sums off instead of rounding them, which at k = 4096 left an error of 2.9e-5.
 // Bottleneck: The tensor cores do three times the work, 105 TFLOP/s at most by mma.sync on an H200; splitting costs three
 //     instructions an operand, for each warp that reads it, beside the loads.
-// Next: Split once, in a pass before, and let Hopper's warpgroups read both halves from shared memory.
+// Next: Hopper's warpgroups, which read both halves of B from shared memory by themselves.
 // Source: Own work; the scheme is that of H. Ootomo and R. Yokota, "Recovering single precision accuracy from tensor cores",
 //     IJHPCA 2022, without its scaling of the small parts, which float32's exponent makes unnecessary in TF32.
 

@@ -2,8 +2,8 @@
 //     float32. A is split in the registers that it goes through anyway. Of B the tensor cores themselves cut off all but 10
 //     bits, so that B as it lies is the first part; three warps beside the producer write the rest, stage by stage, into shared
 //     memory. Every 32 steps the sums, which tensor cores cut off, are added up in float32.
-// Bottleneck: The tensor cores: three products for one, less the pause in which sums are added; two
-//     warpgroups take turns so that one's pause is the other's time.
+// Bottleneck: The tensor cores: three products for one, and the pause in which sums are added; of two warpgroups one multiplies in the
+//     other's pause.
 // Next: -
 // Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores", 2022, for the three products and
 //     the sums outside; the split of B on its way is own work.
