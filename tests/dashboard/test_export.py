@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
@@ -31,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunData]:
     """A run of which only two charts are drawn."""
     data = load(store.open_run(runs / "host"))
-    charts = list(export.charts_of(data))[:2]
+    charts = list(islice(export.charts_of(data), 2))
     monkeypatch.setattr(export, "charts_of", lambda data: iter(charts))
     yield data
 
