@@ -79,9 +79,8 @@ def test_a_broken_report_gives_a_refusal_in_one_line_or_a_run_that_opens(tables:
             parents = ranges.dropna(subset=["parent_id"])
             above = ranges.set_index("range_id").loc[parents["parent_id"].astype(np.int64), "depth"]
             assert (above.to_numpy() + 1 == parents["depth"].to_numpy()).all()
-            assert (
-                (ranges["gpu_busy_ns"] <= ranges["gpu_end_ns"] - ranges["gpu_start_ns"]) | ranges["gpu_busy_ns"].isna()
-            ).all()
+            busy = ranges.dropna(subset=["gpu_busy_ns"]).astype(object)  # of a broken report, a span may take more than 64 bits
+            assert (busy["gpu_busy_ns"] <= busy["gpu_end_ns"] - busy["gpu_start_ns"]).all()
         for table in ("kernels", "memory_ops", "api_calls"):
             if table in frames:
                 assert (frames[table]["end_ns"] >= frames[table]["start_ns"]).all()
