@@ -55,6 +55,9 @@ __device__ __forceinline__ void tma_load(void* shared, const TensorMap& map, int
 // Orders a thread's own reads and writes of shared memory before those that wgmma and the TMA make after it.
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+// Asks L2 for the line of an address.
+__device__ __forceinline__ void prefetch_l2(const void* global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
+
 // -- Registers of a warpgroup ---------------------------------------------------------------------------------------------------
 
 template <int registers>
@@ -133,6 +136,17 @@ __device__ __forceinline__ void wgmma_keep(float (&sums)[count]) {
   for (int i = 0; i < count; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
+// A copy that is one: the compiler neither leaves it out nor takes another register for the old one.
+__device__ __forceinline__ void copy_register(float& to, float from) { asm volatile("mov.b32 %0, %1;" : "=f"(to) : "f"(from)); }
+
+// Keeps what makes fragments before the fence after it.
+template <int count>
+__device__ __forceinline__ void wgmma_keep(unsigned (&a)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) asm volatile("" : "+r"(a[i])::"memory");
+}
+
+#define WARPLADDER_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define WARPLADDER_32 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -140,6 +154,11 @@ __device__ __forceinline__ void wgmma_keep(float (&sums)[count]) {
   WARPLADDER_32 ", " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WARPLADDER_48 WARPLADDER_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define WARPLADDER_80 WARPLADDER_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define WARPLADDER_96 WARPLADDER_80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WARPLADDER_112 WARPLADDER_96 ", " \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
 #define WARPLADDER_128 \
   WARPLADDER_64 ", " \
   "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
@@ -149,6 +168,7 @@ __device__ __forceinline__ void wgmma_keep(float (&sums)[count]) {
 #define WARPLADDER_SUMS_8(i)                                                                                    \
   "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), "+f"(sums[i + 5]), \
       "+f"(sums[i + 6]), "+f"(sums[i + 7])
+#define WARPLADDER_SUMS_16(i) WARPLADDER_SUMS_8(i), WARPLADDER_SUMS_8(i + 8)
 #define WARPLADDER_SUMS_32(i) \
   WARPLADDER_SUMS_8(i), WARPLADDER_SUMS_8(i + 8), WARPLADDER_SUMS_8(i + 16), WARPLADDER_SUMS_8(i + 24)
 #define WARPLADDER_WGMMA(columns, sums, operands, predicate)                                              \
@@ -191,11 +211,42 @@ __device__ __forceinline__ void wgmma_tf32(float (&sums)[128], const unsigned* a
                : WARPLADDER_SUMS_32(0), WARPLADDER_SUMS_32(32), WARPLADDER_SUMS_32(64), WARPLADDER_SUMS_32(96)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
 }
+__device__ __forceinline__ void wgmma_tf32(float (&sums)[16], const unsigned* a, unsigned long long b, bool add) {
+  asm volatile(WARPLADDER_WGMMA("32", WARPLADDER_16, "{%16, %17, %18, %19}, %20", "%21")
+               : WARPLADDER_SUMS_16(0)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
+__device__ __forceinline__ void wgmma_tf32(float (&sums)[48], const unsigned* a, unsigned long long b, bool add) {
+  asm volatile(WARPLADDER_WGMMA("96", WARPLADDER_48, "{%48, %49, %50, %51}, %52", "%53")
+               : WARPLADDER_SUMS_32(0), WARPLADDER_SUMS_16(32)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
+__device__ __forceinline__ void wgmma_tf32(float (&sums)[80], const unsigned* a, unsigned long long b, bool add) {
+  asm volatile(WARPLADDER_WGMMA("160", WARPLADDER_80, "{%80, %81, %82, %83}, %84", "%85")
+               : WARPLADDER_SUMS_32(0), WARPLADDER_SUMS_32(32), WARPLADDER_SUMS_16(64)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
+__device__ __forceinline__ void wgmma_tf32(float (&sums)[96], const unsigned* a, unsigned long long b, bool add) {
+  asm volatile(WARPLADDER_WGMMA("192", WARPLADDER_96, "{%96, %97, %98, %99}, %100", "%101")
+               : WARPLADDER_SUMS_32(0), WARPLADDER_SUMS_32(32), WARPLADDER_SUMS_32(64)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
+__device__ __forceinline__ void wgmma_tf32(float (&sums)[112], const unsigned* a, unsigned long long b, bool add) {
+  asm volatile(WARPLADDER_WGMMA("224", WARPLADDER_112, "{%112, %113, %114, %115}, %116", "%117")
+               : WARPLADDER_SUMS_32(0), WARPLADDER_SUMS_32(32), WARPLADDER_SUMS_32(64), WARPLADDER_SUMS_16(96)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
 
+#undef WARPLADDER_16
 #undef WARPLADDER_32
+#undef WARPLADDER_48
 #undef WARPLADDER_64
+#undef WARPLADDER_80
+#undef WARPLADDER_96
+#undef WARPLADDER_112
 #undef WARPLADDER_128
 #undef WARPLADDER_SUMS_8
+#undef WARPLADDER_SUMS_16
 #undef WARPLADDER_SUMS_32
 #undef WARPLADDER_WGMMA
 

@@ -1,16 +1,19 @@
 """The convolution layers: their definition, their sizes, the report's copies, and the launches of their kernels."""
 
+import dataclasses
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.emulator.emulator import COMPILER, build
-from workloads.api import CudaVariant, HostVariant
+from workloads.api import CudaVariant, HostVariant, read_source
 from workloads.cnn_conv.problem import case, emulation_cases, shape_of
 from workloads.cnn_conv.workload import MOST_SERIAL_IMAGES, TOLERANCE, WORKLOAD
 
+PROJECT = Path(__file__).resolve().parents[2]
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
 HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
 
@@ -164,6 +167,29 @@ def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least,
     assert least < error < most
 
 
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("v13_warpgroups_tf32", 2e-4, 3e-4), ("v14_warpgroups_3xtf32", 5e-8, 3e-7)]
+)
+def test_warpgroups_meet_the_reference_where_their_products_are_emulated(name, least, most):
+    """Not on a GPU: a block of one multiprocessor for all tiles, the last of which one warpgroup has alone, and bands that overlap."""
+    on_gpu = WORKLOAD.variant(name)
+    header = read_source(PROJECT / "workloads/hopper.cuh")
+    assert header in on_gpu.source_text
+    variant = dataclasses.replace(on_gpu, source=on_gpu.source_text.replace(header, '#include "warpgroups.h"\n'))
+    cases = [of(2, shape) for shape in ("20x13x14", "1x14x13")]  # 160 pairs, 3 tiles; 8 rows and 7 columns of outputs
+    launches = [on_gpu.launches(a_case, {"turns": False})[0] for a_case in cases]
+    assert [launch.args[-1] for launch in launches] == [160, 8]
+    program = build(variant, [launch.kernel for launch in launches])
+    for a_case, launch in zip(cases, launches, strict=True):
+        inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
+        expected = WORKLOAD.reference(a_case, inputs)["y"]
+        output = {"y": np.full(expected.shape, np.nan, np.float32)}
+        program.run([dataclasses.replace(launch, grid=(1, 1, 1))], inputs, output)
+        error = np.linalg.norm(output["y"] - expected) / np.linalg.norm(expected)
+        assert least < error < most, a_case.name
+
+
 def test_importing_the_workload_imports_neither_numba_nor_torch():
     code = "import sys, workloads.cnn_conv.workload; print({'numba', 'torch', 'cupy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -209,6 +235,15 @@ def test_every_variant_has_a_whole_header():
         ),  # 2 * 40 pairs an image
         ("v11_toeplitz_3xtf32", {}, "layer=2,batch=10000", "conv_layer<4, 16, 40, 40, 17>", (21_250, 1, 1)),  # 2 * 17 pairs
         ("v11_toeplitz_3xtf32", {}, "layer=2,shape=3x37x41", "conv_layer<4, 16, 37, 41, 17>", (7, 1, 1)),  # 3 * 2 * 18 pairs
+        ("v13_warpgroups_tf32", {"turns": True}, "layer=2,batch=10000", "conv_layer<40, 40, 34, true>", (132, 1, 1)),
+        ("v13_warpgroups_tf32", {"turns": True}, "layer=2,batch=100", "conv_layer<40, 40, 34, true>", (27, 1, 1)),  # 1700 pairs
+        (
+            "v14_warpgroups_3xtf32",
+            {"turns": True},
+            "layer=2,shape=3x37x41",
+            "conv_layer<37, 41, 27, true>",
+            (2, 1, 1),
+        ),  # 3*2*18
     ],
 )
 def test_blocks_cover_the_output(name, config, a_case, kernel, grid):

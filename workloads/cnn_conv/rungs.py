@@ -1,13 +1,15 @@
 """The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from workloads.api import Case, CudaVariant, Launch, Params, ceil_div
-from workloads.cnn_conv.problem import Shape, shape_of
+from workloads.cnn_conv.problem import SIZE, Shape, shape_of
+from workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
@@ -19,6 +21,9 @@ _MAP_A_LANE_COLUMNS: Final = 34  # of a thread of v07_map_a_lane
 _TILE_COLUMNS: Final = 2  # of v09_channel_at_a_time
 _TOEPLITZ_TILE: Final = 16, 4  # pairs of outputs and maps of a warp
 _SUM_ROWS: Final = 17  # rows of sums that a thread keeps in registers where they wait for several channels
+_WARPGROUPS: Final = 2
+_WARPGROUP_PAIRS: Final = 64  # pairs of outputs that a warpgroup computes side by side
+_FILTER_SEGMENTS: Final = 13, 4096  # filter rows in shared memory, as many as two rounds of seven but one, and the bytes of one
 _WEIGHTS: Final = {"weights": "k"}
 
 
@@ -105,6 +110,28 @@ def _toeplitz(case: Case, config: Params) -> Sequence[Launch]:
     kernel = f"conv_layer<{shape.channels}, {shape.maps}, {shape.height}, {shape.width}, {rows}>"
     blocks = ceil_div(warps, _THREADS // _LANES)
     return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "k", "y", np.int32(pairs)))]
+
+
+def _warpgroup_rows(shape: Shape) -> int:
+    """Rows of a band: 6, 13, 20, 27 or 34 and so on, the most that the output has."""
+    return shape.out_height - (shape.out_height + 1) % SIZE
+
+
+def _warpgroups(case: Case, config: Params, parts: int) -> Sequence[Launch]:
+    """A block a multiprocessor, which keeps the filters in `parts` parts; its warpgroups take 64 pairs of outputs at a time."""
+    shape = shape_of(case)
+    rows = _warpgroup_rows(shape)
+    pairs = shape.batch * ceil_div(shape.out_height, rows) * ceil_div(shape.out_width, 2)
+    segments, segment_bytes = _FILTER_SEGMENTS
+    return [
+        Launch(
+            kernel=f"conv_layer<{shape.height}, {shape.width}, {rows}, {_bool(config['turns'])}>",
+            grid=(min(MULTIPROCESSORS, ceil_div(pairs, _WARPGROUP_PAIRS)), 1, 1),
+            block=(_WARPGROUPS * 128, 1, 1),
+            args=("x", "k", "y", np.int32(pairs)),
+            dynamic_shared_bytes=parts * segments * segment_bytes + ALIGNMENT_BYTES,
+        )
+    ]
 
 
 def _smaller_than(rows: int, columns: int, shape: Shape) -> str | None:
@@ -236,5 +263,29 @@ CUDA_VARIANTS: Final = (
         launches=_toeplitz,
         skip=_smaller_than_toeplitz,
         min_compute_capability=(8, 0),
+    ),
+    CudaVariant(
+        name="v13_warpgroups_tf32",
+        title="Warpgroups, TF32",
+        role="rung",
+        precision="tf32",
+        configs=({"turns": True}, {"turns": False}),
+        source=KERNELS / "v13_warpgroups_tf32.cu",
+        launches=partial(_warpgroups, parts=1),
+        skip=_one_layer(2, lambda config: (SIZE - 1, 2)),
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+    ),
+    CudaVariant(
+        name="v14_warpgroups_3xtf32",
+        title="Warpgroups, 3xTF32",
+        role="rung",
+        precision="3xtf32",
+        configs=({"turns": True},),
+        source=KERNELS / "v14_warpgroups_3xtf32.cu",
+        launches=partial(_warpgroups, parts=2),
+        skip=_one_layer(2, lambda config: (SIZE - 1, 2)),
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
     ),
 )

@@ -1,0 +1,46 @@
+// What workloads/hopper.cuh has of warpgroups' products, for the emulator: a test puts this header in that one's place. Rows of a product
+// do not meet, so that each warp multiplies its 16 of the 64 by itself. Copies by the TMA, registers handed over and barriers that count
+// bytes are not emulated.
+// Definitions: PTX ISA, section 9.7.15 (wgmma: fragments as those of mma.m16n8k8, descriptors, 128-byte swizzle).
+#pragma once
+
+struct Mbarrier {};
+inline void mbarrier_init(Mbarrier*, unsigned) {}
+inline void mbarrier_arrive(Mbarrier*) { assert(!"a barrier that counts is not emulated"); }
+inline void mbarrier_wait(Mbarrier*, unsigned) { assert(!"a barrier that counts is not emulated"); }
+
+inline void fence_proxy_async() {}
+inline void prefetch_l2(const void* global) { (void)*static_cast<const volatile char*>(global); }  // outside a buffer it is a fault here
+inline void copy_register(float& to, float from) { to = from; }
+
+template <class T>
+T* aligned_1024(char* shared) {
+  return reinterpret_cast<T*>(shared + (1024 - reinterpret_cast<std::uintptr_t>(shared) % 1024) % 1024);
+}
+
+/// Where an operand begins, in units of 16 bytes, as in a descriptor.
+inline unsigned long long wgmma_operand(const void* shared) { return reinterpret_cast<std::uintptr_t>(shared) >> 4; }
+inline void wgmma_fence() {}
+inline void wgmma_commit() {}
+template <int groups> void wgmma_wait() {}
+template <class T, int count> void wgmma_keep(T (&)[count]) {}
+
+namespace emulator {
+/// A word of an operand, by its row of 128 bytes: bits 4 to 6 of its address are exchanged by bits 7 to 9.
+inline unsigned swizzled_word(unsigned long long operand, unsigned row, unsigned word) {
+  const std::uintptr_t address = (operand << 4) + row * 128 + word * 4;
+  return *reinterpret_cast<const unsigned*>(address ^ (address >> 7 & 7) << 4);
+}
+}  // namespace emulator
+
+/// wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32 with a in registers, for twice as many columns as sums.
+template <int count>
+void wgmma_tf32(float (&sums)[count], const unsigned* a, unsigned long long b, bool add) {
+  const unsigned (&of_a)[4] = reinterpret_cast<const unsigned (&)[4]>(*a);
+  for (unsigned i = 0; i < count; i += 4) {
+    const unsigned row = 2 * i + emulator::lane() / 4, word = emulator::lane() % 4;
+    float (&of_columns)[4] = reinterpret_cast<float (&)[4]>(sums[i]);
+    if (!add) for (float& sum : of_columns) sum = 0.0f;
+    mma_m16n8k8_tf32(of_columns, of_a, {emulator::swizzled_word(b, row, word), emulator::swizzled_word(b, row, word + 4)});
+  }
+}
