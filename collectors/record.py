@@ -22,7 +22,7 @@ from collectors.trace.samples import add_trace
 from collectors.worker import CELL, STEP, Describe, Measure, diagnostic_row, serve
 from data import schema
 from data.store import RunWriter, conform
-from workloads.api import CudaVariant, Variant, Workload
+from workloads.api import CudaVariant, LibraryVariant, Variant, Workload
 
 #: Raised when the same plan would give other numbers. 2: device times without those of the events around them.
 _VERSION: Final = "2"
@@ -340,7 +340,13 @@ def variant_row(workload: Workload, variant: Variant, resources: tuple[int, int,
         "min_compute_capability": ".".join(map(str, variant.min_compute_capability))
         if isinstance(variant, CudaVariant)
         else "",
+        "transfer": variant.transfer if isinstance(variant, CudaVariant) else _transfer_around(variant),
     }
+
+
+def _transfer_around(variant: Variant) -> str | None:
+    """How inputs and outputs that the variant takes on the device are copied for it; None where it takes them on the host."""
+    return "pageable" if isinstance(variant, LibraryVariant) and variant.device_only else None
 
 
 def case_row(workload: Workload, name: str) -> dict[str, Any]:

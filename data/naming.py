@@ -168,7 +168,7 @@ def variant_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
                 "title": variant,
                 "source": "NVTX ranges of an imported report",
                 **dict.fromkeys(unknown, ""),
-                **dict.fromkeys(("registers", "shared_bytes", "spill_bytes")),
+                **dict.fromkeys(("registers", "shared_bytes", "spill_bytes", "transfer")),
             }
         )
     return rows

@@ -14,6 +14,7 @@ RUN_KINDS: Final = ("recording", "import")
 VARIANT_KINDS: Final = ("cuda", "library", "host")
 ROLES: Final = ("ceiling", "rung", "peer", "host", "specimen")
 PRECISIONS: Final = ("fp32", "tf32", "3xtf32", "fp64")
+TRANSFERS: Final = ("pageable", "pinned", "overlapped")
 STATUSES: Final = ("ok", "wrong_result", "skipped", "launch_error", "out_of_memory", "timeout")
 SCOPES: Final = ("device", "operation", "end_to_end")
 CACHES: Final = ("cold", "hot")
@@ -24,7 +25,10 @@ MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Arrow type, what it means, and the closed set of its values where it has one."""
+    """One column: its Arrow type, what it means, and the closed set of its values where it has one.
+
+    `later` marks a column that came after runs of this schema version had been written: in a run that lacks it, it reads as null.
+    """
 
     name: str
     type: pa.DataType
@@ -32,6 +36,7 @@ class Column:
     unit: str = ""
     nullable: bool = False
     values: tuple[str, ...] = ()
+    later: bool = False
 
     @property
     def field(self) -> pa.Field:
@@ -52,8 +57,8 @@ class Table:
         return pa.schema([column.field for column in self.columns])
 
 
-def _text(name: str, meaning: str, *, nullable: bool = False, values: tuple[str, ...] = ()) -> Column:
-    return Column(name, pa.string(), meaning, nullable=nullable, values=values)
+def _text(name: str, meaning: str, *, nullable: bool = False, values: tuple[str, ...] = (), later: bool = False) -> Column:
+    return Column(name, pa.string(), meaning, nullable=nullable, values=values, later=later)
 
 
 def _int(name: str, meaning: str, unit: str = "", *, bits: int = 64, nullable: bool = False) -> Column:
@@ -150,6 +155,13 @@ VARIANTS = Table(
         _int("shared_bytes", "static and dynamic shared memory a block, the most of its kernels", "B", nullable=True),
         _int("spill_bytes", "register spill stores a thread, the most of its kernels", "B", nullable=True),
         _text("min_compute_capability", "least device it runs on, e.g. `7.5`; empty off the GPU"),
+        _text(
+            "transfer",
+            "how the scope `end_to_end` copies to the device and back; null where it does not, or where the run does not tell",
+            nullable=True,
+            values=TRANSFERS,
+            later=True,
+        ),
     ),
     ("workload", "variant"),
 )

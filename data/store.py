@@ -394,6 +394,8 @@ def _check_columns(file: Path, table: schema.Table) -> None:
     found = _footer(file)
     for column in table.columns:
         if column.name not in found.names:
+            if column.later:
+                continue
             raise StoreError(f"{file}: lacks column {column.name} of schema version {schema.SCHEMA_VERSION}; {_cure(file)}")
         if found.field(column.name).type != column.type:
             raise StoreError(
@@ -406,11 +408,16 @@ def _check_columns(file: Path, table: schema.Table) -> None:
 
 def _read(file: Path, table: schema.Table, columns: Sequence[str], categories: bool = False) -> pa.Table:
     _check_columns(file, table)
-    texts = [name for name in columns if categories and pa.types.is_string(table.arrow.field(name).type)]
+    lacking = {column.name for column in table.columns if column.later} - set(_footer(file).names)
+    there = [name for name in columns if name not in lacking]
+    texts = [name for name in there if categories and pa.types.is_string(table.arrow.field(name).type)]
     try:
-        return pq.read_table(file, columns=list(columns), read_dictionary=texts).unify_dictionaries()
+        found = pq.read_table(file, columns=there, read_dictionary=texts).unify_dictionaries()
     except (pa.ArrowException, OSError) as error:
         raise StoreError(f"{file}: damaged ({_first_line(error)}); {_cure(file)}") from error
+    for name in lacking.intersection(columns):
+        found = found.append_column(table.arrow.field(name), pa.nulls(len(found), table.arrow.field(name).type))
+    return found.select(columns)
 
 
 def _read_column(file: Path, name: str) -> Any:

@@ -275,7 +275,7 @@ def _variant(made: Made) -> dict[str, Any]:
         "source_path": "workloads/tensor_transpose/kernels/v02_gone.cu" if made.name == "v02_template" else "",
         "source_text": text, "source_sha256": hashlib.sha256(text.encode()).hexdigest(),
         "registers": 32 if cuda else None, "shared_bytes": 4096 if cuda else None, "spill_bytes": 0 if cuda else None,
-        "min_compute_capability": "7.5" if cuda else "",
+        "min_compute_capability": "7.5" if cuda else "", "transfer": "pageable" if made.kind != "host" else None,
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
 from dashboard.charts.template import Chart, Look, blank, samples, slug, stack_shares, text
 from dashboard.charts.ticks import ticks
-from dashboard.queries.generator import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, PINNED_RUNG, REST, WORKLOAD
+from dashboard.queries.generator import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
 
 _LOOKS: Final = dict(zip(PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True))
 _NOT_KNOWN: Final = "overlapped, parts not known"
@@ -46,7 +46,7 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
     stack_shares(figure, labels.values(), look)
     note = (
         f"{look.device}; share of end-to-end time; copies and kernels by events on the device, {REST} is what the host's clock has beyond them; medians of the config "
-        f"whose generation is the fastest. Overlapped: their longest part alone, out of their kernels (device time, hot L2) and the copies of {PINNED_RUNG}, and what is "
+        f"whose generation is the fastest. Overlapped: their longest part alone, out of their kernels (device time, hot L2) and the fastest copies of pinned memory, and what is "
         f"left of the whole; {samples(frame['n'])}."
     )
     return Chart(slug("generator", case), _parts_title(frame, case, look), figure, frame, note)
@@ -118,14 +118,14 @@ def _parts_title(frame: pd.DataFrame, case: str, look: Look) -> str:
 
 def _label(row: dict[Any, Any], look: Look) -> str:
     ratio = f", {format_ratio(row['ratio'])}" if pd.notna(row["ratio"]) else ""
-    name = f"{look.named(WORKLOAD, row['variant'])}{_MARK.get(row['copying'], '')}"
+    name = f"{look.named(WORKLOAD, row['variant'])}{_MARK.get(row['transfer'], '')}"
     return f"{text(name)}  {text(format_duration(row['median_ns']))}{ratio}"
 
 
 def _share(row: dict[Any, Any], part: str) -> float:
     """Of the bar that is as long as the whole, what a part takes; nought for what it does not have."""
     whole = float(row["median_ns"])
-    if row["copying"] != OVERLAPPED:
+    if row["transfer"] != OVERLAPPED:
         # Phases and the whole are medians of their own; together they may be a little more than it.
         return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(whole, sum(_known(row)))
     if pd.isna(row["ratio"]):
@@ -140,7 +140,7 @@ def _known(row: dict[Any, Any]) -> list[float]:
 
 def _hover(row: dict[Any, Any], part: str, share: float) -> str:
     lines = [f"{_name(row)}<br>{text(row['title'])}", f"{part}: <b>{text(format_percent(100 * share))}</b>"]
-    if row["copying"] != OVERLAPPED:
+    if row["transfer"] != OVERLAPPED:
         lines[-1] += f", {text(format_duration(row[part]))}"
     else:
         alone = [f"{name} {text(format_duration(row[name]))}" for name in (IN, COMPUTE, OUT) if pd.notna(row[name])]
@@ -160,7 +160,8 @@ def _name(row: dict[Any, Any]) -> str:
 
 
 def _how(row: dict[Any, Any]) -> str:
-    return f"{row['copying']} copies · {text(row['precision'])} · n = {row['n']}"
+    copies = f"{text(row['transfer'])} copies · " if pd.notna(row["transfer"]) else ""
+    return f"{copies}{text(row['precision'])} · n = {row['n']}"
 
 
 def _by_variant(published: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from dashboard.queries.floors import add_floors
 from dashboard.queries.intervals import grouped_median_intervals, interval_kind
 from dashboard.queries.run_data import VERDICT_CELL, RunData
 
-_OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung"]
+_OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung", "transfer"]
 _OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "h2d_bytes", "d2h_bytes"]
 
 
@@ -24,7 +24,7 @@ def cells(data: RunData) -> pd.DataFrame:
 
         - `n`, `median_ns`, `low_ns`, `high_ns`, `interval_kind`: samples (the baseline's second copy left out), their median,
           its interval and what that is;
-        - `role`, `kind`, `precision`, `title`, `rung` of the variant; `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`,
+        - `role`, `kind`, `precision`, `title`, `rung`, `transfer` of the variant; `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`,
           `d2h_bytes` of the case;
         - `gb_per_s`, `gflop_per_s`: min_bytes and flops over the median; null for a phase, and where the count is 0;
         - `floor_ns`, `floor_bound` (`memory`, `compute`, `copies`), `percent_of_floor`: see `floors.add_floors`;

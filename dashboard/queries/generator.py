@@ -2,7 +2,6 @@
 
 from typing import Final
 
-import numpy as np
 import pandas as pd
 
 from dashboard.queries.cells import best_config, cells
@@ -10,9 +9,7 @@ from dashboard.queries.run_data import RunData
 from data import figures
 
 WORKLOAD: Final = "gan_tconv"
-#: The rung whose copies are those of the overlapped ones, page-locked, but one after another.
-PINNED_RUNG: Final = "v06_pinned"
-PAGEABLE, PINNED, OVERLAPPED = "pageable", "pinned", "overlapped"
+PINNED, OVERLAPPED = "pinned", "overlapped"
 IN, COMPUTE, OUT, REST = "copies in", "kernels", "copies out", "launches and waiting"
 #: Parts of a generation, in the order in which they are stacked.
 PARTS: Final = (IN, COMPUTE, OUT, REST)
@@ -22,7 +19,7 @@ AIM: Final = 1.25
 _SCOPES: Final = {IN: "phase:h2d", COMPUTE: "phase:compute", OUT: "phase:d2h"}
 _CACHE: Final = "hot"
 _COLUMNS: Final = [
-    "case", "size_rank", "images", "variant", "title", "precision", "config", "copying", "n", "interval_kind", "median_ns", "low_ns", "high_ns",
+    "case", "size_rank", "images", "variant", "title", "precision", "config", "transfer", "n", "interval_kind", "median_ns", "low_ns", "high_ns",
     *PARTS, "longest", "longest_ns", "ratio",
 ]  # fmt: skip
 
@@ -32,11 +29,11 @@ def generations(data: RunData) -> pd.DataFrame:
 
     A generation with phases copies in, computes and copies out, one after another: what its median has beyond those of the phases is the
     launches and the host's waiting. An overlapped one has no phases. Its kernels are those of the scope `device` with a hot L2, its
-    copies those of `PINNED_RUNG` at the same number of images, and the longest of the three is what it cannot beat.
+    copies the fastest ones of pinned memory that follow one another at the same number of images, and the longest of the three is what it cannot beat.
 
     Returns:
         One row a (case, variant) on the device by size and ladder, of each the config whose generation is the fastest: `case`,
-        `size_rank`, `images`, `variant`, `title`, `precision`, `config`, `copying` (`pageable`, `pinned`, `overlapped`), `n`,
+        `size_rank`, `images`, `variant`, `title`, `precision`, `config`, `transfer` (`pageable`, `pinned`, `overlapped`; null where the run does not tell), `n`,
         `interval_kind`, `median_ns` with `low_ns` and `high_ns` of the whole, and the medians of `PARTS` in nanoseconds (null where not
         known, and `REST` of overlapped ones). Of overlapped ones besides `longest` (which part), `longest_ns` and `ratio`, the whole over it; null
         where a part is not known. Empty where no generation was timed end to end.
@@ -55,10 +52,11 @@ def generations(data: RunData) -> pd.DataFrame:
             every.loc[every["scope"] == scope, [*key, "median_ns"]].rename(columns={"median_ns": part}), "left", key
         )
     parts = [IN, COMPUTE, OUT]
-    overlapped = frame[parts].isna().all(axis=1)
-    frame["copying"] = np.select([overlapped, frame["variant"] == PINNED_RUNG], [OVERLAPPED, PINNED], PAGEABLE)
+    # Runs from before the column `transfer`: what has no phases was overlapped.
+    frame["transfer"] = frame["transfer"].mask(frame["transfer"].isna() & frame[parts].isna().all(axis=1), OVERLAPPED)
+    overlapped = frame["transfer"] == OVERLAPPED
     frame[REST] = (frame["median_ns"] - frame[parts].sum(axis=1)).clip(lower=0).where(~overlapped)
-    copies = frame.loc[frame["copying"] == PINNED].set_index("case")
+    copies = frame[frame["transfer"] == PINNED].groupby("case")[[IN, OUT]].min()
     for part in (IN, OUT):
         frame[part] = frame[part].where(~overlapped, frame["case"].map(copies[part]))
     frame[COMPUTE] = frame[COMPUTE].where(~overlapped, frame["device"])

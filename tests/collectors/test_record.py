@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors.record import Recorder, variant_row
 from data import store
+from workloads import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 MISBEHAVING = Path(__file__).parent / "misbehaving.py"
@@ -133,3 +134,19 @@ def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatc
     results = store.open_run(tmp_path / run_id).table("results").set_index("case")
     assert results.loc["n=1000", "status"] == "ok"
     assert results.loc["n=7", "detail"] == "the run was interrupted before it"
+
+
+@pytest.mark.parametrize(
+    ("workload", "variant", "transfer"),
+    [
+        ("gan_tconv", "v05_mixed", "pageable"),
+        ("gan_tconv", "v06_pinned", "pinned"),
+        ("gan_tconv", "v07_overlapped", "overlapped"),
+        ("gan_tconv", "cudnn", "pageable"),  # its inputs are put on the device as those of a kernel
+        ("mlp_training", "v01_products_only", None),  # a program of the host copies by itself
+        ("gan_tconv", "numpy", None),
+    ],
+)
+def test_how_a_variant_copies_stands_beside_it(workload: str, variant: str, transfer: str | None) -> None:
+    found = registry.load(workload)
+    assert variant_row(found, found.variant(variant), None)["transfer"] == transfer

@@ -1,6 +1,7 @@
 """A generation by its parts, on samples whose medians are known, counted by hand."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ MS: Final = 1_000_000
 CASES: Final = ("images=4,channels=64", "images=10", "images=1000")
 VARIANTS: Final = ("v05_mixed", "v06_pinned", "v07_overlapped", "v09_graph", "v11_one_product", "cudnn", "numpy")
 PRECISIONS: Final = {"v11_one_product": "tf32"}
+TRANSFERS: Final = {"v05_mixed": "pageable", "v06_pinned": "pinned", "cudnn": "pageable", "numpy": None}  # others: overlapped
 _PHASES: Final = ("phase:h2d", "phase:compute", "phase:d2h")
 
 # The pages remember what they computed about a run, in one process.
@@ -83,6 +85,7 @@ def write(folder: Path, medians: Mapping[tuple[str, str, str], Mapping[str, floa
                         kind=kind,
                         precision=PRECISIONS.get(name, "fp32"),
                         title=name.upper(),
+                        transfer=TRANSFERS.get(name, "overlapped"),
                     )
                 ],
             )
@@ -142,9 +145,9 @@ def test_only_the_rungs_on_the_device_are_there_by_size_and_ladder(frame: pd.Dat
 def test_one_after_another_the_parts_and_what_is_left_are_the_whole(frame: pd.DataFrame) -> None:
     # The config of 20 ms, not that of 22: 4 + 10 + 5 in phases, 1 left. Pinned: 13 less 1 + 10 + 1.6.
     mixed, pinned = found(frame, "v05_mixed"), found(frame, "v06_pinned")
-    assert (mixed["config"], mixed["copying"], mixed["n"]) == ("products=2", "pageable", 3)
+    assert (mixed["config"], mixed["transfer"], mixed["n"]) == ("products=2", "pageable", 3)
     assert milliseconds(mixed) == pytest.approx([4, 10, 5, 1])
-    assert pinned["copying"] == "pinned"
+    assert pinned["transfer"] == "pinned"
     assert milliseconds(pinned) == pytest.approx([1, 10, 1.6, 0.4])
     assert pd.isna(mixed["ratio"])
 
@@ -152,7 +155,7 @@ def test_one_after_another_the_parts_and_what_is_left_are_the_whole(frame: pd.Da
 def test_an_overlapped_one_stands_against_its_longest_part(frame: pd.DataFrame) -> None:
     # Pinned copies of 1.0 and 1.6 ms: 12 over kernels of 10, 2.6 over kernels of 2, and 2 over copies out of 1.6.
     cells = [found(frame, name) for name in ("v07_overlapped", "v09_graph", "v11_one_product")]
-    assert [cell["copying"] for cell in cells] == ["overlapped"] * 3
+    assert [cell["transfer"] for cell in cells] == ["overlapped"] * 3
     assert [cell["longest"] for cell in cells] == [COMPUTE, COMPUTE, OUT]
     assert [cell["ratio"] for cell in cells] == pytest.approx([1.2, 1.3, 1.25])
     assert all(pd.isna(cell[REST]) for cell in cells)
@@ -160,9 +163,19 @@ def test_an_overlapped_one_stands_against_its_longest_part(frame: pd.DataFrame) 
 
 def test_without_the_pinned_rung_no_ratio_is_told(frame: pd.DataFrame) -> None:
     cell = found(frame, "v07_overlapped", CASES[1])
-    assert cell["copying"] == "overlapped"
+    assert cell["transfer"] == "overlapped"
     assert pd.isna(cell["ratio"])
     assert pd.isna(cell["longest"])
+
+
+def test_a_run_that_does_not_tell_how_it_copies_has_overlapped_ones_where_there_are_no_phases(data: RunData) -> None:
+    older = replace(data, variants=data.variants.assign(transfer=None))
+    frame = generator.generations(older)
+    assert found(frame, "v07_overlapped")["transfer"] == "overlapped"
+    assert pd.isna(found(frame, "v06_pinned")["transfer"])
+    assert frame["ratio"].isna().all()
+    (label,) = {h for bar in charts.parts(frame, look(older)).figure.data for h in bar.hovertext if "v06" in h and IN in h}
+    assert label.endswith("<br>fp32 · n = 3")
 
 
 def test_published_seconds_are_those_of_table_4() -> None:

@@ -142,6 +142,23 @@ def test_a_missing_foreign_or_mistyped_column_is_refused_by_name(tmp_path: Path,
         store.open_run(path)
 
 
+def test_a_column_that_came_later_reads_as_null_in_a_run_that_lacks_it(tmp_path: Path) -> None:
+    with store.RunWriter(tmp_path, "r1") as writer:
+        writer.append("run", [run_row("r1")])
+        texts = {c.name: None if c.nullable else "" for c in schema.VARIANTS.columns}
+        writer.append(
+            "variants", [texts | {"variant": "v", "kind": "cuda", "role": "rung", "precision": "fp32", "transfer": "pinned"}]
+        )
+        path = writer.commit()
+    assert store.open_run(path).table("variants")["transfer"].tolist() == ["pinned"]
+    rewrite(path / "variants.parquet", lambda table: table.drop_columns(["transfer"]))
+    variants = store.open_run(path).table("variants")
+    assert list(variants.columns) == schema.VARIANTS.arrow.names
+    assert variants["variant"].tolist() == ["v"]
+    assert variants["transfer"].isna().all()
+    assert store.open_run(path).table("variants", ["transfer"], categories=True)["transfer"].isna().tolist() == [True]
+
+
 def test_a_foreign_parquet_file_in_a_run_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path)
     (path / "run.parquet").rename(path / "zebra.parquet")
