@@ -1,4 +1,4 @@
-// What workloads/hopper.cuh has of warpgroups' products, for the emulator: a test puts this header in that one's place. Rows of a product
+// What workloads/hopper.cuh and hopper_bf16.cuh have of warpgroups' products, for the emulator: a test puts this header in their place. Rows of a product
 // do not meet, so that each warp multiplies its 16 of the 64 by itself. Copies by the TMA, registers handed over and barriers that count
 // bytes are not emulated.
 // Definitions: PTX ISA, section 9.7.15 (wgmma: fragments as those of mma.m16n8k8, descriptors, 128-byte swizzle).
@@ -42,5 +42,16 @@ void wgmma_tf32(float (&sums)[count], const unsigned* a, unsigned long long b, b
     float (&of_columns)[4] = reinterpret_cast<float (&)[4]>(sums[i]);
     if (!add) for (float& sum : of_columns) sum = 0.0f;
     mma_m16n8k8_tf32(of_columns, of_a, {emulator::swizzled_word(b, row, word), emulator::swizzled_word(b, row, word + 4)});
+  }
+}
+
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 with a in registers, two values a register.
+template <int count>
+void wgmma_bf16(float (&sums)[count], const unsigned* a, unsigned long long b) {
+  const unsigned (&of_a)[4] = reinterpret_cast<const unsigned (&)[4]>(*a);
+  for (unsigned i = 0; i < count; i += 4) {
+    const unsigned row = 2 * i + emulator::lane() / 4, word = emulator::lane() % 4;
+    mma_m16n8k16_bf16(reinterpret_cast<float (&)[4]>(sums[i]), of_a,
+                      {emulator::swizzled_word(b, row, word), emulator::swizzled_word(b, row, word + 4)});
   }
 }

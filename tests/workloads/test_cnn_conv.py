@@ -169,14 +169,21 @@ def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least,
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
 @pytest.mark.parametrize(
-    ("name", "least", "most"), [("v13_warpgroups_tf32", 2e-4, 3e-4), ("v14_warpgroups_3xtf32", 5e-8, 3e-7)]
+    ("name", "least", "most"),
+    [
+        ("v13_warpgroups_tf32", 2e-4, 3e-4),
+        ("v14_warpgroups_3xtf32", 5e-8, 3e-7),
+        ("v15_warpgroups_bf16_corrections", 3e-7, 7e-7),
+    ],
 )
 def test_warpgroups_meet_the_reference_where_their_products_are_emulated(name, least, most):
     """Not on a GPU: a block of one multiprocessor for all tiles, the last of which one warpgroup has alone, and bands that overlap."""
     on_gpu = WORKLOAD.variant(name)
-    header = read_source(PROJECT / "workloads/hopper.cuh")
-    assert header in on_gpu.source_text
-    variant = dataclasses.replace(on_gpu, source=on_gpu.source_text.replace(header, '#include "warpgroups.h"\n'))
+    source = on_gpu.source_text
+    for header in ("hopper.cuh", "hopper_bf16.cuh"):
+        source = source.replace(read_source(PROJECT / "workloads" / header), '#include "warpgroups.h"\n')
+    assert 'asm volatile("wgmma' not in source
+    variant = dataclasses.replace(on_gpu, source=source)
     cases = [of(2, shape) for shape in ("20x13x14", "1x14x13")]  # 160 pairs, 3 tiles; 8 rows and 7 columns of outputs
     launches = [on_gpu.launches(a_case, {"turns": False})[0] for a_case in cases]
     assert [launch.args[-1] for launch in launches] == [160, 8]
@@ -237,6 +244,7 @@ def test_every_variant_has_a_whole_header():
         ("v11_toeplitz_3xtf32", {}, "layer=2,shape=3x37x41", "conv_layer<4, 16, 37, 41, 17>", (7, 1, 1)),  # 3 * 2 * 18 pairs
         ("v13_warpgroups_tf32", {"turns": True}, "layer=2,batch=10000", "conv_layer<40, 40, 34, true>", (132, 1, 1)),
         ("v13_warpgroups_tf32", {"turns": True}, "layer=2,batch=100", "conv_layer<40, 40, 34, true>", (27, 1, 1)),  # 1700 pairs
+        ("v15_warpgroups_bf16_corrections", {"turns": True}, "layer=2,batch=1000", "conv_layer<40, 40, 34, true>", (132, 1, 1)),
         (
             "v14_warpgroups_3xtf32",
             {"turns": True},

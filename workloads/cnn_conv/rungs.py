@@ -288,4 +288,16 @@ CUDA_VARIANTS: Final = (
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
     ),
+    CudaVariant(
+        name="v15_warpgroups_bf16_corrections",
+        title="Warpgroups, TF32 with BF16 corrections",
+        role="rung",
+        precision="3xtf32",  # of that class, and held to its tolerance
+        configs=({"turns": True},),
+        source=KERNELS / "v15_warpgroups_bf16_corrections.cu",
+        launches=partial(_warpgroups, parts=2),
+        skip=_one_layer(2, lambda config: (SIZE - 1, 2)),
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+    ),
 )

@@ -170,6 +170,7 @@ struct Strip {
 #pragma unroll
     for (int i = 0; i < Product::kTerms * kChannelsOfPart; ++i) {
       const int c = i % kChannelsOfPart;
+      if (Product::kShapes > 1 && c == 0 && i > 0) wgmma_fence();  // orders sums of one shape after those of another
       Product::multiply_add(of_slots, pixels[c], operand + 2 * c, kSegments * kSegment, i / kChannelsOfPart);
       if (i >= Product::kTerms * kChannelsOfPart - 2) wgmma_commit();
     }

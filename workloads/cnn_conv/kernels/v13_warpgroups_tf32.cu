@@ -16,6 +16,7 @@
 
 struct Tf32 {
   static constexpr int kTerms = 1, kParts = 1;
+  static constexpr int kShapes = 1;  // of wgmma
   static constexpr bool kEarly = true;
   struct Pixels {
     unsigned word[1][4];  // fragments

@@ -2,7 +2,7 @@
 //     input row, in this order, into the same sums. Pixels are split in the registers that they go through anyway, filters once a block.
 // Bottleneck: The tensor cores: by count, until it is measured, 249 GFLOP for 10,000 images of layer 2, 0.68 ms at the 366 TFLOP/s that
 //     wgmma reaches in the matrix product. They cut sums off instead of rounding them, 84 times an output as in v11_toeplitz_3xtf32.
-// Next: -
+// Next: Both corrections at half the price, in BF16.
 // Source: Own work; splitting as in NVIDIA CUTLASS, "3xTF32".
 
 #include "../../ptx.cuh"
@@ -12,6 +12,7 @@
 
 struct Split {
   static constexpr int kTerms = 3, kParts = 2;
+  static constexpr int kShapes = 1;  // of wgmma
   static constexpr bool kEarly = false;
   struct Pixels {
     unsigned word[kParts][4];  // high, low
