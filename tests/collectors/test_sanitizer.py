@@ -1,5 +1,7 @@
 """Every kernel under the tools of compute-sanitizer: memcheck, racecheck and initcheck find nothing, and find what was planted."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,9 +39,16 @@ def watched(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     # Errors of API calls: packages try calls that a driver may lack, as they are imported.
     command = [SANITIZER.path, "--tool", tool, "--error-exitcode", str(FOUND), "--report-api-errors", "no", *for_tool]
     command += [sys.executable, "-m", "tests.collectors.run_every_kernel", *for_program, *arguments]
-    return subprocess.run(
-        command, cwd=PROJECT, timeout=TIMEOUT_S, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
+    with subprocess.Popen(
+        command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # the program too, which would hold the GPU and the pipe
+            said, _ = process.communicate()
+            pytest.fail(f"{tool} is not done after {TIMEOUT_S} s; the last lines:\n{said[-2000:]}")
+    return subprocess.CompletedProcess(command, process.returncode, said)
 
 
 @pytest.mark.gpu
