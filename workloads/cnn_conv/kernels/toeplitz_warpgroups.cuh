@@ -12,15 +12,19 @@
 // in shared memory almost twice, as 13 segments, and a product begins at any of seven. Where an image begins and ends, fewer
 // output rows are under way, in neighbouring slots: products have fewer columns there, and none is for nothing.
 
-constexpr int kMapsOfPart = 16;
-constexpr int kChannelsOfPart = 4;
+//
+// A Product has kTerms instructions of kShapes shapes for a channel, which multiply kParts parts of pixels and weights; kEarly where there are
+// registers to make the next row's fragments while this row's are multiplied.
+
+constexpr int kLayerMaps = 16;
+constexpr int kLayerChannels = 4;
 constexpr int kWarpgroups = 2;
 constexpr int kPairs = 64;            // of a warpgroup
 constexpr int kColumns = 32;          // of a filter row: maps, and both outputs of each
 constexpr int kWords = 32;            // along k, of 4 bytes: channels, and eight words of each
 constexpr int kSums = kColumns / 2;   // of a slot, a thread
 constexpr int kSegments = 2 * kSize - 1;
-constexpr int kRowsAhead = kSize - 1;  // that pixels are asked into L2 before they are loaded
+constexpr int kPrefetched = kSize - 1;  // rows that pixels are asked into L2 before they are loaded
 
 // Columns of the right side, with kParts words for each weight, swizzled as wgmma reads them.
 template <int kParts>
@@ -33,9 +37,9 @@ template <class Product>
 __device__ __forceinline__ void fill(Filters<Product::kParts>& filters, const float* __restrict__ k) {
 #pragma unroll 4
   for (int i = threadIdx.x; i < kSize * kColumns * kWords / 2; i += blockDim.x) {
-    const int t = i % 4, c = i / 4 % kChannelsOfPart, column = i / 16 % kColumns, segment = i / 16 / kColumns;
+    const int t = i % 4, c = i / 4 % kLayerChannels, column = i / 16 % kColumns, segment = i / 16 / kColumns;
     const int map = column / 2, tap = 2 * t - column % 2;
-    const float* row = k + ((map * kChannelsOfPart + c) * kSize + (kSize - segment) % kSize) * kSize;
+    const float* row = k + ((map * kLayerChannels + c) * kSize + (kSize - segment) % kSize) * kSize;
     const typename Product::Weights weights =
         Product::weights(tap >= 0 ? __ldg(row + tap) : 0.0f, tap + 1 < kSize ? __ldg(row + tap + 1) : 0.0f);
 #pragma unroll
@@ -50,7 +54,8 @@ __device__ __forceinline__ void fill(Filters<Product::kParts>& filters, const fl
   fence_proxy_async();
 }
 
-// Warpgroups take turns at the tensor cores, a row each: while one multiplies, the other stores and loads.
+// Warpgroups take turns at the tensor cores, an input row each: while one multiplies, the other stores and loads. A turn is passed on when
+// the last product has begun.
 struct Turns {
   Mbarrier* barrier;  // of each warpgroup: its turn
   int mine;
@@ -87,17 +92,17 @@ struct Strip {
   const float* image;
   float* result;
   int pairs;
-  unsigned long long filters;           // first segment, as wgmma takes it
-  int warp, g, t;                       // of the warpgroup; as in the fragments of wgmma
-  float sums[kSize * kSums];            // seven slots
-  float done[kSums];                    // a slot that is to be stored, if any
+  unsigned long long filters;                       // first segment, as wgmma takes it
+  int warp, g, t;                                   // of the warpgroup; as in the fragments of wgmma
+  float sums[kSize * kSums];                        // seven slots
+  float done[kSums];                                // an output row that is to be stored, if one is pending
   bool pending;
+  float* to;                                        // where that row goes, or the next one
+  typename Product::Pixels pixels[kLayerChannels];  // fragments of the input row that is multiplied next
+  PixelRow row[kLayerChannels];                     // the input row after it, on its way
+  const float *near, *far, *in_advance;             // where the one after that is loaded from, and a later one prefetched
   Turns turns;
   bool in_turn;
-  typename Product::Pixels pixels[kChannelsOfPart];
-  PixelRow row[kChannelsOfPart];        // the next input row, on its way
-  const float *near, *far, *in_advance;  // where the row after it is loaded from, and a later one prefetched
-  float* to;                            // where the output row that is done next is stored
 
   __device__ __forceinline__ Strip(const float* x, float* y, int pairs, const Filters<Product::kParts>& of, const Turns& turns)
       : image(x), result(y), pairs(pairs), filters(wgmma_operand(&of)), turns(turns) {
@@ -116,7 +121,7 @@ struct Strip {
   }
 
   __device__ __forceinline__ const float* pixels_of(const Place& p, int c) const {
-    return image + ((size_t)p.b * kChannelsOfPart + c) * kPlane + p.top * kWidth + p.left;
+    return image + ((size_t)p.b * kLayerChannels + c) * kPlane + p.top * kWidth + p.left;
   }
 
   __device__ __forceinline__ void go_to(int tile) {
@@ -138,13 +143,14 @@ struct Strip {
 
   __device__ __forceinline__ void load() {
 #pragma unroll
-    for (int c = 0; c < kChannelsOfPart; ++c) row[c] = {load_pair(near + c * kPlane), load_pair(far + c * kPlane)};
+    for (int c = 0; c < kLayerChannels; ++c) row[c] = {load_pair(near + c * kPlane), load_pair(far + c * kPlane)};
     near += kWidth, far += kWidth;
   }
 
+  // Fragments of the row that was loaded; loads the next.
   __device__ __forceinline__ void make_pixels() {
 #pragma unroll
-    for (int c = 0; c < kChannelsOfPart; ++c) pixels[c] = Product::pixels(row[c]);
+    for (int c = 0; c < kLayerChannels; ++c) pixels[c] = Product::pixels(row[c]);
     keep_pixels();
     load();
   }
@@ -152,12 +158,12 @@ struct Strip {
   // No fragment is made behind the fence before wgmma.
   __device__ __forceinline__ void keep_pixels() {
 #pragma unroll
-    for (int c = 0; c < kChannelsOfPart; ++c)
+    for (int c = 0; c < kLayerChannels; ++c)
       for (auto& part : pixels[c].word) wgmma_keep(part);
   }
 
   // Adds the input row at hand to the first `slots` slots, whose filter rows begin at a segment. While the tensor cores are at it, what
-  // the row before completed is stored, and the next row prepared. Then slot `completed` is taken out, and is empty.
+  // the row before completed is stored, and the next row prepared. Then the sums of slot `completed` are taken out.
   template <int slots, int completed>
   __device__ __forceinline__ void add(int segment) {
     float(&of_slots)[slots * kSums] = reinterpret_cast<float(&)[slots * kSums]>(sums);
@@ -168,11 +174,11 @@ struct Strip {
     keep_pixels();
     wgmma_fence();
 #pragma unroll
-    for (int i = 0; i < Product::kTerms * kChannelsOfPart; ++i) {
-      const int c = i % kChannelsOfPart;
+    for (int i = 0; i < Product::kTerms * kLayerChannels; ++i) {
+      const int c = i % kLayerChannels;
       if (Product::kShapes > 1 && c == 0 && i > 0) wgmma_fence();  // orders sums of one shape after those of another
-      Product::multiply_add(of_slots, pixels[c], operand + 2 * c, kSegments * kSegment, i / kChannelsOfPart);
-      if (i >= Product::kTerms * kChannelsOfPart - 2) wgmma_commit();
+      Product::multiply_add(of_slots, pixels[c], operand + 2 * c, kSegments * kSegment, i / kLayerChannels);
+      if (i >= Product::kTerms * kLayerChannels - 2) wgmma_commit();
     }
     if (pending) store();
     pending = completed >= 0;
@@ -186,7 +192,7 @@ struct Strip {
     if constexpr (completed >= 0) move<completed * kSums, kSums>(done);
   }
 
-  // Copies that the compiler takes as such: products want their sums in neighbouring registers.
+  // Copies that stay copies: products want their sums in neighbouring registers, and the first always in the same.
   template <int from, int count, int size>
   __device__ __forceinline__ void move(float (&to)[size]) {
 #pragma unroll
@@ -205,7 +211,7 @@ struct Strip {
   __device__ __forceinline__ void store() {
     const bool upper = t >= 2;
 #pragma unroll
-    for (int four = 0; four < kMapsOfPart / 4; ++four) {
+    for (int four = 0; four < kLayerMaps / 4; ++four) {
       const float* const of = done + four * 4;
       const float2 of_near = {of[0], of[1]}, of_far = {of[2], of[3]};
       const float2 mine = upper ? of_far : of_near, other = upper ? of_near : of_far;
@@ -258,7 +264,7 @@ struct Strip {
   __device__ __forceinline__ void run(int tile, int step) {
     if (tile * kPairs >= pairs) return;
     go_to(tile), go_to_in_advance(tile);
-    for (int r = 0; r < kRowsAhead; ++r) prefetch();
+    for (int r = 0; r < kPrefetched; ++r) prefetch();
     load();
     if constexpr (Product::kEarly) make_pixels();
 #pragma unroll
@@ -269,10 +275,10 @@ struct Strip {
     asm volatile("" : "+r"(rows));  // a loop, even where it has one turn: the compiler finds no registers for the rows as one piece
 #pragma unroll 1
     for (; tile * kPairs < pairs; tile += step) {
-      in_turn = kTurns && (tile + (kWarpgroups - 1 - turns.mine) * (int)gridDim.x) * kPairs < pairs;  // the others have tiles too
+      in_turn = kTurns && (tile + (kWarpgroups - 1 - turns.mine) * (int)gridDim.x) * kPairs < pairs;  // the other has a tile too
       begin<0>();
       const Place p = place(tile, g + t / 2 * 8);
-      to = result + ((size_t)p.b * kMapsOfPart + t % 2) * kOutPlane + p.top * kOutWidth + p.left;
+      to = result + ((size_t)p.b * kLayerMaps + t % 2) * kOutPlane + p.top * kOutWidth + p.left;
       begin<1>();
 #pragma unroll 1
       for (int r = kSize - 1; r < rows; r += kSize) turn<0>();
@@ -283,6 +289,7 @@ struct Strip {
   }
 };
 
+// What a block does: every tile that is its, 64 pairs a warpgroup at a time.
 template <class Product, int kHeight, int kWidth, int kRows, bool kTurns>
 __device__ __forceinline__ void convolve(const float* x, const float* k, float* y, int pairs) {
   extern __shared__ char memory[];
