@@ -58,6 +58,13 @@ __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.
 // Asks L2 for the line of an address.
 __device__ __forceinline__ void prefetch_l2(const void* global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
 
+// Two neighbouring floats to global memory, without a branch, so that what comes after need not wait.
+__device__ __forceinline__ void store_if(bool condition, float* to, float first, float second) {
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %0, 0; @p st.global.v2.f32 [%1], {%2, %3};}" ::"r"((int)condition), "l"(to), "f"(first),
+               "f"(second)
+               : "memory");
+}
+
 // -- Registers of a warpgroup ---------------------------------------------------------------------------------------------------
 
 template <int registers>
@@ -99,8 +106,9 @@ struct Pipeline {
     __syncthreads();
   }
 
-  // By all lanes of a consumer's warp.
+  // By all lanes of a consumer's warp, when none waits any more for what it read: the arrival does not.
   __device__ __forceinline__ void release(int stage) {
+    __syncwarp();
     if (threadIdx.x % 32 == 0) mbarrier_arrive(&empty[stage]);
   }
 };
@@ -147,9 +155,9 @@ __device__ __forceinline__ void wgmma_keep(unsigned (&a)[count]) {
 }
 
 #define WARPLADDER_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define WARPLADDER_32 \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WARPLADDER_24 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23"
+#define WARPLADDER_32 WARPLADDER_24 ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define WARPLADDER_64 \
   WARPLADDER_32 ", " \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
@@ -196,6 +204,11 @@ __device__ __forceinline__ void wgmma_tf32(float (&sums)[128], unsigned long lon
 }
 
 // a in registers: rows as those of the sums, step t % 4 (+ 4 for the second pair) along k.
+__device__ __forceinline__ void wgmma_tf32(float (&sums)[24], const unsigned* a, unsigned long long b, bool add) {
+  asm volatile(WARPLADDER_WGMMA("48", WARPLADDER_24, "{%24, %25, %26, %27}, %28", "%29")
+               : WARPLADDER_SUMS_8(0), WARPLADDER_SUMS_8(8), WARPLADDER_SUMS_8(16)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
 __device__ __forceinline__ void wgmma_tf32(float (&sums)[32], const unsigned* a, unsigned long long b, bool add) {
   asm volatile(WARPLADDER_WGMMA("64", WARPLADDER_32, "{%32, %33, %34, %35}, %36", "%37")
                : WARPLADDER_SUMS_32(0)
@@ -238,6 +251,7 @@ __device__ __forceinline__ void wgmma_tf32(float (&sums)[112], const unsigned* a
 }
 
 #undef WARPLADDER_16
+#undef WARPLADDER_24
 #undef WARPLADDER_32
 #undef WARPLADDER_48
 #undef WARPLADDER_64
@@ -280,6 +294,29 @@ struct WgmmaFragments {
   __device__ __forceinline__ int across(int i) const { return i / 4 * 8 + 2 * step + i % 2; }
 };
 
+// A thread's share of an operand a by rows, as the TMA copies a box of 32 steps by 128 rows with a 128-byte swizzle; threads of two
+// warpgroups.
+struct WgmmaRows {
+  int row;    // first of the thread's two rows; the second is 8 below
+  int first;  // float of the thread in its first row, of the first 4 steps
+  int step;   // lane % 4
+
+  __device__ __forceinline__ explicit WgmmaRows(int thread) {
+    const int group = thread % 32 / 4;
+    step = thread % 4;
+    row = thread / 32 * 16 + group;
+    first = row * 32 + 4 * group + step;
+  }
+
+  // Fragment i of 0 to 3, of the k-th 8 steps.
+  __device__ __forceinline__ float load(const float* a, int k, int i) const {
+    return a[(first ^ 4 * (2 * k + i / 2)) + i % 2 * 8 * 32];
+  }
+
+  static __device__ __forceinline__ int down(int i) { return i % 4 / 2 * 8; }
+  __device__ __forceinline__ int across(int i) const { return i / 4 * 8 + 2 * step + i % 2; }
+};
+
 // 3xTF32: the part of a float that tensor cores look at, and the rest, half a unit up: they cut that off, which then rounds.
 constexpr unsigned kTf32Part = 0xffffe000u;
 constexpr unsigned kTf32Half = 0x1000u;
@@ -304,7 +341,8 @@ __device__ __forceinline__ void split_tile(const float* tile, unsigned* rest, in
 struct SplitFragments {
   unsigned part[16], rest[16];
 
-  __device__ __forceinline__ SplitFragments(const WgmmaFragments& fragments, const float* a) {
+  template <class Fragments>  // WgmmaFragments or WgmmaRows
+  __device__ __forceinline__ SplitFragments(const Fragments& fragments, const float* a) {
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       const float x = fragments.load(a, i / 4, i % 4);

@@ -12,10 +12,11 @@ import pytest
 from collectors.transfers import plan_parts
 from collectors.verify import compare, poison
 from tests.emulator.emulator import COMPILER, build
-from workloads.api import CudaVariant, HostVariant
+from workloads.api import CudaVariant, HostVariant, Launch
 from workloads.gan_tconv.host import scale_and_shift
 from workloads.gan_tconv.network import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
 from workloads.gan_tconv.rungs import parts_of
+from workloads.gan_tconv.wgmma import width_of_units
 from workloads.gan_tconv.workload import WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
@@ -300,3 +301,42 @@ def test_weights_are_prepared_within_the_operation():
         ("w3", (2, 4, 25), "transpose<true>"),
         ("w4", (3, 2, 1), "transpose<false>"),
     }
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@pytest.mark.parametrize("side", [1, 2, 3])
+@pytest.mark.parametrize("outputs", [1, 2, 4])
+def test_inputs_of_a_tile_on_warpgroups_meet_its_outputs_by_the_taps_of_formula_9(outputs, side):
+    """Each once: output (y, x) and input (i, j) by weight (y + 1 - 2i, x + 1 - 2j), where there is one."""
+    met = np.zeros((2 * side, 2 * side, side, side), np.int32)
+    program = CudaVariant("output_tiles", "Tiles", "rung", source=Path(__file__).parent / "output_tiles.cu")
+    launch = Launch(f"meet<{outputs}>", (1, 1, 1), (1, 1, 1), ("met", np.int32(side)))
+    build(program, [launch.kernel]).run([launch], {}, {"met": met})
+    expected = np.zeros_like(met)
+    for y, x, i, j in np.ndindex(met.shape):
+        row, column = y + 1 - 2 * i, x + 1 - 2 * j
+        if 0 <= row < 5 and 0 <= column < 5:
+            expected[y, x, i, j] = 1000 + 5 * row + column
+    np.testing.assert_array_equal(met, expected)
+
+
+def test_tiles_on_warpgroups_are_128_images_by_256_sums():
+    """Of TF32; 3xTF32 has 128. Three images are one block of rows: 16 pixels in four phases, and so on; never more blocks than 132."""
+    assert products_of("v13_warpgroups_tf32", "images=3", {}) == [
+        ("layer_product<1, 256, true, 4>", 8192 // 256),
+        ("layer_product<1, 256, false, 4>", 4 * 16),
+        ("layer_product<2, 128, false, 4>", 2 * 64),
+        ("layer_product<4, 64, false, 4>", 132),
+    ]
+    assert products_of("v12_warpgroups_3xtf32", "images=3", {}) == [
+        ("layer_product<1, 128, true, 4>", 8192 // 128),
+        ("layer_product<1, 128, false, 4>", 4 * 16 * 2),
+        ("layer_product<1, 128, false, 4>", 132),
+        ("layer_product<2, 64, false, 4>", 132),
+    ]
+
+
+def test_a_block_of_the_last_layer_walks_as_far_as_lets_all_end_soonest():
+    """1000 images are 8 blocks of 128 by 16 pairs of rows, 128 units of 32 columns for 132 multiprocessors; 512 are 64, and 128 of 16 and
+    two more columns; 100 are 16, and 128 of 4 and two more."""
+    assert [width_of_units(32, images) for images in (1000, 512, 100)] == [32, 16, 4]

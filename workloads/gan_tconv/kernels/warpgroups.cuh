@@ -1,76 +1,111 @@
-// What the rungs on Hopper's warpgroups share: which outputs a block computes, what it asks the TMA for, and the way out.
+// What the rungs on Hopper's warpgroups share: what is fetched for a tile, and the way out.
 //
-// Pixels lie as [y][x][channel][image], as in phases.cuh, and weights as they come, [tap][output channel][channel]: to the TMA both are
-// matrices, of a row for each pixel and channel, and of a row for each tap and output channel. A tile is one output pixel of some images,
-// so that it has the taps of that pixel and no others; the blocks walk over the tiles, those with most taps first.
+// Pixels lie as [y][x][image][channel] and weights as they come, [tap][output channel][channel]: both are matrices whose rows the TMA copies 32
+// channels of, as wgmma reads its operands. An input of a tile is fetched once, and meets the weights of all its outputs side by side.
 #ifndef GAN_TCONV_WARPGROUPS
 #define GAN_TCONV_WARPGROUPS
 
+#include "output_tiles.cuh"
 #include "../../hopper.cuh"
 
-constexpr int kDepthOfStage = 32;  // channels: 128 bytes, the span of the swizzle
-constexpr int kBox = 32;           // images of one of the boxes that a tile of pixels consists of
 constexpr int kProducers = 128, kConsumers = 256;
+constexpr int kMostChannels = 512;
 
-// Sizes of a layer, as the kernels take them. A dense layer is one pixel with one tap.
-struct Sizes {
-  int side, stride, channels, out_channels, layer, widest;
+// Registers as warpgroups hand them over, of the 168 that each thread of the three begins with: a kernel that takes more waits for ever.
+// Tiles of two outputs leave consumers fewest, and their producers need fewest.
+__device__ constexpr int registers_of_producers(int outputs) { return outputs == 2 ? 40 : 56; }
+__device__ constexpr int registers_of_consumers(int outputs) { return (3 * 168 - registers_of_producers(outputs)) / 2; }
+
+// parts: 1, weights rounded to TF32; or 2, weights and what tensor cores cut off them.
+template <int columns, int parts>
+struct Stage {
+  float pixels[kImages * kDepth];
+  float weights[parts][columns * kDepth];
 };
 
-// Output pixel 2p + y, 2q + x of `images` images from the first on, and `columns` of its channels.
-template <int images, int columns, bool dense>
-struct PixelTile {
-  int y, x, p, q, first_image, first_column;
-  int lowest_a, highest_a, lowest_b, highest_b;  // tap a meets input row p + y - a
-
-  static __device__ __forceinline__ int count(const Sizes& of) {
-    const int across = (of.out_channels + columns - 1) / columns, down = (of.stride + images - 1) / images;
-    return across * down * (dense ? 1 : 4 * of.side * of.side);
+// One thread: asks for the steps of one tile after another, which blocks take as they become free. `tiles` names the tile of each stage;
+// -1 ends.
+template <class Tile, int parts, int stages>
+__device__ __forceinline__ void fetch_tiles(Stage<Tile::outputs * Tile::columns, parts>* stage, Pipeline<stages>& pipeline, int* tiles,
+                                            const Sizes& of, const TensorMap& in, const TensorMap& w, const TensorMap& rest, int* next) {
+  Ring<stages> ring;
+  for (int number = atomicAdd(next, 1); number < Tile::count(of); number = atomicAdd(next, 1)) {
+    const Tile tile(number, of);
+    for (int kind = 0; kind < Tile::kinds; ++kind) {
+      const Span rows = tile.rows(kind), across = tile.across(kind);
+      for (int i = rows.low; i <= rows.high; ++i)
+        for (int j = across.low; j <= across.high; ++j)
+          for (int c = 0; c < Tile::steps_of_input(of.channels) * kDepth; c += kDepth, ring.next()) {
+            auto& now = stage[ring.stage];
+            Mbarrier* full = &pipeline.full[ring.stage];
+            mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
+            tiles[ring.stage] = number;
+            const int bytes_of_output = Tile::columns * kDepth * sizeof(float);
+            mbarrier_arrive_expect(full, sizeof now.pixels + parts * Tile::outputs_of(kind) * bytes_of_output);
+            const int pixel = (tile.p + i) * of.side + tile.q + j;
+            tma_load(now.pixels, in, c, pixel * of.images + tile.first_image, full);
+            for (int n = 0; n < Tile::outputs_of(kind); ++n) {
+              const int row = tile.tap(Tile::first_output(kind) + n, i, j) * of.out_channels + tile.first_column;
+              tma_load(now.weights[0] + n * Tile::columns * kDepth, w, c, row, full);
+              if (parts == 2) tma_load(now.weights[parts - 1] + n * Tile::columns * kDepth, rest, c, row, full);
+            }
+          }
+    }
   }
+  mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
+  tiles[ring.stage] = -1;
+  mbarrier_arrive(&pipeline.full[ring.stage]);
+}
 
-  __device__ __forceinline__ PixelTile(int tile, const Sizes& of) {
-    const int across = (of.out_channels + columns - 1) / columns, down = (of.stride + images - 1) / images;
-    first_column = tile % across * columns, first_image = tile / across % down * images;
-    const int pixel = tile / across / down, phase = pixel / (of.side * of.side);
-    p = pixel / of.side % of.side, q = pixel % of.side;
-    y = phase < 2, x = phase % 2 == 0;
-    lowest_a = max(0, p + y - of.side + 1), highest_a = min(1 + y, p + y);
-    lowest_b = max(0, q + x - of.side + 1), highest_b = min(1 + x, q + x);
-    if (dense) y = x = lowest_a = highest_a = lowest_b = highest_b = 0;
-  }
+// Scale and shift of a layer's channels, in shared memory.
+struct Scales {
+  float scale[kMostChannels], shift[kMostChannels];
 
-  // Calls do_step(row of the pixels' matrix, row of the weights' matrix, channel) for each step of the product.
-  template <class Step>
-  __device__ __forceinline__ void walk(const Sizes& of, Step do_step) const {
-    for (int a = lowest_a; a <= highest_a; ++a)
-      for (int b = lowest_b; b <= highest_b; ++b) {
-        const int pixel = (p + y - a) * of.side + q + x - b, tap = dense ? 0 : (1 - y + 2 * a) * 5 + 1 - x + 2 * b;
-        for (int c = 0; c < of.channels; c += kDepthOfStage)
-          do_step(pixel * of.channels + c, tap * of.out_channels + first_column, c);
-      }
-  }
-
-  __device__ __forceinline__ int steps(const Sizes& of) const {
-    return (highest_a - lowest_a + 1) * (highest_b - lowest_b + 1) * ((of.channels + kDepthOfStage - 1) / kDepthOfStage);
-  }
-
-  __device__ __forceinline__ int output_pixel(const Sizes& of) const {
-    return dense ? 0 : (2 * p + y) * 2 * of.side + 2 * q + x;
+  // By all threads of a block, before they meet.
+  __device__ __forceinline__ void load(const float* __restrict__ folded, const Sizes& of) {
+    for (int k = threadIdx.x; k < min(of.out_channels, of.widest); k += blockDim.x) {
+      scale[k] = folded[2 * of.layer * of.widest + k];
+      shift[k] = folded[(2 * of.layer + 1) * of.widest + k];
+    }
   }
 };
 
-// relu(sum * scale + shift) of a thread's sums of one output pixel, for the images from `image` and channels from `column` on.
-template <int count>
-__device__ __forceinline__ void store_pixel(const float (&sums)[count], const float* __restrict__ folded, float* __restrict__ out,
-                                            const Sizes& of, const WgmmaFragments& fragments, int pixel, int image, int column) {
-  const float* scales = folded + 2 * of.layer * of.widest;
+// relu(sum * scale + shift) of a tile's outputs from one on; rounded to TF32 where the next layer wants that.
+template <bool rounded, int output = 0, class Tile>
+__device__ __forceinline__ void store_outputs(const float (&sums)[Tile::outputs][Tile::columns / 2], const Tile& tile, const Sizes& of,
+                                              const WgmmaRows& rows, const Scales& scales, float* __restrict__ out) {
+  const int image = tile.first_image + rows.row, first = tile.first_column + rows.across(0);
+  const bool inside[2] = {image < of.images, image + rows.down(2) < of.images};
+  const int channels = Tile::dense ? of.widest : of.out_channels;
+  float* row = out + ((size_t)tile.pixel(output) * of.images + image) * channels;
 #pragma unroll
-  for (int i = 0; i < count; ++i) {
-    const int to = image + fragments.row + fragments.down(i), k = column + fragments.across(i);
-    if (to >= of.stride || k >= of.out_channels) continue;
-    const float scale = scales[k % of.widest], shift = scales[of.widest + k % of.widest];
-    out[((size_t)pixel * of.out_channels + k) * of.stride + to] = fmaxf(fmaf(sums[i], scale, shift), 0.0f);
+  for (int i = 0; i < Tile::columns / 2; i += 4) {
+    const int k = first + 2 * i;
+    float* to = row + first + 2 * i;
+    int channel = k;
+    if constexpr (Tile::dense) channel = k % channels, to = row + (size_t)(k / channels) * of.images * channels + channel;
+    const float2 scale = *reinterpret_cast<const float2*>(scales.scale + channel);
+    const float2 shift = *reinterpret_cast<const float2*>(scales.shift + channel);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float* sum = sums[output] + i + 2 * half;
+      store_if(k < of.out_channels && inside[half], to + rows.down(2 * half) * channels,
+               rounded_if(rounded, fmaxf(fmaf(sum[0], scale.x, shift.x), 0.0f)),
+               rounded_if(rounded, fmaxf(fmaf(sum[1], scale.y, shift.y), 0.0f)));
+    }
   }
+  if constexpr (output + 1 < Tile::outputs) store_outputs<rounded, output + 1>(sums, tile, of, rows, scales, out);
+}
+
+// Weights of layer n before its product, whose counter of tiles starts anew: rounded to TF32, or, `rest`, what tensor cores cut off them.
+template <bool rest>
+__global__ void prepare(const float4* __restrict__ w, float4* __restrict__ to, int count, int* next, int n) {
+  const int at = blockDim.x * blockIdx.x + threadIdx.x;
+  if (at == 0) next[n] = 0;
+  if (at >= count) return;
+  auto of = [](float x) { return __uint_as_float(rest ? tf32_rest(x, __float_as_uint(x) & kTf32Part) : to_tf32(x)); };
+  const float4 x = w[at];
+  to[at] = make_float4(of(x.x), of(x.y), of(x.z), of(x.w));
 }
 
 #endif
