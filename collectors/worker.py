@@ -64,29 +64,28 @@ def serve(connection: Connection, progress: "SynchronizedArray[int]", collector:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     capture = start_capture(collector)
     benches = make_benches(collector)
-    while True:
-        try:
+    try:
+        while True:
             request = connection.recv()
-        except EOFError:
-            capture.end()
-            return
-        progress[CELL] = -1
-        progress[STEP] += 1
-        try:
-            if isinstance(request, Describe):
-                connection.send(("described", describe(collector)))
-            else:
-                capture.begin()
-                report = PipeReporter(connection, progress, request.job.cells)
-                measure_case(request.job, request.job.workload.load(), benches, request.limits, report)
-                connection.send(("captured", capture.take()))
-                connection.send(("done", None))
-        except CellCrashed as crash:
-            connection.send(("crashed", (crash.cell, crash.status, crash.detail)))
-            return
-        except Exception as error:
-            text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
-            connection.send(("failed", text))
+            progress[CELL] = -1
+            progress[STEP] += 1
+            try:
+                if isinstance(request, Describe):
+                    connection.send(("described", describe(collector)))
+                else:
+                    capture.begin()
+                    report = PipeReporter(connection, progress, request.job.cells)
+                    measure_case(request.job, request.job.workload.load(), benches, request.limits, report)
+                    connection.send(("captured", capture.take()))
+                    connection.send(("done", None))
+            except CellCrashed as crash:
+                connection.send(("crashed", (crash.cell, crash.status, crash.detail)))
+                return
+            except Exception as error:
+                text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+                connection.send(("failed", text))
+    except (EOFError, ConnectionError):  # the parent wants no more, perhaps in the middle of a case
+        capture.end()
 
 
 class Capture:

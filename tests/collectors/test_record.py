@@ -118,6 +118,23 @@ def test_an_interrupt_keeps_the_cases_that_were_finished(tmp_path: Path) -> None
     assert not list(tmp_path.glob(".*"))
 
 
+def test_an_interrupt_of_the_command_alone_ends_its_child_without_a_word(tmp_path: Path) -> None:
+    """As `timeout -s INT` and schedulers send it: the child is told by its pipe, in the middle of a case."""
+    arguments = command(
+        "record", "tensor_transpose", "--cases", "report", "--collector", "host_clock", "--data-dir", str(tmp_path)
+    )
+    process = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.glob(".*partial*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert (tmp_path / stdout.split()[-1]).is_dir()
+
+
 def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan(Request(files=[MISBEHAVING], variants=["good"]), LIMITS_HERE)
     recorder = Recorder(plan, "host_clock")
