@@ -10,11 +10,12 @@ from cupy.cuda import runtime
 
 from collectors.compiler import compile_variant
 from collectors.cuda_events import EMPTY_KERNELS, REPETITIONS, CudaDevice
-from collectors.cuda_launch import load
+from collectors.cuda_launch import bind, load
 from collectors.host_clock import median_duration_ns
-from workloads.api import CudaVariant
+from workloads.api import CudaVariant, Launch
+from workloads.hopper import ALIGNMENT_BYTES, DEPTH
 
-_SOURCE: Final = Path(__file__).parent / "kernels" / "ceilings.cu"
+_KERNELS: Final = Path(__file__).parent / "kernels"
 _MEDIAN: Final = f"median of {REPETITIONS}"
 _BANDWIDTH_BYTES: Final = 1 << 30
 _TRANSFER_BYTES: Final = 1 << 28
@@ -29,13 +30,14 @@ _BYTES_MOVED: Final = {"copy": 2, "read": 1, "write": 1}
 
 def cuda_ceilings(device: CudaDevice) -> list[dict[str, Any]]:
     """Rows of `ceilings` for the device: GB/s, TFLOP/s and us."""
-    variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_SOURCE, constants={"multipliers": ""})
+    variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_KERNELS / "ceilings.cu", constants={"multipliers": ""})
     bandwidths = [f"ceiling_{name}<{accesses}>" for name in _BYTES_MOVED for accesses in _ACCESSES]
     names = [*bandwidths, "ceiling_fma_uniform", "ceiling_fma_registers"]
     if device.compute_capability >= _TENSOR_CORES_TF32:
         names.append("ceiling_mma_tf32")
     kernels = load(compile_variant(variant, names, device.arch))
-    return [*_bandwidths(device, kernels), *_rates(device, kernels), *_transfers(device), *_launches(device)]
+    rates = [*_rates(device, kernels), *([_wgmma_rate(device)] if device.arch == "sm_90" else [])]
+    return [*_bandwidths(device, kernels), *rates, *_transfers(device), *_launches(device)]
 
 
 def _bandwidths(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
@@ -76,6 +78,23 @@ def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
         rate = blocks * threads * operations * _FMA_STEPS / duration_ns / 1000
         rows.append(_row(device, name, rate, "TFLOP/s", f"{how}, {blocks} blocks of {threads} threads, {_MEDIAN}"))
     return rows
+
+
+def _wgmma_rate(device: CudaDevice) -> dict[str, Any]:
+    """Hopper's warpgroups reach more than `mma.sync` does."""
+    rows, columns, threads = 64, 256, 256
+    variant = CudaVariant("wgmma", "wgmma", "ceiling", source=_KERNELS / "wgmma_ceiling.cu", only_architecture="sm_90a")
+    operands = (2 * rows + columns) * DEPTH
+    buffers = {
+        "in": cupy.asarray(np.random.default_rng(0).standard_normal(operands), cupy.float32),
+        "never": cupy.empty(threads, cupy.float32),
+    }
+    name, grid = "ceiling_wgmma_tf32", (device.sm_count, 1, 1)
+    launch = Launch(name, grid, (threads, 1, 1), ("in", "never", np.int32(_FMA_STEPS)), 4 * operands + ALIGNMENT_BYTES)
+    duration_ns = device.median_ns(bind(launch, load(compile_variant(variant, [name], device.arch))[name], buffers))
+    rate = device.sm_count * 2 * (2 * rows * columns * DEPTH) * _FMA_STEPS / duration_ns / 1000
+    method = f"wgmma m64n256k8 by two warpgroups a block, operands in shared memory, {device.sm_count} blocks, {_MEDIAN}"
+    return _row(device, "tf32_wgmma", rate, "TFLOP/s", method)
 
 
 def _transfers(device: CudaDevice) -> list[dict[str, Any]]:

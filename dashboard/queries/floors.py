@@ -7,12 +7,14 @@ import pandas as pd
 
 from dashboard.queries.run_data import RunData
 
-#: Part of a ceiling that a precision can use: 3xTF32 takes three tensor products for each product.
-COMPUTE: Final = {
-    "fp32": ("fp32_fma", 1.0),
-    "tf32": ("tf32_mma", 1.0),
-    "3xtf32": ("tf32_mma", 1 / 3),
-    "fp64": ("fp64_fma", 1.0),
+#: Ceilings of arithmetic, of which a device's is the highest, and the part of it that a precision can use: 3xTF32 takes three tensor
+#: products for each product.
+_TENSOR_CORES: Final = ("tf32_mma", "tf32_wgmma")
+COMPUTE: Final[dict[str, tuple[tuple[str, ...], float]]] = {
+    "fp32": (("fp32_fma",), 1.0),
+    "tf32": (_TENSOR_CORES, 1.0),
+    "3xtf32": (_TENSOR_CORES, 1 / 3),
+    "fp64": (("fp64_fma",), 1.0),
 }
 HOST: Final = "cpu"
 
@@ -24,13 +26,19 @@ def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
     return float(found["value"].iloc[0]) if len(found) else float("nan")
 
 
+def compute_ceiling(data: RunData, precision: str) -> str:
+    """Name of the GPU's highest ceiling of a precision's arithmetic; of none measured, of the first."""
+    names, _ = COMPUTE[precision]
+    return max(names, key=lambda name: np.nan_to_num(ceiling(data, name, on_gpu=True)))
+
+
 def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     """Add `floor_ns` and `floor_bound` to rows of cells.
 
     The floor is the largest of these times, divided by the GPUs that worked together:
 
     - memory: min_bytes over `device_copy` (on the host: `host_copy`);
-    - compute: flops over `fp32_fma`, `tf32_mma`, or a third of that for 3xTF32 (on the host: `host_fma`);
+    - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host: `host_fma`);
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
       since the two directions can overlap.
 
@@ -46,9 +54,10 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     # bytes / (GB/s) and FLOP / (1000 TFLOP/s) are both nanoseconds.
     copy = _by_place(data, "device_copy", "host_copy", on_gpu)
     fma = _by_place(data, "fp32_fma", "host_fma", on_gpu)
-    for precision, (name, share) in COMPUTE.items():
+    for precision, (_, share) in COMPUTE.items():
         if precision != "fp32":
-            fma = np.where(on_gpu & (frame["precision"] == precision).to_numpy(), ceiling(data, name, on_gpu=True) * share, fma)
+            rate = ceiling(data, compute_ceiling(data, precision), on_gpu=True) * share
+            fma = np.where(on_gpu & (frame["precision"] == precision).to_numpy(), rate, fma)
     end_to_end = on_gpu & (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
     times = pd.DataFrame(
         {

@@ -6,7 +6,7 @@ import pandas as pd
 from dashboard.queries import counters
 from dashboard.queries.axes import View, charted_cases
 from dashboard.queries.cells import best_config, cells
-from dashboard.queries.floors import COMPUTE, HOST
+from dashboard.queries.floors import COMPUTE, HOST, compute_ceiling
 from dashboard.queries.run_data import VERDICT_CELL, RunData
 
 _ROLES = ("rung", "peer", "host")
@@ -37,7 +37,7 @@ def roofs(data: RunData) -> pd.DataFrame:
     known = {row["name"]: row for row in table.to_dict("records")}
     wanted = [("device_copy" if data.on_gpu else "host_copy", "memory", "", 1.0)]
     wanted += (
-        [(name, "compute", precision, share) for precision, (name, share) in COMPUTE.items()]
+        [(compute_ceiling(data, precision), "compute", precision, share) for precision, (_, share) in COMPUTE.items()]
         if data.on_gpu
         else [("host_fma", "compute", "fp32", 1.0)]
     )

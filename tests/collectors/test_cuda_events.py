@@ -78,6 +78,7 @@ def test_the_ceilings_are_plausible_and_ordered(faulty: store.Run) -> None:
     assert values["graph_node"] < values["queued_launch"] <= values["launch"]
     assert values["h2d_pageable"] < values["h2d_pinned"] < values["device_copy"]
     assert values["fp32_fma"] > 1
+    assert "tf32_wgmma" not in values or values["tf32_wgmma"] > values["tf32_mma"]
 
 
 @pytest.mark.parametrize("name", registry.names())

@@ -1,5 +1,6 @@
 """The roofline of a few small cells, with every figure worked out by hand, its chart, and its page."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -49,6 +50,19 @@ def test_roofs_are_the_measured_ceilings_with_a_third_of_tf32_for_3xtf32() -> No
         ["tf32_mma", "compute", "tf32", 6.0, "GFLOP/s"],
         ["tf32_mma", "compute", "3xtf32", 2.0, "GFLOP/s"],
     ]  # fmt: skip
+
+
+def test_the_roof_of_tensor_cores_is_the_higher_of_two_ways_to_use_them() -> None:
+    """0.009 TFLOP/s by warpgroups where mma.sync reached 0.006; the floor of 600 operations in TF32 is 600 / 9 ns."""
+    data = of_three()
+    by_warpgroups = frame("ceilings", [{"name": "tf32_wgmma", "device": "cuda:0", "value": 0.009}])
+    data = replace(data, ceilings=pd.concat([data.ceilings, by_warpgroups], ignore_index=True))
+    roofs = queries.roofs(data)
+    assert roofs["name"].tolist()[2:] == ["tf32_wgmma", "tf32_wgmma"]
+    assert roofs["value"].tolist()[2:] == pytest.approx([9, 3])
+    rows = at(data, "n=2")
+    assert rows["roof"].to_dict() == {"v01_a": "fp32_fma", "v02_b": "tf32_wgmma", "v03_c": "tf32_wgmma"}
+    assert rows["floor_ns"].to_dict() == pytest.approx({"v01_a": 600, "v02_b": 200, "v03_c": 600 / 9})
 
 
 def test_left_of_the_ridge_memory_is_the_roof_and_the_share_is_that_of_the_floor() -> None:
