@@ -162,7 +162,7 @@ def timing(run: store.Run, view: View) -> str:
 
 
 def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = None) -> str:
-    """The case to show, by one control an axis; the largest first, and of several the one that the ladder gains most from.
+    """The case to show, by one control an axis; the largest that was timed first, and of several the one that the ladder gains most from.
 
     Args:
         among: those that the page has something of; every charted one when None.
@@ -174,14 +174,17 @@ def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = Non
         nothing(f"No case of {workload} is charted in this run.", "Record again: make record.")
     params = [json.loads(text) for text in cases["params"]]
     names = [str(name) for name in cases["case"]]
+    timed: frozenset[str] = runs.ask(run, axes.timed_cases, workload)
     keys = _axis_order(names[0], params[0])
     if any(set(point) != set(keys) for point in params):
-        return state.choose("case", "Case", names, default=names[-1])
+        return state.choose("case", "Case", names, default=max(names, key=lambda name: (name in timed, names.index(name))))
     left: list[tuple[str, dict[str, Any]]] = list(zip(names, params, strict=True))
     for axis in keys:
         values = list(dict.fromkeys(str(point[axis]) for _, point in left))
         if len(values) > 1:
-            picked = state.choose(f"case.{axis}", axis, values, default=values[-1], style=_style(values))
+            of_timed = [str(point[axis]) for name, point in left if name in timed] or values
+            largest = max(of_timed, key=values.index)
+            picked = state.choose(f"case.{axis}", axis, values, default=largest, style=_style(values))
             left = [(name, point) for name, point in left if str(point[axis]) == picked]
     return left[0][0]
 

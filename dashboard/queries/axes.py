@@ -71,6 +71,12 @@ def charted_cases(data: RunData, workload: str) -> pd.DataFrame:
     return cases.sort_values("size_rank", kind="stable").reset_index(drop=True)
 
 
+def timed_cases(data: RunData, workload: str) -> frozenset[str]:
+    """The workload's cases that have samples: an interrupted run has none of its last ones."""
+    keys = data.grouped.keys
+    return frozenset(keys.loc[keys["workload"] == workload, "case"])
+
+
 def series(data: RunData, workload: str) -> tuple[str, ...]:
     """The workload's series, e.g. `("perm=012", "perm=021", …)`; `("",)` where size is its only axis."""
     return tuple(charted_cases(data, workload)["series"].unique())

@@ -212,6 +212,17 @@ def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, tmp_path:
     assert not app.error
 
 
+def test_an_interrupted_run_opens_at_the_largest_case_that_it_has(open_app: Open, tmp_path: Path) -> None:
+    """Of 512 to 8192 the last two were not reached."""
+    file = synthetic_run.write(tmp_path, "gpu", rounds=8) / "samples.parquet"
+    table = pq.read_table(file)
+    last = pc.is_in(table["case"].cast(pa.string()), pa.array(["n=4096", "n=8192"]))
+    pq.write_table(table.filter(pc.invert(last)), file)
+    app = open_app(tmp_path, "ladder", run="gpu", workload="conv2d")
+    assert app.query_params["case.n"] == "2048"
+    assert not app.info
+
+
 @pytest.mark.parametrize("topic", ["findings", "verdicts", "noise", "samples", "collectors", "copies", "ceilings", "run"])
 def test_each_check_opens(open_app: Open, synthetic: Path, topic: str) -> None:
     app = open_app(synthetic, "trust", run="gpu", topic=topic)

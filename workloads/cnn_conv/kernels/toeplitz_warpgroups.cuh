@@ -7,11 +7,15 @@
 //
 // Pixels go through registers, straight from global memory; the filters are 224 columns in shared memory, made once a block, which
 // stays until all tiles are done. An input row meets each filter row, and so adds to seven output rows, whose sums are a ring of
-// seven slots in registers: output row r has slot r % 7, and is done and stored six input rows later. What slot j wants of
+// seven slots in registers: output row r has slot r % 7, and is done six input rows later. What slot j wants of
 // input row r is filter row (r - j) % 7: which registers a product adds to is fixed, so it is the filters that turn. They stand
 // in shared memory almost twice, as 13 segments, and a product begins at any of seven. Where an image begins and ends, fewer
 // output rows are under way, in neighbouring slots: products have fewer columns there, and none is for nothing.
-
+//
+// Both warpgroups together have as many whole images as fit: 7 of 17 pairs across, 119 of 128. Outputs leave by way of shared memory,
+// which holds the last six output rows of each map of each image as they lie in global memory, one behind the other. Each second row
+// all warps write what is new, in whole lines of 128 bytes: what is left of a row's last line goes with the next row. Written from
+// registers instead, in pieces of 128 bytes or less that begin anywhere in rows of 136, half of all 32-byte sectors are written in part, twice.
 //
 // A Product has kTerms instructions of kShapes shapes for a channel, which multiply kParts parts of pixels and weights; kEarly where there are
 // registers to make the next row's fragments while this row's are multiplied.
@@ -19,12 +23,14 @@
 constexpr int kLayerMaps = 16;
 constexpr int kLayerChannels = 4;
 constexpr int kWarpgroups = 2;
-constexpr int kPairs = 64;            // of a warpgroup
+constexpr int kBlockWarps = kWarpgroups * 4;
+constexpr int kWarpPairs = 16;        // of the 64 of a warpgroup
 constexpr int kColumns = 32;          // of a filter row: maps, and both outputs of each
 constexpr int kWords = 32;            // along k, of 4 bytes: channels, and eight words of each
 constexpr int kSums = kColumns / 2;   // of a slot, a thread
 constexpr int kSegments = 2 * kSize - 1;
 constexpr int kPrefetched = kSize - 1;  // rows that pixels are asked into L2 before they are loaded
+constexpr int kStaged = 6;              // output rows in shared memory: two that are written, one of which a part is left, two that are put
 
 // Columns of the right side, with kParts words for each weight, swizzled as wgmma reads them.
 template <int kParts>
@@ -54,15 +60,15 @@ __device__ __forceinline__ void fill(Filters<Product::kParts>& filters, const fl
   fence_proxy_async();
 }
 
-// Warpgroups take turns at the tensor cores, an input row each: while one multiplies, the other stores and loads. A turn is passed on when
-// the last product has begun.
+// Warpgroups take turns at the tensor cores, an input row each: while one multiplies, the other puts its outputs aside and loads. A turn is passed
+// on when the last product has begun. Whoever has a turn also knows that all warps have done what comes before their passing of the last.
 struct Turns {
   Mbarrier* barrier;  // of each warpgroup: its turn
   int mine;
   unsigned parity;
 
   static __device__ __forceinline__ void init(Mbarrier (&barrier)[kWarpgroups]) {
-    if (threadIdx.x < kWarpgroups) mbarrier_init(&barrier[threadIdx.x], 4);
+    if (threadIdx.x < kWarpgroups) mbarrier_init(&barrier[threadIdx.x], kBlockWarps / kWarpgroups);
   }
 
   // The first warpgroup has the first turn.
@@ -74,64 +80,76 @@ struct Turns {
     parity ^= 1;
   }
 
-  __device__ __forceinline__ void pass(bool in_turn) {
-    if (in_turn && threadIdx.x % kLanes == 0) mbarrier_arrive(&barrier[(mine + 1) % kWarpgroups]);
+  __device__ __forceinline__ void pass() {
+    __syncwarp();
+    if (threadIdx.x % kLanes == 0) mbarrier_arrive(&barrier[(mine + 1) % kWarpgroups]);
   }
 };
 
-// A thread's part of 64 pairs of outputs of all maps, `kRows` rows high. Pairs are numbered through the rows of a band of that height,
-// the bands of an image, and the images; what would lie beyond is moved back inside, computed twice, and written alike.
-template <class Product, int kHeight, int kWidth, int kRows, bool kTurns>
+// A thread's part of a tile: `kImages` images, the pairs of whose rows are numbered through, `kRows` output rows high. Tiles are the bands of
+// that height of as many images, then of the next. What would lie beyond is moved back inside, and computed twice.
+template <class Product, int kHeight, int kWidth, int kRows, int kImages>
 struct Strip {
   static_assert(kRows % kSize == kSize - 1);  // the last output rows stand in slots 0 to 5
   static constexpr int kOutHeight = kHeight - kSize + 1, kOutWidth = kWidth - kSize + 1;
   static constexpr int kAcross = (kOutWidth + 1) / 2, kBands = (kOutHeight + kRows - 1) / kRows;
   static constexpr bool kEven = kWidth % 2 == 0;  // pairs are 8-byte aligned
   static constexpr int kPlane = kHeight * kWidth, kOutPlane = kOutHeight * kOutWidth;
+  static constexpr int kPlanes = kImages * kLayerMaps, kRing = kStaged * kOutWidth;  // floats of a plane in shared memory
+  static_assert(kImages * kAcross <= kBlockWarps * kWarpPairs);
+  // What is written whole: lines of 128 bytes, or at least sectors; no more than a row has.
+  static constexpr int kLine = kOutWidth >= 32 ? 32 : kOutWidth >= 8 ? 8 : 1;
+  // Every second row and every band begins at 16 bytes; else single floats are written.
+  static constexpr bool kVectors = kLine >= 8 && kOutPlane % 4 == 0 && kRows * kOutWidth % 4 == 0 && kEven;
 
   const float* image;
   float* result;
-  int pairs;
+  int images;
+  float* staged;                                    // six output rows of each map of each image
+  int near_at, far_at;                              // where the thread's pairs stand in the first of them; negative: nowhere
+  int row;                                          // output row of the band that is complete next
+  int complete, leaving;                            // of the band's first so many rows the last are complete, or written next
+  float* band;                                      // where the first image's first map has the band
+  int planes;                                       // maps of all images that there are
   unsigned long long filters;                       // first segment, as wgmma takes it
-  int warp, g, t;                                   // of the warpgroup; as in the fragments of wgmma
+  int warp, g, t;                                   // of the block; as in the fragments of wgmma
   float sums[kSize * kSums];                        // seven slots
-  float done[kSums];                                // an output row that is to be stored, if one is pending
-  bool pending;
-  float* to;                                        // where that row goes, or the next one
   typename Product::Pixels pixels[kLayerChannels];  // fragments of the input row that is multiplied next
-  PixelRow row[kLayerChannels];                     // the input row after it, on its way
+  PixelRow input[kLayerChannels];                   // the input row after it, on its way
   const float *near, *far, *in_advance;             // where the one after that is loaded from, and a later one prefetched
   Turns turns;
-  bool in_turn;
 
-  __device__ __forceinline__ Strip(const float* x, float* y, int pairs, const Filters<Product::kParts>& of, const Turns& turns)
-      : image(x), result(y), pairs(pairs), filters(wgmma_operand(&of)), turns(turns) {
-    warp = threadIdx.x / kLanes % 4, g = threadIdx.x % kLanes / 4, t = threadIdx.x % 4;
+  __device__ __forceinline__ Strip(const float* x, float* y, int images, const Filters<Product::kParts>& of, float* staged,
+                                   const Turns& turns)
+      : image(x), result(y), images(images), staged(staged), filters(wgmma_operand(&of)), turns(turns) {
+    warp = threadIdx.x / kLanes, g = threadIdx.x % kLanes / 4, t = threadIdx.x % 4;
+    near_at = place(g), far_at = place(g + 8);
   }
 
-  struct Place {
-    int b, top, left;
-  };
+  static __device__ __forceinline__ int left(int pair) { return min(pair % kAcross * 2, kOutWidth - 2); }
 
-  // The pair in row `row` of the warp's 16.
-  __device__ __forceinline__ Place place(int tile, int row) const {
-    const int pair = min(tile * kPairs + warp * 16 + row, pairs - 1);
-    return {pair / (kAcross * kBands), min(pair / kAcross % kBands * kRows, kOutHeight - kRows),
-            min(pair % kAcross * 2, kOutWidth - 2)};
+  // Where the pair in row `i` of the warp's 16 has its outputs of map t.
+  __device__ __forceinline__ int place(int i) const {
+    const int pair = warp * kWarpPairs + i;
+    return pair < kImages * kAcross ? (pair / kAcross * kLayerMaps + t) * kRing + left(pair) : -1;
   }
 
-  __device__ __forceinline__ const float* pixels_of(const Place& p, int c) const {
-    return image + ((size_t)p.b * kLayerChannels + c) * kPlane + p.top * kWidth + p.left;
+  static __device__ __forceinline__ int first_image(int tile) { return tile / kBands * kImages; }
+  static __device__ __forceinline__ int top(int tile) { return min(tile % kBands * kRows, kOutHeight - kRows); }
+
+  __device__ __forceinline__ const float* pixels_of(int tile, int i, int c) const {
+    const int pair = min(warp * kWarpPairs + i, kImages * kAcross - 1), b = min(first_image(tile) + pair / kAcross, images - 1);
+    return image + ((size_t)b * kLayerChannels + c) * kPlane + top(tile) * kWidth + left(pair);
   }
 
   __device__ __forceinline__ void go_to(int tile) {
-    near = pixels_of(place(tile, g), 0) + 2 * t, far = pixels_of(place(tile, g + 8), 0) + 2 * t;
+    near = pixels_of(tile, g, 0) + 2 * t, far = pixels_of(tile, g + 8, 0) + 2 * t;
   }
 
   // A lane asks for two pairs of a channel, so that the warp asks for all that its pairs have of a row.
   __device__ __forceinline__ void go_to_in_advance(int tile) {
     const int lane = threadIdx.x % kLanes;
-    in_advance = pixels_of(place(tile, lane % 8 * 2), lane / 8);
+    in_advance = pixels_of(tile, lane % 8 * 2, lane / 8);
   }
 
   __device__ __forceinline__ void prefetch() { prefetch_l2(in_advance), in_advance += kWidth; }
@@ -143,14 +161,14 @@ struct Strip {
 
   __device__ __forceinline__ void load() {
 #pragma unroll
-    for (int c = 0; c < kLayerChannels; ++c) row[c] = {load_pair(near + c * kPlane), load_pair(far + c * kPlane)};
+    for (int c = 0; c < kLayerChannels; ++c) input[c] = {load_pair(near + c * kPlane), load_pair(far + c * kPlane)};
     near += kWidth, far += kWidth;
   }
 
   // Fragments of the row that was loaded; loads the next.
   __device__ __forceinline__ void make_pixels() {
 #pragma unroll
-    for (int c = 0; c < kLayerChannels; ++c) pixels[c] = Product::pixels(row[c]);
+    for (int c = 0; c < kLayerChannels; ++c) pixels[c] = Product::pixels(input[c]);
     keep_pixels();
     load();
   }
@@ -162,15 +180,15 @@ struct Strip {
       for (auto& part : pixels[c].word) wgmma_keep(part);
   }
 
-  // Adds the input row at hand to the first `slots` slots, whose filter rows begin at a segment. While the tensor cores are at it, what
-  // the row before completed is stored, and the next row prepared. Then the sums of slot `completed` are taken out.
+  // Adds the input row at hand to the first `slots` slots, whose filter rows begin at a segment. While the tensor cores are at it, output
+  // rows that both warpgroups completed a turn ago leave, and the next row is prepared. Then the sums of slot `completed` are put aside.
   template <int slots, int completed>
   __device__ __forceinline__ void add(int segment) {
     float(&of_slots)[slots * kSums] = reinterpret_cast<float(&)[slots * kSums]>(sums);
     constexpr int kSegment = kColumns * kWords / 4;  // in the 16 bytes that wgmma counts in
     const unsigned long long operand = filters + segment * kSegment;
     if constexpr (!Product::kEarly) make_pixels();
-    if (in_turn) turns.wait();
+    turns.wait();
     keep_pixels();
     wgmma_fence();
 #pragma unroll
@@ -180,46 +198,58 @@ struct Strip {
       Product::multiply_add(of_slots, pixels[c], operand + 2 * c, kSegments * kSegment, i / kLayerChannels);
       if (i >= Product::kTerms * kLayerChannels - 2) wgmma_commit();
     }
-    if (pending) store();
-    pending = completed >= 0;
+    if (leaving > 0) write(leaving);
+    leaving = complete, complete = 0;
     if constexpr (Product::kEarly) make_pixels();
     prefetch();
     wgmma_wait<1>();
-    turns.pass(in_turn);
+    turns.pass();
     wgmma_wait<0>();
     wgmma_keep(sums);
     __syncwarp();  // no load or store moves to another row
-    if constexpr (completed >= 0) move<completed * kSums, kSums>(done);
-  }
-
-  // Copies that stay copies: products want their sums in neighbouring registers, and the first always in the same.
-  template <int from, int count, int size>
-  __device__ __forceinline__ void move(float (&to)[size]) {
-#pragma unroll
-    for (int i = 0; i < count; ++i) copy_register(to[i], sums[from + i]);
-  }
-
-  static __device__ __forceinline__ void store_pair(float* at, float2 pair) {
-    if constexpr (kEven)
-      __stcs((float2*)at, pair);
-    else
-      __stcs(at, pair.x), __stcs(at + 1, pair.y);
-  }
-
-  // A thread has two pairs, g and g + 8, of map t of each four. Lanes 2 apart exchange one, so that a warp stores 16 neighbouring pairs
-  // of two maps at a time.
-  __device__ __forceinline__ void store() {
-    const bool upper = t >= 2;
-#pragma unroll
-    for (int four = 0; four < kLayerMaps / 4; ++four) {
-      const float* const of = done + four * 4;
-      const float2 of_near = {of[0], of[1]}, of_far = {of[2], of[3]};
-      const float2 mine = upper ? of_far : of_near, other = upper ? of_near : of_far;
-      const float2 got = {__shfl_xor_sync(~0u, other.x, 2), __shfl_xor_sync(~0u, other.y, 2)};
-      store_pair(to + four * 4 * kOutPlane, upper ? got : mine);
-      store_pair(to + (four * 4 + 2) * kOutPlane, upper ? mine : got);
+    if constexpr (completed >= 0) {
+      put(near_at, sums + completed * kSums), put(far_at, sums + completed * kSums + 2);
+      if (++row % 2 == 0 || row == kRows) complete = row;
     }
-    to += kOutWidth;
+  }
+
+  // A thread has two pairs, g and g + 8, of map t of each four.
+  __device__ __forceinline__ void put(int at, const float* sums) {
+    if (at < 0) return;
+    float* to = staged + at + row % kStaged * kOutWidth;
+#pragma unroll
+    for (int four = 0; four < kLayerMaps / 4; ++four, to += 4 * kRing, sums += 4)
+      if constexpr (kEven) {
+        *(float2*)to = make_float2(sums[0], sums[1]);
+      } else {
+        if (at % 2 == 0) to[0] = sums[0];  // but not what the pair to the left has, where the last was moved
+        to[1] = sums[1];
+      }
+  }
+
+  // The last one or two of the band's first `rows`, up to the last whole line, and what was left of the row before.
+  __device__ __forceinline__ void write(int rows) {
+    if constexpr (kVectors) write_as<float4>(rows);
+    else write_as<float>(rows);
+  }
+  template <class T>
+  __device__ __forceinline__ void write_as(int rows) {
+    constexpr int kEach = sizeof(T) / sizeof(float), kLine = Strip::kLine / kEach;
+    constexpr int kMost = 2 * kOutWidth / kEach + kLine - 1;
+    const int from = (rows - 1) / 2 * 2 * kOutWidth / kEach, to = rows * kOutWidth / kEach;
+#pragma unroll
+    for (int plane = warp; plane < kPlanes; plane += kBlockWarps) {
+      if (plane >= planes) break;
+      T* const out = (T*)(band + plane * kOutPlane);
+      const T* const in = (const T*)(staged + plane * kRing);
+      const int offset = (size_t)out / sizeof(T) % kLine;  // of the plane's first line
+      const int begin = max((offset + from) / kLine * kLine - offset, 0);
+      const int end = rows == kRows ? to : (offset + to) / kLine * kLine - offset;
+      const int lane = begin + threadIdx.x % kLanes;
+#pragma unroll
+      for (int i = 0; i < kMost; i += kLanes)
+        if (lane + i < end) __stcs(out + lane + i, in[(lane + i) % (kRing / kEach)]);
+    }
   }
 
   template <int slot>
@@ -228,12 +258,19 @@ struct Strip {
     for (int i = slot * kSums; i < (slot + 1) * kSums; ++i) copy_register(sums[i], 0.0f);
   }
 
-  // Input row r of the first six: output rows 0 to r.
+  // Copies that stay copies: products want their sums in neighbouring registers, and the first always in the same.
+  template <int slots>
+  __device__ __forceinline__ void move_down() {
+#pragma unroll
+    for (int i = 0; i < slots * kSums; ++i) copy_register(sums[i], sums[i + kSums]);
+  }
+
+  // Input rows r to 5: output rows 0 to r.
   template <int r>
   __device__ __forceinline__ void begin() {
     if constexpr (r < kSize - 1) {
       add<r + 1, -1>((kSize - r) % kSize);
-      if constexpr (r > 0) begin<r + 1>();
+      begin<r + 1>();
     }
   }
 
@@ -254,15 +291,15 @@ struct Strip {
       constexpr int slots = kSize - 1 - s;
       if (s == (Product::kEarly ? kSize - 3 : kSize - 2)) go_to(next_tile);
       add<slots, 0>((kSize + 1 - s) % kSize + s);
-      move<kSums, (slots - 1) * kSums>(sums);
+      move_down<slots - 1>();
       clear<slots - 1>();
       end<s + 1>(next_tile);
     }
   }
 
-  // Tiles of 64 pairs, `step` apart.
+  // Tiles from one on, `step` apart.
   __device__ __forceinline__ void run(int tile, int step) {
-    if (tile * kPairs >= pairs) return;
+    const int tiles = (images + kImages - 1) / kImages * kBands;
     go_to(tile), go_to_in_advance(tile);
     for (int r = 0; r < kPrefetched; ++r) prefetch();
     load();
@@ -270,28 +307,29 @@ struct Strip {
 #pragma unroll
     for (int i = 0; i < kSize * kSums; ++i) sums[i] = 0.0f;
     wgmma_keep(sums);
-    pending = false;
+    complete = leaving = 0;
     int rows = kRows;
     asm volatile("" : "+r"(rows));  // a loop, even where it has one turn: the compiler finds no registers for the rows as one piece
 #pragma unroll 1
-    for (; tile * kPairs < pairs; tile += step) {
-      in_turn = kTurns && (tile + (kWarpgroups - 1 - turns.mine) * (int)gridDim.x) * kPairs < pairs;  // the other has a tile too
-      begin<0>();
-      const Place p = place(tile, g + t / 2 * 8);
-      to = result + ((size_t)p.b * kLayerMaps + t % 2) * kOutPlane + p.top * kOutWidth + p.left;
-      begin<1>();
+    for (; tile < tiles; tile += step) {
+      begin<0>();  // in whose second turn the last tile's last rows leave
+      band = result + (size_t)first_image(tile) * kLayerMaps * kOutPlane + top(tile) * kOutWidth;
+      planes = min(kImages, images - first_image(tile)) * kLayerMaps;
+      row = 0;
 #pragma unroll 1
       for (int r = kSize - 1; r < rows; r += kSize) turn<0>();
       go_to_in_advance(tile + step);
       end<0>(tile + step);
     }
-    store();
+    __syncthreads();
+    if (leaving > 0) write(leaving);
+    write(kRows);
   }
 };
 
-// What a block does: every tile that is its, 64 pairs a warpgroup at a time.
-template <class Product, int kHeight, int kWidth, int kRows, bool kTurns>
-__device__ __forceinline__ void convolve(const float* x, const float* k, float* y, int pairs) {
+// What a block does: every tile that is its.
+template <class Product, int kHeight, int kWidth, int kRows, int kImages>
+__device__ __forceinline__ void convolve(const float* x, const float* k, float* y, int images) {
   extern __shared__ char memory[];
   __shared__ Mbarrier barrier[kWarpgroups];
   auto& filters = *aligned_1024<Filters<Product::kParts>>(memory);
@@ -299,6 +337,6 @@ __device__ __forceinline__ void convolve(const float* x, const float* k, float* 
   fill<Product>(filters, k);
   __syncthreads();
   const int warpgroup = __shfl_sync(~0u, threadIdx.x / 128, 0);
-  Strip<Product, kHeight, kWidth, kRows, kTurns> strip(x, y, pairs, filters, Turns(barrier, warpgroup));
-  strip.run(warpgroup * gridDim.x + blockIdx.x, kWarpgroups * gridDim.x);
+  Strip<Product, kHeight, kWidth, kRows, kImages> strip(x, y, images, filters, (float*)(&filters + 1), Turns(barrier, warpgroup));
+  strip.run(blockIdx.x, gridDim.x);
 }

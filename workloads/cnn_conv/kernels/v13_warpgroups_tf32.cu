@@ -37,8 +37,8 @@ struct Tf32 {
   }
 };
 
-template <int kHeight, int kWidth, int kRows, bool kTurns>
+template <int kHeight, int kWidth, int kRows, int kImages>
 __global__ void __launch_bounds__(kWarpgroups * 128, 1)
-    conv_layer(const float* __restrict__ x, const float* __restrict__ k, float* __restrict__ y, int pairs) {
-  convolve<Tf32, kHeight, kWidth, kRows, kTurns>(x, k, y, pairs);
+    conv_layer(const float* __restrict__ x, const float* __restrict__ k, float* __restrict__ y, int images) {
+  convolve<Tf32, kHeight, kWidth, kRows, kImages>(x, k, y, images);
 }

@@ -46,8 +46,8 @@ struct Corrected {
   }
 };
 
-template <int kHeight, int kWidth, int kRows, bool kTurns>
+template <int kHeight, int kWidth, int kRows, int kImages>
 __global__ void __launch_bounds__(kWarpgroups * 128, 1)
-    conv_layer(const float* __restrict__ x, const float* __restrict__ k, float* __restrict__ y, int pairs) {
-  convolve<Corrected, kHeight, kWidth, kRows, kTurns>(x, k, y, pairs);
+    conv_layer(const float* __restrict__ x, const float* __restrict__ k, float* __restrict__ y, int images) {
+  convolve<Corrected, kHeight, kWidth, kRows, kImages>(x, k, y, images);
 }
