@@ -52,7 +52,8 @@ def _rungs(run: store.Run, workload: str, case: str, view: View, scale: charts.S
             f"No variant of {workload} was timed at {case} in {widgets.timing(run, view)}.",
             "Choose another case, scope or cache.",
         )
-    left, right = st.columns([13, 9], gap="medium")
+    # A column for the error, and names with their precision, leave the times less room.
+    left, right = st.columns([15, 7] if frame["precision"].nunique() > 1 else [13, 9], gap="medium")
     with left:
         widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale))
     with right:

@@ -64,7 +64,8 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
     (floor_words, floor_line), (group_words, group_lines) = _floor(timed, look, logarithmic), _groups(rows, look)
     figure.update_xaxes(
         title_text="median time, log scale" if logarithmic else "median time", type="log" if logarithmic else "linear",
-        **ticks(timed["median_ns"].min() if logarithmic else 0, timed["high_ns"].max(), format_duration, logarithmic=logarithmic, most=_TICKS),
+        **ticks(timed[["median_ns", "floor_ns"]].min().min() if logarithmic else 0, timed["high_ns"].max(), format_duration,
+                logarithmic=logarithmic, most=_TICKS),
         tickangle=0,
     )  # fmt: skip
     mixed = rows["precision"].nunique() > 1

@@ -1,6 +1,7 @@
 """Variants over the size axis."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -17,7 +18,9 @@ from dashboard.queries.precision import compared, precisions, word
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
 
 _HEIGHT: Final = 440
-_STRIP_ROW_PX: Final = 46
+_STRIP_ROW_PX: Final = 50
+#: About how many the tiles of a row have room for.
+_STRIP_CHARACTERS: Final = 120
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,10 @@ def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) ->
     for cell in frame.to_dict("records"):
         at = rows.index(cell["row"]), sizes.index(cell["size"])
         number[at] = names.index(cell["variant"])
-        labels[at] = f"<b>{text(look.named(workload, cell['variant']))}</b><br>{text(_margin(cell))}"
+        own = look.style(workload, cell["variant"]).precision
+        name = cell["variant"] if own == cell["compared_in"] else look.named(workload, cell["variant"])
+        lines = [f"<b>{text(line)}</b>" for line in _lines(name, _STRIP_CHARACTERS // len(sizes))]
+        labels[at] = "<br>".join([*lines, text(_margin(cell))])
         hovers[at] = _strip_hover(cell)
     colors = [look.style(workload, name).color for name in names]
     edges = np.linspace(0, 1, len(names) + 1)
@@ -268,6 +274,16 @@ def _margin(cell: dict[Any, Any]) -> str:
         return f"tied with {cell['runner_up']}"
     # 0.31 % says more than 1.00×.
     return f"by {format_ratio(cell['margin']) if cell['margin'] >= 1.1 else format_percent(100 * (cell['margin'] - 1))}"
+
+
+def _lines(name: str, room: int) -> list[str]:
+    """A name in lines of so many characters, broken before an underscore where that helps."""
+    lines = [""]
+    for part in re.split("(?=_)", name):
+        if lines[-1] and len(lines[-1]) + len(part) > room:
+            lines.append("")
+        lines[-1] += part
+    return lines
 
 
 def _strip_hover(cell: dict[Any, Any]) -> str:

@@ -21,8 +21,8 @@ def word(precision: str) -> str:
 
 
 def named(name: str, precision: str) -> str:
-    """`v08_toeplitz · TF32`; the bare name where no precision is known."""
-    return f"{name} · {word(precision)}" if precision else name
+    """`v08_toeplitz · TF32`; the bare name where no precision is known, or where it ends with it: `cublas_tf32`."""
+    return name if not precision or name.endswith(f"_{precision}") else f"{name} · {word(precision)}"
 
 
 def is_mixed(variants: pd.DataFrame) -> bool:
