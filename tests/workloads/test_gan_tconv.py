@@ -168,11 +168,18 @@ def test_a_mix_has_matrix_products_first_and_loops_over_taps_after(products, ker
     assert convolutions == ["multiply"] * products + ["tconv"] * kernels
 
 
-def test_variants_that_take_images_one_by_one_are_spared_the_largest_cases_and_say_why():
-    for name in ("v01_naive_grid", "v02_stride_two", "v03_matrix_product", "numpy", "numba_parallel"):
+@pytest.mark.parametrize(
+    ("names", "most", "next_case"),
+    [
+        (("v01_naive_grid", "v02_stride_two", "v03_matrix_product", "numba_serial"), 100, 880),
+        (("numpy", "numba_parallel"), 1000, 2224),
+    ],
+)
+def test_variants_that_are_slow_in_proportion_are_spared_the_largest_cases_and_say_why(names, most, next_case):
+    for name in names:
         skip = WORKLOAD.variant(name).skip
-        assert skip(WORKLOAD.case("images=1000"), {}) is None
-        assert "in proportion to the images" in skip(WORKLOAD.case("images=2224"), {})
+        assert skip(WORKLOAD.case(f"images={most}"), {}) is None
+        assert "in proportion to the images" in skip(WORKLOAD.case(f"images={next_case}"), {})
 
 
 @pytest.mark.parametrize("case", emulation_cases(), ids=lambda case: case.name)

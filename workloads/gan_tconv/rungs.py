@@ -14,7 +14,7 @@ _KERNELS: Final = Path(__file__).parent / "kernels"
 
 REPORT_BATCH: Final = 100
 _PART: Final = 512  # images whose kernels overlap the copies of others: whole tiles; fewer leave multiprocessors idle
-_MOST_ALONE: Final = 1000  # images, one after another
+_MOST_ALONE: Final = 100  # images, one after another
 _TAPS: Final = KERNEL_SIZE**2
 _THREADS: Final = 128  # the report's BLOCK_SIZE
 _TILE: Final = 16  # the report's T
