@@ -97,6 +97,54 @@ __device__ __forceinline__ void store_outputs(const float (&sums)[Tile::outputs]
   if constexpr (output + 1 < Tile::outputs) store_outputs<rounded, output + 1>(sums, tile, of, rows, scales, out);
 }
 
+// What a block of a layer does: tile after tile. A Product has `parts` of weights, whether what leaves is `rounded`, and
+// multiply<Tile, kind>(), all steps of a kind of inputs.
+template <class Product, class Tile, int stages>
+struct Layer {
+  using StageOfTile = Stage<Tile::outputs * Tile::columns, Product::parts>;
+  using Sums = float[Tile::outputs][Tile::columns / 2];
+
+  StageOfTile* stage;
+  Pipeline<stages>& pipeline;
+  const WgmmaRows rows;
+  Ring<stages> ring;
+
+  template <int kind = 0>
+  __device__ __forceinline__ void multiply(Sums& sums, const Tile& tile, int channels) {
+    Product::template multiply<Tile, kind>(sums, tile.steps(kind, channels), stage, pipeline, ring, rows);
+    if constexpr (kind + 1 < Tile::kinds) multiply<kind + 1>(sums, tile, channels);
+  }
+
+  static __device__ __forceinline__ void run(const TensorMap& in, const TensorMap& w, const TensorMap& rest, const float* folded, float* out,
+                                             int* next, const Sizes& sizes) {
+    extern __shared__ char memory[];
+    auto* stage = aligned_1024<StageOfTile>(memory);
+    __shared__ Pipeline<stages> pipeline;
+    __shared__ int tiles[stages];
+    __shared__ Scales scales;
+    scales.load(folded, sizes);
+    pipeline.init(kConsumers / 32);
+
+    if (threadIdx.x < kProducers) {
+      give_registers<registers_of_producers(Tile::outputs)>();
+      if (threadIdx.x == 0) fetch_tiles<Tile>(stage, pipeline, tiles, sizes, in, w, rest, next + sizes.layer);
+      return;
+    }
+
+    take_registers<registers_of_consumers(Tile::outputs)>();
+    Layer layer = {stage, pipeline, WgmmaRows(threadIdx.x - kProducers)};
+    for (;;) {
+      mbarrier_wait(&pipeline.full[layer.ring.stage], layer.ring.parity);
+      const int number = tiles[layer.ring.stage];
+      if (number < 0) break;
+      const Tile tile(number, sizes);
+      Sums sums = {};
+      layer.multiply(sums, tile, sizes.channels);
+      store_outputs<Product::rounded>(sums, tile, sizes, layer.rows, scales, out);
+    }
+  }
+};
+
 // Weights of layer n before its product, whose counter of tiles starts anew: rounded to TF32, or, `rest`, what tensor cores cut off them.
 template <bool rest>
 __global__ void prepare(const float4* __restrict__ w, float4* __restrict__ to, int count, int* next, int n) {

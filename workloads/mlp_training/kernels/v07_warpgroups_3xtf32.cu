@@ -5,7 +5,7 @@
 //     have bias and sigmoid, and the new w1: no slices, no pass of its own over a matrix. The blocks that the way back has to spare
 //     update the other weights.
 // Bottleneck: The tensor cores, three products for one, and how few tiles there are: a small batch, and always the way back, have fewer than
-//     a GPU of 132 multiprocessors has room for.
+//     a GPU of 132 multiprocessors has room for: 800 samples take 53 us on an H200, but 37 samples 34 us, by v06_one_product 18.
 // Next: -
 // Source: Own work; producer and consumers in the order of NVIDIA's CUTLASS 3.
 
