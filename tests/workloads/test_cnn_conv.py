@@ -177,16 +177,16 @@ def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least,
     ],
 )
 def test_warpgroups_meet_the_reference_where_their_products_are_emulated(name, least, most):
-    """Not on a GPU: a block of one multiprocessor for all tiles, the last of which one warpgroup has alone, and bands that overlap."""
+    """Not on a GPU: one block for all tiles, the last of which has few images; bands that overlap, and threads without a pair."""
     on_gpu = WORKLOAD.variant(name)
     source = on_gpu.source_text
     for header in ("hopper.cuh", "hopper_bf16.cuh"):
         source = source.replace(read_source(PROJECT / "workloads" / header), '#include "warpgroups.h"\n')
     assert 'asm volatile("wgmma' not in source
     variant = dataclasses.replace(on_gpu, source=source)
-    cases = [of(2, shape) for shape in ("20x13x14", "1x14x13")]  # 160 pairs, 3 tiles; 8 rows and 7 columns of outputs
-    launches = [on_gpu.launches(a_case, {"turns": False})[0] for a_case in cases]
-    assert [launch.args[-1] for launch in launches] == [160, 8]
+    cases = [of(2, shape) for shape in ("8x14x40", "1x14x15")]  # 7 images of 8x34 outputs a tile; 8x9, 25 images
+    launches = [on_gpu.launches(a_case, {})[0] for a_case in cases]
+    assert [launch.kernel for launch in launches] == ["conv_layer<14, 40, 6, 7>", "conv_layer<14, 15, 6, 25>"]
     program = build(variant, [launch.kernel for launch in launches])
     for a_case, launch in zip(cases, launches, strict=True):
         inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
@@ -242,16 +242,16 @@ def test_every_variant_has_a_whole_header():
         ),  # 2 * 40 pairs an image
         ("v11_toeplitz_3xtf32", {}, "layer=2,batch=10000", "conv_layer<4, 16, 40, 40, 17>", (21_250, 1, 1)),  # 2 * 17 pairs
         ("v11_toeplitz_3xtf32", {}, "layer=2,shape=3x37x41", "conv_layer<4, 16, 37, 41, 17>", (7, 1, 1)),  # 3 * 2 * 18 pairs
-        ("v13_warpgroups_tf32", {"turns": True}, "layer=2,batch=10000", "conv_layer<40, 40, 34, true>", (132, 1, 1)),
-        ("v13_warpgroups_tf32", {"turns": True}, "layer=2,batch=100", "conv_layer<40, 40, 34, true>", (27, 1, 1)),  # 1700 pairs
-        ("v15_warpgroups_bf16_corrections", {"turns": True}, "layer=2,batch=1000", "conv_layer<40, 40, 34, true>", (132, 1, 1)),
+        ("v13_warpgroups_tf32", {}, "layer=2,batch=10000", "conv_layer<40, 40, 34, 7>", (132, 1, 1)),
+        ("v13_warpgroups_tf32", {}, "layer=2,batch=100", "conv_layer<40, 40, 34, 7>", (15, 1, 1)),  # 14.3 times 7
+        ("v15_warpgroups_bf16_corrections", {}, "layer=2,batch=1000", "conv_layer<40, 40, 34, 7>", (132, 1, 1)),
         (
             "v14_warpgroups_3xtf32",
-            {"turns": True},
+            {},
             "layer=2,shape=3x37x41",
-            "conv_layer<37, 41, 27, true>",
+            "conv_layer<37, 41, 27, 7>",
             (2, 1, 1),
-        ),  # 3*2*18
+        ),  # two bands
     ],
 )
 def test_blocks_cover_the_output(name, config, a_case, kernel, grid):

@@ -329,9 +329,15 @@ def test_inputs_of_a_tile_on_warpgroups_meet_its_outputs_by_the_taps_of_formula_
 
 def test_tiles_on_warpgroups_are_128_images_by_256_sums():
     """Of TF32; 3xTF32 has 128. Three images are one block of rows: 16 pixels in four phases, and so on; never more blocks than 132."""
+    assert products_of("v13_warpgroups_tf32", "images=880", {}) == [
+        ("layer_product<1, 256, true, 4>", 132),
+        ("layer_product<1, 256, false, 4>", 132),
+        ("layer_product<2, 128, false, 4>", 132),
+        ("layer_product<4, 64, false, 4>", 132),
+    ]
     assert products_of("v13_warpgroups_tf32", "images=3", {}) == [
         ("layer_product<1, 256, true, 4>", 8192 // 256),
-        ("layer_product<1, 256, false, 4>", 4 * 16),
+        ("layer_product<1, 128, false, 4>", 4 * 16 * 2),  # of few images half the width, so that there are enough
         ("layer_product<2, 128, false, 4>", 2 * 64),
         ("layer_product<4, 64, false, 4>", 132),
     ]

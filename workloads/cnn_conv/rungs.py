@@ -22,7 +22,9 @@ _TILE_COLUMNS: Final = 2  # of v09_channel_at_a_time
 _TOEPLITZ_TILE: Final = 16, 4  # pairs of outputs and maps of a warp
 _SUM_ROWS: Final = 17  # rows of sums that a thread keeps in registers where they wait for several channels
 _WARPGROUPS: Final = 2
-_WARPGROUP_PAIRS: Final = 64  # pairs of outputs that a warpgroup computes side by side
+_BLOCK_PAIRS: Final = 128  # pairs of outputs that two warpgroups compute side by side
+_STAGED_ROWS: Final = 6  # of outputs in shared memory
+_FLOAT_BYTES: Final = 4
 _FILTER_SEGMENTS: Final = 13, 4096  # filter rows in shared memory, as many as two rounds of seven but one, and the bytes of one
 _WEIGHTS: Final = {"weights": "k"}
 
@@ -118,20 +120,28 @@ def _warpgroup_rows(shape: Shape) -> int:
 
 
 def _warpgroups(case: Case, config: Params, parts: int) -> Sequence[Launch]:
-    """A block a multiprocessor, which keeps the filters in `parts` parts; its warpgroups take 64 pairs of outputs at a time."""
+    """A block a multiprocessor, which keeps the filters in `parts` parts, and takes a band of as many whole images as fit at a time."""
     shape = shape_of(case)
     rows = _warpgroup_rows(shape)
-    pairs = shape.batch * ceil_div(shape.out_height, rows) * ceil_div(shape.out_width, 2)
+    images = _BLOCK_PAIRS // ceil_div(shape.out_width, 2)
+    tiles = ceil_div(shape.batch, images) * ceil_div(shape.out_height, rows)
     segments, segment_bytes = _FILTER_SEGMENTS
+    staged_bytes = images * shape.maps * _STAGED_ROWS * shape.out_width * _FLOAT_BYTES
     return [
         Launch(
-            kernel=f"conv_layer<{shape.height}, {shape.width}, {rows}, {_bool(config['turns'])}>",
-            grid=(min(MULTIPROCESSORS, ceil_div(pairs, _WARPGROUP_PAIRS)), 1, 1),
+            kernel=f"conv_layer<{shape.height}, {shape.width}, {rows}, {images}>",
+            grid=(min(MULTIPROCESSORS, tiles), 1, 1),
             block=(_WARPGROUPS * 128, 1, 1),
-            args=("x", "k", "y", np.int32(pairs)),
-            dynamic_shared_bytes=parts * segments * segment_bytes + ALIGNMENT_BYTES,
+            args=("x", "k", "y", np.int32(shape.batch)),
+            dynamic_shared_bytes=parts * segments * segment_bytes + staged_bytes + ALIGNMENT_BYTES,
         )
     ]
+
+
+def _not_for_warpgroups(case: Case, config: Params) -> str | None:
+    if shape_of(case).out_width > 2 * _BLOCK_PAIRS:
+        return f"a block computes rows of {2 * _BLOCK_PAIRS} outputs at most"
+    return _one_layer(2, lambda config: (SIZE - 1, 2))(case, config)
 
 
 def _smaller_than(rows: int, columns: int, shape: Shape) -> str | None:
@@ -269,10 +279,9 @@ CUDA_VARIANTS: Final = (
         title="Warpgroups, TF32",
         role="rung",
         precision="tf32",
-        configs=({"turns": True}, {"turns": False}),
         source=KERNELS / "v13_warpgroups_tf32.cu",
         launches=partial(_warpgroups, parts=1),
-        skip=_one_layer(2, lambda config: (SIZE - 1, 2)),
+        skip=_not_for_warpgroups,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
     ),
@@ -281,10 +290,9 @@ CUDA_VARIANTS: Final = (
         title="Warpgroups, 3xTF32",
         role="rung",
         precision="3xtf32",
-        configs=({"turns": True},),
         source=KERNELS / "v14_warpgroups_3xtf32.cu",
         launches=partial(_warpgroups, parts=2),
-        skip=_one_layer(2, lambda config: (SIZE - 1, 2)),
+        skip=_not_for_warpgroups,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
     ),
@@ -293,10 +301,9 @@ CUDA_VARIANTS: Final = (
         title="Warpgroups, TF32 with BF16 corrections",
         role="rung",
         precision="3xtf32",  # of that class, and held to its tolerance
-        configs=({"turns": True},),
         source=KERNELS / "v15_warpgroups_bf16_corrections.cu",
         launches=partial(_warpgroups, parts=2),
-        skip=_one_layer(2, lambda config: (SIZE - 1, 2)),
+        skip=_not_for_warpgroups,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
     ),

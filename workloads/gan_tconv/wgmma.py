@@ -11,6 +11,7 @@ from workloads.gan_tconv.network import KERNEL_SIZE, LATENT, Layer, channels_of,
 from workloads.hopper import ALIGNMENT_BYTES, DEPTH, MULTIPROCESSORS, THREADS
 
 _IMAGES: Final = 128  # of a tile
+_FEW: Final = 2 * _IMAGES
 _STAGES: Final = 4
 _FLOAT: Final = 4
 _VECTOR: Final = 4
@@ -52,7 +53,7 @@ def one_product(case: Case, config: Params) -> Sequence[Launch]:
         _prepared("z", "latent", images_of(case) * LATENT, last.number, rest=False),
         *(_prepare(case, n, rest=False) for n in range(last.number)),
         _dense(case, "latent", ("r0",), 256),
-        *(_product(case, layer, (f"r{layer.number}",), *_rounded_tile(layer)) for layer in middle),
+        *(_product(case, layer, (f"r{layer.number}",), *_rounded_tile(layer, images_of(case))) for layer in middle),
         _last(case, last, parts=1),
     ]
 
@@ -101,9 +102,14 @@ def _split_tile(layer: Layer) -> tuple[int, int]:
     return (1, 128) if layer.out_channels >= 128 else (2, 64)
 
 
-def _rounded_tile(layer: Layer) -> tuple[int, int]:
-    """Output pixels of a tile of TF32, and channels of each."""
-    return (1, 256) if layer.out_channels >= 256 else (2, 128) if layer.out_channels >= 128 else (4, 64)
+def _rounded_tile(layer: Layer, images: int) -> tuple[int, int]:
+    """Output pixels of a tile of TF32, and channels of each. Narrower ones fetch more, but of few images there are enough for all
+    multiprocessors."""
+    if layer.out_channels < 128:
+        return 4, 64
+    if layer.out_channels < 256:
+        return 2, 128
+    return 1, 128 if images <= _FEW else 256
 
 
 def _dense(case: Case, pixels: str, weights: tuple[str, ...], columns: int) -> Launch:

@@ -29,6 +29,8 @@ constexpr int kColumns = 32;          // of a filter row: maps, and both outputs
 constexpr int kWords = 32;            // along k, of 4 bytes: channels, and eight words of each
 constexpr int kSums = kColumns / 2;   // of a slot, a thread
 constexpr int kSegments = 2 * kSize - 1;
+constexpr int kUnderWay = 2;            // products of an input row that are not done when the other warpgroup has its turn
+constexpr int kAtOnce = 4;              // vectors of outputs that a thread writes, one read after the other
 constexpr int kPrefetched = kSize - 1;  // rows that pixels are asked into L2 before they are loaded
 constexpr int kStaged = 6;              // output rows in shared memory: two that are written, one of which a part is left, two that are put
 
@@ -61,7 +63,7 @@ __device__ __forceinline__ void fill(Filters<Product::kParts>& filters, const fl
 }
 
 // Warpgroups take turns at the tensor cores, an input row each: while one multiplies, the other puts its outputs aside and loads. A turn is passed
-// on when the last product has begun. Whoever has a turn also knows that all warps have done what comes before their passing of the last.
+// on when all but the last products are done. Whoever has a turn also knows that all warps have done what comes before their passing of the last.
 struct Turns {
   Mbarrier* barrier;  // of each warpgroup: its turn
   int mine;
@@ -86,6 +88,15 @@ struct Turns {
   }
 };
 
+template <bool first, class A, class B>
+struct Either {
+  using Type = A;
+};
+template <class A, class B>
+struct Either<false, A, B> {
+  using Type = B;
+};
+
 // A thread's part of a tile: `kImages` images, the pairs of whose rows are numbered through, `kRows` output rows high. Tiles are the bands of
 // that height of as many images, then of the next. What would lie beyond is moved back inside, and computed twice.
 template <class Product, int kHeight, int kWidth, int kRows, int kImages>
@@ -97,10 +108,11 @@ struct Strip {
   static constexpr int kPlane = kHeight * kWidth, kOutPlane = kOutHeight * kOutWidth;
   static constexpr int kPlanes = kImages * kLayerMaps, kRing = kStaged * kOutWidth;  // floats of a plane in shared memory
   static_assert(kImages * kAcross <= kBlockWarps * kWarpPairs);
-  // What is written whole: lines of 128 bytes, or at least sectors; no more than a row has.
-  static constexpr int kLine = kOutWidth >= 32 ? 32 : kOutWidth >= 8 ? 8 : 1;
-  // Every second row and every band begins at 16 bytes; else single floats are written.
-  static constexpr bool kVectors = kLine >= 8 && kOutPlane % 4 == 0 && kRows * kOutWidth % 4 == 0 && kEven;
+  // Outputs are written by 16 bytes where each second row and each band begins at a multiple of them, in whole lines; else one by one, in whole
+  // sectors. Rows are no shorter.
+  static constexpr bool kVectors = kOutWidth >= 32 && kEven && kOutPlane % 4 == 0 && kRows * kOutWidth % 4 == 0;
+  using Vector = typename Either<kVectors, float4, float>::Type;
+  static constexpr int kLine = kVectors ? 32 : kOutWidth >= 8 ? 8 : 1;
 
   const float* image;
   float* result;
@@ -110,7 +122,7 @@ struct Strip {
   int row;                                          // output row of the band that is complete next
   int complete, leaving;                            // of the band's first so many rows the last are complete, or written next
   float* band;                                      // where the first image's first map has the band
-  int planes;                                       // maps of all images that there are
+  int planes;                                       // maps of all images that there are, from the warp's first on
   unsigned long long filters;                       // first segment, as wgmma takes it
   int warp, g, t;                                   // of the block; as in the fragments of wgmma
   float sums[kSize * kSums];                        // seven slots
@@ -159,9 +171,13 @@ struct Strip {
     return make_float2(__ldg(at), __ldg(at + 1));
   }
 
+  // Rows of a product that are nobody's pair stay zeros, which take less power.
   __device__ __forceinline__ void load() {
 #pragma unroll
-    for (int c = 0; c < kLayerChannels; ++c) input[c] = {load_pair(near + c * kPlane), load_pair(far + c * kPlane)};
+    for (int c = 0; c < kLayerChannels; ++c) {
+      if (near_at >= 0) input[c].near = load_pair(near + c * kPlane);
+      if (far_at >= 0) input[c].far = load_pair(far + c * kPlane);
+    }
     near += kWidth, far += kWidth;
   }
 
@@ -196,13 +212,13 @@ struct Strip {
       const int c = i % kLayerChannels;
       if (Product::kShapes > 1 && c == 0 && i > 0) wgmma_fence();  // orders sums of one shape after those of another
       Product::multiply_add(of_slots, pixels[c], operand + 2 * c, kSegments * kSegment, i / kLayerChannels);
-      if (i >= Product::kTerms * kLayerChannels - 2) wgmma_commit();
+      if (i >= Product::kTerms * kLayerChannels - 1 - kUnderWay) wgmma_commit();
     }
     if (leaving > 0) write(leaving);
     leaving = complete, complete = 0;
     if constexpr (Product::kEarly) make_pixels();
     prefetch();
-    wgmma_wait<1>();
+    wgmma_wait<kUnderWay>();
     turns.pass();
     wgmma_wait<0>();
     wgmma_keep(sums);
@@ -227,35 +243,38 @@ struct Strip {
       }
   }
 
-  // The last one or two of the band's first `rows`, up to the last whole line, and what was left of the row before.
-  __device__ __forceinline__ void write(int rows) {
-    if constexpr (kVectors) write_as<float4>(rows);
-    else write_as<float>(rows);
-  }
-  template <class T>
-  __device__ __forceinline__ void write_as(int rows) {
-    constexpr int kEach = sizeof(T) / sizeof(float), kLine = Strip::kLine / kEach;
-    constexpr int kMost = 2 * kOutWidth / kEach + kLine - 1;
+  // The last one or two of the band's first `rows`, up to the last whole line, and what was left of the row before. A warp has every
+  // eighth plane, where lines begin alike.
+  __device__ __forceinline__ void write(int rows) const {
+    constexpr int kEach = sizeof(Vector) / sizeof(float), kWhole = kLine / kEach, kMost = 2 * kOutWidth / kEach + kWhole - 1;
+    static_assert(kBlockWarps * kOutPlane % kLine == 0 && kPlanes % kBlockWarps == 0);
+    Vector* const out = (Vector*)(band + warp * kOutPlane);
+    const Vector* const in = (const Vector*)(staged + warp * kRing);
+    const int before = (size_t)out / sizeof(Vector) % kWhole;  // of the line in which the band begins
     const int from = (rows - 1) / 2 * 2 * kOutWidth / kEach, to = rows * kOutWidth / kEach;
+    const int begin = max((before + from) / kWhole * kWhole - before, 0);
+    const int end = rows == kRows ? to : (before + to) / kWhole * kWhole - before;
+#pragma unroll 1
+    for (int i = 0; i < kMost; i += kLanes) {
+      const int at = begin + i + threadIdx.x % kLanes;
+      if (at >= end) continue;
 #pragma unroll
-    for (int plane = warp; plane < kPlanes; plane += kBlockWarps) {
-      if (plane >= planes) break;
-      T* const out = (T*)(band + plane * kOutPlane);
-      const T* const in = (const T*)(staged + plane * kRing);
-      const int offset = (size_t)out / sizeof(T) % kLine;  // of the plane's first line
-      const int begin = max((offset + from) / kLine * kLine - offset, 0);
-      const int end = rows == kRows ? to : (offset + to) / kLine * kLine - offset;
-      const int lane = begin + threadIdx.x % kLanes;
+      for (int first = 0; first < kPlanes; first += kAtOnce * kBlockWarps) {
+        Vector vector[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kMost; i += kLanes)
-        if (lane + i < end) __stcs(out + lane + i, in[(lane + i) % (kRing / kEach)]);
+        for (int j = 0, plane = first; j < kAtOnce && plane < kPlanes; ++j, plane += kBlockWarps)
+          vector[j] = in[at % (kRing / kEach) + plane * kRing / kEach];
+#pragma unroll
+        for (int j = 0, plane = first; j < kAtOnce && plane < kPlanes; ++j, plane += kBlockWarps)
+          if (plane < planes) __stcs(out + at + plane * kOutPlane / kEach, vector[j]);
+      }
     }
   }
 
   template <int slot>
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (int i = slot * kSums; i < (slot + 1) * kSums; ++i) copy_register(sums[i], 0.0f);
+    for (int i = slot * kSums; i < (slot + 1) * kSums; ++i) clear_register(sums[i]);
   }
 
   // Copies that stay copies: products want their sums in neighbouring registers, and the first always in the same.
@@ -302,6 +321,7 @@ struct Strip {
     const int tiles = (images + kImages - 1) / kImages * kBands;
     go_to(tile), go_to_in_advance(tile);
     for (int r = 0; r < kPrefetched; ++r) prefetch();
+    for (auto& pair : input) pair = {};
     load();
     if constexpr (Product::kEarly) make_pixels();
 #pragma unroll
@@ -314,7 +334,7 @@ struct Strip {
     for (; tile < tiles; tile += step) {
       begin<0>();  // in whose second turn the last tile's last rows leave
       band = result + (size_t)first_image(tile) * kLayerMaps * kOutPlane + top(tile) * kOutWidth;
-      planes = min(kImages, images - first_image(tile)) * kLayerMaps;
+      planes = min(kImages, images - first_image(tile)) * kLayerMaps - warp;
       row = 0;
 #pragma unroll 1
       for (int r = kSize - 1; r < rows; r += kSize) turn<0>();
