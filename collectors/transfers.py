@@ -59,7 +59,8 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     needed_first = tuple(variant.constants.values())
     planned, copied, pending = [], set[Rows](), dict[str, Rows]()
     for number, (part, of_part) in enumerate(zip(parts, rows, strict=True)):
-        launches, scratch = tuple(variant.launches(part.case, config)), variant.scratch(part.case, config)
+        launches = tuple(launch for launch in variant.launches(part.case, config) if number == 0 or not launch.once)
+        scratch = variant.scratch(part.case, config)
         _check_scratch(f"{where}: the part {part.case.name}", scratch, most_scratch)
         copies_in = tuple(of_part[name] for name in inputs if of_part[name] not in copied)
         copied |= set(copies_in)

@@ -105,6 +105,7 @@ class Launch:
         args: names of inputs, outputs and scratch as `str`, `TensorMap`s of them, and scalars as NumPy scalars of the
             parameter's type.
         dynamic_shared_bytes: dynamic shared memory a block.
+        once: what it writes is the same for every `Part` of a case, so that of an overlapped operation only the first part launches it.
     """
 
     kernel: str
@@ -112,6 +113,7 @@ class Launch:
     block: tuple[int, int, int]
     args: tuple[Any, ...]
     dynamic_shared_bytes: int = 0
+    once: bool = False
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,18 @@ def test_kernels_are_launched_for_the_part_s_own_case():
     assert [[int(launch.args[-1]) for launch in part.launches] for part in planned((4, 0), (6, 4))] == [[4, 4], [6, 6]]
 
 
+def test_what_is_the_same_for_all_parts_is_launched_with_the_first_alone():
+    def prepared(case, config):
+        first, *others = launches(case, config)
+        return [replace(first, once=True), *others]
+
+    variant = replace(variant_of((4, 0), (4, 4), (2, 8)), launches=prepared)
+    planned = plan_parts(workload_of(variant), case_of(10), variant, {})
+    assert [[launch.kernel for launch in part.launches] for part in planned] == [["first", "second"], ["second"], ["second"]]
+    # x goes to `first` alone: its rows are copied, and nobody waits for them.
+    assert [len(part.waits) for part in planned] == [2, 1, 1]
+
+
 def test_scratch_has_the_shape_that_the_part_s_own_case_asks_for():
     assert [part.scratch["scratch"].shape for part in planned((4, 0), (6, 4))] == [(4, 4), (6, 4)]
 

@@ -74,7 +74,7 @@ def fold(case: Case) -> Launch:
     """Batch normalisation and bias of every layer as scale and shift."""
     names = [name for n in range(_PHASES) for name in ([f"bn{n}", f"b{n}"] if n else ["bn0"])]
     channels = channels_of(case)
-    return Launch("fold", (ceil_div(channels, 128), _PHASES, 1), (128, 1, 1), _args(*names, "folded", channels))
+    return Launch("fold", (ceil_div(channels, 128), _PHASES, 1), (128, 1, 1), _args(*names, "folded", channels), once=True)
 
 
 def transposed_ends(case: Case, dense: bool = True) -> list[Launch]:
@@ -137,7 +137,8 @@ def _transposed_weights(layer: Layer, rounded: bool) -> Launch:
 def _transposed(name: str, to: str, rows: int, columns: int, stride: int = 0, batch: int = 1, rounded: bool = False) -> Launch:
     stride = stride or rows
     grid = (ceil_div(stride, _TRANSPOSED), ceil_div(columns, _TRANSPOSED), batch)
-    return Launch(f"transpose<{_cpp(rounded)}>", grid, (_TRANSPOSED, 8, 1), _args(name, to, rows, columns, stride))
+    args = _args(name, to, rows, columns, stride)
+    return Launch(f"transpose<{_cpp(rounded)}>", grid, (_TRANSPOSED, 8, 1), args, once=name != "z")
 
 
 def _product(case: Case, layer: Layer, config: Params, product: Product) -> Launch:

@@ -1,6 +1,7 @@
 """The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ _KERNELS: Final = Path(__file__).parent / "kernels"
 
 REPORT_BATCH: Final = 100
 _PART: Final = 512  # images whose kernels overlap the copies of others: whole tiles; fewer leave multiprocessors idle
+_WARPGROUPS_PART: Final = 256  # two rows of tiles: what is quicker waits less for its last copy
 _MOST_ALONE: Final = 100  # images, one after another
 _TAPS: Final = KERNEL_SIZE**2
 _THREADS: Final = 128  # the report's BLOCK_SIZE
@@ -55,7 +57,7 @@ def _direct(layer: Layer, images: int) -> list[Launch]:
 
 def _flipped(case: Case, products: int) -> list[Launch]:
     """The weights of the layers that are matrix products, as matrices: once an operation."""
-    return [
+    launches = [
         _launch(
             "flip_weights",
             *(_TAPS * layer.channels * layer.out_channels, f"w{layer.number}", f"matrix{layer.number}"),
@@ -63,6 +65,7 @@ def _flipped(case: Case, products: int) -> list[Launch]:
         )
         for layer in layers(case)[:products]
     ]
+    return [replace(launch, once=True) for launch in launches]
 
 
 def _product(layer: Layer, images: int) -> list[Launch]:
@@ -204,7 +207,7 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        **_OVERLAPPED_GRAPH,
+        **{**_OVERLAPPED_GRAPH, "parts": parts_of(_WARPGROUPS_PART)},
     ),
     CudaVariant(
         name="v13_warpgroups_tf32",
@@ -217,6 +220,6 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        **_OVERLAPPED_GRAPH,
+        **{**_OVERLAPPED_GRAPH, "parts": parts_of(_WARPGROUPS_PART)},
     ),
 )

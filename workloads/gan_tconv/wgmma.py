@@ -94,7 +94,7 @@ def _prepared(name: str, to: str, count: int, number: int, rest: bool) -> Launch
     """Rounded, or what tensor cores cut off; and the counter of a layer's tiles at 0."""
     vectors = count // _VECTOR
     args = (name, to, np.int32(vectors), "next", np.int32(number))
-    return Launch(f"prepare<{str(rest).lower()}>", (ceil_div(vectors, 256), 1, 1), (256, 1, 1), args)
+    return Launch(f"prepare<{str(rest).lower()}>", (ceil_div(vectors, 256), 1, 1), (256, 1, 1), args, once=name != "z")
 
 
 def _split_tile(layer: Layer) -> tuple[int, int]:
@@ -148,7 +148,7 @@ def _last(case: Case, layer: Layer, parts: int) -> Launch:
     matrices = parts * _RELATIONS * ceil_div(layer.channels, DEPTH) * _LAST_COLUMNS * DEPTH
     shared = (_LAST_STAGES * _IMAGES * DEPTH + matrices + _STAGED) * _FLOAT + ALIGNMENT_BYTES
     pixels = TensorMap("x3", (_IMAGES, DEPTH), 128, (layer.side**2 * images, layer.channels))
-    args = (pixels, "w4", "b4", "images", *map(np.int32, (layer.side, layer.channels, images, width)))
+    args = (pixels, "w4", "b4", "images", "next", *map(np.int32, (layer.number, layer.side, layer.channels, images, width)))
     return Launch(
         f"last_layer_wgmma<{parts}, {_LAST_STAGES}>", (min(units, MULTIPROCESSORS), 1, 1), (THREADS, 1, 1), args, shared
     )

@@ -141,7 +141,9 @@ __device__ __forceinline__ void multiply(float (&sums)[kColumns / 2], const Spli
 template <int parts, int stages>
 __global__ void __launch_bounds__(kProducers + kConsumers, 1)
     last_layer_wgmma(const __grid_constant__ TensorMap in, const float* __restrict__ w, const float* __restrict__ bias,
-                     float* __restrict__ images, int side, int channels, int count, int width) {
+                     float* __restrict__ images, int* next, int layers, int side, int channels, int count, int width) {
+  // The counters of the layers before, for another share of the images.
+  if (blockIdx.x == 0 && threadIdx.x < layers) next[threadIdx.x] = 0;
   extern __shared__ char memory[];
   auto* stage = aligned_1024<float[kImages * kDepth]>(memory);
   float* matrices = stage[stages];
