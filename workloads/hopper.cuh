@@ -146,7 +146,6 @@ __device__ __forceinline__ void wgmma_keep(float (&sums)[count]) {
 
 // A copy that is one: the compiler neither leaves it out nor takes another register for the old one.
 __device__ __forceinline__ void copy_register(float& to, float from) { asm volatile("mov.b32 %0, %1;" : "=f"(to) : "f"(from)); }
-__device__ __forceinline__ void clear_register(float& to) { asm volatile("mov.b32 %0, 0;" : "=f"(to)); }
 
 // Keeps what makes fragments before the fence after it.
 template <int count>

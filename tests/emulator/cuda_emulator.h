@@ -62,6 +62,7 @@ constexpr std::size_t slot_bytes = 64;
 
 void block_barrier(int line);
 void warp_barrier(unsigned mask);
+void wait_for_phase(const unsigned& phases, unsigned parity);  // until one of this parity has ended, of those counted
 unsigned lane();
 unsigned live_lanes();                  // lanes of this warp that exist and have not returned
 void* slot(unsigned of_lane);           // scratch through which lanes of a warp exchange values

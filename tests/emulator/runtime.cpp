@@ -24,7 +24,7 @@ constexpr std::size_t stack_bytes = 64 << 10;
 constexpr std::size_t dynamic_shared_capacity = 232448;  // 227 KiB, the most of any device
 constexpr std::size_t dynamic_shared_canary = 4096;
 
-enum class State { ready, at_block_barrier, at_warp_barrier, returned };
+enum class State { ready, at_block_barrier, at_warp_barrier, at_counting_barrier, returned };
 
 struct Thread {
   ucontext_t start;      // on a stack of its own
@@ -34,6 +34,8 @@ struct Thread {
   State state;
   int barrier_line;
   unsigned barrier_mask;
+  const unsigned* phases;  // that a counting barrier has ended, and the parity of the one waited for
+  unsigned parity;
   alignas(16) unsigned char slot[slot_bytes];
 };
 
@@ -133,18 +135,31 @@ bool release_warp(unsigned first) {
 }
 
 [[noreturn]] void report_deadlock() {
-  unsigned returned = 0, in_warp = 0, at_block = 0, elsewhere = 0;
+  unsigned returned = 0, in_warp = 0, at_block = 0, counting = 0, elsewhere = 0;
   int line = 0;
   for (unsigned i = 0; i < thread_count; i++) {
     const Thread& thread = *threads[i];
     returned += thread.state == State::returned;
     in_warp += thread.state == State::at_warp_barrier;
+    counting += thread.state == State::at_counting_barrier;
     if (thread.state != State::at_block_barrier) continue;
     if (!line) line = thread.barrier_line;
     (thread.barrier_line == line ? at_block : elsewhere)++;
   }
-  fail("deadlock: of %u threads, %u wait at __syncthreads() of line %d, %u at another one, %u in a warp operation, %u have returned",
-       thread_count, at_block, line, elsewhere, in_warp, returned);
+  fail("deadlock: of %u threads, %u wait at __syncthreads() of line %d, %u at another one, %u in a warp operation, %u at a barrier that counts, "
+       "%u have returned",
+       thread_count, at_block, line, elsewhere, in_warp, counting, returned);
+}
+
+/// Lets threads go on for which a counting barrier's phase has ended.
+bool release_counting() {
+  bool released = false;
+  for (unsigned i = 0; i < thread_count; i++) {
+    if (threads[i]->state != State::at_counting_barrier || *threads[i]->phases % 2 == threads[i]->parity) continue;
+    threads[i]->state = State::ready;
+    released = true;
+  }
+  return released;
 }
 
 /// Lets the block go on where all its threads wait at the same barrier; false when all have returned.
@@ -176,7 +191,7 @@ void run_block(bool backward) {
   const unsigned warps = (thread_count + 31) / 32;
   do {
     for (unsigned k = 0; k < warps; k++) run_warp((backward ? warps - 1 - k : k) * 32, backward);
-  } while (release_block());
+  } while (release_counting() || release_block());
 }
 
 void launch(const Kernel& kernel, void* const* arguments, std::size_t dynamic_shared_bytes, bool backward) {
@@ -291,6 +306,12 @@ void warp_barrier(unsigned mask) {
   if (!(mask >> lane() & 1)) fail("a warp operation with mask %#x is called by lane %u, which is not in it", mask, lane());
   current->barrier_mask = mask;
   yield_as(State::at_warp_barrier);
+}
+
+void wait_for_phase(const unsigned& phases, unsigned parity) {
+  current->phases = &phases;
+  current->parity = parity;
+  while (phases % 2 == parity) yield_as(State::at_counting_barrier);
 }
 
 unsigned lane() { return current_number % 32; }

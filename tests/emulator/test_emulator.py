@@ -168,6 +168,24 @@ def test_two_halves_at_different_barriers_are_an_error():
         emulate(source)
 
 
+def test_a_barrier_that_counts_lets_threads_go_on_when_its_phase_ends_and_else_shows_in_the_deadlock():
+    source = """
+    #include "warpgroups.h"
+    __global__ void k(const float* x, float* y) {
+      __shared__ Mbarrier barrier;
+      __shared__ float sum;
+      if (threadIdx.x == 0) mbarrier_init(&barrier, 31), sum = 0;
+      __syncthreads();
+      mbarrier_wait(&barrier, 1);
+      if (threadIdx.x >= ARRIVE) sum += x[threadIdx.x], mbarrier_arrive(&barrier);
+      else mbarrier_wait(&barrier, 0);
+      y[threadIdx.x] = sum;
+    }"""
+    assert emulate(source.replace("ARRIVE", "1"))[0] == 496  # of 1 to 31
+    with pytest.raises(EmulationError, match=r"deadlock: of 32 threads, .* 2 at a barrier that counts, 30 have returned"):
+        emulate(source.replace("ARRIVE", "2"))
+
+
 def test_a_shuffle_that_a_lane_of_its_mask_misses_is_an_error():
     source = """
     __global__ void k(const float* x, float* y) {

@@ -1,13 +1,18 @@
 // What workloads/hopper.cuh and hopper_bf16.cuh have of warpgroups' products, for the emulator: a test puts this header in their place. Rows of a product
-// do not meet, so that each warp multiplies its 16 of the 64 by itself. Copies by the TMA, registers handed over and barriers that count
-// bytes are not emulated.
+// do not meet, so that each warp multiplies its 16 of the 64 by itself. Copies by the TMA, registers handed over and the bytes that
+// barriers count are not emulated.
 // Definitions: PTX ISA, section 9.7.15 (wgmma: fragments as those of mma.m16n8k8, descriptors, 128-byte swizzle).
 #pragma once
 
-struct Mbarrier {};
-inline void mbarrier_init(Mbarrier*, unsigned) {}
-inline void mbarrier_arrive(Mbarrier*) { assert(!"a barrier that counts is not emulated"); }
-inline void mbarrier_wait(Mbarrier*, unsigned) { assert(!"a barrier that counts is not emulated"); }
+struct Mbarrier {
+  unsigned arrivals, missing, phases;
+};
+inline void mbarrier_init(Mbarrier* barrier, unsigned arrivals) { *barrier = {arrivals, arrivals, 0}; }
+inline void mbarrier_arrive(Mbarrier* barrier) {
+  assert(barrier->missing > 0);
+  if (--barrier->missing == 0) barrier->missing = barrier->arrivals, ++barrier->phases;
+}
+inline void mbarrier_wait(Mbarrier* barrier, unsigned parity) { emulator::wait_for_phase(barrier->phases, parity); }
 
 inline void fence_proxy_async() {}
 inline void prefetch_l2(const void* global) { (void)*static_cast<const volatile char*>(global); }  // outside a buffer it is a fault here

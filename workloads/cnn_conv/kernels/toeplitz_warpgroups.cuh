@@ -171,13 +171,9 @@ struct Strip {
     return make_float2(__ldg(at), __ldg(at + 1));
   }
 
-  // Rows of a product that are nobody's pair stay zeros, which take less power.
   __device__ __forceinline__ void load() {
 #pragma unroll
-    for (int c = 0; c < kLayerChannels; ++c) {
-      if (near_at >= 0) input[c].near = load_pair(near + c * kPlane);
-      if (far_at >= 0) input[c].far = load_pair(far + c * kPlane);
-    }
+    for (int c = 0; c < kLayerChannels; ++c) input[c] = {load_pair(near + c * kPlane), load_pair(far + c * kPlane)};
     near += kWidth, far += kWidth;
   }
 
@@ -274,7 +270,7 @@ struct Strip {
   template <int slot>
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (int i = slot * kSums; i < (slot + 1) * kSums; ++i) clear_register(sums[i]);
+    for (int i = slot * kSums; i < (slot + 1) * kSums; ++i) copy_register(sums[i], 0.0f);
   }
 
   // Copies that stay copies: products want their sums in neighbouring registers, and the first always in the same.
@@ -321,7 +317,6 @@ struct Strip {
     const int tiles = (images + kImages - 1) / kImages * kBands;
     go_to(tile), go_to_in_advance(tile);
     for (int r = 0; r < kPrefetched; ++r) prefetch();
-    for (auto& pair : input) pair = {};
     load();
     if constexpr (Product::kEarly) make_pixels();
 #pragma unroll
