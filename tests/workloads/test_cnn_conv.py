@@ -10,6 +10,7 @@ import pytest
 
 from tests.emulator.emulator import COMPILER, build
 from workloads.api import CudaVariant, HostVariant, read_source
+from workloads.cnn_conv import rungs
 from workloads.cnn_conv.problem import case, emulation_cases, shape_of
 from workloads.cnn_conv.workload import MOST_SERIAL_IMAGES, TOLERANCE, WORKLOAD
 
@@ -176,23 +177,28 @@ def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least,
         ("v15_warpgroups_bf16_corrections", 3e-7, 7e-7),
     ],
 )
-def test_warpgroups_meet_the_reference_where_their_products_are_emulated(name, least, most):
+def test_warpgroups_meet_the_reference_where_their_products_are_emulated(name, least, most, monkeypatch):
     """Not on a GPU: one block for all tiles, the last of which has few images; bands that overlap, and threads without a pair."""
+    monkeypatch.setattr(rungs, "MULTIPROCESSORS", 1)
     on_gpu = WORKLOAD.variant(name)
     source = on_gpu.source_text
     for header in ("hopper.cuh", "hopper_bf16.cuh"):
         source = source.replace(read_source(PROJECT / "workloads" / header), '#include "warpgroups.h"\n')
     assert 'asm volatile("wgmma' not in source
     variant = dataclasses.replace(on_gpu, source=source)
-    cases = [of(2, shape) for shape in ("8x14x40", "1x14x15")]  # 7 images of 8x34 outputs a tile; 8x9, 25 images
+    cases = [of(2, shape) for shape in ("8x14x40", "2x14x40", "13x14x15")]  # 17 pairs across, and 5
     launches = [on_gpu.launches(a_case, {})[0] for a_case in cases]
-    assert [launch.kernel for launch in launches] == ["conv_layer<14, 40, 6, 7>", "conv_layer<14, 15, 6, 25>"]
+    assert [(launch.kernel, launch.grid, launch.block[0]) for launch in launches] == [
+        ("conv_layer<14, 40, 6, 7>", (1, 1, 1), 256),
+        ("conv_layer<14, 40, 6, 3>", (1, 1, 1), 128),
+        ("conv_layer<14, 15, 6, 25>", (1, 1, 1), 256),
+    ]
     program = build(variant, [launch.kernel for launch in launches])
     for a_case, launch in zip(cases, launches, strict=True):
         inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(7))
         expected = WORKLOAD.reference(a_case, inputs)["y"]
         output = {"y": np.full(expected.shape, np.nan, np.float32)}
-        program.run([dataclasses.replace(launch, grid=(1, 1, 1))], inputs, output)
+        program.run([launch], inputs, output)
         error = np.linalg.norm(output["y"] - expected) / np.linalg.norm(expected)
         assert least < error < most, a_case.name
 
@@ -243,13 +249,13 @@ def test_every_variant_has_a_whole_header():
         ("v11_toeplitz_3xtf32", {}, "layer=2,batch=10000", "conv_layer<4, 16, 40, 40, 17>", (21_250, 1, 1)),  # 2 * 17 pairs
         ("v11_toeplitz_3xtf32", {}, "layer=2,shape=3x37x41", "conv_layer<4, 16, 37, 41, 17>", (7, 1, 1)),  # 3 * 2 * 18 pairs
         ("v13_warpgroups_tf32", {}, "layer=2,batch=10000", "conv_layer<40, 40, 34, 7>", (132, 1, 1)),
-        ("v13_warpgroups_tf32", {}, "layer=2,batch=100", "conv_layer<40, 40, 34, 7>", (15, 1, 1)),  # 14.3 times 7
+        ("v13_warpgroups_tf32", {}, "layer=2,batch=100", "conv_layer<40, 40, 34, 3>", (34, 1, 1)),  # 33.3 times 3
         ("v15_warpgroups_bf16_corrections", {}, "layer=2,batch=1000", "conv_layer<40, 40, 34, 7>", (132, 1, 1)),
         (
             "v14_warpgroups_3xtf32",
             {},
             "layer=2,shape=3x37x41",
-            "conv_layer<37, 41, 27, 7>",
+            "conv_layer<37, 41, 27, 3>",
             (2, 1, 1),
         ),  # two bands
     ],

@@ -22,7 +22,7 @@ _TILE_COLUMNS: Final = 2  # of v09_channel_at_a_time
 _TOEPLITZ_TILE: Final = 16, 4  # pairs of outputs and maps of a warp
 _SUM_ROWS: Final = 17  # rows of sums that a thread keeps in registers where they wait for several channels
 _WARPGROUPS: Final = 2
-_BLOCK_PAIRS: Final = 128  # pairs of outputs that two warpgroups compute side by side
+_WARPGROUP_PAIRS: Final = 64  # pairs of outputs that a warpgroup computes side by side
 _STAGED_ROWS: Final = 6  # of outputs in shared memory
 _FLOAT_BYTES: Final = 4
 _FILTER_SEGMENTS: Final = 13, 4096  # filter rows in shared memory, as many as two rounds of seven but one, and the bytes of one
@@ -120,10 +120,15 @@ def _warpgroup_rows(shape: Shape) -> int:
 
 
 def _warpgroups(case: Case, config: Params, parts: int) -> Sequence[Launch]:
-    """A block a multiprocessor, which keeps the filters in `parts` parts, and takes a band of as many whole images as fit at a time."""
+    """A block a multiprocessor, which keeps the filters in `parts` parts, and takes a band of as many whole images as fit at a time.
+
+    It has two warpgroups, or one where that is enough to take all images at once.
+    """
     shape = shape_of(case)
     rows = _warpgroup_rows(shape)
-    images = _BLOCK_PAIRS // ceil_div(shape.out_width, 2)
+    across = ceil_div(shape.out_width, 2)
+    warpgroups = 1 if shape.batch <= MULTIPROCESSORS * (_WARPGROUP_PAIRS // across) else _WARPGROUPS
+    images = warpgroups * _WARPGROUP_PAIRS // across
     tiles = ceil_div(shape.batch, images) * ceil_div(shape.out_height, rows)
     segments, segment_bytes = _FILTER_SEGMENTS
     staged_bytes = images * shape.maps * _STAGED_ROWS * shape.out_width * _FLOAT_BYTES
@@ -131,7 +136,7 @@ def _warpgroups(case: Case, config: Params, parts: int) -> Sequence[Launch]:
         Launch(
             kernel=f"conv_layer<{shape.height}, {shape.width}, {rows}, {images}>",
             grid=(min(MULTIPROCESSORS, tiles), 1, 1),
-            block=(_WARPGROUPS * 128, 1, 1),
+            block=(warpgroups * 128, 1, 1),
             args=("x", "k", "y", np.int32(shape.batch)),
             dynamic_shared_bytes=parts * segments * segment_bytes + staged_bytes + ALIGNMENT_BYTES,
         )
@@ -139,8 +144,8 @@ def _warpgroups(case: Case, config: Params, parts: int) -> Sequence[Launch]:
 
 
 def _not_for_warpgroups(case: Case, config: Params) -> str | None:
-    if shape_of(case).out_width > 2 * _BLOCK_PAIRS:
-        return f"a block computes rows of {2 * _BLOCK_PAIRS} outputs at most"
+    if ceil_div(shape_of(case).out_width, 2) > _WARPGROUPS * _WARPGROUP_PAIRS:
+        return f"a block computes rows of {2 * _WARPGROUPS * _WARPGROUP_PAIRS} outputs at most"
     return _one_layer(2, lambda config: (SIZE - 1, 2))(case, config)
 
 

@@ -12,7 +12,7 @@
 // in shared memory almost twice, as 13 segments, and a product begins at any of seven. Where an image begins and ends, fewer
 // output rows are under way, in neighbouring slots: products have fewer columns there, and none is for nothing.
 //
-// Both warpgroups together have as many whole images as fit: 7 of 17 pairs across, 119 of 128. Outputs leave by way of shared memory,
+// Both warpgroups together have as many whole images as fit: 7 of 17 pairs across, 119 of 128. Where images are few, blocks have one warpgroup. Outputs leave by way of shared memory,
 // which holds the last six output rows of each map of each image as they lie in global memory, one behind the other. Each second row
 // all warps write what is new, in whole lines of 128 bytes: what is left of a row's last line goes with the next row. Written from
 // registers instead, in pieces of 128 bytes or less that begin anywhere in rows of 136, half of all 32-byte sectors are written in part, twice.
@@ -22,9 +22,9 @@
 
 constexpr int kLayerMaps = 16;
 constexpr int kLayerChannels = 4;
-constexpr int kWarpgroups = 2;
-constexpr int kBlockWarps = kWarpgroups * 4;
-constexpr int kWarpPairs = 16;        // of the 64 of a warpgroup
+constexpr int kWarpgroups = 2;        // of a block, or one where its images need no more
+constexpr int kWarpPairs = 16;
+constexpr int kPairs = 4 * kWarpPairs;  // of a warpgroup
 constexpr int kColumns = 32;          // of a filter row: maps, and both outputs of each
 constexpr int kWords = 32;            // along k, of 4 bytes: channels, and eight words of each
 constexpr int kSums = kColumns / 2;   // of a slot, a thread
@@ -64,17 +64,18 @@ __device__ __forceinline__ void fill(Filters<Product::kParts>& filters, const fl
 
 // Warpgroups take turns at the tensor cores, an input row each: while one multiplies, the other puts its outputs aside and loads. A turn is passed
 // on when all but the last products are done. Whoever has a turn also knows that all warps have done what comes before their passing of the last.
+template <int warpgroups>
 struct Turns {
   Mbarrier* barrier;  // of each warpgroup: its turn
   int mine;
   unsigned parity;
 
-  static __device__ __forceinline__ void init(Mbarrier (&barrier)[kWarpgroups]) {
-    if (threadIdx.x < kWarpgroups) mbarrier_init(&barrier[threadIdx.x], kBlockWarps / kWarpgroups);
+  static __device__ __forceinline__ void init(Mbarrier (&barrier)[warpgroups]) {
+    if (threadIdx.x < warpgroups) mbarrier_init(&barrier[threadIdx.x], 4);
   }
 
   // The first warpgroup has the first turn.
-  __device__ __forceinline__ Turns(Mbarrier (&barrier)[kWarpgroups], int mine)
+  __device__ __forceinline__ Turns(Mbarrier (&barrier)[warpgroups], int mine)
       : barrier(barrier), mine(mine), parity(mine == 0) {}
 
   __device__ __forceinline__ void wait() {
@@ -84,7 +85,7 @@ struct Turns {
 
   __device__ __forceinline__ void pass() {
     __syncwarp();
-    if (threadIdx.x % kLanes == 0) mbarrier_arrive(&barrier[(mine + 1) % kWarpgroups]);
+    if (threadIdx.x % kLanes == 0) mbarrier_arrive(&barrier[(mine + 1) % warpgroups]);
   }
 };
 
@@ -107,12 +108,15 @@ struct Strip {
   static constexpr bool kEven = kWidth % 2 == 0;  // pairs are 8-byte aligned
   static constexpr int kPlane = kHeight * kWidth, kOutPlane = kOutHeight * kOutWidth;
   static constexpr int kPlanes = kImages * kLayerMaps, kRing = kStaged * kOutWidth;  // floats of a plane in shared memory
-  static_assert(kImages * kAcross <= kBlockWarps * kWarpPairs);
+  static_assert(kImages * kAcross <= kWarpgroups * kPairs);
+  static constexpr int kOfBlock = kImages * kAcross > kPairs ? 2 : 1, kBlockWarps = kOfBlock * 4;  // warpgroups
   // Outputs are written by 16 bytes where each second row and each band begins at a multiple of them, in whole lines; else one by one, in whole
   // sectors. Rows are no shorter.
   static constexpr bool kVectors = kOutWidth >= 32 && kEven && kOutPlane % 4 == 0 && kRows * kOutWidth % 4 == 0;
   using Vector = typename Either<kVectors, float4, float>::Type;
   static constexpr int kLine = kVectors ? 32 : kOutWidth >= 8 ? 8 : 1;
+  static constexpr int kAlike = 8;  // lines begin alike in every eighth plane
+  static_assert(kAlike * kOutPlane % kLine == 0);
 
   const float* image;
   float* result;
@@ -122,17 +126,17 @@ struct Strip {
   int row;                                          // output row of the band that is complete next
   int complete, leaving;                            // of the band's first so many rows the last are complete, or written next
   float* band;                                      // where the first image's first map has the band
-  int planes;                                       // maps of all images that there are, from the warp's first on
+  int planes;                                       // maps of all images that there are
   unsigned long long filters;                       // first segment, as wgmma takes it
   int warp, g, t;                                   // of the block; as in the fragments of wgmma
   float sums[kSize * kSums];                        // seven slots
   typename Product::Pixels pixels[kLayerChannels];  // fragments of the input row that is multiplied next
   PixelRow input[kLayerChannels];                   // the input row after it, on its way
   const float *near, *far, *in_advance;             // where the one after that is loaded from, and a later one prefetched
-  Turns turns;
+  Turns<kOfBlock> turns;
 
   __device__ __forceinline__ Strip(const float* x, float* y, int images, const Filters<Product::kParts>& of, float* staged,
-                                   const Turns& turns)
+                                   const Turns<kOfBlock>& turns)
       : image(x), result(y), images(images), staged(staged), filters(wgmma_operand(&of)), turns(turns) {
     warp = threadIdx.x / kLanes, g = threadIdx.x % kLanes / 4, t = threadIdx.x % 4;
     near_at = place(g), far_at = place(g + 8);
@@ -239,13 +243,17 @@ struct Strip {
       }
   }
 
-  // The last one or two of the band's first `rows`, up to the last whole line, and what was left of the row before. A warp has every
-  // eighth plane, where lines begin alike.
+  // The last one or two of the band's first `rows`, up to the last whole line, and what was left of the row before.
   __device__ __forceinline__ void write(int rows) const {
+#pragma unroll
+    for (int i = 0; i < kAlike; i += kBlockWarps) write_planes(warp + i, rows);
+  }
+  // Of a plane and every eighth after it.
+  __device__ __forceinline__ void write_planes(int start, int rows) const {
     constexpr int kEach = sizeof(Vector) / sizeof(float), kWhole = kLine / kEach, kMost = 2 * kOutWidth / kEach + kWhole - 1;
-    static_assert(kBlockWarps * kOutPlane % kLine == 0 && kPlanes % kBlockWarps == 0);
-    Vector* const out = (Vector*)(band + warp * kOutPlane);
-    const Vector* const in = (const Vector*)(staged + warp * kRing);
+    Vector* const out = (Vector*)(band + start * kOutPlane);
+    const Vector* const in = (const Vector*)(staged + start * kRing);
+    const int count = planes - start;
     const int before = (size_t)out / sizeof(Vector) % kWhole;  // of the line in which the band begins
     const int from = (rows - 1) / 2 * 2 * kOutWidth / kEach, to = rows * kOutWidth / kEach;
     const int begin = max((before + from) / kWhole * kWhole - before, 0);
@@ -255,14 +263,14 @@ struct Strip {
       const int at = begin + i + threadIdx.x % kLanes;
       if (at >= end) continue;
 #pragma unroll
-      for (int first = 0; first < kPlanes; first += kAtOnce * kBlockWarps) {
+      for (int first = 0; first < kPlanes; first += kAtOnce * kAlike) {
         Vector vector[kAtOnce];
 #pragma unroll
-        for (int j = 0, plane = first; j < kAtOnce && plane < kPlanes; ++j, plane += kBlockWarps)
+        for (int j = 0, plane = first; j < kAtOnce && plane < kPlanes; ++j, plane += kAlike)
           vector[j] = in[at % (kRing / kEach) + plane * kRing / kEach];
 #pragma unroll
-        for (int j = 0, plane = first; j < kAtOnce && plane < kPlanes; ++j, plane += kBlockWarps)
-          if (plane < planes) __stcs(out + at + plane * kOutPlane / kEach, vector[j]);
+        for (int j = 0, plane = first; j < kAtOnce && plane < kPlanes; ++j, plane += kAlike)
+          if (plane < count) __stcs(out + at + plane * kOutPlane / kEach, vector[j]);
       }
     }
   }
@@ -329,7 +337,7 @@ struct Strip {
     for (; tile < tiles; tile += step) {
       begin<0>();  // in whose second turn the last tile's last rows leave
       band = result + (size_t)first_image(tile) * kLayerMaps * kOutPlane + top(tile) * kOutWidth;
-      planes = min(kImages, images - first_image(tile)) * kLayerMaps - warp;
+      planes = min(kImages, images - first_image(tile)) * kLayerMaps;
       row = 0;
 #pragma unroll 1
       for (int r = kSize - 1; r < rows; r += kSize) turn<0>();
@@ -345,13 +353,14 @@ struct Strip {
 // What a block does: every tile that is its.
 template <class Product, int kHeight, int kWidth, int kRows, int kImages>
 __device__ __forceinline__ void convolve(const float* x, const float* k, float* y, int images) {
+  using Part = Strip<Product, kHeight, kWidth, kRows, kImages>;
   extern __shared__ char memory[];
-  __shared__ Mbarrier barrier[kWarpgroups];
+  __shared__ Mbarrier barrier[Part::kOfBlock];
   auto& filters = *aligned_1024<Filters<Product::kParts>>(memory);
-  Turns::init(barrier);
+  Turns<Part::kOfBlock>::init(barrier);
   fill<Product>(filters, k);
   __syncthreads();
   const int warpgroup = __shfl_sync(~0u, threadIdx.x / 128, 0);
-  Strip<Product, kHeight, kWidth, kRows, kImages> strip(x, y, images, filters, (float*)(&filters + 1), Turns(barrier, warpgroup));
-  strip.run(blockIdx.x, gridDim.x);
+  Part part(x, y, images, filters, (float*)(&filters + 1), Turns<Part::kOfBlock>(barrier, warpgroup));
+  part.run(blockIdx.x, gridDim.x);
 }
