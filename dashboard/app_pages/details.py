@@ -1,13 +1,18 @@
 """Details: the tables of the reports that belong to one workload alone."""
 
 import pandas as pd
+import streamlit as st
 
 from dashboard import runs, state, widgets
 from dashboard.charts import extras as charts
 from dashboard.charts import generator as generator_charts
+from dashboard.charts import generator_timeline as timeline_charts
 from dashboard.charts import phases as phase_charts
+from dashboard.charts.template import Look
 from dashboard.queries import extras as queries
-from dashboard.queries import generator, phases
+from dashboard.queries import generator, generator_timeline, phases
+from dashboard.text import plain
+from data import store
 
 _TOPICS = {
     "copies": "With and without copies",
@@ -58,6 +63,7 @@ def page() -> None:
         with controls:
             case = state.choose("case", "Case", list(frame["case"].unique()), default=generator.case_to_show(frame))
         widgets.show_chart(generator_charts.parts(frame[frame["case"] == case], look))
+        _figures_of_report(run, case, look)
         of_report = generator.of_report(frame)
         if len(of_report):
             widgets.show_chart(generator_charts.over_images(of_report, generator.published(), look))
@@ -89,6 +95,22 @@ def page() -> None:
             )
         widgets.show_chart(charts.overheads(frame, look, workload))
     widgets.end_page()
+
+
+def _figures_of_report(run: store.Run, case: str, look: Look) -> None:
+    """Figures 2 to 6 of the generator's report, and of each row the way to its window on the Timeline; how to record them where there are none."""
+    frame: pd.DataFrame = runs.ask(run, generator_timeline.executions, case)
+    if frame.empty:
+        command = f"python -m collectors record {generator.WORKLOAD} --case {case} --collector nsight_systems"
+        st.caption(plain(f"The report's figures 2 to 6 are drawn here of a run that {command} makes."))
+        return
+    widgets.show_chart(timeline_charts.figures_2_to_6(frame, look, case))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("On the Timeline:", width="content")
+        for row in frame.drop_duplicates(["variant", "config"]).to_dict("records"):
+            window = f"{row['trace_ns']}-{row['trace_ns'] + row['span_ns']}"
+            label = f"{plain(timeline_charts.name(row))} →"
+            st.page_link("app_pages/timeline.py", label=label, query_params=state.link(window=window))
 
 
 page()

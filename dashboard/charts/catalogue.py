@@ -7,6 +7,7 @@ from dashboard.charts import (
     distribution,
     extras,
     generator,
+    generator_timeline,
     ladder,
     overview,
     pareto,
@@ -21,6 +22,7 @@ from dashboard.charts.template import Chart, Look, Theme, look
 from dashboard.queries import axes, counters, precision, trace_samples, trace_sums, transfers
 from dashboard.queries import extras as reports
 from dashboard.queries import generator as generator_queries
+from dashboard.queries import generator_timeline as figures
 from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
 from dashboard.queries import phases as phase_queries
@@ -120,6 +122,10 @@ def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
     if len(generations):
         case = generator_queries.case_to_show(generations)
         yield generator.parts(generations[generations["case"] == case], style)
+        for each in dict.fromkeys((case, figures.FIGURE_6_CASE)):
+            work = figures.executions(data, each)
+            if len(work):
+                yield generator_timeline.figures_2_to_6(work, style, each)
         of_report = generator_queries.of_report(generations)
         if len(of_report):
             yield generator.over_images(of_report, generator_queries.published(), style)

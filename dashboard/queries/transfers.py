@@ -133,9 +133,17 @@ def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
     for each in np.unique(device):
         kernels, rows = of_kernels == each, device == each
         if kernels.any():
-            busy = _union(traces.numbers("kernels", "start_ns")[kernels], traces.numbers("kernels", "end_ns")[kernels])
-            overlap[rows] = _busy_until(busy, end[rows]) - _busy_until(busy, start[rows])
+            busy = (traces.numbers("kernels", "start_ns")[kernels], traces.numbers("kernels", "end_ns")[kernels])
+            overlap[rows] = overlap_ns(busy, start[rows], end[rows])
     return overlap
+
+
+def overlap_ns(busy: tuple[Int64s, Int64s], start: Int64s, end: Int64s) -> Int64s:
+    """Of each interval, the nanoseconds in which one of others ran, given by their starts and ends; these may be none."""
+    if not len(busy[0]):
+        return np.zeros(len(start), dtype=np.int64)
+    joined = _union(*busy)
+    return _busy_until(joined, end) - _busy_until(joined, start)
 
 
 def _busy_until(busy: tuple[Int64s, Int64s], time: Int64s) -> Int64s:

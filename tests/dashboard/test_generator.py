@@ -1,8 +1,9 @@
 """A generation by its parts, on samples whose medians are known, counted by hand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
@@ -67,8 +68,12 @@ def params_of(case: str) -> dict[str, int]:
     return {name: int(value) for name, value in (axis.split("=") for axis in case.split(","))}
 
 
-def write(folder: Path, medians: Mapping[tuple[str, str, str], Mapping[str, float]] = MEDIANS) -> RunData:
-    """A run with three samples a cell: the median, and 1 % less and more."""
+def write(
+    folder: Path,
+    medians: Mapping[tuple[str, str, str], Mapping[str, float]] = MEDIANS,
+    trace: Mapping[str, Sequence[dict[str, Any]]] = MappingProxyType({}),
+) -> RunData:
+    """A run with three samples a cell: the median, and 1 % less and more; and with these rows of trace tables."""
     kinds = {"cudnn": ("peer", "library"), "numpy": ("host", "host")}
     with RunWriter(folder, "generator") as writer:
         writer.append("run", [run_row("generator", "generator") | {"kind": "recording", "device_name": "NVIDIA H200"}])
@@ -107,6 +112,8 @@ def write(folder: Path, medians: Mapping[tuple[str, str, str], Mapping[str, floa
                     for scope, median in scopes.items() for turn in range(3)
                 ],
             )  # fmt: skip
+        for table, rows in trace.items():
+            writer.append(table, rows)
         return run_data.load(store.open_run(writer.commit()))
 
 
@@ -251,6 +258,8 @@ def test_the_page_draws_both_charts_of_the_largest_number_of_images(tmp_path: Pa
     headings = " ".join(str(block.value) for block in app.main.markdown).replace("\\", "")
     assert "At images=1000, v11_one_product · TF32 is fastest end to end with 2.00 ms" in headings
     assert "1,000 images take 2.60 ms by v09_graph · fp32" in headings
+    captions = " ".join(str(block.value) for block in app.main.caption).replace("\\", "")
+    assert "python -m collectors record gan_tconv --case images=1000 --collector nsight_systems" in captions
 
 
 def test_a_run_of_other_workloads_has_no_generation(tmp_path: Path) -> None:
