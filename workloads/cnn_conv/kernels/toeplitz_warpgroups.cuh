@@ -134,11 +134,13 @@ struct Strip {
   PixelRow input[kLayerChannels];                   // the input row after it, on its way
   const float *near, *far, *in_advance;             // where the one after that is loaded from, and a later one prefetched
   Turns<kOfBlock> turns;
+  float zero;                                       // unknown to the compiler, which else keeps sixteen of them in registers
 
   __device__ __forceinline__ Strip(const float* x, float* y, int images, const Filters<Product::kParts>& of, float* staged,
                                    const Turns<kOfBlock>& turns)
       : image(x), result(y), images(images), staged(staged), filters(wgmma_operand(&of)), turns(turns) {
     warp = threadIdx.x / kLanes, g = threadIdx.x % kLanes / 4, t = threadIdx.x % 4;
+    zero = __int_as_float(images >> 31);  // of a positive number
     near_at = place(g), far_at = place(g + 8);
   }
 
@@ -175,9 +177,13 @@ struct Strip {
     return make_float2(__ldg(at), __ldg(at + 1));
   }
 
+  // Rows of a product that are no pair stay zeros, which take less power.
   __device__ __forceinline__ void load() {
 #pragma unroll
-    for (int c = 0; c < kLayerChannels; ++c) input[c] = {load_pair(near + c * kPlane), load_pair(far + c * kPlane)};
+    for (int c = 0; c < kLayerChannels; ++c) {
+      if (near_at >= 0) input[c].near = load_pair(near + c * kPlane);
+      if (far_at >= 0) input[c].far = load_pair(far + c * kPlane);
+    }
     near += kWidth, far += kWidth;
   }
 
@@ -198,7 +204,8 @@ struct Strip {
 
   // Adds the input row at hand to the first `slots` slots, whose filter rows begin at a segment. While the tensor cores are at it, output
   // rows that both warpgroups completed a turn ago leave, and the next row is prepared. Then the sums of slot `completed` are put aside.
-  template <int slots, int completed>
+  // `writes`: there may be such rows.
+  template <int slots, int completed, bool writes>
   __device__ __forceinline__ void add(int segment) {
     float(&of_slots)[slots * kSums] = reinterpret_cast<float(&)[slots * kSums]>(sums);
     constexpr int kSegment = kColumns * kWords / 4;  // in the 16 bytes that wgmma counts in
@@ -214,7 +221,7 @@ struct Strip {
       Product::multiply_add(of_slots, pixels[c], operand + 2 * c, kSegments * kSegment, i / kLayerChannels);
       if (i >= Product::kTerms * kLayerChannels - 1 - kUnderWay) wgmma_commit();
     }
-    if (leaving > 0) write(leaving);
+    if (writes && leaving > 0) write(leaving);
     leaving = complete, complete = 0;
     if constexpr (Product::kEarly) make_pixels();
     prefetch();
@@ -278,7 +285,7 @@ struct Strip {
   template <int slot>
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (int i = slot * kSums; i < (slot + 1) * kSums; ++i) copy_register(sums[i], 0.0f);
+    for (int i = slot * kSums; i < (slot + 1) * kSums; ++i) copy_register(sums[i], zero);
   }
 
   // Copies that stay copies: products want their sums in neighbouring registers, and the first always in the same.
@@ -292,7 +299,7 @@ struct Strip {
   template <int r>
   __device__ __forceinline__ void begin() {
     if constexpr (r < kSize - 1) {
-      add<r + 1, -1>((kSize - r) % kSize);
+      add<r + 1, -1, r < 2>((kSize - r) % kSize);
       begin<r + 1>();
     }
   }
@@ -301,7 +308,7 @@ struct Strip {
   template <int s>
   __device__ __forceinline__ void turn() {
     if constexpr (s < kSize) {
-      add<kSize, s>((kSize + 1 - s) % kSize);
+      add<kSize, s, true>((kSize + 1 - s) % kSize);
       clear<s>();
       turn<s + 1>();
     }
@@ -313,7 +320,7 @@ struct Strip {
     if constexpr (s < kSize - 1) {
       constexpr int slots = kSize - 1 - s;
       if (s == (Product::kEarly ? kSize - 3 : kSize - 2)) go_to(next_tile);
-      add<slots, 0>((kSize + 1 - s) % kSize + s);
+      add<slots, 0, (kRows + s) % 2 == 1>((kSize + 1 - s) % kSize + s);
       move_down<slots - 1>();
       clear<slots - 1>();
       end<s + 1>(next_tile);
@@ -325,6 +332,7 @@ struct Strip {
     const int tiles = (images + kImages - 1) / kImages * kBands;
     go_to(tile), go_to_in_advance(tile);
     for (int r = 0; r < kPrefetched; ++r) prefetch();
+    for (auto& pair : input) pair = {};
     load();
     if constexpr (Product::kEarly) make_pixels();
 #pragma unroll
