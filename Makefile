@@ -46,7 +46,7 @@ $(BIN)/.app: requirements.txt $(GPU_REQUIREMENTS) | $(BIN)/python
 	@touch $@
 
 # The driver's own CUDA packages come last: the tests need NVRTC, and a GPU needs that of its driver.
-$(BIN)/.dev: requirements-dev.txt requirements.txt requirements-ncu.txt $(GPU_REQUIREMENTS) | $(BIN)/python
+$(BIN)/.dev: requirements-dev.txt requirements.txt requirements-mpi.txt requirements-ncu.txt $(GPU_REQUIREMENTS) | $(BIN)/python
 	@echo "Installing what the tests need"
 	@$(call install,-r requirements-dev.txt)
 	@$(if $(GPU_REQUIREMENTS),$(call install,-r $(GPU_REQUIREMENTS)))

@@ -12,6 +12,19 @@ class Unavailable(Exception):
     """A cell that cannot run here, though nothing is wrong with it. The message is the reason."""
 
 
+class Failed(Exception):
+    """What a cell's verdict is, found in another process.
+
+    Attributes:
+        status, detail: of its row in `results`.
+        lasting: that process cannot go on.
+    """
+
+    def __init__(self, status: str, detail: str, lasting: bool = False) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.lasting = status, detail, lasting
+
+
 @dataclass(frozen=True)
 class Resources:
     """What the kernels of an operation take, the most of any: registers a thread, shared bytes a block, spill bytes a thread."""
@@ -53,7 +66,7 @@ class Bench(Protocol):
     """One case's buffers on one device.
 
     Attributes:
-        gpus: GPUs that a sample uses, 0 on the host.
+        gpus: GPUs that a sample uses, 0 on the host; ranks where several share it.
         passes: scopes and cache states that it can sample.
         outputs: the buffers that variants write.
     """

@@ -1,6 +1,7 @@
 """Which collectors this machine can run, and which of them `auto` takes."""
 
 import shutil
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -9,6 +10,8 @@ from collectors.tools import NCU, NSYS
 
 #: Those that `auto` tries, best first.
 TIMING: Final = ("nsight_systems", "cupti", "cuda_events", "host_clock")
+#: Those that can measure what several ranks do together.
+TOGETHER: Final = ("cuda_events", "host_clock")
 #: Each and what it gives.
 COLLECTORS: Final = {
     "nsight_systems": "times and traces, under nsys",
@@ -86,11 +89,12 @@ def _cupti_problem() -> str | None:
     return None
 
 
-def choose(name: str) -> tuple[str, str]:
+def choose(name: str, among: Sequence[str] = TIMING) -> tuple[str, str]:
     """The collector to use.
 
     Args:
         name: a collector, or `auto` for the best that can run here.
+        among: those that `auto` tries, best first.
 
     Returns:
         its name, and why it was taken.
@@ -109,7 +113,7 @@ def choose(name: str) -> tuple[str, str]:
     if problem is not None:
         return "host_clock", problem
     passed_over = ""
-    for each in TIMING:
+    for each in among:
         problem = problem_of(each)
         if problem is None:
             return each, f"the most that can be had here{passed_over}"

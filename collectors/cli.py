@@ -11,7 +11,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from typer.core import TyperGroup
 
-from collectors import choice, doctor, plan, record
+from collectors import choice, doctor, launchers, plan, record
 from collectors.nsight_compute import parse as nsight_compute
 from collectors.nsight_compute import record as nsight_compute_record
 from collectors.nsight_systems import profile
@@ -63,6 +63,11 @@ def record_command(
     data_dir: DataDir = store.LOCAL,
     seed: Annotated[int, typer.Option(min=0, help="Of the inputs and of the order of the rounds.")] = 0,
     max_rounds: Annotated[int, typer.Option(min=0, help="Most rounds of a scope; 0 for the case set's own limit.")] = 0,
+    gpus: Annotated[
+        str, typer.Option(help="Numbers of GPUs (processes without a GPU) that share a case, such as 1,2,4.")
+    ] = "1",
+    launcher: Annotated[str, typer.Option(help="What starts several: local (mpiexec on this host), mpirun or srun.")] = "local",
+    launcher_args: Annotated[str, typer.Option(help="Further arguments of the launcher.")] = "",
     summary: Annotated[bool, typer.Option("--summary/--no-summary", hidden=True)] = True,
     if_none: Annotated[bool, typer.Option("--if-none", help="Record only if the folder has no run yet.")] = False,
 ) -> None:
@@ -78,15 +83,19 @@ def record_command(
         variants=[name.strip() for name in variants.split(",") if name.strip()],
         seed=seed,
         max_rounds=max_rounds or None,
+        gpus=plan.counts_of(gpus),
     )
     work = plan.make_plan(request)
-    name, why = choice.choose(collector)
+    starter = launchers.Launcher.parse(launcher, launcher_args)
+    name, why = choice.choose(collector, choice.TOGETHER if work.most_gpus > 1 else choice.TIMING)
+    starter.check(work, name)
     try:
-        run_id, interrupted = _record(name, why, request, work, data_dir, label)
+        run_id, interrupted = _record(name, why, request, work, data_dir, label, starter)
     except (choice.CollectorError, ReportError) as error:
         if collector != "auto":
             raise
-        run_id, interrupted = _record("cuda_events", f"{name} was tried first: {error}", request, work, data_dir, label)
+        why = f"{name} was tried first: {error}"
+        run_id, interrupted = _record("cuda_events", why, request, work, data_dir, label, starter)
     if summary:
         _summarize(data_dir / run_id)
     print(run_id)
@@ -94,14 +103,16 @@ def record_command(
         raise typer.Exit(INTERRUPTED)
 
 
-def _record(name: str, why: str, request: plan.Request, work: plan.Plan, data_dir: Path, label: str) -> tuple[str, bool]:
+def _record(
+    name: str, why: str, request: plan.Request, work: plan.Plan, data_dir: Path, label: str, launcher: launchers.Launcher
+) -> tuple[str, bool]:
     """The run's id, and whether it was interrupted."""
     headline = f"collector {name}: {why}"
     if name in UNDER_TOOL:
         _screen.print(headline, markup=False)
         return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:])
     with _BarProgress(headline) as progress:
-        return record.Recorder(work, name, progress).record(data_dir, label, sys.argv[1:])
+        return record.Recorder(work, name, progress, launcher).record(data_dir, label, sys.argv[1:])
 
 
 @app.command(

@@ -10,6 +10,7 @@ from typing import Final
 
 from collectors.choice import GPU_MODULES, gpu_problem, has_module
 from collectors.environment import cpu_name
+from collectors.launchers import Launcher
 from collectors.tools import NCU, NSYS, Tool
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -37,6 +38,9 @@ def examine() -> Iterator[Finding]:
         yield _package(module, module, f"{use}; optional: pip install {'torch' if module == 'torch' else 'cutensor-cu13'}")
     yield _tool(NSYS, "optional: developer.nvidia.com/nsight-systems")
     yield _tool(NCU, "optional: developer.nvidia.com/nsight-compute")
+    yield _package("mpi4py", "mpi4py", "optional, for several GPUs: pip install -r requirements-mpi.txt")
+    program = Launcher().program
+    yield Finding("mpiexec", program is not None, program or "starts processes on several GPUs; comes with the same")
     yield _package("ncu_report", "ncu-report", "reads reports of Nsight Compute; optional: pip install -r requirements-ncu.txt")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from collectors.bench import Bench, Operation, Unavailable, check_declared
+from collectors.bench import Bench, Failed, Operation, Unavailable, check_declared
 from collectors.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from collectors.plan import Cell, Job, Limits
 from collectors.rounds import Entry, Pass, Reading, SampleFailed, run_rounds
@@ -260,6 +260,8 @@ class _BenchRun:
 
 def classify(error: Exception) -> tuple[str, str]:
     """Status and detail of a result row for what a variant raised."""
+    if isinstance(error, Failed):
+        return error.status, error.detail
     name = type(error).__name__
     text = " ".join(str(error).split())[:500]
     if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
@@ -269,6 +271,8 @@ def classify(error: Exception) -> tuple[str, str]:
 
 def is_sticky(error: Exception) -> bool:
     """Whether the error leaves the process's CUDA context unusable, so that every later call fails too."""
+    if isinstance(error, Failed):
+        return error.lasting
     return type(error).__name__ in ("CUDARuntimeError", "CUDADriverError", "AcceleratorError") and "out of memory" not in str(
         error
     )

@@ -1,12 +1,13 @@
 """What a run will measure, and how long it may take: the same plan for every collector."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, get_args
 
+from collectors.transfers import check_covered, rows_of
 from workloads import registry
-from workloads.api import Case, CaseSet, Variant, Workload, format_params
+from workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
 
 CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
 
@@ -73,22 +74,37 @@ class WorkloadRef:
 
 @dataclass(frozen=True)
 class Job:
-    """One case of one workload, with the cells to measure on it."""
+    """One case of one workload, with the cells to measure on it.
+
+    Attributes:
+        gpus: ranks that share the case, each with a GPU or, for host variants, none; 1 for one process alone.
+    """
 
     workload: WorkloadRef
     case: str
     cells: tuple[Cell, ...]
     seed: int
+    gpus: int = 1
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Every job of a run."""
+    """Every job of a run.
+
+    Attributes:
+        notes: what of the request is not planned, and why.
+    """
 
     workloads: tuple[Workload, ...]
     jobs: tuple[Job, ...]
     limits: Limits
     seed: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def most_gpus(self) -> int:
+        """The most ranks that share a case."""
+        return max(job.gpus for job in self.jobs)
 
 
 @dataclass(frozen=True)
@@ -103,6 +119,7 @@ class Request:
         variants: names of the variants to take; all when empty.
         seed: of the inputs and of the order of the rounds.
         max_rounds: most rounds of one scope and cache; None for what the case set says.
+        gpus: numbers of ranks, each of which measures the workloads that can be shared; the others are one process's.
     """
 
     names: Sequence[str] = ()
@@ -112,6 +129,7 @@ class Request:
     variants: Sequence[str] = ()
     seed: int = 0
     max_rounds: int | None = None
+    gpus: Sequence[int] = (1,)
 
     def arguments(self) -> list[str]:
         """The same request as arguments of `python -m collectors record`, from any folder."""
@@ -141,19 +159,24 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
     paths = {workload.name: file for workload, file in zip(of_files, files, strict=True)}
     _check_names("variant", variants, {v.name for w in workloads for v in w.variants}, workloads)
     _check_names("case", cases, {c.name for w in workloads for c in w.cases}, workloads)
+    _check_counts(request.gpus, workloads)
+    notes: list[str] = []
     jobs = tuple(
-        Job(WorkloadRef(workload.name, paths.get(workload.name)), case.name, cells, request.seed)
+        Job(WorkloadRef(workload.name, paths.get(workload.name)), case.name, cells, request.seed, gpus)
         for workload in workloads
         for case in workload.cases
         if (case.name in cases if cases else case_set in case.sets)
         and (cells := cells_of(workload, case, [v for v in workload.variants if not variants or v.name in variants]))
+        for gpus in _counts(workload, case, request.gpus, notes)
     )
+    if not jobs and notes:
+        raise PlanError(f"{notes[0]}; ask for fewer with --gpus, or for larger cases")
     if not jobs:
         raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --cases full")
     limits = limits or LIMITS["full" if cases else case_set]
     if request.max_rounds:
         limits = replace(limits, max_rounds=request.max_rounds, min_rounds=min(limits.min_rounds, request.max_rounds))
-    return Plan(tuple(workloads), jobs, limits, request.seed)
+    return Plan(tuple(workloads), jobs, limits, request.seed, tuple(notes))
 
 
 def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tuple[Cell, ...]:
@@ -163,6 +186,47 @@ def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tup
         for variant in variants
         for config in variant.configs
     )
+
+
+def counts_of(text: str) -> tuple[int, ...]:
+    """Numbers of ranks with commas between, as the command line takes them, each once, in order.
+
+    Raises:
+        PlanError: one of them is no positive number.
+    """
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if not (word.isascii() and word.isdigit() and int(word)):
+            raise PlanError(f"--gpus {text}: {word or 'nothing'} is not a number of GPUs; write for instance --gpus 1,2,4")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def _check_counts(counts: Sequence[int], workloads: Sequence[Workload]) -> None:
+    if max(counts) > 1 and not any(workload.shares for workload in workloads):
+        can = ", ".join(name for name in registry.names() if registry.load(name).shares)
+        raise PlanError(
+            f"--gpus {max(counts)}: {', '.join(w.name for w in workloads)} cannot be shared among GPUs; record one that can: {can}"
+        )
+
+
+def _counts(workload: Workload, case: Case, asked: Sequence[int], notes: list[str]) -> Iterator[int]:
+    """Those of the counts that a case can be shared among; why it cannot among others goes to `notes`."""
+    if not workload.shares:
+        yield 1
+        return
+    whole = {name: buffer for buffers in workload.buffers(case) for name, buffer in buffers.items()}
+    for gpus in asked:
+        try:
+            parts = workload.shares(case, gpus) if gpus > 1 else ()
+        except NotShareable as reason:
+            notes.append(f"{workload.name}/{case.name}: {reason}")
+            continue
+        if parts:
+            where = f"{workload.name} {case.name} on {gpus} ranks"
+            if len(parts) != gpus:
+                raise WorkloadError(f"{where}: has {len(parts)} shares; give each rank one")
+            check_covered(where, whole, [rows_of(workload, part, whole) for part in parts])
+        yield gpus
 
 
 def _check_names(what: str, asked: Sequence[str], known: set[str], workloads: Sequence[Workload]) -> None:

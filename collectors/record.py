@@ -1,35 +1,33 @@
 """Records a run: drives the child process through the plan, contains what goes wrong in it, and writes the run."""
 
 import json
-import multiprocessing
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from collectors import trust
+from collectors.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
 from collectors.cupti.report import CapturedReport
 from collectors.environment import NO_GPU, host_facts
+from collectors.launchers import Launcher, RankedChild
 from collectors.measure import result_row
 from collectors.plan import Cell, Job, Plan
 from collectors.runs import new_run_id
 from collectors.trace.notes import Notes
 from collectors.trace.samples import add_trace
-from collectors.worker import CELL, STEP, Describe, Measure, diagnostic_row, serve
+from collectors.verdicts import Verdicts
+from collectors.worker import Describe, Measure, diagnostic_row
 from data import schema
 from data.store import RunWriter, conform
 from workloads.api import CudaVariant, LibraryVariant, Variant, Workload
 
 #: Raised when the same plan would give other numbers. 2: device times without those of the events around them.
 _VERSION: Final = "2"
-_POLL_S: Final = 0.1
-#: Starting the child imports CuPy, and perhaps PyTorch, and compiles.
-_START_TIMEOUT_S: Final = 180.0
-_STOP_TIMEOUT_S: Final = 5.0
 _LEAVE_TIMEOUT_S: Final = 60.0
 
 
@@ -43,73 +41,6 @@ class Progress:
     def advance(self) -> None: ...
 
 
-class _ChildLost(Exception):
-    """The child died, or was ended because it hung."""
-
-    def __init__(self, cell: Cell | None, status: str, detail: str) -> None:
-        super().__init__(detail)
-        self.cell, self.status, self.detail = cell, status, detail
-
-
-class _Child:
-    """A child process and the pipe to it."""
-
-    def __init__(self, collector: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection: Connection
-        self._connection, theirs = context.Pipe()
-        self._progress = context.Array("q", [-1, 0], lock=False)
-        self._process = context.Process(target=serve, args=(theirs, self._progress, collector), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def ask(self, request: Any, cells: Sequence[Cell], timeout_s: float, take: Callable[[str, Any], bool]) -> None:
-        """Send a request and hand every answer to `take` until it returns True.
-
-        Raises:
-            _ChildLost: the child died, or made no step for `timeout_s`.
-        """
-        self._connection.send(request)
-        seen, since = -1, time.monotonic()
-        while True:
-            try:
-                if self._connection.poll(_POLL_S):
-                    since = time.monotonic()
-                    if take(*self._connection.recv()):
-                        return
-                    continue
-            except (EOFError, ConnectionError) as error:
-                raise _ChildLost(self._working_on(cells), *self._why_dead()) from error
-            step = self._progress[STEP]
-            if step != seen:
-                seen, since = step, time.monotonic()
-            elif time.monotonic() - since > timeout_s:
-                cell = self._working_on(cells)
-                self.stop()
-                raise _ChildLost(cell, "timeout", f"no progress for {timeout_s:g} s, so its process was ended")
-
-    def _working_on(self, cells: Sequence[Cell]) -> Cell | None:
-        number = self._progress[CELL]
-        return cells[number] if 0 <= number < len(cells) else None
-
-    def _why_dead(self) -> tuple[str, str]:
-        self._process.join(_STOP_TIMEOUT_S)
-        code = self._process.exitcode
-        if code == -9:
-            return "out_of_memory", "its process was killed (signal 9), as the system does when memory runs out"
-        return "launch_error", f"its process died ({f'signal {-code}' if code and code < 0 else f'exit code {code}'})"
-
-    def stop(self, patience_s: float = 0.0) -> None:
-        """End the child, which may take so long to go by itself: a profiler around it writes what it has when it does."""
-        self._connection.close()
-        self._process.join(patience_s)
-        self._process.terminate()
-        self._process.join(_STOP_TIMEOUT_S)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-
-
 class Recorder:
     """One recording: what has been measured so far, and the child that measures.
 
@@ -117,14 +48,17 @@ class Recorder:
         plan: what to measure.
         collector: name of the collector.
         progress: told how far the run is.
+        launcher: starts the ranks that share a case.
     """
 
-    def __init__(self, plan: Plan, collector: str, progress: Progress | None = None) -> None:
+    def __init__(self, plan: Plan, collector: str, progress: Progress | None = None, launcher: Launcher | None = None) -> None:
         self._plan, self._collector, self._progress = plan, collector, progress or Progress()
-        self._child: _Child | None = None
+        self._launcher = launcher or Launcher()
+        self._children: dict[int, Child] = {}  # by how many ranks they are
+        self._verdicts = Verdicts({(w.name, v.name) for w in plan.workloads for v in w.variants if v.kind == "host"})
         self._facts: dict[str, Any] = NO_GPU
         self._resources: dict[tuple[str, str], tuple[int, int, int]] = {}
-        self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "results", "diagnostics")}
+        self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "diagnostics")}
         self._samples: list[pa.Table] = []
         self._captured: list[Any] = []
 
@@ -152,7 +86,8 @@ class Recorder:
                 interrupted = True
                 self._diagnose("warning", "interrupted", "the run was interrupted; what was finished by then is kept")
             finally:
-                self._end_child(_STOP_TIMEOUT_S if interrupted else _LEAVE_TIMEOUT_S)
+                for gpus in list(self._children):
+                    self._end_child(gpus, STOP_TIMEOUT_S if interrupted else _LEAVE_TIMEOUT_S)
             self._write(writer, started, label, arguments)
             writer.commit()
         return writer.run_id, interrupted
@@ -170,20 +105,25 @@ class Recorder:
         self._progress.start(len(self._plan.jobs) + 1)
         self._progress.job("ceilings of this machine")
         try:
-            self._running_child().ask(Describe(), (), _START_TIMEOUT_S, take)
-        except _ChildLost as lost:
+            self._running_child(1).ask(Describe(), (), START_TIMEOUT_S, take)
+        except ChildLost as lost:
             self._diagnose("error", "ceilings", f"the device could not be described: {lost.detail}")
-            self._end_child()
+            self._end_child(1)
         self._progress.advance()
 
     def _measure(self) -> None:
         deadline = None if self._plan.limits.budget_s is None else time.monotonic() + self._plan.limits.budget_s
-        for job in self._plan.jobs:
-            self._progress.job(f"{job.workload.name} {job.case}")
+        for note in self._plan.notes:
+            self._diagnose("info", "gpus", note)
+        for planned in self._plan.jobs:
+            job = replace(planned, cells=tuple(cell for cell in planned.cells if not self._verdicts.is_lost(cell)))
+            among = f" among {job.gpus}" if job.gpus > 1 else ""
+            self._progress.job(f"{job.workload.name} {job.case}{among}")
             if deadline is not None and time.monotonic() > deadline:
                 why = f"the run's {self._plan.limits.budget_s:g} s were used up"
-                self._tables["results"] += [result_row(cell, "skipped", why) for cell in job.cells]
-            else:
+                for cell in job.cells:
+                    self._verdicts.add(result_row(cell, "skipped", why), job.gpus)
+            elif job.cells:
                 self._measure_job(job)
             self._progress.advance()
 
@@ -195,18 +135,18 @@ class Recorder:
             rows: dict[str, list[dict[str, Any]]] = {"results": [], "diagnostics": []}
             samples: list[pa.Table] = []
             try:
-                self._ask_for(Job(job.workload, job.case, cells, job.seed), rows, samples)
-            except _ChildLost as lost:
-                self._end_child()
+                self._ask_for(replace(job, cells=cells), rows, samples)
+            except ChildLost as lost:
+                self._end_child(job.gpus)
                 blamed = [lost.cell] if lost.cell else list(cells)
                 lost_cells |= {cell: result_row(cell, lost.status, lost.detail) for cell in blamed}
                 if len(lost_cells) < len(job.cells):
                     continue
                 rows, samples = {}, []
-            for name, found in rows.items():
-                self._tables[name] += found
+            self._tables["diagnostics"] += rows.get("diagnostics", [])
             self._samples += samples
-            self._tables["results"] += lost_cells.values()
+            for row in (*rows.get("results", []), *lost_cells.values()):
+                self._verdicts.add(row, job.gpus)
             return
 
     def _ask_for(self, job: Job, rows: dict[str, list[dict[str, Any]]], samples: list[pa.Table]) -> None:
@@ -223,7 +163,7 @@ class Recorder:
                 case "captured":
                     self._captured += [payload] if payload else []
                 case "crashed":
-                    raise _ChildLost(*payload)
+                    raise ChildLost(*payload)
                 case "failed":
                     told = {(row["variant"], row["config"]) for row in rows["results"]}
                     if len(told) == len(job.cells):
@@ -239,22 +179,22 @@ class Recorder:
             return False
 
         limits = self._plan.limits
-        self._running_child().ask(Measure(job, limits), job.cells, limits.cell_timeout_s, take)
+        self._running_child(job.gpus).ask(Measure(job, limits), job.cells, limits.cell_timeout_s, take)
 
     def _keep_most(self, cell: Cell, *taken: int) -> None:
         key = (cell.workload, cell.variant)
         known = self._resources.get(key, (0, 0, 0))
         self._resources[key] = tuple(max(pair) for pair in zip(known, taken, strict=True))  # type: ignore[assignment]
 
-    def _running_child(self) -> _Child:
-        if self._child is None:
-            self._child = _Child(self._collector)
-        return self._child
+    def _running_child(self, gpus: int) -> Child:
+        if gpus not in self._children:
+            collector = self._collector
+            self._children[gpus] = RankedChild(self._launcher, collector, gpus) if gpus > 1 else ChildProcess(collector)
+        return self._children[gpus]
 
-    def _end_child(self, patience_s: float = 0.0) -> None:
-        if self._child is not None:
-            self._child.stop(patience_s)
-            self._child = None
+    def _end_child(self, gpus: int, patience_s: float = 0.0) -> None:
+        if gpus in self._children:
+            self._children.pop(gpus).stop(patience_s)
 
     def _diagnose(self, severity: str, source: str, text: str) -> None:
         self._tables["diagnostics"].append(diagnostic_row(severity, source, text))
@@ -262,18 +202,14 @@ class Recorder:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def _write(self, writer: RunWriter, started: datetime, label: str, arguments: Sequence[str]) -> None:
-        finished = {(row["workload"], row["variant"], row["config"], row["case"]) for row in self._tables["results"]}
-        self._tables["results"] += [
-            result_row(cell, "skipped", "the run was interrupted before it")
-            for job in self._plan.jobs
-            for cell in job.cells
-            if (cell.workload, cell.variant, cell.config, cell.case) not in finished
-        ]
+        for job in self._plan.jobs:
+            for cell in job.cells:
+                if not self._verdicts.has(cell, job.gpus):
+                    self._verdicts.add(result_row(cell, "skipped", "the run was interrupted before it"), job.gpus)
         cases = [
-            case_row(workload, job.case)
+            case_row(workload, case)
             for workload in self._plan.workloads
-            for job in self._plan.jobs
-            if job.workload.name == workload.name
+            for case in dict.fromkeys(job.case for job in self._plan.jobs if job.workload.name == workload.name)
         ]
         variants = [
             variant_row(workload, variant, self._resources.get((workload.name, variant.name)))
@@ -300,6 +236,7 @@ class Recorder:
                     "collector_version": _VERSION,
                     "source": "",
                     **self._facts,
+                    **({"device_count": self._plan.most_gpus} if self._facts["device_count"] else {}),
                     **host_facts(arguments),
                 }
             ],
@@ -307,6 +244,7 @@ class Recorder:
         writer.append("variants", variants)
         writer.append("cases", cases)
         writer.append("samples", samples)
+        writer.append("results", self._verdicts.rows)
         for name, rows in self._tables.items():
             writer.append(name, rows)
 

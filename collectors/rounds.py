@@ -4,7 +4,7 @@ The baseline stands in every round twice; how far its two copies disagree is the
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ class Reading:
         throttled: the clock was held down while it ran.
         pending: the clock stopped while the device was still at work.
         held: the work was all queued before the clock started; False where the operation itself waited for the device.
+        ranks: what each rank read, where several did the repetition together; this reading is then the whole's.
     """
 
     duration_ns: int
@@ -45,6 +46,18 @@ class Reading:
     throttled: bool = False
     pending: bool = False
     held: bool = True
+    ranks: "tuple[Reading, ...]" = ()
+
+
+def of_all(ranks: Sequence[Reading]) -> Reading:
+    """The reading of what ranks did together, from the barrier on: as long as the slowest of them took."""
+    return Reading(
+        max(each.duration_ns for each in ranks),
+        throttled=any(each.throttled for each in ranks),
+        pending=any(each.pending for each in ranks),
+        held=all(each.held for each in ranks),
+        ranks=tuple(ranks),
+    )
 
 
 @dataclass(frozen=True)
@@ -102,7 +115,7 @@ def run_rounds(
         take: takes one sample of an entry in a round.
         limits: when to stop.
         rng: shuffles each round.
-        gpus: GPUs that each sample uses, for the rows.
+        gpus: GPUs, or ranks, that each sample uses, for the rows.
         clock: seconds; replaced in tests.
 
     Raises:
@@ -123,21 +136,7 @@ def run_rounds(
             if not reading.held:
                 result.not_held.add(entry.cell)
             durations[entry].append(reading.duration_ns)
-            for scope, duration_ns in {how.scope: reading.duration_ns, **reading.phases_ns}.items():
-                result.rows.append(
-                    {
-                        **entry.cell.key,
-                        "gpus": gpus,
-                        "rank": 0,
-                        "cache": how.cache,
-                        "scope": scope,
-                        "twin": entry.twin,
-                        "round": number,
-                        "position": position,
-                        "duration_ns": duration_ns,
-                        **reading.state,
-                    }
-                )
+            result.rows += _rows(entry, how, gpus, number, position, reading)
         number += 1
         if number < limits.min_rounds:
             continue
@@ -152,6 +151,24 @@ def run_rounds(
                     reason = "converged" if width <= limits.target else why
                     result.stopped[entry.cell] = f"{how.scope} {how.cache}: {reason}, n={number}, ±{width:.2%}"
                 return result
+
+
+def _rows(entry: Entry, how: Pass, gpus: int, number: int, position: int, reading: Reading) -> Iterator[dict[str, Any]]:
+    """Rows of `samples`: one a rank, for the whole repetition and for each of its phases."""
+    for rank, each in enumerate(reading.ranks or (reading,)):
+        for scope, duration_ns in {how.scope: each.duration_ns, **each.phases_ns}.items():
+            yield {
+                **entry.cell.key,
+                "gpus": gpus,
+                "rank": rank,
+                "cache": how.cache,
+                "scope": scope,
+                "twin": entry.twin,
+                "round": number,
+                "position": position,
+                "duration_ns": duration_ns,
+                **each.state,
+            }
 
 
 def relative_half_width(durations_ns: Sequence[int]) -> float:

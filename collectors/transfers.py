@@ -53,8 +53,8 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     inputs, outputs = workload.buffers(case)
     parts = tuple(variant.parts(case, config)) or (Part(case, 0),)
     whole = {**inputs, **outputs}
-    rows = [_rows_of(workload, part, whole) for part in parts]
-    _check_covered(where, whole, rows)
+    rows = [rows_of(workload, part, whole) for part in parts]
+    check_covered(where, whole, rows)
     most_scratch = variant.scratch(case, config)
     needed_first = tuple(variant.constants.values())
     planned, copied, pending = [], set[Rows](), dict[str, Rows]()
@@ -72,7 +72,8 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     return tuple(planned)
 
 
-def _rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, Rows]:
+def rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, Rows]:
+    """A part's rows of every buffer of the whole case: all of those that have as many in the part."""
     inputs, outputs = workload.buffers(part.case)
     found = {}
     for name, buffer in {**inputs, **outputs}.items():
@@ -82,7 +83,8 @@ def _rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dic
     return found
 
 
-def _check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapping[str, Rows]]) -> None:
+def check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapping[str, Rows]]) -> None:
+    """Raises WorkloadError where the parts of a buffer are not its rows, one part after another."""
     for name, buffer in whole.items():
         end = 0
         for rows in dict.fromkeys(part[name] for part in parts):

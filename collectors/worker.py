@@ -1,6 +1,7 @@
 """The child process that measures. What crashes, hangs or runs out of memory takes this process with it, and no other."""
 
 import signal
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import SynchronizedArray
@@ -59,11 +60,23 @@ def diagnostic_row(severity: str, source: str, text: str, cell: Cell | None = No
     return {"severity": severity, "source": source, "text": text, **about}
 
 
-def serve(connection: Connection, progress: "SynchronizedArray[int]", collector: str) -> None:
-    """Answer requests until the pipe closes. Interrupts are the parent's business."""
+def serve(
+    connection: Connection,
+    progress: "SynchronizedArray[int]",
+    collector: str,
+    benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,
+) -> None:
+    """Answer requests until the pipe closes. Interrupts are the parent's business.
+
+    Args:
+        connection: to the parent.
+        progress: shared with it.
+        collector: name of the collector.
+        benches_of: benches for a job by kind of variant; those of the collector when None.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     capture = start_capture(collector)
-    benches = make_benches(collector)
+    alone = make_benches(collector)
     try:
         while True:
             request = connection.recv()
@@ -75,6 +88,7 @@ def serve(connection: Connection, progress: "SynchronizedArray[int]", collector:
                 else:
                     capture.begin()
                     report = PipeReporter(connection, progress, request.job.cells)
+                    benches = benches_of(request.job) if benches_of else alone
                     measure_case(request.job, request.job.workload.load(), benches, request.limits, report)
                     connection.send(("captured", capture.take()))
                     connection.send(("done", None))

@@ -206,8 +206,8 @@ SAMPLES = Table(
     "Every timed repetition.",
     (
         *_CELL,
-        _int("gpus", "GPUs that worked together; 0 on the host", bits=16),
-        _int("rank", "process that took the sample", bits=16),
+        _int("gpus", "GPUs, or processes on the host, that worked together; 0 for one process on the host", bits=16),
+        _int("rank", "which of them took the sample; the whole took as long as the slowest of its round", bits=16),
         _text("cache", "L2 flushed before the sample, or not", values=CACHES),
         _text("scope", "`device`, `operation`, `end_to_end` or `phase:NAME`"),
         _int("twin", "1 for the baseline's second copy (A/A)", bits=8),

@@ -118,7 +118,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Part:
-    """A share of a case, whose copies overlap the kernels of other shares.
+    """A share of a case: one of those whose copies overlap the kernels of others, or what one rank of several has.
 
     Attributes:
         case: the case that its kernels are launched for. A buffer that has fewer rows in it than in the whole case, along its first
@@ -128,6 +128,22 @@ class Part:
 
     case: Case
     first: int
+
+
+class NotShareable(Exception):
+    """A case that cannot be shared among so many ranks. The message is the reason."""
+
+
+def split_evenly(count: int, ranks: int, what: str) -> tuple[tuple[int, int], ...]:
+    """First and number of each rank's share of `count` things, called `what`, that follow one another; the first have one more where some remain.
+
+    Raises:
+        NotShareable: a rank would have none.
+    """
+    if count < ranks:
+        raise NotShareable(f"{count} {what} cannot be shared among {ranks} ranks")
+    least, remaining = divmod(count, ranks)
+    return tuple((rank * least + min(rank, remaining), least + (rank < remaining)) for rank in range(ranks))
 
 
 def _always(case: Case, config: Params) -> str | None:
@@ -322,6 +338,8 @@ class Workload:
         baseline: the rung or host variant that speedups are counted from, on the GPU.
         host_baseline: likewise where there is no GPU.
         tolerance: largest relative L2 error that passes, by precision.
+        shares: what each of so many ranks does of a case, in the order of the ranks: parts that follow one another and cover it. It raises
+            NotShareable where they are too many. None for a workload that one process does alone.
     """
 
     name: str
@@ -334,6 +352,7 @@ class Workload:
     baseline: str = ""
     host_baseline: str = ""
     tolerance: Mapping[str, float] = field(default_factory=lambda: dict(TOLERANCE))
+    shares: Callable[[Case, int], Sequence[Part]] | None = None
 
     def __post_init__(self) -> None:
         for what, names in (("variant", [v.name for v in self.variants]), ("case", [c.name for c in self.cases])):

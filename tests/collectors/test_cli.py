@@ -113,7 +113,7 @@ def test_where_auto_chose_a_tool_that_fails_the_recording_goes_on_without_it(
             raise choice.CollectorError("nsys wrote no report")
         return "run", False
 
-    monkeypatch.setattr(choice, "choose", lambda name: ("nsight_systems", "asked for"))
+    monkeypatch.setattr(choice, "choose", lambda name, among: ("nsight_systems", "asked for"))
     monkeypatch.setattr(cli, "_record", record)
     asked = ["record", "conv2d", "--no-summary", "--data-dir", str(tmp_path)]
     assert CliRunner().invoke(cli.app, [*asked, "--collector", "auto"]).stdout == "run\n"

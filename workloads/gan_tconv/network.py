@@ -5,13 +5,13 @@ z (100) x dense -> 4x4 pixels of `channels` channels; four transposed convolutio
 channels (NHWC); weights of a transposed convolution as its W[r, s, k, c], k being the output channel.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CaseSet, Params
+from workloads.api import Buffer, Case, CaseSet, Params, Part, split_evenly
 
 LATENT: Final = 100
 KERNEL_SIZE: Final = 5
@@ -98,6 +98,16 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
         sets=sets,
         size_rank=size_rank,
     )
+
+
+def shares(case: Case, ranks: int) -> Sequence[Part]:
+    """Images one after another, a share a rank, sizes one apart at most; every rank has all weights.
+
+    Raises:
+        NotShareable: there are fewer images than ranks.
+    """
+    spans = split_evenly(images_of(case), ranks, "images")
+    return [Part(make_case({**case.params, "images": images}), first) for first, images in spans]
 
 
 def cases() -> tuple[Case, ...]:

@@ -55,6 +55,7 @@ WORKLOAD: Final = Workload(
     baseline="v01_naive_grid",
     host_baseline="numba_serial",
     tolerance={**TOLERANCE, "fp32": FP32_TOLERANCE, "3xtf32": SPLIT_TOLERANCE},
+    shares=network.shares,
 )
 
 
