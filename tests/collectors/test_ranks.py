@@ -1,0 +1,373 @@
+"""Several ranks share a case: what they write is one process's, and what goes wrong on one of them has its name and an end."""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from collectors import cli, launchers
+from collectors.bench import Failed, Unavailable
+from collectors.choice import has_module
+from collectors.host_clock import HostBench
+from collectors.launchers import Launcher, Started, why_ended
+from collectors.plan import LIMITS, Cell, Limits, PlanError, Request, WorkloadRef, counts_of, make_plan
+from collectors.ranked_bench import Failure, Local, RankedBench, attempt
+from collectors.record import Recorder
+from collectors.rounds import Entry, Pass, Reading, of_all, run_rounds
+from collectors.verdicts import Verdicts
+from data import store
+from workloads import registry
+from workloads.api import NotShareable, split_evenly
+from workloads.gan_tconv.network import make_case
+
+ROOT = Path(__file__).resolve().parents[2]
+MISBEHAVING = Path(__file__).parent / "misbehaving_ranks.py"
+GAN = registry.load("gan_tconv")
+SMALLEST = make_case({"images": 5, "channels": 8, "side": 2})
+SHORT = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=4.0, max_rounds=8, budget_s=None)
+
+needs_mpi = pytest.mark.skipif(
+    not has_module("mpi4py") or Launcher().program is None, reason="needs MPI: pip install -r requirements-mpi.txt"
+)
+
+
+# -- shares ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("count", "ranks", "spans"),
+    [
+        (4, 2, ((0, 2), (2, 2))),
+        (5, 2, ((0, 3), (3, 2))),
+        (5, 3, ((0, 2), (2, 2), (4, 1))),
+        (3, 3, ((0, 1), (1, 1), (2, 1))),
+        (5248, 4, ((0, 1312), (1312, 1312), (2624, 1312), (3936, 1312))),
+        (7, 1, ((0, 7),)),
+    ],
+)
+def test_shares_follow_one_another_and_the_first_have_what_remains(
+    count: int, ranks: int, spans: tuple[tuple[int, int], ...]
+) -> None:
+    assert split_evenly(count, ranks, "images") == spans
+
+
+def test_a_share_of_images_is_a_case_of_its_own() -> None:
+    assert GAN.shares is not None
+    parts = GAN.shares(make_case({"images": 5, "channels": 64}), 3)
+    assert [(part.case.name, part.first) for part in parts] == [
+        ("images=2,channels=64", 0),
+        ("images=2,channels=64", 2),
+        ("images=1,channels=64", 4),
+    ]
+
+
+def test_more_ranks_than_images_are_refused() -> None:
+    with pytest.raises(NotShareable, match="3 images cannot be shared among 4 ranks"):
+        GAN.shares(make_case({"images": 3}), 4)  # type: ignore[misc]
+
+
+# -- the plan ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_case_is_measured_alone_and_then_among_every_count_that_it_can_be_shared_among() -> None:
+    transposed = registry.load("tensor_transpose").cases[0].name
+    plan = make_plan(Request(["gan_tconv", "tensor_transpose"], cases=["images=3", "images=10", transposed], gpus=(1, 2, 4)))
+    jobs = [(job.workload.name, job.case, job.gpus) for job in plan.jobs if job.workload.name == "gan_tconv"]
+    assert jobs == [("gan_tconv", f"images={images}", gpus) for images, gpus in [(10, 1), (10, 2), (10, 4), (3, 1), (3, 2)]]
+    assert [job.gpus for job in plan.jobs if job.workload.name == "tensor_transpose"] == [1]
+    assert plan.notes == ("gan_tconv/images=3: 3 images cannot be shared among 4 ranks",)
+    assert plan.most_gpus == 4
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1,,2", "", "1.5", "²"])
+def test_a_count_that_is_no_positive_number_is_refused(text: str) -> None:
+    with pytest.raises(PlanError, match="is not a number of GPUs; write for instance --gpus 1,2,4"):
+        counts_of(text)
+
+
+def test_counts_are_taken_once_each_in_order() -> None:
+    assert counts_of("4, 1,2,2") == (1, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (Request(["conv2d"], gpus=(1, 2)), "--gpus 2: conv2d cannot be shared among GPUs; record one that can: gan_tconv"),
+        (Request(["gan_tconv"], cases=["images=3"], gpus=(4,)), "3 images cannot be shared among 4 ranks; ask for fewer"),
+    ],
+)
+def test_what_cannot_be_shared_at_all_is_refused(request_: Request, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        make_plan(request_)
+
+
+PLAN = make_plan(Request(["gan_tconv"], gpus=(1, 2)))
+
+
+def test_collectors_that_see_one_process_are_refused() -> None:
+    with pytest.raises(PlanError, match="--collector cupti: sees one process alone; with --gpus 2 choose cuda_events or host"):
+        Launcher().check(PLAN, "cupti")
+
+
+def test_a_machine_without_mpi_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launchers, "has_module", lambda name: False)
+    with pytest.raises(PlanError, match=r"mpi4py is not installed; pip install -r requirements-mpi\.txt"):
+        Launcher().check(PLAN, "host_clock")
+
+
+def test_a_launcher_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launchers, "has_module", lambda name: True)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(PlanError, match="--launcher srun: srun is not on PATH"):
+        Launcher("srun").check(PLAN, "host_clock")
+
+
+def test_fewer_gpus_than_asked_are_found_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launchers, "has_module", lambda name: True)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: "/opt/mpi/bin/mpiexec")
+    monkeypatch.setattr(launchers, "gpus_here", lambda: 1)
+    with pytest.raises(PlanError, match="--gpus 2: this host has 1; ask for as many, or name more hosts"):
+        Launcher().check(PLAN, "cuda_events")
+    Launcher("mpirun").check(PLAN, "cuda_events")  # whose hosts are not known here
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [("ssh", "", "ssh: no such launcher; choose local, mpirun, srun"), ("mpirun", "'", "No closing quotation")],
+)
+def test_a_launcher_that_cannot_be_is_refused(name: str, arguments: str, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        Launcher.parse(name, arguments)
+
+
+def test_arguments_of_the_launcher_stand_before_the_program() -> None:
+    command = Launcher.parse("mpirun", "--hostfile 'my hosts'").command(4, "cuda_events")
+    assert command[1:5] == ["-n", "4", "--hostfile", "my hosts"]
+    assert command[-3:] == ["-m", "collectors.ranks", "cuda_events"]
+
+
+# -- verdicts and rows ---------------------------------------------------------------------------------------------------
+
+
+def row_of(status: str, detail: str, error: float | None = None) -> dict[str, object]:
+    return {
+        **Cell("w", "v", "", "n=1").key,
+        "status": status,
+        "detail": detail,
+        "rel_l2_error": error,
+        "max_rel_error": error,
+    }
+
+
+def test_a_cell_is_ok_only_where_it_is_at_every_count() -> None:
+    verdicts = Verdicts(host=set())
+    for gpus, row in ((1, row_of("ok", "converged", 1e-7)), (2, row_of("ok", "converged too", 2e-7))):
+        verdicts.add(row, gpus)
+    assert verdicts.rows == [row_of("ok", "converged; on 2 GPUs: converged too", 2e-7)]
+    verdicts.add(row_of("timeout", "rank 3: no progress"), 4)
+    verdicts.add(row_of("launch_error", "later"), 8)
+    assert verdicts.rows == [row_of("timeout", "on 4 GPUs: rank 3: no progress")]
+
+
+def test_ranks_of_host_variants_are_processes() -> None:
+    verdicts = Verdicts(host={("w", "v")})
+    verdicts.add(row_of("launch_error", "rank 1: died"), 2)
+    assert verdicts.rows[0]["detail"] == "on 2 processes: rank 1: died"
+
+
+def test_the_whole_takes_as_long_as_its_slowest_rank_and_every_rank_has_a_row() -> None:
+    together = of_all(
+        [Reading(100, {"phase:h2d": 10}), Reading(300, {"phase:h2d": 30}, throttled=True), Reading(200, held=False)]
+    )
+    assert (together.duration_ns, together.throttled, together.held) == (300, True, False)
+    entry = Entry(Cell("w", "v", "", "n=1"))
+    calm = replace(together, throttled=False)
+    rows = run_rounds(
+        [entry], Pass("operation", "hot"), lambda *_: calm, Limits(max_rounds=6), np.random.default_rng(0), gpus=3
+    ).rows
+    first = [(row["gpus"], row["rank"], row["scope"], row["duration_ns"]) for row in rows if row["round"] == 0]
+    assert first == [
+        (3, 0, "operation", 100),
+        (3, 0, "phase:h2d", 10),
+        (3, 1, "operation", 300),
+        (3, 1, "phase:h2d", 30),
+        (3, 2, "operation", 200),
+    ]
+
+
+# -- what launchers say of a rank that died --------------------------------------------------------------------------------
+
+RANKS = (Started("one.example", 70), Started("two.example", 70), Started("two.example", 71))
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "detail"),
+    [
+        ("=   PID 70 RUNNING AT two\n=   KILLED BY SIGNAL: 9 (Killed)", "out_of_memory", "rank 1: its process was killed"),
+        ("=   PID 71 RUNNING AT 10.0.0.2\n=   EXIT CODE: 3", "launch_error", "rank 2: its process died (exit code 3)"),
+        (
+            "mpirun noticed that process rank 2 with PID 0 on node two exited on signal 11 (Segmentation fault).",
+            "launch_error",
+            "rank 2: its process died (signal 11)",
+        ),
+        ("srun: error: two: task 1: Killed", "out_of_memory", "rank 1: its process was killed (signal 9)"),
+        ("noise\nwarpladder: launch_error rank 1: ValueError: no gradient\nAbort(1)", "launch_error", "rank 1: ValueError: no"),
+        ("mpiexec: unknown option -x", "launch_error", "the ranks ended with exit code 5: mpiexec: unknown option -x"),
+        ("", "launch_error", "the ranks ended with exit code 5: nothing was said"),
+    ],
+)
+def test_what_the_launcher_said_of_a_dead_rank_is_its_verdict(output: str, status: str, detail: str) -> None:
+    found = why_ended(output, RANKS, 5)
+    assert found[0] == status
+    assert found[1].startswith(detail)
+
+
+# -- the bench, its ranks in this process ---------------------------------------------------------------------------------
+
+
+class InThisProcess:
+    """All ranks one after another."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.locals = [Local({"host": HostBench}, lambda: None) for _ in range(size)]
+
+    def all_do(self, commands):  # type: ignore[no-untyped-def]
+        return [attempt(command, local) for command, local in zip(commands, self.locals, strict=True)]
+
+
+def bench_of(monkeypatch: pytest.MonkeyPatch, ranks: int) -> tuple[RankedBench, dict[str, np.ndarray]]:
+    workload = replace(GAN, cases=(SMALLEST,))
+    monkeypatch.setattr(registry, "load", lambda name: workload)
+    inputs = dict(GAN.make_inputs(SMALLEST, np.random.default_rng(0)))
+    return RankedBench(InThisProcess(ranks), WorkloadRef("gan_tconv"), "host", workload, SMALLEST, inputs), inputs
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_images_of_all_ranks_are_bit_for_bit_those_of_one(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
+    """Numba's loops take every image alone; a matrix product of BLAS may round by how many images it has."""
+    bench, inputs = bench_of(monkeypatch, ranks)
+    variant = GAN.variant("numba_serial")
+    images = bench.run(bench.prepare(variant, {}))["images"]
+    alone = HostBench(GAN, SMALLEST, inputs)
+    np.testing.assert_array_equal(images, alone.run(alone.prepare(variant, {}))["images"])
+    assert np.isfinite(images).all()
+
+
+def test_a_share_that_cannot_run_says_which_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, _ = bench_of(monkeypatch, 3)  # 2, 2 and 1 images
+    variant = replace(GAN.variant("numpy"), skip=lambda case, config: "too few" if case.params["images"] == 1 else None)
+    monkeypatch.setattr(type(GAN), "variant", lambda self, name: variant)
+    with pytest.raises(Unavailable, match=r"^rank 2: too few$"):
+        bench.prepare(variant, {})
+
+
+def test_ranks_that_fail_alike_are_named_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, _ = bench_of(monkeypatch, 3)
+    failure = Failure("launch_error", "ValueError: no")
+    monkeypatch.setattr(bench._ranks, "all_do", lambda commands: [failure, None, failure])
+    with pytest.raises(Failed, match=r"^ranks 0, 2: ValueError: no$"):
+        bench.close()
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_images_that_came_through_mpi_are_bit_for_bit_those_of_one_process(ranks: int) -> None:
+    program = [str(Launcher().program), "-n", str(ranks), sys.executable, "-m", "tests.collectors.images_of_ranks"]
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == f"{ranks} ranks: the same images", done.stderr
+
+
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    for gpus, said in (("2", "--gpus 2: conv2d cannot be shared among GPUs"), ("none", "none is not a number of GPUs")):
+        asked = CliRunner().invoke(cli.app, ["record", "conv2d", "--gpus", gpus, "--data-dir", str(tmp_path)])
+        assert asked.exit_code == 2
+        assert said in asked.stderr
+        assert asked.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+# -- processes -----------------------------------------------------------------------------------------------------------
+
+Record = Callable[..., tuple[store.Run, float]]
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    def run(request: Request, limits: Limits = SHORT) -> tuple[store.Run, float]:
+        began = time.monotonic()
+        run_id, interrupted = Recorder(make_plan(request, limits), "host_clock").record(tmp_path, "", [])
+        assert not interrupted
+        assert not list(tmp_path.glob(".*"))
+        return store.open_run(tmp_path / run_id), time.monotonic() - began
+
+    return run
+
+
+@needs_mpi
+def test_a_case_is_measured_by_one_process_and_by_two_and_three_ranks(record: Record) -> None:
+    variants = ["numpy", "numba_serial"]
+    run, _ = record(Request(["gan_tconv"], cases=["images=4,channels=64"], variants=variants, gpus=(1, 2, 3)))
+    results = run.table("results").set_index("variant")
+    assert set(results["status"]) == {"ok"}
+    assert set(results["verified_elements"]) == {4 * 64 * 64 * 3}
+    assert "on 2 processes: operation hot: " in results.loc["numba_serial", "detail"]
+    samples = run.table("samples").query("twin == 0")
+    assert set(zip(samples["gpus"], samples["rank"], strict=True)) == {(0, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
+    rounds = samples.groupby(["variant", "gpus", "rank"])["round"].agg(["count", "nunique"])
+    assert (rounds["count"] == rounds["nunique"]).all()
+    ranks = samples.query("gpus > 0").groupby(["variant", "gpus", "round"])["rank"].agg(list)
+    assert all(found == list(range(gpus)) for (_, gpus, _), found in ranks.items())
+    assert len(run.table("cases")) == 1
+
+
+@pytest.fixture(scope="module")
+def misbehaved(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    data_dir = tmp_path_factory.mktemp("data")
+    plan = make_plan(Request(files=[MISBEHAVING], gpus=(2,), cases=["n=1000"]), SHORT)
+    run_id, _ = Recorder(plan, "host_clock").record(data_dir, "", [])
+    run = store.open_run(data_dir / run_id)
+    assert not list(data_dir.glob(".*"))
+    assert set(run.table("samples")["variant"]) == {"good", "sleeps"}
+    slowest = run.table("samples").query("variant == 'sleeps'").groupby("rank")["duration_ns"].median()
+    assert slowest[1] - slowest[0] > 15e6  # rank 1 sleeps 20 ms longer
+    return run.table("results").set_index("variant")
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("variant", "status", "detail"),
+    [
+        ("good", "ok", "on 2 processes: operation hot: "),
+        ("sleeps", "ok", "on 2 processes: operation hot: "),
+        ("raises", "launch_error", "on 2 processes: rank 1: ValueError: no such tile"),
+        ("wrong_shape", "wrong_result", "on 2 processes: rank 1: output y has shape (499,), not (500,)"),
+        ("does_nothing", "wrong_result", "on 2 processes: 500 of 1000 elements of y are not finite"),
+        ("is_killed", "out_of_memory", "on 2 processes: rank 1: its process was killed (signal 9)"),
+        ("aborts", "launch_error", "on 2 processes: rank 1: its process died (signal 6)"),
+        ("hangs", "timeout", "on 2 processes: rank 1: no progress for 4 s"),
+        ("raises_before_a_collective", "launch_error", "on 2 processes: rank 1: ValueError: no gradient"),
+    ],
+)
+def test_what_goes_wrong_on_a_rank_ends_its_cell_by_name_and_no_other(
+    misbehaved: pd.DataFrame, variant: str, status: str, detail: str
+) -> None:
+    assert misbehaved.loc[variant, "status"] == status
+    assert misbehaved.loc[variant, "detail"].startswith(detail)
+
+
+@needs_mpi
+def test_ranks_that_do_not_start_are_the_verdict_and_the_others_are_measured(tmp_path: Path) -> None:
+    plan = make_plan(Request(files=[MISBEHAVING], gpus=(1, 2), cases=["n=2"], variants=["good"]), SHORT)
+    run_id, _ = Recorder(plan, "host_clock", launcher=Launcher("local", ("-no-such-option",))).record(tmp_path, "", [])
+    run = store.open_run(tmp_path / run_id)
+    assert run.table("results")["detail"][0].startswith("on 2 processes: the ranks ended with exit code 255: ")
+    assert set(run.table("samples")["gpus"]) == {0}
