@@ -16,6 +16,7 @@ from data import schema, store
 CELL: Final = ["workload", "variant", "config", "case", "gpus", "cache", "scope"]
 VERDICT_CELL: Final = ["workload", "variant", "config", "case"]
 NO_COUNTERS: Final = pd.DataFrame(columns=schema.COUNTERS.arrow.names)
+NO_SAMPLES: Final = pd.DataFrame(columns=schema.SAMPLES.arrow.names)
 
 
 class Copy(NamedTuple):
@@ -57,7 +58,11 @@ class Rounds(Mapping[Copy, "pd.Series[float]"]):
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """One run: `info` is the row of table `run`; every frame has the columns that `data/README.md` gives its table."""
+    """One run: `info` is the row of table `run`; every frame has the columns that `data/README.md` gives its table.
+
+    `samples` are what one process measured; those that several ranks took together, a row a rank and round, stand apart in
+    `together`, so that a page that compares variants never compares different numbers of GPUs.
+    """
 
     info: Mapping[str, Any]
     ceilings: pd.DataFrame
@@ -68,6 +73,7 @@ class RunData:
     diagnostics: pd.DataFrame
     traces: Traces = NO_TRACES
     counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
+    together: pd.DataFrame = field(default_factory=lambda: NO_SAMPLES)
 
     @property
     def device(self) -> str:
@@ -131,5 +137,17 @@ def load(run: store.Run) -> RunData:
     """
     names = ("ceilings", "variants", "cases", "results", "diagnostics", "counters")
     # Hundreds of thousands of rows, which are grouped by their text.
-    samples = run.table("samples", categories=True)
-    return RunData(info=run.info, samples=samples, **{name: run.table(name) for name in names}, traces=Traces(run))
+    alone, together = _by_ranks(run.table("samples", categories=True))
+    tables = {name: run.table(name) for name in names}
+    return RunData(info=run.info, samples=alone, together=together, **tables, traces=Traces(run))
+
+
+def _by_ranks(samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Samples of one process, and those that several ranks took together.
+
+    One process may use several GPUs, as an imported program does: where no rank but 0 took a sample, all are of one process.
+    """
+    if not (samples["rank"] > 0).any():
+        return samples, NO_SAMPLES
+    together = samples["gpus"] > 1
+    return samples[~together].reset_index(drop=True), samples[together].reset_index(drop=True)
