@@ -26,6 +26,7 @@ _PAGES = {
         ("timeline", "Timeline"),
         ("calls", "API & kernels"),
         ("transfers", "Transfers"),
+        ("gpus", "GPUs"),
         ("counters", "Counters"),
     ],
     "Trust": [("trust", "Runs & checks")],

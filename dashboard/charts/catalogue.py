@@ -8,18 +8,20 @@ from dashboard.charts import (
     extras,
     generator,
     generator_timeline,
+    gpu_counts,
     ladder,
     overview,
     pareto,
     phases,
     roofline,
+    scaling,
     sizes,
     timeline,
     traces,
 )
 from dashboard.charts.counter_words import how_counted
 from dashboard.charts.template import Chart, Look, Theme, look
-from dashboard.queries import axes, counters, precision, trace_samples, trace_sums, transfers
+from dashboard.queries import axes, counters, gpu_guidance, precision, trace_samples, trace_sums, transfers
 from dashboard.queries import extras as reports
 from dashboard.queries import generator as generator_queries
 from dashboard.queries import generator_timeline as figures
@@ -27,6 +29,7 @@ from dashboard.queries import ladder as ladders
 from dashboard.queries import overview as overviews
 from dashboard.queries import phases as phase_queries
 from dashboard.queries import roofline as rooflines
+from dashboard.queries import scaling as scalings
 from dashboard.queries import sizes as over_sizes
 from dashboard.queries.axes import View
 from dashboard.queries.run_data import RunData
@@ -51,6 +54,7 @@ def charts_of(data: RunData, theme: Theme = "light") -> Iterator[Chart]:
         yield from _of_roofline(data, workload, style)
     yield from _of_reports(data, style)
     yield from _of_trace(data, style)
+    yield from _of_gpus(data, style)
     yield from _of_counters(data, style)
 
 
@@ -150,6 +154,31 @@ def _of_trace(data: RunData, style: Look) -> Iterator[Chart]:
         stages = transfers.stages(data)
         if len(stages):
             yield traces.stages(stages, style)
+
+
+def _of_gpus(data: RunData, style: Look) -> Iterator[Chart]:
+    """Of each workload that several ranks measured, in each way of timing: the best number of the fastest variant, what all gain at the
+    largest case; in the first of them also skew, weak scaling at the most a rank, and the shares of each variant that has phases."""
+    for workload in scalings.scaled_workloads(data):
+        for place, view in enumerate(scalings.views(data, workload)):
+            frame = scalings.scaling(data, workload, view)
+            if frame.empty:
+                continue
+            variant = scalings.variant_to_show(frame)
+            found = gpu_guidance.finding(frame[frame["variant"] == variant])
+            crossover = scalings.crossover(data, workload, view, variant)
+            yield gpu_counts.best_counts(crossover, found, gpu_guidance.table_4(), style)
+            largest = frame[frame["size_rank"] == frame.loc[frame["ranks"] > 1, "size_rank"].max()]
+            largest = largest[largest["case"] == largest["case"].iloc[-1]]
+            yield scaling.strong(largest, style)
+            if place:
+                continue
+            yield scaling.skew(largest, style)
+            grown = scalings.weak(data, workload, view)
+            if len(grown):
+                yield scaling.weak(grown[grown["per_rank"] == grown["per_rank"].max()], style)
+            for _, parts in scalings.shares(data, workload, view).groupby("variant", sort=False):
+                yield scaling.shares(parts, style)
 
 
 def _of_counters(data: RunData, style: Look) -> Iterator[Chart]:

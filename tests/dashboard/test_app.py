@@ -24,6 +24,7 @@ PAGES = (
     "timeline",
     "calls",
     "transfers",
+    "gpus",
     "counters",
     "trust",
 )
