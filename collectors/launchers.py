@@ -22,6 +22,7 @@ import numpy as np
 from collectors.children import POLL_S, START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
 from collectors.choice import TOGETHER, has_module
 from collectors.plan import Plan, PlanError
+from collectors.ranked_bench import name_ranks
 from collectors.worker import CELL
 
 #: What rank 0 finds in its environment, and in the folder that it names.
@@ -40,6 +41,8 @@ _LAST_WORDS: Final = 300
 # MPICH names the process, Open MPI and Slurm the rank.
 _DEAD_PROCESS: Final = re.compile(r"PID (\d+) RUNNING AT (\S+)")
 _DEAD_RANK: Final = re.compile(r"process rank (\d+) with PID|\btask (\d+):")
+# Of a process on another host MPICH gives the signal for an exit code, with 128 added where it left its memory behind.
+_DEADLY: Final = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
 _SIGNAL: Final = re.compile(r"\(signal (\d+)\)|on signal (\d+)|KILLED BY SIGNAL: (\d+)")
 _EXIT_CODE: Final = re.compile(r"(?:EXIT CODE: |[Ee]xit(?:ed with exit)? code:? *)(\d+)")
 
@@ -191,8 +194,8 @@ class RankedChild(Child):
         issued, done = int(self.progress[ISSUED]), [int(number) for number in self.progress[RANKS:]]
         if done[0] < issued:  # and hears nothing of the others
             return "rank 0: "
-        behind = [str(rank) for rank, number in enumerate(done) if number < issued]
-        return f"rank{'s' if len(behind) > 1 else ''} {', '.join(behind)}: " if behind else ""
+        behind = [rank for rank, number in enumerate(done) if number < issued]
+        return f"{name_ranks(behind)}: " if behind else ""
 
     def why_dead(self) -> tuple[str, str]:
         with suppress(subprocess.TimeoutExpired):
@@ -232,10 +235,13 @@ def why_ended(output: str, ranks: Sequence[Started], exit_code: int | None) -> t
     elif named:
         rank = int(named[1] or named[2])
     by_signal, code = _SIGNAL.search(output), _EXIT_CODE.search(output)
-    if by_signal or re.search(r"task \d+: Killed", output):
-        status, text = of_signal(-int(next(filter(None, by_signal.groups()))) if by_signal else -9)
+    if by_signal:
+        status, text = of_signal(-int(next(filter(None, by_signal.groups()))))
+    elif re.search(r"task \d+: Killed", output):
+        status, text = of_signal(-signal.SIGKILL)
     elif code:
-        status, text = of_signal(int(code[1]))
+        number = int(code[1])
+        status, text = of_signal(-(number & 0x7F) if process and number & 0x7F in _DEADLY else number)
     else:
         words = " ".join(output.split())[-_LAST_WORDS:]
         return "launch_error", f"the ranks ended with exit code {exit_code}: {words or 'nothing was said'}"

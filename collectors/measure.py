@@ -258,7 +258,7 @@ class _BenchRun:
         self._report.result(result_row(cell, status, detail))
 
 
-def classify(error: Exception) -> tuple[str, str]:
+def classify(error: BaseException) -> tuple[str, str]:
     """Status and detail of a result row for what a variant raised."""
     if isinstance(error, Failed):
         return error.status, error.detail

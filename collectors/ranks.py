@@ -183,7 +183,7 @@ def main(collector: str) -> None:
                 _lead(world, collector, started)
             finally:
                 world.dismiss()
-    except Exception as error:
+    except BaseException as error:  # an exit too: the launcher would wait for the others, and they for this rank
         world.abort(comm.rank, Failure(*classify(error)))
 
 

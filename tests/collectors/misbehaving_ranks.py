@@ -36,6 +36,10 @@ def is_killed(case: Case, inputs: Any, outputs: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def leaves(case: Case, inputs: Any, outputs: Any) -> None:
+    raise SystemExit(3)
+
+
 def aborts(case: Case, inputs: Any, outputs: Any) -> None:
     os.abort()
 
@@ -66,7 +70,7 @@ def sleeps(case: Case, inputs: Any, outputs: Any) -> None:
     good(case, inputs, outputs)
 
 
-ON_RANK_1 = (raises, is_killed, aborts, hangs, does_nothing, wrong_shape)
+ON_RANK_1 = (raises, is_killed, leaves, aborts, hangs, does_nothing, wrong_shape)
 
 WORKLOAD = Workload(
     name="misbehaving_ranks",

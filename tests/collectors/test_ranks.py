@@ -212,6 +212,8 @@ RANKS = (Started("one.example", 70), Started("two.example", 70), Started("two.ex
     ("output", "status", "detail"),
     [
         ("=   PID 70 RUNNING AT two\n=   KILLED BY SIGNAL: 9 (Killed)", "out_of_memory", "rank 1: its process was killed"),
+        ("=   PID 70 RUNNING AT two\n=   EXIT CODE: 9", "out_of_memory", "rank 1: its process was killed (signal 9)"),
+        ("=   PID 70 RUNNING AT one\n=   EXIT CODE: 139", "launch_error", "rank 0: its process died (signal 11)"),
         ("=   PID 71 RUNNING AT 10.0.0.2\n=   EXIT CODE: 3", "launch_error", "rank 2: its process died (exit code 3)"),
         (
             "mpirun noticed that process rank 2 with PID 0 on node two exited on signal 11 (Segmentation fault).",
@@ -352,6 +354,7 @@ def misbehaved(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
         ("wrong_shape", "wrong_result", "on 2 processes: rank 1: output y has shape (499,), not (500,)"),
         ("does_nothing", "wrong_result", "on 2 processes: 500 of 1000 elements of y are not finite"),
         ("is_killed", "out_of_memory", "on 2 processes: rank 1: its process was killed (signal 9)"),
+        ("leaves", "launch_error", "on 2 processes: rank 1: SystemExit: 3"),
         ("aborts", "launch_error", "on 2 processes: rank 1: its process died (signal 6)"),
         ("hangs", "timeout", "on 2 processes: rank 1: no progress for 4 s"),
         ("raises_before_a_collective", "launch_error", "on 2 processes: rank 1: ValueError: no gradient"),
