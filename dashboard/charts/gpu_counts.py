@@ -151,7 +151,9 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
     unit = ranks_words(1, on_gpu=on_gpu)[2:] if counts == "1" else ranks_words(2, on_gpu=on_gpu)[2:]
     are = f"{who}: {counts} {unit} {'is' if counts == '1' else 'are'} best"
     if len(stretches) == 1:
-        return f"{are} at every size"
+        return (
+            f"{who}: {counts.replace('or', 'and')} {unit} are tied at every size" if "or" in counts else f"{are} at every size"
+        )
     if len(stretches) > _MOST_STRETCHES or frame["series"].nunique() > 1:
         won = frame[frame["place"] == "best"]["ranks"].value_counts().sort_index()
         told = ", ".join(

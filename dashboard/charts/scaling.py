@@ -35,13 +35,15 @@ class _Panel:
     ideal: Callable[[int], float] | None
     #: What a hover says that the figure is.
     label: str
+    #: Marks beside each other, for intervals that would lie over each other.
+    dodged: bool = False
 
 
 _SPEEDUP: Final = _Panel("speedup", "speedup over one rank", format_ratio, float, "speedup over one")
 _EFFICIENCY: Final = _Panel("efficiency", "efficiency", format_percent, lambda ranks: 100.0, "efficiency")
 _TIME: Final = _Panel("median_ns", "median time", format_duration, None, "median")
 _WEAK: Final = _Panel("weak_efficiency", "weak-scaling efficiency", format_percent, lambda ranks: 100.0, "efficiency")
-_SKEW: Final = _Panel("skew", "largest less smallest, of the largest", format_percent, None, "skew")
+_SKEW: Final = _Panel("skew", "largest less smallest, of the largest", format_percent, None, "skew", dodged=True)
 
 
 def ranks_words(ranks: int, *, on_gpu: bool) -> str:
@@ -178,8 +180,11 @@ def _panels(frame: pd.DataFrame, look: Look, *panels: _Panel) -> go.Figure:
                 showlegend=place == len(panels), row=1, col=place,
             )  # fmt: skip
         known = frame[frame[panel.column].notna()]
-        for variant, line in known.groupby("variant", sort=False):
-            _draw_line(figure, line, str(variant), look, panel, place)
+        lines = [(str(variant), line) for variant, line in known.groupby("variant", sort=False)]
+        step = min(0.03, 0.5 / len(lines)) * ((counts[-1] - counts[0]) or 1) if panel.dodged and lines else 0.0
+        for number, (variant, line) in enumerate(lines):
+            aside = step * (number - (len(lines) - 1) / 2)
+            _draw_line(figure, line, variant, look, panel, place, aside)
         high, low = known[f"{_ends(panel)}high{_unit(panel)}"].max(), known[f"{_ends(panel)}low{_unit(panel)}"].min()
         logarithmic = high > _LINEAR_RANGE * low > 0 and panel.column == "median_ns"
         highest = max([high, *(panel.ideal(count) for count in counts)] if panel.ideal else [high])
@@ -201,12 +206,14 @@ def _panels(frame: pd.DataFrame, look: Look, *panels: _Panel) -> go.Figure:
     return figure
 
 
-def _draw_line(figure: go.Figure, line: pd.DataFrame, variant: str, look: Look, panel: _Panel, place: int) -> None:
+def _draw_line(
+    figure: go.Figure, line: pd.DataFrame, variant: str, look: Look, panel: _Panel, place: int, aside: float
+) -> None:
     workload = str(line["workload"].iloc[0])
     style = look.style(workload, variant)
     middle, low, high = line[panel.column], line[f"{_ends(panel)}low{_unit(panel)}"], line[f"{_ends(panel)}high{_unit(panel)}"]
     figure.add_scatter(
-        x=line["ranks"], y=middle, mode="lines+markers", name=text(look.named(workload, variant)), legendgroup=variant,
+        x=line["ranks"] + aside, y=middle, mode="markers" if panel.dodged else "lines+markers", name=text(look.named(workload, variant)), legendgroup=variant,
         line={"color": style.color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 8, "color": style.color},
         error_y={"type": "data", "symmetric": False, "array": high - middle, "arrayminus": middle - low, "thickness": 1, "width": 3},
         hoverinfo="text", hovertext=[_line_hover(row, panel) for row in line.to_dict("records")], showlegend=place == 1, row=1, col=place,

@@ -161,6 +161,23 @@ def test_the_best_number_of_a_case_is_marked_and_what_is_tied_with_it() -> None:
     assert chart.title == "w, v01_a: 1 or 2 GPUs are best up to n=1, 2 above"
 
 
+def test_where_no_number_is_slower_the_map_says_that_all_are_tied() -> None:
+    two = ranked("v01_a", [50] * 6, [92, 95, 100, 102, 105, 108])
+    made = scaled(samples("v01_a", [98, 99, 100, 101, 102, 103]), two)
+    chart = gpu_counts.best_counts(queries.crossover(made, "w", COLD, "v01_a"), None, gpu_guidance.table_4(), look(made))
+    assert chart.title == "w, v01_a: 1 and 2 GPUs are tied at every size"
+
+
+def test_variants_whose_skew_is_the_same_stand_beside_each_other() -> None:
+    """Around 2 and 4, 0.03 of the span of 2 apart."""
+    together = [
+        row for name in ("v01_a", "v02_b") for count in (2, 4) for row in ranked(name, [40] * 6, *[[50] * 6] * (count - 1))
+    ]
+    made = scaled([], together)
+    chart = charts.skew(queries.scaling(made, "w", COLD), look(made))
+    assert [list(trace.x) for trace in chart.figure.data] == [pytest.approx([1.97, 3.97]), pytest.approx([2.03, 4.03])]
+
+
 def test_within_the_noise_of_the_baseline_against_itself_two_numbers_are_tied() -> None:
     """101 ns against 100 is slower, unless the baseline's second copy took 102 where the first took 100."""
     alone, two = samples("v01_a", HUNDRED), ranked("v01_a", [50] * 6, [101] * 6)
