@@ -36,14 +36,16 @@ ISSUED, RANKS = 2, 3
 MARK: Final = "warpladder: "
 
 _PROGRAMS: Final = {"local": "mpiexec", "mpirun": "mpirun", "srun": "srun"}
+#: Without it Slurm lets the other ranks wait for a dead one.
+_OPTIONS: Final = {"srun": ("--kill-on-bad-exit=1",)}
 _PROJECT: Final = Path(__file__).resolve().parent.parent
 _LAST_WORDS: Final = 300
 # MPICH names the process, Open MPI and Slurm the rank.
 _DEAD_PROCESS: Final = re.compile(r"PID (\d+) RUNNING AT (\S+)")
-_DEAD_RANK: Final = re.compile(r"process rank (\d+) with PID|\btask (\d+):")
+_DEAD_RANK: Final = re.compile(r"process rank (\d+) with PID|\btasks? (\d+)[-,\d]*:")
 # Of a process on another host MPICH gives the signal for an exit code, with 128 added where it left its memory behind.
 _DEADLY: Final = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
-_SIGNAL: Final = re.compile(r"\(signal (\d+)\)|on signal (\d+)|KILLED BY SIGNAL: (\d+)")
+_SIGNAL: Final = re.compile(r"\(signal (\d+)\)|on\s+signal (\d+)|KILLED BY SIGNAL: (\d+)")
 _EXIT_CODE: Final = re.compile(r"(?:EXIT CODE: |[Ee]xit(?:ed with exit)? code:? *)(\d+)")
 
 
@@ -87,14 +89,17 @@ class Launcher:
 
     @property
     def program(self) -> str | None:
-        """Its path: beside Python, where MPICH's package puts it, or on PATH; None where it is not there."""
-        word = _PROGRAMS[self.name]
-        return shutil.which(word, path=str(Path(sys.executable).parent)) or shutil.which(word)
+        """Its path, on PATH or beside Python, where MPICH's package puts it; None where it is not there."""
+        word, beside = _PROGRAMS[self.name], str(Path(sys.executable).parent)
+        if self.name == "local":  # what was installed with mpi4py fits it
+            return shutil.which(word, path=beside) or shutil.which(word)
+        return shutil.which(word) or shutil.which(word, path=beside)
 
     def command(self, ranks: int, collector: str) -> list[str]:
         """What starts so many ranks."""
         program = self.program or _PROGRAMS[self.name]
-        return [program, "-n", str(ranks), *self.arguments, sys.executable, "-m", "collectors.ranks", collector]
+        options = _OPTIONS.get(self.name, ())
+        return [program, "-n", str(ranks), *options, *self.arguments, sys.executable, "-m", "collectors.ranks", collector]
 
     def check(self, plan: Plan, collector: str) -> None:
         """Raises PlanError, with the cure, where the plan wants ranks that cannot be had here."""
@@ -237,7 +242,7 @@ def why_ended(output: str, ranks: Sequence[Started], exit_code: int | None) -> t
     by_signal, code = _SIGNAL.search(output), _EXIT_CODE.search(output)
     if by_signal:
         status, text = of_signal(-int(next(filter(None, by_signal.groups()))))
-    elif re.search(r"task \d+: Killed", output):
+    elif re.search(r"tasks? [-,\d]+: Killed", output):
         status, text = of_signal(-signal.SIGKILL)
     elif code:
         number = int(code[1])

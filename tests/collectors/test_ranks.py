@@ -220,6 +220,12 @@ RANKS = (Started("one.example", 70), Started("two.example", 70), Started("two.ex
             "launch_error",
             "rank 2: its process died (signal 11)",
         ),
+        (
+            "process rank 0 with PID 5 on node one exited on \nsignal 6 (Aborted).",
+            "launch_error",
+            "rank 0: its process died (signal 6)",
+        ),
+        ("srun: error: two: tasks 1-2: Exited with exit code 4", "launch_error", "rank 1: its process died (exit code 4)"),
         ("srun: error: two: task 1: Killed", "out_of_memory", "rank 1: its process was killed (signal 9)"),
         ("noise\nwarpladder: launch_error rank 1: ValueError: no gradient\nAbort(1)", "launch_error", "rank 1: ValueError: no"),
         ("mpiexec: unknown option -x", "launch_error", "the ranks ended with exit code 5: mpiexec: unknown option -x"),
