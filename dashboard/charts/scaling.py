@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import pandas as pd
@@ -172,6 +173,8 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
 def _panels(frame: pd.DataFrame, look: Look, *panels: _Panel) -> go.Figure:
     figure = make_subplots(rows=1, cols=len(panels), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
     counts = sorted({int(ranks) for ranks in frame["ranks"]})
+    span = float(counts[-1] - counts[0] or 1)
+    margin = 0.08 * span if len(counts) > 1 else 0.5
     for place, panel in enumerate(panels, start=1):
         if panel.ideal:
             figure.add_scatter(
@@ -181,7 +184,10 @@ def _panels(frame: pd.DataFrame, look: Look, *panels: _Panel) -> go.Figure:
             )  # fmt: skip
         known = frame[frame[panel.column].notna()]
         lines = [(str(variant), line) for variant, line in known.groupby("variant", sort=False)]
-        step = min(0.03, 0.5 / len(lines)) * ((counts[-1] - counts[0]) or 1) if panel.dodged and lines else 0.0
+        # All lines of a number take at most six tenths of the way to the next.
+        near = min((after - before for before, after in pairwise(counts)), default=1)
+        step = min(0.03 * span, 0.6 * near / len(lines)) if panel.dodged and lines else 0.0
+        margin = max(margin, step * len(lines) / 2)
         for number, (variant, line) in enumerate(lines):
             aside = step * (number - (len(lines) - 1) / 2)
             _draw_line(figure, line, variant, look, panel, place, aside)
@@ -197,7 +203,6 @@ def _panels(frame: pd.DataFrame, look: Look, *panels: _Panel) -> go.Figure:
     word = (
         "GPUs" if (frame["kind"] != "host").all() else "processes" if (frame["kind"] == "host").all() else "GPUs, or processes"
     )
-    margin = 0.08 * (counts[-1] - counts[0]) or 0.5
     figure.update_xaxes(
         title_text=word, tickmode="array", tickvals=counts, ticktext=[str(count) for count in counts],
         range=[counts[0] - margin, counts[-1] + margin],

@@ -178,6 +178,17 @@ def test_variants_whose_skew_is_the_same_stand_beside_each_other() -> None:
     assert [list(trace.x) for trace in chart.figure.data] == [pytest.approx([1.97, 3.97]), pytest.approx([2.03, 4.03])]
 
 
+def test_the_marks_of_many_variants_stay_nearest_to_their_number_and_inside() -> None:
+    names = [f"v{number:02d}_a" for number in range(1, 31)]
+    together = [row for name in names for count in (2, 3, 4) for row in ranked(name, *[[50] * 6] * count)]
+    made = scaled([], together)
+    figure = charts.skew(queries.scaling(made, "w", COLD), look(made)).figure
+    left, right = figure.layout.xaxis.range
+    for trace in figure.data:
+        assert [round(x) for x in trace.x] == [2, 3, 4]
+        assert left < min(trace.x) and max(trace.x) < right
+
+
 def test_within_the_noise_of_the_baseline_against_itself_two_numbers_are_tied() -> None:
     """101 ns against 100 is slower, unless the baseline's second copy took 102 where the first took 100."""
     alone, two = samples("v01_a", HUNDRED), ranked("v01_a", [50] * 6, [101] * 6)
