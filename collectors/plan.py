@@ -43,7 +43,7 @@ class Limits:
         max_rounds: most rounds of one scope and cache.
         seconds: time for the rounds of one scope and cache, once min_rounds are done.
         cell_timeout_s: a cell that shows no progress for so long is ended.
-        budget_s: time for the whole run; what is left then is skipped. None for no limit.
+        budget_s: time for the whole run, once for each number of GPUs; what is left then is skipped. None for no limit.
     """
 
     target: float = 0.005
@@ -176,6 +176,8 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
     limits = limits or LIMITS["full" if cases else case_set]
     if request.max_rounds:
         limits = replace(limits, max_rounds=request.max_rounds, min_rounds=min(limits.min_rounds, request.max_rounds))
+    if limits.budget_s:
+        limits = replace(limits, budget_s=limits.budget_s * len(request.gpus))
     return Plan(tuple(workloads), jobs, limits, request.seed, tuple(notes))
 
 

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MISBEHAVING = Path(__file__).parent / "misbehaving_ranks.py"
 GAN = registry.load("gan_tconv")
 SMALLEST = make_case({"images": 5, "channels": 8, "side": 2})
-SHORT = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=4.0, max_rounds=8, budget_s=None)
+SHORT = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=8.0, max_rounds=8, budget_s=None)
 
 needs_mpi = pytest.mark.skipif(
     not has_module("mpi4py") or Launcher().program is None, reason="needs MPI: pip install -r requirements-mpi.txt"
@@ -362,7 +362,7 @@ def misbehaved(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
         ("is_killed", "out_of_memory", "on 2 processes: rank 1: its process was killed (signal 9)"),
         ("leaves", "launch_error", "on 2 processes: rank 1: SystemExit: 3"),
         ("aborts", "launch_error", "on 2 processes: rank 1: its process died (signal 6)"),
-        ("hangs", "timeout", "on 2 processes: rank 1: no progress for 4 s"),
+        ("hangs", "timeout", "on 2 processes: rank 1: no progress for 8 s"),
         ("raises_before_a_collective", "launch_error", "on 2 processes: rank 1: ValueError: no gradient"),
     ],
 )

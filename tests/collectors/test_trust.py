@@ -19,7 +19,7 @@ def case(n: int) -> dict[str, Any]:
 
 def samples(variant: str, n: int, duration_ns: int, scope: str = "device", cache: str = "cold") -> list[dict[str, Any]]:
     row = {"workload": "w", "variant": variant, "config": "", "case": f"n={n}", "scope": scope, "cache": cache, "twin": 0}
-    return [{**row, "duration_ns": duration_ns} for _ in range(3)]
+    return [{**row, "gpus": 1, "duration_ns": duration_ns} for _ in range(3)]
 
 
 def found(rows: list[dict[str, Any]], *sizes: int) -> list[tuple[str, str]]:
@@ -58,6 +58,12 @@ def test_a_time_that_grows_is_not() -> None:
 def test_launch_bound_kernels_are_not_blamed_for_flat_times() -> None:
     rows = samples("gpu", 1000, 2500) + samples("gpu", 8000, 2600)
     assert found(rows, 1000, 8000) == []
+
+
+def test_what_a_rank_took_for_its_share_says_nothing_of_the_case() -> None:
+    shares = [{**row, "gpus": 8} for row in samples("gpu", 1_000_000, 40)]  # an eighth of 1 MB in 40 ns is 3,125 GB/s
+    assert found(samples("gpu", 1_000_000, 250) + shares, 1_000_000) == []
+    assert found(shares, 1_000_000) == []
 
 
 def test_a_run_without_samples_has_nothing_to_distrust() -> None:
