@@ -69,11 +69,13 @@ class Bench(Protocol):
         gpus: GPUs that a sample uses, 0 on the host; ranks where several share it.
         passes: scopes and cache states that it can sample.
         outputs: the buffers that variants write.
+        barrier: called before the clock of a sample starts; where ranks share a case it returns once all of them are there.
     """
 
     gpus: int
     passes: tuple[Pass, ...]
     outputs: Mapping[str, Array]
+    barrier: Callable[[], None]
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
         """Make a variant ready. Raises Unavailable where this machine lacks what it needs."""
@@ -94,6 +96,10 @@ class Bench(Protocol):
     def close(self) -> None:
         """Give the buffers' memory back."""
         ...
+
+
+def no_barrier() -> None:
+    """Of a process alone."""
 
 
 def check_declared(outputs: Buffers, declared: Mapping[str, Buffer]) -> str:

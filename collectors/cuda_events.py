@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.bench import Operation, Resources, Unavailable
+from collectors.bench import Operation, Resources, Unavailable, no_barrier
 from collectors.compiler import compile_variant
 from collectors.cuda_launch import bind, graph_of, load
 from collectors.cuda_overlap import overlap, pinned_like
@@ -190,6 +190,7 @@ class CudaBench:
         _, outputs = workload.buffers(case)
         self._workload = workload
         self._case = case
+        self.barrier: Callable[[], None] = no_barrier
         self._host_inputs = inputs
         self._pinned: Mapping[str, np.ndarray] = {}
         self._inputs = {name: cupy.asarray(array) for name, array in inputs.items()}
@@ -291,6 +292,7 @@ class CudaBench:
 
     def sample(self, operation: Operation, how: Pass) -> Reading:
         assert isinstance(operation, CudaOperation)
+        self.barrier()
         return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
 
     def _without_events(self, duration_ns: float) -> float:
@@ -353,6 +355,7 @@ class CudaBench:
         allocate_ns, free_ns = self._time_allocation()
         stream = self.device.stream
         marks = [cupy.cuda.Event() for _ in range(4)]
+        self.barrier()  # allocating takes each rank another time
         started = time.perf_counter_ns()
         marks[0].record(stream)
         for name, array in self._inputs.items():

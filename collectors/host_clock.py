@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from collectors.bench import Operation, Unavailable
+from collectors.bench import Operation, Unavailable, no_barrier
 from collectors.rounds import Pass, Reading
 from workloads.api import Array, Buffers, Case, HostVariant, Params, Variant, Workload
 
@@ -25,6 +25,7 @@ class HostBench:
         _, outputs = workload.buffers(case)
         self._case = case
         self._inputs = inputs
+        self.barrier: Callable[[], None] = no_barrier
         self.outputs: Mapping[str, Array] = {name: np.empty(b.shape, b.dtype) for name, b in outputs.items()}
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
@@ -41,6 +42,7 @@ class HostBench:
         return references
 
     def sample(self, operation: Operation, how: Pass) -> Reading:
+        self.barrier()
         started = time.perf_counter_ns()
         operation.run()
         return Reading(time.perf_counter_ns() - started, state=NO_GPU_STATE)

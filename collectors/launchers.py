@@ -133,6 +133,19 @@ def gpus_here() -> int:
     return count if visible is None else min(count, len([word for word in visible.split(",") if word.strip()]))
 
 
+def problem_of(ranks: Sequence[Started]) -> str:
+    """Why these ranks cannot work together: one has no GPU, or two have the same; empty where they can."""
+    users: dict[tuple[str, str], int] = {}
+    for rank, started in enumerate(ranks):
+        if started.problem:
+            return f"{name_ranks([rank])}: {started.problem}"
+        if started.gpu:
+            other = users.setdefault((started.host, started.gpu), rank)
+            if other != rank:
+                return f"ranks {other}, {rank} have the same GPU of {started.host}; start as many on each host as it has GPUs"
+    return ""
+
+
 class RankedChild(Child):
     """Ranks that share cases, under their launcher; rank 0 answers.
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from collectors.bench import Bench, Failed, Operation, Resources, Unavailable, check_declared
+from collectors.bench import Bench, Failed, Operation, Resources, Unavailable, check_declared, no_barrier
 from collectors.measure import MakeBench, classify, is_sticky
 from collectors.plan import WorkloadRef
 from collectors.rounds import Pass, Reading, of_all
@@ -108,6 +108,7 @@ class Open:
         assert local.workload.shares
         local.share = local.workload.shares(local.workload.case(self.case), self.ranks)[self.rank].case
         local.bench = local.makes[self.kind](local.workload, local.share, self.inputs)
+        local.bench.barrier = local.barrier
         return local.bench.passes
 
 
@@ -176,16 +177,14 @@ def _on_host(array: Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sample:
-    """Take a sample, all ranks from one barrier on."""
+    """Take a sample. The bench lets all ranks start at one barrier."""
 
     number: int
     how: Pass
 
     def do(self, local: Local) -> Reading:
         *_, bench = local.there()
-        operation = local.operations[self.number]
-        local.barrier()
-        return bench.sample(operation, self.how)
+        return bench.sample(local.operations[self.number], self.how)
 
 
 @dataclass(frozen=True)
@@ -223,6 +222,7 @@ class RankedBench:
         self, ranks: Ranks, ref: WorkloadRef, kind: str, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]
     ) -> None:
         self._ranks, self.gpus = ranks, ranks.size
+        self.barrier: Callable[[], None] = no_barrier
         self._numbers: Final = itertools.count()
         declared_inputs, declared = workload.buffers(case)
         assert workload.shares

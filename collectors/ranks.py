@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from mpi4py import MPI
 
-from collectors.launchers import FOLDER_VARIABLE, ISSUED, MARK, PROGRESS_FILE, RANKS, SOCKET_FILE, Started
+from collectors.launchers import FOLDER_VARIABLE, ISSUED, MARK, PROGRESS_FILE, RANKS, SOCKET_FILE, Started, problem_of
 from collectors.measure import MakeBench, classify
 from collectors.plan import Job
 from collectors.ranked_bench import Command, Failure, Local, RankedBench, attempt, name_ranks
@@ -120,24 +120,11 @@ def _place(comm: MPI.Comm, collector: str) -> Started:
         count = runtime.getDeviceCount()
         device = number if count > 1 else 0  # a scheduler may show each rank only its own
         if device >= count:
-            return replace(started, problem=f"{started.host} has {count} GPUs and no {number + 1}th")
+            return replace(started, problem=f"{started.host} has {count} GPUs, fewer than ranks")
         cupy.cuda.Device(device).use()
         return replace(started, gpu=runtime.deviceGetPCIBusId(device))
     except Exception as error:
         return replace(started, problem=classify(error)[1])
-
-
-def problem_of(ranks: Sequence[Started]) -> str:
-    """Why these ranks cannot work together: one has no GPU, or two have the same; empty where they can."""
-    users: dict[tuple[str, str], int] = {}
-    for rank, started in enumerate(ranks):
-        if started.problem:
-            return f"{name_ranks([rank])}: {started.problem}"
-        if started.gpu:
-            other = users.setdefault((started.host, started.gpu), rank)
-            if other != rank:
-                return f"ranks {other}, {rank} have the same GPU of {started.host}; start as many on each host as it has GPUs"
-    return ""
 
 
 def _connect(folder: Path, ranks: int) -> tuple[Connection, Any]:

@@ -17,7 +17,7 @@ from collectors import cli, launchers
 from collectors.bench import Failed, Unavailable
 from collectors.choice import has_module
 from collectors.host_clock import HostBench
-from collectors.launchers import Launcher, Started, why_ended
+from collectors.launchers import Launcher, Started, gpus_here, problem_of, why_ended
 from collectors.plan import LIMITS, Cell, Limits, PlanError, Request, WorkloadRef, counts_of, make_plan
 from collectors.ranked_bench import Failure, Local, RankedBench, attempt
 from collectors.record import Recorder
@@ -238,6 +238,15 @@ def test_what_the_launcher_said_of_a_dead_rank_is_its_verdict(output: str, statu
     assert found[1].startswith(detail)
 
 
+def test_ranks_without_a_gpu_of_their_own_are_refused() -> None:
+    first, same, elsewhere = Started("a", 1, "0000:01"), Started("a", 2, "0000:01"), Started("b", 3, "0000:01")
+    assert problem_of([first, elsewhere, Started("a", 4, "0000:02")]) == ""
+    assert (
+        problem_of([first, elsewhere, same]) == "ranks 0, 2 have the same GPU of a; start as many on each host as it has GPUs"
+    )
+    assert problem_of([first, Started("a", 2, problem="a has 1 GPUs, fewer than ranks")]).startswith("rank 1: a has 1 GPUs")
+
+
 # -- the bench, its ranks in this process ---------------------------------------------------------------------------------
 
 
@@ -380,3 +389,18 @@ def test_ranks_that_do_not_start_are_the_verdict_and_the_others_are_measured(tmp
     run = store.open_run(tmp_path / run_id)
     assert run.table("results")["detail"][0].startswith("on 2 processes: the ranks ended with exit code 255: ")
     assert set(run.table("samples")["gpus"]) == {0}
+
+
+@needs_mpi
+@pytest.mark.gpu
+def test_images_are_shared_among_two_gpus(tmp_path: Path) -> None:
+    if gpus_here() < 2:
+        pytest.skip("needs two GPUs")
+    wanted = Request(["gan_tconv"], cases=["images=4,channels=64"], variants=["v06_pinned", "v09_graph"], gpus=(1, 2))
+    run_id, _ = Recorder(make_plan(wanted, replace(SHORT, cell_timeout_s=60.0)), "cuda_events").record(tmp_path, "", [])
+    run = store.open_run(tmp_path / run_id)
+    assert set(run.table("results")["status"]) == {"ok"}, run.table("results")["detail"].to_list()
+    samples = run.table("samples")
+    assert set(zip(samples["gpus"], samples["rank"], strict=True)) == {(1, 0), (2, 0), (2, 1)}
+    assert {"device", "operation", "end_to_end", "phase:d2h"} <= set(samples.query("gpus == 2")["scope"])
+    assert run.info["device_count"] == 2
