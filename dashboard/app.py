@@ -44,7 +44,8 @@ def main() -> None:
                 for name, title in pages
             ]
             for group, pages in _PAGES.items()
-        }
+        },
+        expanded=True,  # else the last pages hide behind a button
     )
     state.begin()
     with st.sidebar:
