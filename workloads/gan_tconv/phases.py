@@ -62,7 +62,7 @@ def launches(case: Case, config: Params, product: Product, round_operands: bool 
     *middle, _ = layers(case)
     return [
         fold(case),
-        *transposed_ends(case),
+        *_transposed_ends(case),
         *(_transposed_weights(layer, round_operands) for layer in middle),
         dense(case, config, round_operands),
         *(_product(case, layer, config, product) for layer in middle),
@@ -77,14 +77,13 @@ def fold(case: Case) -> Launch:
     return Launch("fold", (ceil_div(channels, 128), _PHASES, 1), (128, 1, 1), _args(*names, "folded", channels), once=True)
 
 
-def transposed_ends(case: Case, dense: bool = True) -> list[Launch]:
-    """z, and the weights of the last layer and, with `dense`, of the first."""
+def _transposed_ends(case: Case) -> list[Launch]:
+    """z, and the weights of the last layer and of the first."""
     *_, last = layers(case)
-    of_dense = _transposed("w0", "m0", side_of(case) ** 2 * channels_of(case), LATENT)
     return [
         _transposed("z", "latent", images_of(case), LATENT, stride_of(case)),
         _transposed("w4", "m4", _TAPS * COLOURS, last.channels, _WEIGHTS),
-        *([of_dense] if dense else []),
+        _transposed("w0", "m0", side_of(case) ** 2 * channels_of(case), LATENT),
     ]
 
 

@@ -12,10 +12,11 @@
 // in shared memory almost twice, as 13 segments, and a product begins at any of seven. Where an image begins and ends, fewer
 // output rows are under way, in neighbouring slots: products have fewer columns there, and none is for nothing.
 //
-// Both warpgroups together have as many whole images as fit: 7 of 17 pairs across, 119 of 128. Where images are few, blocks have one warpgroup. Outputs leave by way of shared memory,
-// which holds the last six output rows of each map of each image as they lie in global memory, one behind the other. Each second row
-// all warps write what is new, in whole lines of 128 bytes: what is left of a row's last line goes with the next row. Written from
-// registers instead, in pieces of 128 bytes or less that begin anywhere in rows of 136, half of all 32-byte sectors are written in part, twice.
+// Both warpgroups together have as many whole images as fit: 7 of 17 pairs across, 119 of 128. Where images are few, blocks have one
+// warpgroup. Outputs leave by way of shared memory, which holds the last six output rows of each map of each image as they lie in
+// global memory, one behind the other. Each second row all warps write what is new, in whole lines of 128 bytes: what is left of a
+// row's last line goes with the next row. Written from registers instead, in pieces of 128 bytes or less that begin anywhere in rows of
+// 136, half of all 32-byte sectors are written in part, twice.
 //
 // A Product has kTerms instructions of kShapes shapes for a channel, which multiply kParts parts of pixels and weights; kEarly where there are
 // registers to make the next row's fragments while this row's are multiplied.
