@@ -72,7 +72,7 @@ struct Turns {
   unsigned parity;
 
   static __device__ __forceinline__ void init(Mbarrier (&barrier)[warpgroups]) {
-    if (threadIdx.x < warpgroups) mbarrier_init(&barrier[threadIdx.x], 4);
+    if (threadIdx.x < warpgroups) mbarrier_init(&barrier[threadIdx.x], 128);
   }
 
   // The first warpgroup has the first turn.
@@ -84,10 +84,8 @@ struct Turns {
     parity ^= 1;
   }
 
-  __device__ __forceinline__ void pass() {
-    __syncwarp();
-    if (threadIdx.x % kLanes == 0) mbarrier_arrive(&barrier[(mine + 1) % warpgroups]);
-  }
+  // Every thread says so for itself, so that each of its reads and writes is ordered.
+  __device__ __forceinline__ void pass() { mbarrier_arrive(&barrier[(mine + 1) % warpgroups]); }
 };
 
 template <bool first, class A, class B>
