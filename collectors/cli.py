@@ -1,6 +1,7 @@
 """The command line: `python -m collectors record|profile|import|list|runs|doctor`."""
 
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -192,13 +193,15 @@ def doctor_command() -> None:
 
 
 class _BarProgress(record.Progress):
-    """A bar on stderr, with the time that is left, from the moment that measuring starts."""
+    """A bar on stderr, with the time that is left, from the moment that measuring starts; in a file, a line for each job that is done."""
 
     def __init__(self, headline: str) -> None:
         self._headline = headline
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Bar(*columns, TextColumn("left"), TimeRemainingColumn(), console=_screen)
+        left = (TextColumn("left"), TimeRemainingColumn())
+        self._bar = Bar(*columns, *left, console=_screen, disable=not _screen.is_terminal)
         self._task = self._bar.add_task("starting", total=None)
+        self._since = time.monotonic()
 
     def __enter__(self) -> "_BarProgress":
         return self
@@ -213,9 +216,14 @@ class _BarProgress(record.Progress):
 
     def job(self, text: str) -> None:
         self._bar.update(self._task, description=text)
+        self._since = time.monotonic()
 
     def advance(self) -> None:
         self._bar.advance(self._task)
+        if self._bar.disable:
+            (task,) = self._bar.tasks
+            took = f"{task.completed:.0f}/{task.total:.0f} {task.description}: {time.monotonic() - self._since:.1f} s"
+            _screen.print(took, markup=False)
 
 
 def _summarize(path: Path) -> None:

@@ -28,7 +28,7 @@ class PartPlan:
         case: that its launches are for.
         rows: of every input and output, what the part's kernels take for it.
         scratch: what its kernels take for scratch: the beginning of that of the whole case, in the shape that the part's case asks for.
-        copies_in: inputs that no earlier part has copied, in the order of the copies.
+        copies_in: inputs that no earlier part has copied, in the order in which launches need them.
         launches: its kernels, in order.
         waits: of each launch, the inputs whose copies it is the first to need.
         copies_out: outputs that are complete when its kernels are done.
@@ -62,10 +62,12 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
         launches = tuple(launch for launch in variant.launches(part.case, config) if number == 0 or not launch.once)
         scratch = variant.scratch(part.case, config)
         _check_scratch(f"{where}: the part {part.case.name}", scratch, most_scratch)
-        copies_in = tuple(of_part[name] for name in inputs if of_part[name] not in copied)
-        copied |= set(copies_in)
-        pending |= {copy.name: copy for copy in copies_in}
+        new = {name: of_part[name] for name in inputs if of_part[name] not in copied}
+        copied |= set(new.values())
+        pending |= new
         waits = _waits(launches, pending, needed_first)
+        needed = (rows for of_launch in waits for rows in of_launch if new.get(rows.name) == rows)
+        copies_in = tuple(dict.fromkeys((*needed, *new.values())))
         later = {found for after in rows[number + 1 :] for found in after.values()}
         copies_out = tuple(of_part[name] for name in outputs if of_part[name] not in later)
         planned.append(PartPlan(part.case, of_part, scratch, copies_in, launches, waits, copies_out))

@@ -187,16 +187,6 @@ __device__ __forceinline__ void wgmma_keep(unsigned (&a)[count]) {
 // Of the sums, thread t of the warpgroup has row 16 (t / 32) + t % 32 / 4 (+ 8 for i % 4 >= 2), column 8 (i / 4) + 2 (t % 4) + i % 2.
 
 // a by rows in shared memory.
-__device__ __forceinline__ void wgmma_tf32(float (&sums)[32], unsigned long long a, unsigned long long b, bool add) {
-  asm volatile(WARPLADDER_WGMMA("64", WARPLADDER_32, "%32, %33", "%34")
-               : WARPLADDER_SUMS_32(0)
-               : "l"(a), "l"(b), "r"((int)add));
-}
-__device__ __forceinline__ void wgmma_tf32(float (&sums)[64], unsigned long long a, unsigned long long b, bool add) {
-  asm volatile(WARPLADDER_WGMMA("128", WARPLADDER_64, "%64, %65", "%66")
-               : WARPLADDER_SUMS_32(0), WARPLADDER_SUMS_32(32)
-               : "l"(a), "l"(b), "r"((int)add));
-}
 __device__ __forceinline__ void wgmma_tf32(float (&sums)[128], unsigned long long a, unsigned long long b, bool add) {
   asm volatile(WARPLADDER_WGMMA("256", WARPLADDER_128, "%128, %129", "%130")
                : WARPLADDER_SUMS_32(0), WARPLADDER_SUMS_32(32), WARPLADDER_SUMS_32(64), WARPLADDER_SUMS_32(96)

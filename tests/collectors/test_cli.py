@@ -1,6 +1,7 @@
 """The command line: its answers, and one clear line with exit code 2 for a mistake."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,14 @@ def test_the_run_id_is_the_last_line_of_stdout_and_names_the_run(tmp_path: Path)
     again = collectors("record", "--if-none", "--data-dir", str(tmp_path))
     assert again.stdout.strip() == run.run_id
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_in_a_file_a_recording_says_of_each_job_how_long_it_took(tmp_path: Path) -> None:
+    done = collectors(
+        "record", "--workload", str(MISBEHAVING), "--variants", "good", "--case", "n=1000", "--data-dir", str(tmp_path)
+    )
+    jobs = [line for line in done.stderr.splitlines() if re.match(r"\d/\d ", line)]
+    assert [re.sub(r"[\d.]+ s$", "", line) for line in jobs] == ["1/2 ceilings of this machine: ", "2/2 misbehaving n=1000: "]
 
 
 def test_list_names_workloads_variants_and_cases() -> None:

@@ -58,9 +58,9 @@ def planned(*parts, constants=None):
     return plan_parts(workload_of(variant), case_of(10), variant, {})
 
 
-def test_weights_are_copied_once_and_each_part_s_own_rows_with_it():
+def test_weights_are_copied_once_as_kernels_need_them_and_each_part_s_own_rows_with_it():
     first, second, third = planned((4, 0), (4, 4), (2, 8))
-    assert first.copies_in == (Rows("x", 0, 4), Rows("late", 0, 5), Rows("w", 0, 7))
+    assert first.copies_in == (Rows("x", 0, 4), Rows("w", 0, 7), Rows("late", 0, 5))
     assert second.copies_in == (Rows("x", 4, 8),)
     assert third.copies_in == (Rows("x", 8, 10),)
 

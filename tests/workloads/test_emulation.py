@@ -17,7 +17,8 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; i
 def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workload, variant):
     if variant.only_architecture:
         pytest.skip(
-            f"{variant.name} has instructions of {variant.only_architecture} alone: compiled here, run by `make test-gpu`"
+            f"{workload.name} {variant.name} has instructions of {variant.only_architecture} that this emulation lacks: "
+            "test_kernels compiles it, and `make test-gpu` runs it"
         )
     cases = emulation_cases(workload)
     program = build(variant, kernels(variant, cases))

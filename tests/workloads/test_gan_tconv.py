@@ -255,13 +255,15 @@ def test_parts_share_the_images_out_and_the_first_brings_the_weights(name, parts
     assert [len(part.copies_in) for part in planned] == [14] + [1] * (len(parts) - 1)
 
 
-def test_first_kernels_wait_for_no_weights_but_their_own():
-    (part,) = plan_parts(WORKLOAD, WORKLOAD.case("images=100"), WORKLOAD.variant("v07_overlapped"), {})
-    waits = {
-        launch.kernel: [rows.name for rows in waits] for launch, waits in zip(part.launches, part.waits, strict=True) if waits
-    }
-    assert waits["dense"] == ["z", "w0"]
-    assert [rows.name for rows in part.copies_in[:3]] == ["z", "w0", "bn0"]
+@pytest.mark.parametrize("name", ["v08_phases", "v11_one_product", "v12_warpgroups_3xtf32", "v13_warpgroups_tf32"])
+def test_each_layer_waits_for_no_weights_of_a_later_one(name):
+    variant = WORKLOAD.variant(name)
+    part, *_ = plan_parts(WORKLOAD, WORKLOAD.case("images=1000"), variant, variant.configs[0])
+    assert [rows.name for rows in part.copies_in if rows.name.startswith("w")] == ["w0", "w1", "w2", "w3", "w4"]
+    products = [number for number, launch in enumerate(part.launches) if "product<" in launch.kernel]
+    for layer, number in enumerate(products):
+        waited = {rows.name for waits in part.waits[: number + 1] for rows in waits}
+        assert {name for name in waited if name.startswith("w")} == {f"w{n}" for n in range(layer + 1)}
 
 
 def products_of(name, case, config):

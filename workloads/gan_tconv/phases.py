@@ -59,13 +59,18 @@ def launches(case: Case, config: Params, product: Product, round_operands: bool 
         product: the kernel of the three layers in the middle.
         round_operands: whether it takes operands rounded to TF32.
     """
-    *middle, _ = layers(case)
+    *middle, last = layers(case)
     return [
         fold(case),
-        *transposed_ends(case),
-        *(_transposed_weights(layer, round_operands) for layer in middle),
+        _transposed("z", "latent", images_of(case), LATENT, stride_of(case)),
+        _transposed("w0", "m0", side_of(case) ** 2 * channels_of(case), LATENT),
         dense(case, config, round_operands),
-        *(_product(case, layer, config, product) for layer in middle),
+        *(
+            launch
+            for layer in middle
+            for launch in (_transposed_weights(layer, round_operands), _product(case, layer, config, product))
+        ),
+        _transposed("w4", "m4", _TAPS * COLOURS, last.channels, _WEIGHTS),
         last_layer_tf32(case) if round_operands else last_layer(case),
     ]
 
@@ -75,17 +80,6 @@ def fold(case: Case) -> Launch:
     names = [name for n in range(_PHASES) for name in ([f"bn{n}", f"b{n}"] if n else ["bn0"])]
     channels = channels_of(case)
     return Launch("fold", (ceil_div(channels, 128), _PHASES, 1), (128, 1, 1), _args(*names, "folded", channels), once=True)
-
-
-def transposed_ends(case: Case, dense: bool = True) -> list[Launch]:
-    """z, and the weights of the last layer and, with `dense`, of the first."""
-    *_, last = layers(case)
-    of_dense = _transposed("w0", "m0", side_of(case) ** 2 * channels_of(case), LATENT)
-    return [
-        _transposed("z", "latent", images_of(case), LATENT, stride_of(case)),
-        _transposed("w4", "m4", _TAPS * COLOURS, last.channels, _WEIGHTS),
-        *([of_dense] if dense else []),
-    ]
 
 
 def dense(case: Case, config: Params, rounded: bool = False) -> Launch:

@@ -15,7 +15,8 @@ _KERNELS: Final = Path(__file__).parent / "kernels"
 
 REPORT_BATCH: Final = 100
 _PART: Final = 512  # images whose kernels overlap the copies of others: whole tiles; fewer leave multiprocessors idle
-_WARPGROUPS_PART: Final = 256  # two rows of tiles: what is quicker waits less for its last copy
+_MANY: Final = 2_000  # images, from which on even the quickest rungs have time for parts of `_PART`
+_FEW_PART: Final = _PART // 2
 _MOST_ALONE: Final = 100  # images, one after another
 _TAPS: Final = KERNEL_SIZE**2
 _THREADS: Final = 128  # the report's BLOCK_SIZE
@@ -120,6 +121,11 @@ def parts_of(most: int) -> Callable[[Case, Params], Sequence[Part]]:
     return parts
 
 
+def _parts_of_warpgroups(case: Case, config: Params) -> Sequence[Part]:
+    """What is quicker waits longer, in proportion, for the first copy and the last."""
+    return parts_of(_PART if images_of(case) >= _MANY else _FEW_PART)(case, config)
+
+
 _OVERLAPPED_GRAPH: Final[Mapping[str, Any]] = {"graph": True, "transfer": "overlapped", "parts": parts_of(_PART)}
 
 
@@ -207,7 +213,7 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        **{**_OVERLAPPED_GRAPH, "parts": parts_of(_WARPGROUPS_PART)},
+        **{**_OVERLAPPED_GRAPH, "parts": _parts_of_warpgroups},
     ),
     CudaVariant(
         name="v13_warpgroups_tf32",
@@ -220,6 +226,6 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        **{**_OVERLAPPED_GRAPH, "parts": parts_of(_WARPGROUPS_PART)},
+        **{**_OVERLAPPED_GRAPH, "parts": _parts_of_warpgroups},
     ),
 )

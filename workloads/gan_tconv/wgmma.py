@@ -38,9 +38,16 @@ def three_products(case: Case, config: Params) -> Sequence[Launch]:
     *middle, last = layers(case)
     return [
         phases.fold(case),
-        *(_prepare(case, n, rest=True) for n in range(last.number)),
+        _prepare(case, 0, rest=True),
         _dense(case, "z", ("w0", "r0"), 128),
-        *(_product(case, layer, (f"w{layer.number}", f"r{layer.number}"), *_split_tile(layer)) for layer in middle),
+        *(
+            launch
+            for layer in middle
+            for launch in (
+                _prepare(case, layer.number, rest=True),
+                _product(case, layer, (f"w{layer.number}", f"r{layer.number}"), *_split_tile(layer)),
+            )
+        ),
         _last(case, last, parts=2),
     ]
 
@@ -51,9 +58,16 @@ def one_product(case: Case, config: Params) -> Sequence[Launch]:
     return [
         phases.fold(case),
         _prepared("z", "latent", images_of(case) * LATENT, last.number, rest=False),
-        *(_prepare(case, n, rest=False) for n in range(last.number)),
+        _prepare(case, 0, rest=False),
         _dense(case, "latent", ("r0",), 256),
-        *(_product(case, layer, (f"r{layer.number}",), *_rounded_tile(layer, images_of(case))) for layer in middle),
+        *(
+            launch
+            for layer in middle
+            for launch in (
+                _prepare(case, layer.number, rest=False),
+                _product(case, layer, (f"r{layer.number}",), *_rounded_tile(layer, images_of(case))),
+            )
+        ),
         _last(case, last, parts=1),
     ]
 

@@ -12,10 +12,11 @@
 // in shared memory almost twice, as 13 segments, and a product begins at any of seven. Where an image begins and ends, fewer
 // output rows are under way, in neighbouring slots: products have fewer columns there, and none is for nothing.
 //
-// Both warpgroups together have as many whole images as fit: 7 of 17 pairs across, 119 of 128. Where images are few, blocks have one warpgroup. Outputs leave by way of shared memory,
-// which holds the last six output rows of each map of each image as they lie in global memory, one behind the other. Each second row
-// all warps write what is new, in whole lines of 128 bytes: what is left of a row's last line goes with the next row. Written from
-// registers instead, in pieces of 128 bytes or less that begin anywhere in rows of 136, half of all 32-byte sectors are written in part, twice.
+// Both warpgroups together have as many whole images as fit: 7 of 17 pairs across, 119 of 128. Where images are few, blocks have one
+// warpgroup. Outputs leave by way of shared memory, which holds the last six output rows of each map of each image as they lie in
+// global memory, one behind the other. Each second row all warps write what is new, in whole lines of 128 bytes: what is left of a
+// row's last line goes with the next row. Written from registers instead, in pieces of 128 bytes or less that begin anywhere in rows of
+// 136, half of all 32-byte sectors are written in part, twice.
 //
 // A Product has kTerms instructions of kShapes shapes for a channel, which multiply kParts parts of pixels and weights; kEarly where there are
 // registers to make the next row's fragments while this row's are multiplied.
@@ -71,7 +72,7 @@ struct Turns {
   unsigned parity;
 
   static __device__ __forceinline__ void init(Mbarrier (&barrier)[warpgroups]) {
-    if (threadIdx.x < warpgroups) mbarrier_init(&barrier[threadIdx.x], 4);
+    if (threadIdx.x < warpgroups) mbarrier_init(&barrier[threadIdx.x], 128);
   }
 
   // The first warpgroup has the first turn.
@@ -83,10 +84,8 @@ struct Turns {
     parity ^= 1;
   }
 
-  __device__ __forceinline__ void pass() {
-    __syncwarp();
-    if (threadIdx.x % kLanes == 0) mbarrier_arrive(&barrier[(mine + 1) % warpgroups]);
-  }
+  // Every thread says so for itself, so that each of its reads and writes is ordered.
+  __device__ __forceinline__ void pass() { mbarrier_arrive(&barrier[(mine + 1) % warpgroups]); }
 };
 
 template <bool first, class A, class B>

