@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from collectors.rounds import Pass, Reading
 from workloads.api import Array, Buffer, Buffers, Params, Variant
+from workloads.communication import Alone, Communicator
 
 
 class Unavailable(Exception):
@@ -62,6 +63,38 @@ class Operation:
         return self.passes is None or how in self.passes
 
 
+class BenchCommunicator(Communicator, Protocol):
+    """What joins the ranks that share a case. Every rank calls the same methods in the same order."""
+
+    def wait(self) -> None:
+        """Return once every rank has called it."""
+        ...
+
+    def largest(self, value: int) -> int:
+        """The largest of all ranks' numbers: what they must agree on, though each measured its own."""
+        ...
+
+    def broadcast(self, value: Any) -> Any:
+        """What rank 0 gave."""
+        ...
+
+
+class OneProcess(Alone):
+    """The communicator of a process alone."""
+
+    def wait(self) -> None:
+        """Nothing: nobody else is waited for."""
+
+    def largest(self, value: int) -> int:
+        return value
+
+    def broadcast(self, value: Any) -> Any:
+        return value
+
+
+ONE_PROCESS = OneProcess()
+
+
 class Bench(Protocol):
     """One case's buffers on one device.
 
@@ -69,13 +102,14 @@ class Bench(Protocol):
         gpus: GPUs that a sample uses, 0 on the host; ranks where several share it.
         passes: scopes and cache states that it can sample.
         outputs: the buffers that variants write.
-        barrier: called before the clock of a sample starts; where ranks share a case it returns once all of them are there.
+        communicator: of the ranks that share the case, which meet there before the clock of a sample starts; set before anything is
+            prepared.
     """
 
     gpus: int
     passes: tuple[Pass, ...]
     outputs: Mapping[str, Array]
-    barrier: Callable[[], None]
+    communicator: BenchCommunicator
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
         """Make a variant ready. Raises Unavailable where this machine lacks what it needs."""
@@ -96,10 +130,6 @@ class Bench(Protocol):
     def close(self) -> None:
         """Give the buffers' memory back."""
         ...
-
-
-def no_barrier() -> None:
-    """Of a process alone."""
 
 
 def check_declared(outputs: Buffers, declared: Mapping[str, Buffer]) -> str:

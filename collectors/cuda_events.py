@@ -13,9 +13,10 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.bench import Operation, Resources, Unavailable, no_barrier
+from collectors.bench import ONE_PROCESS, BenchCommunicator, Operation, Resources, Unavailable
 from collectors.compiler import compile_variant
-from collectors.cuda_launch import bind, graph_of, load
+from collectors.cuda_allreduce import BoundAllReduce, bound_steps
+from collectors.cuda_launch import graph_of, load
 from collectors.cuda_overlap import overlap, pinned_like
 from collectors.gpu_state import GpuState, is_throttled
 from collectors.host_clock import check_importable
@@ -23,7 +24,18 @@ from collectors.nvtx_ranges import executions_text, nvtx_range
 from collectors.rounds import Pass, Reading
 from collectors.transfers import plan_parts
 from collectors.verify import poison
-from workloads.api import Array, Buffers, Case, CudaVariant, LibraryVariant, Params, Variant, Workload
+from workloads.api import (
+    Array,
+    Buffers,
+    Case,
+    CudaVariant,
+    LibraryVariant,
+    Params,
+    Variant,
+    Workload,
+    WorkloadError,
+    kernels_of,
+)
 
 NAME: Final = "cuda_events"
 
@@ -125,12 +137,16 @@ class CudaDevice:
         self._timing["write_lines"](grid, block, (self._dirty, lines, np.float32(1)))
         self._timing["read_lines"](grid, block, (self._clean, lines, self._dirty))
 
-    def time_queued(self, enqueue: Callable[[], object], executions: int = 1) -> tuple[int, bool]:
+    def time_queued(
+        self, enqueue: Callable[[], object], executions: int = 1, meet: Callable[[], object] = lambda: None
+    ) -> tuple[int, bool]:
         """Device time of what `enqueue` enqueues, with the stream held until all of it is queued.
 
         Args:
             enqueue: enqueues the work.
             executions: how many of an operation that is, for a profiler to read.
+            meet: called when all is queued, before the stream is let go: where ranks wait for one another, so that none of them
+                is timed while it waits for another one's host.
 
         Returns:
             nanoseconds, and whether the stream could be held: False where `enqueue` itself waited for the device.
@@ -142,6 +158,7 @@ class CudaDevice:
             with nvtx_range(executions_text(executions)):
                 enqueue()
             self.stop.record(self.stream)
+            meet()
         finally:
             self._flags[0] = 1
         self.stop.synchronize()
@@ -166,6 +183,7 @@ class CudaOperation(Operation):
         enqueue: enqueues its kernels one by one, where `run` launches a graph of them, which no other graph can hold.
         pinned: its copies are from and to page-locked memory.
         overlapped: enqueues copies and kernels, overlapped; None where they follow one another.
+        allreduces: those among its launches, where ranks share the case.
     """
 
     once_ns: int = 0
@@ -175,6 +193,12 @@ class CudaOperation(Operation):
     enqueue: Callable[[], object] | None = None
     pinned: bool = False
     overlapped: Callable[[], object] | None = None
+    allreduces: tuple[BoundAllReduce, ...] = ()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for the device inside, so that it has no device time of its own and no graph can hold it."""
+        return any(allreduce.waits for allreduce in self.allreduces)
 
 
 class CudaBench:
@@ -188,7 +212,7 @@ class CudaBench:
         _, outputs = workload.buffers(case)
         self._workload = workload
         self._case = case
-        self.barrier: Callable[[], None] = no_barrier
+        self.communicator: BenchCommunicator = ONE_PROCESS
         self._host_inputs = inputs
         self._pinned: Mapping[str, np.ndarray] = {}
         self._inputs = {name: cupy.asarray(array) for name, array in inputs.items()}
@@ -224,21 +248,19 @@ class CudaBench:
             raise Unavailable(f"needs compute capability {least}, and {self.device.name} has less")
         if variant.only_architecture not in ("", f"{self.device.arch}a"):
             raise Unavailable(f"is written for {variant.only_architecture}, and {self.device.name} is {self.device.arch}")
-        launches = list(variant.launches(self._case, config))
+        steps = variant.launches(self._case, config)
+        launches = kernels_of(steps)
         parts = plan_parts(self._workload, self._case, variant, config) if variant.transfer == "overlapped" else ()
         every = (*launches, *(launch for part in parts for launch in part.launches))
         module = compile_variant(variant, sorted({launch.kernel for launch in every}), self.device.arch)
         loaded = load(module)
         scratch = {name: cupy.empty(b.shape, b.dtype) for name, b in variant.scratch(self._case, config).items()}
         poison(scratch)
-        calls = [bind(launch, loaded[launch.kernel], {**self._inputs, **self.outputs, **scratch}) for launch in launches]
+        buffers = {**self._inputs, **self.outputs, **scratch}
+        streams, allreduces = bound_steps(steps, loaded, buffers, self.communicator, self.device.stream)
         kernels = [module.kernels[launch.kernel] for launch in launches]
         shared = [k.static_shared_bytes + launch.dynamic_shared_bytes for k, launch in zip(kernels, launches, strict=True)]
         resources = Resources(max(k.registers for k in kernels), max(shared), max(k.spill_bytes for k in kernels))
-
-        def enqueue() -> None:
-            for call in calls:
-                call()
 
         def refresh() -> None:
             for symbol, name in variant.constants.items():
@@ -248,8 +270,16 @@ class CudaBench:
                 )
 
         refresh()
-        operation = CudaOperation(enqueue, resources, refresh, enqueue=enqueue, pinned=variant.transfer != "pageable")
+        enqueue, pinned = streams.enqueue, variant.transfer != "pageable"
+        operation = CudaOperation(enqueue, resources, refresh, enqueue=enqueue, pinned=pinned, allreduces=allreduces)
+        if operation.waits:
+            operation.passes = (OPERATION, END_TO_END)
+        if allreduces:
+            enqueue()  # NCCL joins the GPUs at its first call, which no graph can hold
+            self.device.stream.synchronize()
         if variant.graph:
+            if operation.waits:
+                raise WorkloadError(f"{variant.name}: an allreduce by MPI waits for the device; give it graph=False")
             operation.run = graph_of(self.device.stream, enqueue)
         if parts:
             device = {**self._inputs, **self.outputs}
@@ -290,7 +320,7 @@ class CudaBench:
 
     def sample(self, operation: Operation, how: Pass) -> Reading:
         assert isinstance(operation, CudaOperation)
-        self.barrier()
+        self.communicator.wait()
         return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
 
     def _without_events(self, duration_ns: float) -> float:
@@ -302,20 +332,25 @@ class CudaBench:
         total_ns, all_held = 0, True
         for _ in range(executions):
             self.device.flush_l2()
-            duration_ns, held = self.device.time_queued(operation.run)
+            duration_ns, held = self._time_queued(operation.run)
             total_ns += duration_ns
             all_held &= held
         return self._reading(round(self._without_events(total_ns / executions)), held=all_held)
 
+    def _time_queued(self, enqueue: Callable[[], object], executions: int = 1) -> tuple[int, bool]:
+        return self.device.time_queued(enqueue, executions, self.communicator.wait)
+
     def _about_ns(self, operation: CudaOperation) -> int:
+        """The same on all ranks, as how often each executes follows from it, and none may wait in an allreduce for another's."""
         if not operation.once_ns:
-            operation.once_ns = max(1, min(self.device.time_queued(operation.run)[0] for _ in range(3)))
+            about_ns = max(1, min(self._time_queued(operation.run)[0] for _ in range(3)))
+            operation.once_ns = self.communicator.largest(about_ns)
         return operation.once_ns
 
     def _hot(self, operation: CudaOperation) -> Reading:
         if not operation.batch:
             self._make_batch(operation)
-        duration_ns, held = self.device.time_queued(operation.replay, operation.batch)
+        duration_ns, held = self._time_queued(operation.replay, operation.batch)
         return self._reading(round(self._without_events(duration_ns) / operation.batch), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
@@ -325,11 +360,14 @@ class CudaBench:
         if operation.batch == 1:
             operation.replay = operation.run
             return
+        why = ""
         try:
             operation.replay = graph_of(self.device.stream, operation.enqueue or operation.run, operation.batch)
         except runtime.CUDARuntimeError as error:
+            why = f" ({error})"
+        if self.communicator.largest(bool(why)):  # an allreduce is in a graph on all ranks or on none
             operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
-            operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured ({error})"
+            operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}"
         operation.replay()
         stream.synchronize()
 
@@ -342,7 +380,25 @@ class CudaBench:
         duration_ns = time.perf_counter_ns() - started
         pending = not stream.done
         stream.synchronize()
-        return self._reading(duration_ns, pending=pending)
+        phases = {"phase:allreduce": self._allreduce_ns(operation)} if operation.allreduces else None
+        return self._reading(duration_ns, phases=phases, pending=pending)
+
+    def _allreduce_ns(self, operation: CudaOperation) -> int:
+        """Device time of the allreduces of one more execution, launch by launch: in a graph no event could time them."""
+        assert operation.enqueue
+        for allreduce in operation.allreduces:
+            allreduce.timed = True
+        try:
+            if operation.waits:
+                self.communicator.wait()
+                operation.enqueue()
+                self.device.stream.synchronize()
+            else:
+                self._time_queued(operation.enqueue)
+        finally:
+            for allreduce in operation.allreduces:
+                allreduce.timed = False
+        return sum(allreduce.elapsed_ns() for allreduce in operation.allreduces)
 
     def _end_to_end(self, operation: CudaOperation) -> Reading:
         if operation.on_host:
@@ -353,7 +409,7 @@ class CudaBench:
         allocate_ns, free_ns = self._time_allocation()
         stream = self.device.stream
         marks = [cupy.cuda.Event() for _ in range(4)]
-        self.barrier()  # allocating takes each rank another time
+        self.communicator.wait()  # allocating takes each rank another time
         started = time.perf_counter_ns()
         marks[0].record(stream)
         for name, array in self._inputs.items():

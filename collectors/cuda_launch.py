@@ -9,6 +9,7 @@ from cupy.cuda.function import Module
 from collectors.compiler import CompiledModule
 from collectors.tensor_maps import encode
 from workloads.api import Array, Launch, TensorMap
+from workloads.communication import RowsOf
 
 _MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _STATIC_SHARED_LIMIT: Final = 48 * 1024
@@ -58,4 +59,6 @@ def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Call
 def _argument(value: Any, buffers: Mapping[str, Array]) -> Any:
     if isinstance(value, TensorMap):
         return encode(value, buffers[value.buffer].shape, buffers[value.buffer].data.ptr)
+    if isinstance(value, RowsOf):
+        return buffers[value.buffer][value.first : value.first + value.count]
     return buffers[value] if isinstance(value, str) else value

@@ -273,9 +273,8 @@ def is_sticky(error: Exception) -> bool:
     """Whether the error leaves the process's CUDA context unusable, so that every later call fails too."""
     if isinstance(error, Failed):
         return error.lasting
-    return type(error).__name__ in ("CUDARuntimeError", "CUDADriverError", "AcceleratorError") and "out of memory" not in str(
-        error
-    )
+    of_device = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "NcclError")
+    return type(error).__name__ in of_device and "out of memory" not in str(error)
 
 
 def _by_bench(benches: Mapping[str, MakeBench]) -> dict[MakeBench, set[str]]:

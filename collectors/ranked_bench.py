@@ -1,14 +1,14 @@
 """A case shared among ranks: what is done to a bench is done on every rank's own, each of its share, and rank 0 has the whole."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
 
-from collectors.bench import Bench, Failed, Operation, Resources, Unavailable, check_declared, no_barrier
+from collectors.bench import ONE_PROCESS, Bench, BenchCommunicator, Failed, Operation, Resources, Unavailable, check_declared
 from collectors.measure import MakeBench, classify, is_sticky
 from collectors.plan import WorkloadRef
 from collectors.rounds import Pass, Reading, of_all
@@ -23,14 +23,14 @@ class Local:
 
     Attributes:
         makes: how to make its bench for each kind of variant.
-        barrier: returns once every rank has called it.
+        communicator: of all ranks.
         workload, share: of the case at work.
         bench: of its share; None before the first.
         operations: prepared on the bench, by number.
     """
 
     makes: Mapping[str, MakeBench]
-    barrier: Callable[[], None]
+    communicator: BenchCommunicator
     workload: Workload | None = None
     share: Case | None = None
     bench: Bench | None = None
@@ -88,6 +88,20 @@ def attempt(command: Command, local: Local) -> Any:
         return Failure(status, detail, is_sticky(error))
 
 
+def answers_of(ranks: Ranks, commands: Sequence[Command]) -> list[Any]:
+    """What each rank answers to its command. Raises Unavailable or Failed, which name the ranks, where any did not do it."""
+    answers = ranks.all_do(commands)
+    failures = {rank: answer for rank, answer in enumerate(answers) if isinstance(answer, Failure)}
+    if not failures:
+        return answers
+    # A rank that broke tells more than one that only could not go on.
+    _, worst = max(failures.items(), key=lambda item: (item[1].lasting, not item[1].unavailable, -item[0]))
+    detail = f"{name_ranks([rank for rank, found in failures.items() if found == worst])}: {worst.detail}"
+    if worst.unavailable:
+        raise Unavailable(detail)
+    raise Failed(worst.status, detail, any(found.lasting for found in failures.values()))
+
+
 # -- what ranks are told to do -----------------------------------------------------------------------------------------
 
 
@@ -108,7 +122,7 @@ class Open:
         assert local.workload.shares
         local.share = local.workload.shares(local.workload.case(self.case), self.ranks)[self.rank].case
         local.bench = local.makes[self.kind](local.workload, local.share, self.inputs)
-        local.bench.barrier = local.barrier
+        local.bench.communicator = local.communicator
         return local.bench.passes
 
 
@@ -151,7 +165,7 @@ class Run:
         workload, share, bench = local.there()
         operation = local.operations[self.number]
         poison(bench.outputs)
-        local.barrier()
+        local.communicator.wait()
         if self.from_end_to_end:
             assert operation.from_end_to_end
             outputs = operation.from_end_to_end()
@@ -222,7 +236,7 @@ class RankedBench:
         self, ranks: Ranks, ref: WorkloadRef, kind: str, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]
     ) -> None:
         self._ranks, self.gpus = ranks, ranks.size
-        self.barrier: Callable[[], None] = no_barrier
+        self.communicator: BenchCommunicator = ONE_PROCESS  # what ranks do together begins on each of them
         self._numbers: Final = itertools.count()
         declared_inputs, declared = workload.buffers(case)
         assert workload.shares
@@ -238,17 +252,7 @@ class RankedBench:
         self.passes: tuple[Pass, ...] = opened[0]
 
     def _all_do(self, commands: Sequence[Command]) -> list[Any]:
-        """Raises Unavailable or Failed, which name the ranks, where any did not do it."""
-        answers = self._ranks.all_do(commands)
-        failures = {rank: answer for rank, answer in enumerate(answers) if isinstance(answer, Failure)}
-        if not failures:
-            return answers
-        # A rank that broke tells more than one that only could not go on.
-        _, worst = max(failures.items(), key=lambda item: (item[1].lasting, not item[1].unavailable, -item[0]))
-        detail = f"{name_ranks([rank for rank, found in failures.items() if found == worst])}: {worst.detail}"
-        if worst.unavailable:
-            raise Unavailable(detail)
-        raise Failed(worst.status, detail, any(found.lasting for found in failures.values()))
+        return answers_of(self._ranks, commands)
 
     def _each(self, command: Command) -> list[Any]:
         return self._all_do([command] * self.gpus)

@@ -22,9 +22,10 @@ from mpi4py import MPI
 
 from collectors.launchers import FOLDER_VARIABLE, ISSUED, MARK, PROGRESS_FILE, RANKS, SOCKET_FILE, Started, problem_of
 from collectors.measure import MakeBench, classify
+from collectors.mpi_communicator import MpiCommunicator
 from collectors.plan import Job
-from collectors.ranked_bench import Command, Failure, Local, RankedBench, attempt, name_ranks
-from collectors.worker import make_benches, serve
+from collectors.ranked_bench import Command, Failure, Local, RankedBench, answers_of, attempt, name_ranks
+from collectors.worker import DescribeAllReduce, make_benches, serve
 
 _COMMAND, _ANSWER = 1, 2
 _SHORTEST_PAUSE_S: Final = 50e-6
@@ -41,12 +42,26 @@ class Leave:
     def do(self, local: Local) -> None: ...
 
 
+@dataclass(frozen=True)
+class TimeAllReduce:
+    """Time NCCL's average of so many bytes. Gives the times on this rank, in ns, and what the events around them take."""
+
+    nbytes: int
+
+    def do(self, local: Local) -> tuple[list[int], float]:
+        from collectors.cuda_allreduce import allreduce_ns
+        from collectors.cuda_events import current_device
+
+        device = current_device()
+        return allreduce_ns(device, local.communicator, self.nbytes), device.empty_kernels.event_overhead_ns
+
+
 class World:
     """Every rank's end of what joins them; on rank 0 it is the `Ranks` of a RankedBench."""
 
     def __init__(self, comm: MPI.Comm, makes: Mapping[str, MakeBench]) -> None:
         self._comm, self.rank, self.size = comm, comm.rank, comm.size
-        self._local = Local(makes, comm.Barrier)
+        self._local = Local(makes, MpiCommunicator(comm))
         self.progress: Any = np.zeros(RANKS + comm.size, np.int64)
 
     def all_do(self, commands: Sequence[Command]) -> list[Any]:
@@ -85,6 +100,13 @@ class World:
                 watch = threading.Timer(_GRACE_S, self.abort, (self.rank, answer))
                 watch.daemon = True
                 watch.start()
+
+    def allreduce_ceiling(self, nbytes: int) -> dict[str, Any]:
+        """On rank 0: the row of `ceilings` of an average of so many bytes by NCCL alone. Raises Failed or Unavailable."""
+        from collectors.cuda_allreduce import ceiling_row
+
+        answers = answers_of(self, [TimeAllReduce(nbytes)] * self.size)
+        return ceiling_row([times for times, _ in answers], answers[0][1], nbytes)
 
     def dismiss(self) -> None:
         """On rank 0: let the others leave."""
@@ -152,13 +174,18 @@ def _lead(world: World, collector: str, started: Sequence[Started]) -> None:
         ranked = {make: partial(RankedBench, world, job.workload, kind) for kind, make in makes.items()}
         return {kind: ranked[make] for kind, make in makes.items()}
 
-    serve(connection, world.progress, collector, benches_of)
+    def ceilings_of(request: DescribeAllReduce) -> list[dict[str, Any]]:
+        return [world.allreduce_ceiling(nbytes) for nbytes in request.sizes]
+
+    serve(connection, world.progress, collector, benches_of, ceilings_of)
 
 
 def main(collector: str) -> None:
     """Be one rank, until rank 0 is told to leave."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["NCCL_NVLS_ENABLE"] = "0"  # NVLink multicast is not to be had everywhere, and where it is half there NCCL hangs
+    os.environ.setdefault(
+        "NCCL_NVLS_ENABLE", "0"
+    )  # NVLink multicast is not to be had everywhere, and where it is half there NCCL hangs
     comm = MPI.COMM_WORLD
     world = World(comm, make_benches(collector))
     try:

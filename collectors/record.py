@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from collectors import trust
+from collectors.allreduce import sizes_of
 from collectors.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
 from collectors.cupti.report import CapturedReport
 from collectors.environment import NO_GPU, host_facts
@@ -21,7 +22,7 @@ from collectors.runs import new_run_id
 from collectors.trace.notes import Notes
 from collectors.trace.samples import add_trace
 from collectors.verdicts import Verdicts
-from collectors.worker import Describe, Measure, diagnostic_row
+from collectors.worker import Describe, DescribeAllReduce, Measure, diagnostic_row
 from data import schema
 from data.store import RunWriter, conform
 from workloads.api import CudaVariant, LibraryVariant, Variant, Workload
@@ -56,7 +57,7 @@ class Recorder:
         self._launcher = launcher or Launcher()
         self._children: dict[int, Child] = {}  # by how many ranks they are
         self._verdicts = Verdicts({(w.name, v.name) for w in plan.workloads for v in w.variants if v.kind == "host"})
-        self._facts: dict[str, Any] = NO_GPU
+        self._facts: dict[str, Any] = dict(NO_GPU)
         self._resources: dict[tuple[str, str], tuple[int, int, int]] = {}
         self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "diagnostics")}
         self._samples: list[pa.Table] = []
@@ -95,21 +96,34 @@ class Recorder:
     # -- measuring -------------------------------------------------------------------------------------------------
 
     def _describe(self) -> None:
-        def take(kind: str, payload: Any) -> bool:
-            if kind == "failed":
-                self._diagnose("error", "ceilings", f"the device could not be described: {payload}")
-            else:
-                self._facts, self._tables["ceilings"] = payload
-            return True
-
         self._progress.start(len(self._plan.jobs) + 1)
         self._progress.job("ceilings of this machine")
-        try:
-            self._running_child(1).ask(Describe(), (), START_TIMEOUT_S, take)
-        except ChildLost as lost:
-            self._diagnose("error", "ceilings", f"the device could not be described: {lost.detail}")
-            self._end_child(1)
+        self._facts |= self._ask_ceilings(1, Describe(), "the device could not be described")
+        if self._collector != "host_clock":
+            for gpus, sizes in sizes_of(self._plan).items():
+                why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
+                self._ask_ceilings(gpus, DescribeAllReduce(sizes), why)
         self._progress.advance()
+
+    def _ask_ceilings(self, gpus: int, request: Any, else_say: str) -> dict[str, Any]:
+        """Facts that a child gives; its ceilings are kept."""
+        facts: dict[str, Any] = {}
+
+        def take(kind: str, payload: Any) -> bool:
+            if kind == "failed":
+                self._diagnose("error", "ceilings", f"{else_say}: {payload}")
+            else:
+                found, ceilings = payload
+                facts.update(found)
+                self._tables["ceilings"] += ceilings
+            return True
+
+        try:
+            self._running_child(gpus).ask(request, (), START_TIMEOUT_S, take)
+        except ChildLost as lost:
+            self._diagnose("error", "ceilings", f"{else_say}: {lost.detail}")
+            self._end_child(gpus)
+        return facts
 
     def _measure(self) -> None:
         deadline = None if self._plan.limits.budget_s is None else time.monotonic() + self._plan.limits.budget_s

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Part, TensorMap, Workload, WorkloadError
+from workloads.communication import AllReduce, RowsOf
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,12 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     """The parts of a case in order; the case itself where the variant declares none.
 
     Raises:
-        WorkloadError: the parts of a buffer are not its rows, one part after another, or a part asks for more scratch than the case.
+        WorkloadError: the parts of a buffer are not its rows, one part after another, or a part asks for more scratch than the case,
+            or parts communicate.
     """
     where = f"{workload.name} {variant.name} {case.name}"
+    if any(isinstance(step, AllReduce) for step in variant.launches(case, config)):
+        raise WorkloadError(f"{where}: an allreduce among overlapped copies; give it transfer='pinned'")
     inputs, outputs = workload.buffers(case)
     parts = tuple(variant.parts(case, config)) or (Part(case, 0),)
     whole = {**inputs, **outputs}
@@ -59,7 +63,8 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     needed_first = tuple(variant.constants.values())
     planned, copied, pending = [], set[Rows](), dict[str, Rows]()
     for number, (part, of_part) in enumerate(zip(parts, rows, strict=True)):
-        launches = tuple(launch for launch in variant.launches(part.case, config) if number == 0 or not launch.once)
+        steps = variant.launches(part.case, config)
+        launches = tuple(step for step in steps if isinstance(step, Launch) and (number == 0 or not step.once))
         scratch = variant.scratch(part.case, config)
         _check_scratch(f"{where}: the part {part.case.name}", scratch, most_scratch)
         new = {name: of_part[name] for name in inputs if of_part[name] not in copied}
@@ -115,7 +120,7 @@ def _waits(launches: Iterable[Launch], pending: dict[str, Rows], needed_first: S
 
 def _buffer_of(argument: Any) -> str:
     """Name of the buffer that an argument is; empty for a scalar."""
-    if isinstance(argument, TensorMap):
+    if isinstance(argument, TensorMap | RowsOf):
         return argument.buffer
     return argument if isinstance(argument, str) else ""
 

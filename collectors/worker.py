@@ -23,6 +23,17 @@ class Describe:
 
 
 @dataclass(frozen=True)
+class DescribeAllReduce:
+    """Ask ranks for the ceilings of what they average between their GPUs; answered as `Describe`, without facts.
+
+    Attributes:
+        sizes: bytes of each average.
+    """
+
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Measure:
     """Ask for one job to be measured."""
 
@@ -65,6 +76,7 @@ def serve(
     progress: "SynchronizedArray[int]",
     collector: str,
     benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,
+    ceilings_of: Callable[[DescribeAllReduce], list[dict[str, Any]]] = lambda request: [],
 ) -> None:
     """Answer requests until the pipe closes. Interrupts are the parent's business.
 
@@ -73,6 +85,7 @@ def serve(
         progress: shared with it.
         collector: name of the collector.
         benches_of: benches for a job by kind of variant; those of the collector when None.
+        ceilings_of: rows of `ceilings` that ranks measure together.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     capture = start_capture(collector)
@@ -85,6 +98,8 @@ def serve(
             try:
                 if isinstance(request, Describe):
                     connection.send(("described", describe(collector)))
+                elif isinstance(request, DescribeAllReduce):
+                    connection.send(("described", ({}, ceilings_of(request))))
                 else:
                     capture.begin()
                     report = PipeReporter(connection, progress, request.job.cells)

@@ -18,6 +18,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from workloads.communication import AllReduce
+
 Array = Any  # numpy.ndarray on the host, cupy.ndarray on a GPU
 Params = Mapping[str, Any]
 Buffers = Mapping[str, Array]
@@ -102,8 +104,8 @@ class Launch:
         kernel: name expression of the kernel, e.g. `transpose<2, 1, 0>`, as NVRTC takes it.
         grid: blocks along x, y, z.
         block: threads along x, y, z.
-        args: names of inputs, outputs and scratch as `str`, `TensorMap`s of them, and scalars as NumPy scalars of the
-            parameter's type.
+        args: names of inputs, outputs and scratch as `str`, `RowsOf` them, `TensorMap`s of them, and scalars as NumPy scalars of
+            the parameter's type.
         dynamic_shared_bytes: dynamic shared memory a block.
         once: what it writes is the same for every `Part` of a case, so that of an overlapped operation only the first part launches it.
     """
@@ -114,6 +116,15 @@ class Launch:
     args: tuple[Any, ...]
     dynamic_shared_bytes: int = 0
     once: bool = False
+
+
+#: One of the things that an operation does in order.
+Step = Launch | AllReduce
+
+
+def kernels_of(steps: Sequence[Step]) -> tuple[Launch, ...]:
+    """The launches among the steps of an operation."""
+    return tuple(step for step in steps if isinstance(step, Launch))
 
 
 @dataclass(frozen=True)
@@ -221,7 +232,7 @@ class CudaVariant(Variant):
     Attributes:
         source: the `.cu` file, or the code itself. In a file, `#include "name.cuh"` on a line of its own, relative to the file, is
             replaced by that text.
-        launches: the kernels of one operation, in order.
+        launches: the kernels of one operation, in order; among them the `AllReduce`s of one that ranks share.
         scratch: device memory that they use besides inputs and outputs, by name; it holds NaN before the first operation.
         constants: `__constant__` symbol -> input that it holds. Filled before the operation, outside the timed window
             of the scopes `device` and `operation`, inside that of `end_to_end`.
@@ -239,7 +250,7 @@ class CudaVariant(Variant):
     """
 
     source: Path | str = ""
-    launches: Callable[[Case, Params], Sequence[Launch]] = lambda case, config: ()
+    launches: Callable[[Case, Params], Sequence[Step]] = lambda case, config: ()
     scratch: Callable[[Case, Params], Mapping[str, Buffer]] = _none
     constants: Mapping[str, str] = field(default_factory=dict)
     min_compute_capability: tuple[int, int] = (7, 5)
@@ -305,10 +316,12 @@ class HostVariant(Variant):
     Attributes:
         run: called with the case, the inputs and the outputs (NumPy arrays); writes the outputs, or returns them by name.
         requires: modules that must be importable.
+        communicates: `run` takes a `Communicator` besides, `ALONE` by default, and is given that of the ranks that share the case.
     """
 
-    run: Callable[[Case, Buffers, Buffers], Buffers | None] = lambda case, inputs, outputs: None
+    run: Callable[..., Buffers | None] = lambda case, inputs, outputs: None
     requires: tuple[str, ...] = ()
+    communicates: bool = False
 
     @property
     def kind(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workloads.api import Buffer, Case, HostVariant, Part, Workload, split_evenly
+from workloads.communication import ALONE
 
 
 def world() -> Any:
@@ -56,12 +57,13 @@ def wrong_shape(case: Case, inputs: Any, outputs: Any) -> dict[str, Any]:
     return {"y": 2 * inputs["x"][:-1]}
 
 
-def raises_before_a_collective(case: Case, inputs: Any, outputs: Any) -> None:
-    """Rank 0 waits for rank 1, which never comes."""
-    if world().rank == 1:
-        raise ValueError("no gradient")
-    world().Barrier()
+def raises_between_collectives(case: Case, inputs: Any, outputs: Any, communicator: Any = ALONE) -> None:
+    """Rank 0 waits for rank 1, which does not come to the second one."""
     good(case, inputs, outputs)
+    communicator.average([np.zeros(3, np.float32)])
+    if communicator.rank == 1:
+        raise ValueError("no gradient")
+    communicator.average([np.zeros(3, np.float32)])
 
 
 def sleeps(case: Case, inputs: Any, outputs: Any) -> None:
@@ -79,7 +81,7 @@ WORKLOAD = Workload(
     variants=(
         HostVariant("good", "good", "host", run=good),
         *(HostVariant(does.__name__, does.__name__, "host", run=on_rank_1(does)) for does in ON_RANK_1),
-        HostVariant("raises_before_a_collective", "raises first", "host", run=raises_before_a_collective),
+        HostVariant("raises_between", "raises between", "host", run=raises_between_collectives, communicates=True),
         HostVariant("sleeps", "sleeps", "host", run=sleeps),
     ),
     buffers=lambda case: ({"x": Buffer((case.params["n"],))}, {"y": Buffer((case.params["n"],))}),

@@ -26,7 +26,10 @@ def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["record", "no_such"], "no_such: no such workload; known: cnn_conv, conv2d, gan_tconv, mlp_elementwise, mlp_gemm"),
+        (
+            ["record", "no_such"],
+            "no_such: no such workload; known: cnn_conv, conv2d, gan_tconv, mlp_data_parallel, mlp_elementwise",
+        ),
         (
             ["record", "conv2d", "--variants", "v99_magic"],
             "v99_magic: no such variant in conv2d; see python -m collectors list conv2d",

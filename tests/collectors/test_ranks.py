@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from collectors import cli, launchers
-from collectors.bench import Failed, Unavailable
+from collectors.bench import ONE_PROCESS, Failed, Unavailable
 from collectors.choice import has_module
 from collectors.host_clock import HostBench
 from collectors.launchers import Launcher, Started, gpus_here, problem_of, why_ended
@@ -255,7 +255,7 @@ class InThisProcess:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.locals = [Local({"host": HostBench}, lambda: None) for _ in range(size)]
+        self.locals = [Local({"host": HostBench}, ONE_PROCESS) for _ in range(size)]
 
     def all_do(self, commands):  # type: ignore[no-untyped-def]
         return [attempt(command, local) for command, local in zip(commands, self.locals, strict=True)]
@@ -297,6 +297,15 @@ def test_ranks_that_fail_alike_are_named_together(monkeypatch: pytest.MonkeyPatc
 
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, 3])
+def test_weights_that_ranks_averaged_are_those_of_one_process_within_rounding(ranks: int) -> None:
+    program = [str(Launcher().program), "-n", str(ranks), sys.executable, "-m", "tests.collectors.weights_of_ranks"]
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    said = [f"batch {batch}: the same weights, right, timed True" for batch in (3, 37)]
+    assert done.stdout.splitlines() == said, done.stderr
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_images_that_came_through_mpi_are_bit_for_bit_those_of_one_process(ranks: int) -> None:
     program = [str(Launcher().program), "-n", str(ranks), sys.executable, "-m", "tests.collectors.images_of_ranks"]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
@@ -331,19 +340,27 @@ def record(tmp_path: Path) -> Record:
 
 @needs_mpi
 def test_a_case_is_measured_by_one_process_and_by_two_and_three_ranks(record: Record) -> None:
-    variants = ["numpy", "numba_serial"]
-    run, _ = record(Request(["gan_tconv"], cases=["images=4,channels=64"], variants=variants, gpus=(1, 2, 3)))
-    results = run.table("results").set_index("variant")
-    assert set(results["status"]) == {"ok"}
-    assert set(results["verified_elements"]) == {4 * 64 * 64 * 3}
+    wanted = Request(
+        ["gan_tconv", "mlp_data_parallel"],
+        cases=["images=4,channels=64", "batch=37"],
+        variants=["numpy", "numba_serial"],
+        gpus=(1, 2, 3),
+    )
+    run, _ = record(wanted)
+    assert set(run.table("results")["status"]) == {"ok"}
+    assert list(run.table("results")["verified_elements"]) == [4 * 64 * 64 * 3] * 2 + [795_010]
+    averaged = run.table("samples").query("scope == 'phase:allreduce'")
+    assert set(averaged["workload"]) == {"mlp_data_parallel"}
+    assert set(zip(averaged["gpus"], averaged["rank"], strict=True)) == {(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
+    results = run.table("results").query("workload == 'gan_tconv'").set_index("variant")
     assert "on 2 processes: operation hot: " in results.loc["numba_serial", "detail"]
-    samples = run.table("samples").query("twin == 0")
+    samples = run.table("samples").query("twin == 0 and workload == 'gan_tconv'")
     assert set(zip(samples["gpus"], samples["rank"], strict=True)) == {(0, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
     rounds = samples.groupby(["variant", "gpus", "rank"])["round"].agg(["count", "nunique"])
     assert (rounds["count"] == rounds["nunique"]).all()
     ranks = samples.query("gpus > 0").groupby(["variant", "gpus", "round"])["rank"].agg(list)
     assert all(found == list(range(gpus)) for (_, gpus, _), found in ranks.items())
-    assert len(run.table("cases")) == 1
+    assert len(run.table("cases")) == 2
 
 
 @pytest.fixture(scope="module")
@@ -372,7 +389,7 @@ def misbehaved(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
         ("leaves", "launch_error", "on 2 processes: rank 1: SystemExit: 3"),
         ("aborts", "launch_error", "on 2 processes: rank 1: its process died (signal 6)"),
         ("hangs", "timeout", "on 2 processes: rank 1: no progress for 8 s"),
-        ("raises_before_a_collective", "launch_error", "on 2 processes: rank 1: ValueError: no gradient"),
+        ("raises_between", "launch_error", "on 2 processes: rank 1: ValueError: no gradient"),
     ],
 )
 def test_what_goes_wrong_on_a_rank_ends_its_cell_by_name_and_no_other(

@@ -25,6 +25,7 @@ from typing import Final, Literal
 import numpy as np
 
 from workloads.api import CudaVariant, Launch
+from workloads.communication import RowsOf
 
 Order = Literal["forward", "backward"]
 
@@ -103,7 +104,7 @@ class Program:
                     for word in (
                         *("launch", self.kernels.index(launch.kernel), *launch.grid, *launch.block),
                         *(launch.dynamic_shared_bytes, len(launch.args)),
-                        *(_argument(launch, value, number) for value in launch.args),
+                        *(_argument(launch, value, number, buffers) for value in launch.args),
                     )
                 )
             )
@@ -199,11 +200,12 @@ def _translation_unit(variant: CudaVariant, kernels: Sequence[str]) -> str:
     )
 
 
-def _argument(launch: Launch, value: object, number: Mapping[str, int]) -> str:
-    if isinstance(value, str):
-        if value not in number:
-            raise EmulationError(f"{launch.kernel}: argument {value} is no buffer; known: {', '.join(number)}")
-        return f"p 8 {number[value]}"
+def _argument(launch: Launch, value: object, number: Mapping[str, int], buffers: Mapping[str, np.ndarray]) -> str:
+    if isinstance(value, str | RowsOf):
+        name, first = (value, 0) if isinstance(value, str) else (value.buffer, value.first)
+        if name not in number:
+            raise EmulationError(f"{launch.kernel}: argument {name} is no buffer; known: {', '.join(number)}")
+        return f"p 8 {number[name]}+{first * buffers[name][:1].nbytes}"
     if not isinstance(value, np.generic):
         raise EmulationError(
             f"{launch.kernel}: argument {value!r} is not a NumPy scalar; give it the parameter's type, e.g. np.int32"

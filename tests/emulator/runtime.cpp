@@ -236,7 +236,9 @@ void read_launch(bool backward) {
       fail("%s: argument %u is '%c' of %zu bytes; the parameter is '%c' of %zu (p pointer, i integer, f floating, s structure)",
            kernel.name, i, kind, bytes, char(parameter.kind), parameter.bytes);
     if (kind == 'p') {
-      std::memcpy(values[i].bytes, &buffers[std::strtoul(digits, nullptr, 10)].data, sizeof(void*));
+      char* offset;  // number+bytes
+      const auto* data = (const char*)buffers[std::strtoul(digits, &offset, 10)].data + std::strtoul(offset, nullptr, 10);
+      std::memcpy(values[i].bytes, &data, sizeof(void*));
     } else {
       for (std::size_t k = 0; k < bytes; k++)
         values[i].bytes[k] = std::strtoul(std::string(digits + 2 * k, 2).c_str(), nullptr, 16);

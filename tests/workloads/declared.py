@@ -1,13 +1,14 @@
 """What the workloads declare, as the generic tests go through it: a shipped or dropped-in workload needs no test of its own."""
 
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
 
 from workloads import registry
-from workloads.api import Case, CudaVariant, HostVariant, Launch, Params, Variant, Workload
+from workloads.api import Case, CudaVariant, HostVariant, Launch, Params, Variant, Workload, kernels_of
 
 WORKLOADS = registry.load_all([], [])
 
@@ -36,11 +37,34 @@ def emulation_cases(workload: Workload) -> tuple[Case, ...]:
 
 
 def cells(variant: CudaVariant, cases: Iterable[Case]) -> Iterator[tuple[Case, Params, Sequence[Launch]]]:
-    """Cases and configs that the variant does not skip, with their launches."""
+    """Cases and configs that the variant does not skip, with their launches: of one process, which averages nothing."""
     for case in cases:
         for config in variant.configs:
             if variant.skip(case, config) is None:
-                yield case, config, variant.launches(case, config)
+                yield case, config, kernels_of(variant.launches(case, config))
+
+
+def same_as(variant: CudaVariant, asked: Callable[[Workload, CudaVariant], object]) -> str:
+    """The variant whose code another one includes and asks the same of it, so that testing both would be testing one twice.
+
+    Args:
+        variant: of which it is asked.
+        asked: of the code, e.g. which kernels.
+
+    Returns:
+        Its workload and name; empty for a variant whose code is its own.
+    """
+    code = _code_of(variant.source_text)
+    same = [(workload, other) for workload, other in CUDA if _code_of(other.source_text) == code]
+    owner, first = min(same, key=lambda found: len(found[1].source_text))
+    mine = next(workload for workload, other in same if other is variant)
+    return f"{owner.name} {first.name}" if first is not variant and asked(owner, first) == asked(mine, variant) else ""
+
+
+@cache
+def _code_of(text: str) -> str:
+    """A source without what says where a line stands, and without lines that are empty or comment."""
+    return "\n".join(line for line in text.splitlines() if line and not line.lstrip().startswith(("//", "#line")))
 
 
 def kernels(variant: CudaVariant, cases: Iterable[Case]) -> list[str]:

@@ -8,9 +8,9 @@ import numpy as np
 from workloads.api import Buffer, Case, Launch, Params, ceil_div
 from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
-# As in the kernels.
-_TILE_ROWS, _TILE_COLUMNS, _DEPTH, _TILE_THREADS = 64, 128, 16, 128
-_THREADS = 256
+#: As in the kernels.
+TILE_ROWS, TILE_COLUMNS, _DEPTH, TILE_THREADS = 64, 128, 16, 128
+THREADS = 256
 
 #: Fewest steps of the sum in a slice: what it costs to start and to write it is then the smaller part.
 _LEAST_DEPTH = 32
@@ -31,7 +31,7 @@ class Slices:
 
 def slices_of(rows: int, columns: int, steps: int, blocks: int) -> Slices:
     """As many slices as make about `blocks` blocks, none of them empty or shorter than it pays."""
-    tiles = ceil_div(rows, _TILE_ROWS) * ceil_div(columns, _TILE_COLUMNS)
+    tiles = ceil_div(rows, TILE_ROWS) * ceil_div(columns, TILE_COLUMNS)
     wanted = max(1, min(blocks // tiles, steps // _LEAST_DEPTH))
     depth = ceil_div(ceil_div(steps, wanted), _DEPTH) * _DEPTH
     return Slices(ceil_div(steps, depth), depth, tiles)
@@ -66,35 +66,50 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     }
 
 
+def output_gradient_blocks(size: Size) -> int:
+    """Blocks that have the gradients of w2, b2 and b1."""
+    return (size.hidden // 32 + 1) * ceil_div(size.batch, chunk_of(size))
+
+
+def small_blocks(size: Size) -> int:
+    """Blocks that update w2, b2 and b1."""
+    return ceil_div((size.classes + 1) * (size.hidden + 1), THREADS)
+
+
+def vector_of(size: Size) -> str:
+    """Whether rows of samples and weights are vectors of four, as the kernels' template parameter."""
+    return str(size.inputs % 4 == size.hidden % 4 == 0).lower()
+
+
 def launches(case: Case, config: Params) -> Sequence[Launch]:
     """Forward in two launches, backward, update."""
     size = size_of(case)
     forward, backward = forward_slices(size, config), backward_slices(size, config)
-    vector = str(size.inputs % 4 == size.hidden % 4 == 0).lower()
+    vector = vector_of(size)
     batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
     chunks = ceil_div(size.batch, chunk_of(size))
-    others = (size.hidden // 32 + 1) * chunks  # blocks that have the gradients of w2, b2 and b1
+    others = output_gradient_blocks(size)
     layers = ceil_div(others, backward.tiles)
-    weights = ceil_div(size.inputs * size.hidden // (4 if vector == "true" else 1), _THREADS)
-    small = ceil_div((size.classes + 1) * (size.hidden + 1), _THREADS)
-    across = ceil_div(size.hidden, _TILE_COLUMNS)
+    weights = ceil_div(size.inputs * size.hidden // (4 if vector == "true" else 1), THREADS)
+    small = small_blocks(size)
+    across = ceil_div(size.hidden, TILE_COLUMNS)
     return (
         Launch(
             f"forward_hidden<{vector}>",
-            (across, ceil_div(size.batch, _TILE_ROWS), forward.count),
-            (_TILE_THREADS, 1, 1),
+            (across, ceil_div(size.batch, TILE_ROWS), forward.count),
+            (TILE_THREADS, 1, 1),
             ("x", "w1", "z1_slices", batch, inputs, hidden, np.int32(forward.depth)),
         ),
         Launch(
-            f"forward_output<{ceil_div(size.hidden, _THREADS)}>",
+            f"forward_output<{ceil_div(size.hidden, THREADS)}>",
             (min(size.batch, _SAMPLE_BLOCKS), 1, 1),
-            (_THREADS, 1, 1),
+            (THREADS, 1, 1),
             ("z1_slices", np.int32(forward.count), "b1", "w2", "b2", "y", "a1", "dz2", "dz1", batch, hidden),
         ),
         Launch(
             f"backward_weights<{vector}>",
-            (across, ceil_div(size.inputs, _TILE_ROWS), layers + backward.count),
-            (_TILE_THREADS, 1, 1),
+            (across, ceil_div(size.inputs, TILE_ROWS), layers + backward.count),
+            (TILE_THREADS, 1, 1),
             (
                 "x",
                 "dz1",
@@ -113,7 +128,7 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
         Launch(
             f"update<{vector}>",
             (weights + small, 1, 1),
-            (_THREADS, 1, 1),
+            (THREADS, 1, 1),
             (
                 *("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "dw1_slices", "parts"),
                 *(np.int32(backward.count), np.int32(chunks), inputs, hidden),

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant
+from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant, kernels_of
 from workloads.mlp_training import problem
 from workloads.mlp_training.digits import Digits, one_hot, training_and_dev
 from workloads.mlp_training.host import forward
@@ -99,7 +99,7 @@ def _runner(variant: Variant, case: Case, inputs: dict[str, Any], outputs: dict[
 
     assert isinstance(variant, CudaVariant)
     config = variant.configs[0]
-    launches = variant.launches(case, config)
+    launches = kernels_of(variant.launches(case, config))
     names = sorted({launch.kernel for launch in launches})
     module = cupy.RawModule(code=variant.source_text, options=("--std=c++17", *variant.options), name_expressions=names)
     kernels = {name: module.get_function(name) for name in names}

@@ -1,0 +1,269 @@
+"""Allreduces among launches: what waits for what in two streams, what is asked of NCCL and MPI, and how many bytes that moves."""
+
+import importlib
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+from collectors.allreduce import BoundStep, TwoStreams, averaged_bytes, rows_taken, sizes_of
+from collectors.bench import OneProcess, Unavailable
+from collectors.plan import Request, make_plan
+from tests.collectors.test_transfers import FakeEvent, FakeStream
+from workloads import registry
+from workloads.api import Launch, TensorMap, kernels_of
+from workloads.communication import AllReduce, RowsOf
+
+TRAINING = registry.load("mlp_data_parallel")
+OVERLAPPED = TRAINING.variant("v03_overlapped")
+GRADIENT_BYTES = 3_180_040  # 4 * (784 * 1000 + 1000 + 1000 * 10 + 10)
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+def after(*steps: tuple[str, object]) -> tuple[dict[str, frozenset[str]], FakeStream]:
+    """What each named step comes after, by `TwoStreams`, and the stream of kernels with all that it has waited for."""
+    log: list[tuple[str, frozenset[str]]] = []
+    kernels, beside = FakeStream("kernels", log), FakeStream("beside", log)
+    bound = [
+        BoundStep(
+            rows_taken(step),
+            lambda stream, name=name: stream.enqueue(name),
+            isinstance(step, AllReduce),
+            getattr(step, "beside", False),
+        )
+        for name, step in steps
+    ]
+    TwoStreams(bound, kernels, beside, FakeEvent).enqueue()
+    return dict(log), kernels
+
+
+def launch(*args: object) -> Launch:
+    return Launch("kernel", (1, 1, 1), (1, 1, 1), args)
+
+
+def test_what_stands_beside_comes_after_all_before_it_and_before_nothing_that_takes_other_rows() -> None:
+    order, kernels = after(
+        ("first half", launch("x", RowsOf("w", 0, 4))),
+        ("its average", AllReduce((RowsOf("w", 0, 4),), beside=True)),
+        ("second half", launch("x", RowsOf("w", 4, 4))),
+        ("the other average", AllReduce((RowsOf("w", 4, 4),), beside=True)),
+        ("more", launch("y")),
+    )
+    assert order["its average"] == {"first half"}
+    assert order["second half"] == {"first half"}
+    assert order["the other average"] == {"first half", "its average", "second half"}
+    assert order["more"] == {"first half", "second half"}
+    assert kernels.after == set(order)  # the operation ends after all
+
+
+@pytest.mark.parametrize("taken", ["w", RowsOf("w", 3, 1), TensorMap("w", (4,))])
+def test_a_launch_that_takes_what_is_averaged_waits_for_it(taken: object) -> None:
+    order, _ = after(
+        ("write", launch("w", "v")),
+        ("v's average", AllReduce(("v",), beside=True)),
+        ("w's average", AllReduce((RowsOf("w", 0, 4),), beside=True)),
+        ("v again", launch("v")),
+        ("use", launch(taken)),
+    )
+    assert order["v again"] == {"write", "v's average"}
+    assert order["use"] == {"write", "v's average", "w's average", "v again"}
+
+
+def test_rows_that_only_touch_are_others() -> None:
+    order, _ = after(("average", AllReduce((RowsOf("w", 2, 2),), beside=True)), ("below", launch(RowsOf("w", 0, 2))))
+    assert order["below"] == frozenset()
+
+
+def test_allreduces_keep_their_order_whichever_stream_they_are_in() -> None:
+    order, _ = after(("beside", AllReduce(("v",), beside=True)), ("in line", AllReduce(("w",))))
+    assert order["in line"] == {"beside"}
+
+
+def test_what_is_staged_through_the_host_cannot_run_beside() -> None:
+    with pytest.raises(ValueError, match="waits for the device"):
+        AllReduce(("w",), "mpi", beside=True)
+
+
+# -- the overlapped rung -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_the_backward_product_waits_for_no_average_and_the_averages_are_each_weight_once(chunks: int) -> None:
+    config = {"blocks": 528, "chunks": chunks}
+    steps = OVERLAPPED.launches(TRAINING.case("batch=800"), config)  # type: ignore[attr-defined]
+    order, kernels = after(*((str(number), step) for number, step in enumerate(steps)))
+    averages = {str(number) for number, step in enumerate(steps) if isinstance(step, AllReduce)}
+    assert len(averages) == 1 + chunks
+    assert not any(order[str(number)] & averages for number, step in enumerate(steps) if isinstance(step, Launch))
+    assert kernels.after == set(order)
+    rows = [value for step in steps if isinstance(step, AllReduce) for value in step.buffers if isinstance(value, RowsOf)]
+    assert [(each.first, each.count) for each in rows] == {
+        1: [(0, 784)],
+        2: [(0, 448), (448, 336)],  # 13 tiles of 64 rows, the last of 16: 7 and 6
+        3: [(0, 320), (320, 256), (576, 208)],  # 5, 4 and 4
+    }[chunks]
+
+
+@pytest.mark.parametrize("name", ["v02_nccl", "v03_overlapped", "v04_warpgroups_3xtf32"])
+def test_bytes_that_are_averaged_are_those_of_the_gradient(name: str) -> None:
+    variant = TRAINING.variant(name)
+    assert averaged_bytes(TRAINING, TRAINING.case("batch=400"), variant, variant.configs[-1]) == GRADIENT_BYTES  # type: ignore[arg-type]
+
+
+def test_the_plan_says_what_is_averaged_by_nccl_among_how_many() -> None:
+    plan = make_plan(Request(["mlp_data_parallel", "gan_tconv"], cases=["batch=400", "batch=37", "images=3"], gpus=(1, 2, 4)))
+    assert sizes_of(plan) == {2: (GRADIENT_BYTES,), 4: (GRADIENT_BYTES,)}
+    on_the_host = Request(["mlp_data_parallel"], cases=["batch=400"], variants=["v01_host_staged", "numpy"], gpus=(2,))
+    assert sizes_of(make_plan(on_the_host)) == {}
+
+
+# -- what is asked of NCCL and MPI ---------------------------------------------------------------------------------------
+
+
+class FakeArray:
+    """An array of a device: copies to and from the host are kept in the log."""
+
+    def __init__(self, name: str, values: list[float], log: list[object]) -> None:
+        self.values, self.log, self.name = np.array(values, np.float32), log, name
+        self.dtype, self.size, self.nbytes = "float32", len(values), 4 * len(values)
+        self.shape, self.data = (len(values),), SimpleNamespace(ptr=hash(name))
+
+    def get(self, stream: object, out: np.ndarray, blocking: bool) -> None:
+        assert not blocking
+        out[...] = self.values
+        self.log.append(f"{self.name} out")
+
+    def set(self, host: np.ndarray, stream: object) -> None:
+        self.values = host.copy()
+        self.log.append(f"{self.name} in")
+
+
+class FakeCommunicator(OneProcess):
+    """Of rank 1 of two, whose other rank has zeros."""
+
+    rank, size = 1, 2
+
+    def __init__(self, log: list[object]) -> None:
+        self.log = log
+
+    def broadcast(self, value: object) -> object:
+        self.log.append(("broadcast", value))
+        return b"rank 0's"
+
+    def average(self, arrays: list[np.ndarray]) -> None:
+        for array in arrays:
+            array /= 2
+        self.log.append("average")
+
+
+class FakeNccl:
+    """Keeps what is asked of it."""
+
+    available, NCCL_FLOAT32 = True, 7
+
+    def __init__(self, log: list[object]) -> None:
+        self.log = log
+
+    def groupStart(self) -> None:  # noqa: N802
+        self.log.append("start")
+
+    def groupEnd(self) -> None:  # noqa: N802
+        self.log.append("end")
+
+    def NcclCommunicator(self, size: int, number: bytes, rank: int) -> SimpleNamespace:  # noqa: N802
+        self.log.append((size, number, rank))
+        return SimpleNamespace(allReduce=lambda *arguments: self.log.append(arguments))
+
+
+@pytest.fixture
+def log() -> list[object]:
+    return []
+
+
+@pytest.fixture
+def cuda_allreduce(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
+    """The module, on a CuPy that is none."""
+    cuda = ModuleType("cupy.cuda")
+    cuda.nccl, cuda.driver, cuda.runtime = FakeNccl(log), SimpleNamespace(), SimpleNamespace()  # type: ignore[attr-defined]
+    cuda.Event = lambda **_: SimpleNamespace(record=lambda stream: log.append("event"))  # type: ignore[attr-defined]
+    cuda.get_elapsed_time = lambda start, stop: 0.033  # type: ignore[attr-defined]
+    cuda.alloc_pinned_memory = bytearray  # type: ignore[attr-defined]
+    function = ModuleType("cupy.cuda.function")
+    function.Module = object  # type: ignore[attr-defined]
+    cupy = ModuleType("cupy")
+    cupy.cuda = cuda  # type: ignore[attr-defined]
+    for module in (cupy, cuda, function):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    for name in ("cuda_allreduce", "cuda_launch", "cuda_overlap"):
+        monkeypatch.delitem(sys.modules, f"collectors.{name}", raising=False)
+    found = importlib.import_module("collectors.cuda_allreduce")
+    for name in ("cuda_allreduce", "cuda_launch", "cuda_overlap"):
+        monkeypatch.delitem(sys.modules, f"collectors.{name}")  # for whoever comes next
+    return found
+
+
+def test_arrays_are_averaged_in_one_group_by_a_communicator_that_is_made_once(
+    cuda_allreduce: ModuleType, log: list[object]
+) -> None:
+    communicator, stream = FakeCommunicator(log), SimpleNamespace(ptr=99)
+    arrays = [FakeArray("w", [2.0, 4.0], log), FakeArray("b", [6.0], log)]
+    for _ in range(2):
+        cuda_allreduce.BoundAllReduce(AllReduce(("w", "b")), arrays, communicator).enqueue(stream)
+    group = ["start", *((hash(name), hash(name), count, 7, 4, 99) for name, count in (("w", 2), ("b", 1))), "end"]
+    assert log == [("broadcast", None), (2, b"rank 0's", 1), *group, *group]  # 7: float32, 4: ncclAvg
+
+
+def test_through_the_host_the_device_is_waited_for_before_mpi_reads(cuda_allreduce: ModuleType, log: list[object]) -> None:
+    arrays = [FakeArray("w", [2.0, 4.0], log), FakeArray("b", [6.0], log)]
+    one = cuda_allreduce.BoundAllReduce(AllReduce(("w", "b"), "mpi"), arrays, FakeCommunicator(log))
+    one.enqueue(SimpleNamespace(synchronize=lambda: log.append("wait")))
+    assert log == ["w out", "b out", "wait", "average", "w in", "b in"]
+    assert one.waits
+    assert [list(array.values) for array in arrays] == [[1.0, 2.0], [3.0]]
+
+
+def test_events_stand_around_it_only_where_it_is_timed(cuda_allreduce: ModuleType, log: list[object]) -> None:
+    one = cuda_allreduce.BoundAllReduce(AllReduce(("w",), "mpi"), [FakeArray("w", [2.0], log)], FakeCommunicator(log))
+    one.timed = True
+    one.enqueue(SimpleNamespace(synchronize=lambda: None))
+    assert log == ["event", "w out", "average", "w in", "event"]
+    assert one.elapsed_ns() == 33_000
+
+
+def test_without_nccl_the_cell_is_skipped_with_the_cure(cuda_allreduce: ModuleType, log: list[object]) -> None:
+    cuda_allreduce.cupy.cuda.nccl.available = False
+    with pytest.raises(Unavailable, match="pip install nvidia-nccl-cu13"):
+        cuda_allreduce.BoundAllReduce(AllReduce(("w",)), [FakeArray("w", [2.0], log)], FakeCommunicator(log))
+
+
+def test_a_process_alone_averages_nothing(cuda_allreduce: ModuleType, log: list[object]) -> None:
+    streams, allreduces = cuda_allreduce.bound_steps(
+        [AllReduce(("w",))], {}, {"w": None}, OneProcess(), FakeStream("kernels", [])
+    )
+    streams.enqueue()
+    assert (allreduces, log) == ((), [])
+
+
+def test_the_ceiling_is_the_median_of_the_rank_that_waits_least_less_what_the_events_take(cuda_allreduce: ModuleType) -> None:
+    row = cuda_allreduce.ceiling_row([[40_000, 31_000, 50_000], [33_000, 35_000, 90_000]], 2_000.0, GRADIENT_BYTES)
+    assert (row["name"], row["device"], row["value"], row["unit"]) == ("nccl_allreduce_3180040_bytes", "2 GPUs", 31.0, "us")
+
+
+# -- shares ------------------------------------------------------------------------------------------------------------
+
+
+def test_each_rank_s_learning_rate_is_in_proportion_to_its_rows() -> None:
+    assert TRAINING.shares
+    parts = TRAINING.shares(TRAINING.case("batch=37"), 3)
+    assert [(part.first, part.case.params["batch"]) for part in parts] == [(0, 13), (13, 12), (25, 12)]
+    assert [part.case.params["rate"] for part in parts] == pytest.approx([32 * 3 * n / 37 for n in (13, 12, 12)])
+    assert {part.case.params["rate"] for part in TRAINING.shares(TRAINING.case("batch=800"), 4)} == {32.0}
+
+
+def test_steps_of_a_variant_are_its_launches_and_what_ranks_average() -> None:
+    steps = TRAINING.variant("v02_nccl").launches(TRAINING.case("batch=400"), {"blocks": 528})  # type: ignore[attr-defined]
+    assert [type(step).__name__ for step in steps] == ["Launch"] * 4 + ["AllReduce"]
+    assert kernels_of(steps) == steps[:4]

@@ -1,0 +1,1 @@
+"""One step of training, its batch shared among ranks: data parallel."""

@@ -1,0 +1,33 @@
+"""One step of training a perceptron of 784-1000-10, its batch shared among ranks: forward, backward, update, average."""
+
+from typing import Final
+
+from workloads.api import Case, HostVariant, Workload
+from workloads.mlp_data_parallel import host, problem
+from workloads.mlp_data_parallel.rungs import CUDA_VARIANTS
+from workloads.mlp_training import problem as step
+
+HOST_VARIANTS: Final = (
+    HostVariant(
+        "numpy", "NumPy (BLAS), MPI", "host", skip=problem.too_long_on_the_host, run=host.numpy_allreduce, communicates=True
+    ),
+)
+
+WORKLOAD: Final = Workload(
+    name="mlp_data_parallel",
+    title="Training step, data parallel",
+    cases=problem.cases(),
+    variants=(*CUDA_VARIANTS, *HOST_VARIANTS),
+    buffers=step.buffers,
+    make_inputs=step.make_inputs,
+    reference=step.reference,
+    baseline="v01_host_staged",
+    host_baseline="numpy",
+    tolerance=problem.TOLERANCES,
+    shares=problem.shares,
+)
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Small cases for the tests on the CPU."""
+    return step.emulation_cases()
