@@ -125,7 +125,7 @@ CEILINGS = Table(
     "What this device was measured to do, in the same run.",
     (
         _text("name", "what was measured, e.g. `device_copy`"),
-        _text("device", "`cpu`, or `cuda:0`"),
+        _text("device", "`cpu`, `cuda:0`, or `2 GPUs` for what they do together"),
         _float("value", "the median over repetitions"),
         _text("unit", "`GB/s`, `TFLOP/s` or `us`"),
         _text("method", "how it was measured"),
@@ -209,7 +209,10 @@ SAMPLES = Table(
         _int("gpus", "GPUs, or processes on the host, that worked together; 0 for one process on the host", bits=16),
         _int("rank", "which of them took the sample; the whole took as long as the slowest of its round", bits=16),
         _text("cache", "L2 flushed before the sample, or not", values=CACHES),
-        _text("scope", "`device`, `operation`, `end_to_end` or `phase:NAME`"),
+        _text(
+            "scope",
+            "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` is of one more execution beside the operation",
+        ),
         _int("twin", "1 for the baseline's second copy (A/A)", bits=8),
         _int("round", "pass over all variants of the case that the sample belongs to", bits=32),
         _int("position", "place within the round's shuffled order", bits=16),

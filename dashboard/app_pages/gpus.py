@@ -22,7 +22,7 @@ _SHOWN: Final = {
     "skew": "Rank skew",
     "shares": "Copies & communication",
 }
-_HOW_TO_RECORD: Final = "python -m collectors record gan_tconv --gpus 1,2,4"
+_HOW_TO_RECORD: Final = "python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"
 
 
 def page() -> None:
@@ -71,7 +71,7 @@ def _chart(run: store.Run, workload: str, view: View, shown: str, frame: pd.Data
                 "Weak scaling needs, say, batch=400 on 1 and batch=800 on 2.",
             )
         each = [f"{number:.0f}" for number in sorted(set(grown["per_rank"]))]
-        chosen = state.choose("per_rank", f"{grown['axis'].iloc[0]} a rank", each, default=each[-1])
+        chosen = state.choose("per_rank", f"{grown['axis'].iloc[0]} a rank", each, default=f"{queries.weak_to_show(grown):.0f}")
         return charts.weak(grown[grown["per_rank"] == float(chosen)], look)
     several = frame[frame["ranks"] > 1]
     case = widgets.choose_case(run, workload, among=list(dict.fromkeys(several["case"])))

@@ -176,7 +176,7 @@ def _of_gpus(data: RunData, style: Look) -> Iterator[Chart]:
             yield scaling.skew(largest, style)
             grown = scalings.weak(data, workload, view)
             if len(grown):
-                yield scaling.weak(grown[grown["per_rank"] == grown["per_rank"].max()], style)
+                yield scaling.weak(grown[grown["per_rank"] == scalings.weak_to_show(grown)], style)
             for _, parts in scalings.shares(data, workload, view).groupby("variant", sort=False):
                 yield scaling.shares(parts, style)
 

@@ -140,7 +140,7 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
             figure.add_bar(
                 x=[row["share"] for row in rows], y=[labels[row["case"], row["ranks"]] for row in rows], orientation="h", name=part,
                 marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}}, hoverinfo="text",
-                hovertext=[_hover(row, (part, _with_ends(row, "share", format_percent))) for row in rows],
+                hovertext=[_hover(row, (part, _with_ends(row, "share", format_percent)), *_beside_nccl(row)) for row in rows],
             )  # fmt: skip
     figure.update_layout(
         legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
@@ -165,9 +165,32 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
     title = title.replace("communication are", "communication is")
     note = (
         f"{look.device}; {_timing(first)}; of each round's slowest rank, medians over rounds; {samples(frame['n'])}. What is left of a bar "
-        "is kernels, launches and waiting. Phases that overlap may exceed 100 %; a variant whose copies overlap its kernels has none."
+        f"is kernels, launches and waiting. {_on_phases(frame)}"
     )
     return Chart(slug("gpus", first["workload"], first["variant"], first["scope"], "shares"), title, figure, frame, note)
+
+
+def _beside_nccl(row: dict[Any, Any]) -> list[tuple[str, str]]:
+    """What a hover says of communication: its time without the wait for other ranks, and NCCL's own."""
+    if pd.isna(row["least_ns"]):
+        return []
+    least = [("without waiting for a rank", format_duration(row["least_ns"]))]
+    if pd.isna(row["alone_ns"]):
+        return least
+    alone = f"{format_duration(row['alone_ns'])}, {format_ratio(row['least_ns'] / row['alone_ns'])}"
+    return [*least, ("NCCL alone, and over it", alone)]
+
+
+def _on_phases(frame: pd.DataFrame) -> str:
+    known = frame[frame["part"] == "communication"]
+    if known.empty:
+        return "Phases that overlap may exceed 100 %; a variant whose copies overlap its kernels has none."
+    said = (
+        "Communication: its own time, launch by launch, also where other kernels hide it, the wait for slower ranks included."
+    )
+    last = known[(known["size_rank"] == known["size_rank"].max()) & known["alone_ns"].notna()]
+    told = [f"{format_ratio(row['least_ns'] / row['alone_ns'])} on {_who(row)}" for row in last.to_dict("records")]
+    return f"{said} Without that wait, over NCCL's own time for as many bytes: {', '.join(told)}." if told else said
 
 
 def _panels(frame: pd.DataFrame, look: Look, *panels: _Panel) -> go.Figure:

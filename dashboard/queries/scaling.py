@@ -18,6 +18,8 @@ from dashboard.queries.run_data import Copy, RunData
 
 #: What a slowest rank spends its time on, of what is sampled as a phase, in the order in which it is stacked.
 PARTS: Final = {"phase:h2d": "copies in", "phase:d2h": "copies out", "phase:allreduce": "communication"}
+#: What each of these is a part of: communication stands beside the operation, whose data is on the device.
+_PARTS_OF: Final = {"end_to_end": ("phase:h2d", "phase:d2h"), "operation": ("phase:allreduce",)}
 
 _SCOPES: Final = ("end_to_end", "operation", "device")
 #: Where the work grows with the size axis by another factor than the ranks do, time says nothing about weak scaling.
@@ -36,7 +38,7 @@ _CROSSOVER_COLUMNS: Final = [*_COLUMNS, "over_best", "over_best_low", "over_best
 _WEAK_COLUMNS: Final = [*_COLUMNS, "axis", "per_rank", "weak_efficiency", "weak_efficiency_low", "weak_efficiency_high"]
 _SHARE_COLUMNS: Final = [
     *("workload", "variant", "title", "kind", "config", "case", "size_rank", "size", "series", "scope", "cache", "ranks"),
-    *("median_ns", "part", "share", "share_low", "share_high", "n"),
+    *("median_ns", "part", "share", "share_low", "share_high", "least_ns", "alone_ns", "n"),
 ]
 
 
@@ -155,35 +157,66 @@ def weak(data: RunData, workload: str, view: View) -> pd.DataFrame:
     return found.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[_WEAK_COLUMNS]
 
 
+def weak_to_show(frame: pd.DataFrame) -> float:
+    """Of `weak`, not empty, the largest `per_rank` of those that the most numbers of ranks have."""
+    counts = frame.groupby("per_rank")["ranks"].nunique()
+    return float(counts[counts == counts.max()].index.max())
+
+
 def shares(data: RunData, workload: str, view: View) -> pd.DataFrame:
     """What the slowest rank of each round spends on copies and on communication, of the whole that they are parts of.
 
-    Phases are parts of the widest scope that is timed, and of no other: of `end_to_end` where there is one.
+    Copies are parts of `end_to_end`, communication is of `operation`.
 
     Returns:
         One row a (variant, case, ranks, part) that has phases: what names the cell of `scaling` and its `median_ns`; `part` (of `PARTS`),
         `share` (in percent: the median over rounds of the phase over the whole, both of that round's slowest rank), `share_low`,
-        `share_high`, and `n` rounds. By ladder, size, ranks and part. Empty in a view of another scope, or without phases.
+        `share_high`, and `n` rounds. Of communication besides `least_ns`, the median over rounds of the rank with the least, which waits for
+        no other, and `alone_ns`, what NCCL by itself was measured to take for as many bytes as the case's outputs among as many GPUs; null
+        where it was not. By ladder, size, ranks and part. Empty in a view of another scope, or without phases.
     """
-    if view.scope != views(data, workload)[0].scope:
-        return pd.DataFrame(columns=_SHARE_COLUMNS)
+    parts_of = _PARTS_OF.get(view.scope, ())
     frame = scaling(data, workload, view).drop(columns="n")
     raw = _joined(data, workload).samples
-    raw = raw[(raw["cache"] == view.cache) & (raw["twin"] == 0) & raw["scope"].isin([view.scope, *PARTS])]
+    raw = raw[(raw["cache"] == view.cache) & (raw["twin"] == 0) & raw["scope"].isin([view.scope, *parts_of])]
     raw = raw.astype(dict.fromkeys(("variant", "config", "case", "scope"), str))
     raw = raw.merge(frame[_CELL].astype({"gpus": int}), on=_CELL)
     in_round = [*_CELL, "round"]
     whole = raw[raw["scope"] == view.scope].sort_values("duration_ns", kind="stable").drop_duplicates(in_round, keep="last")
     whole = whole[[*in_round, "rank", "duration_ns"]].rename(columns={"duration_ns": "whole_ns"})
-    parts = raw[raw["scope"] != view.scope].merge(whole, on=[*in_round, "rank"])
+    phases = raw[raw["scope"] != view.scope]
+    parts = phases.merge(whole, on=[*in_round, "rank"])
     if parts.empty:
         return pd.DataFrame(columns=_SHARE_COLUMNS)
     parts["part"] = parts["scope"].map(PARTS)
     parts["value"] = 100 * parts["duration_ns"] / parts["whole_ns"]
     found = frame.merge(_medians(parts, [*_CELL, "part"], "share"), on=_CELL)
+    found = found.merge(_least(phases), "left", [*_CELL, "part"]).merge(_alone(data, workload), "left", ["case", "ranks"])
+    found.loc[found["part"] != PARTS["phase:allreduce"], ["least_ns", "alone_ns"]] = None
     found["order"] = found["part"].map(list(PARTS.values()).index)
     found["place"] = found["variant"].map({name: place for place, name in enumerate(dict.fromkeys(frame["variant"]))})
     return found.sort_values(["place", "size_rank", "case", "ranks", "order"], kind="stable", ignore_index=True)[_SHARE_COLUMNS]
+
+
+def _least(phases: pd.DataFrame) -> pd.DataFrame:
+    """`least_ns` by `_CELL` and part: the median over rounds of the least of all ranks."""
+    least = phases.groupby([*_CELL, "scope", "round"])["duration_ns"].min().groupby([*_CELL, "scope"]).median()
+    found = least.rename("least_ns").reset_index()
+    return found.assign(part=found["scope"].map(PARTS)).drop(columns="scope")
+
+
+def _alone(data: RunData, workload: str) -> pd.DataFrame:
+    """`alone_ns` by case and ranks, out of the ceilings `nccl_allreduce_<bytes>_bytes` of so many GPUs."""
+    of_nccl = data.ceilings["name"].str.extract(r"^nccl_allreduce_(\d+)_bytes$", expand=False)
+    measured = pd.DataFrame(
+        {
+            "d2h_bytes": pd.to_numeric(of_nccl),
+            "ranks": pd.to_numeric(data.ceilings["device"].str.extract(r"^(\d+) GPUs$", expand=False)),
+            "alone_ns": 1000 * data.ceilings["value"],
+        }
+    ).dropna()
+    cases = data.cases.loc[data.cases["workload"] == workload, ["case", "d2h_bytes"]]
+    return cases.merge(measured, on="d2h_bytes")[["case", "ranks", "alone_ns"]]
 
 
 @lru_cache(maxsize=8)

@@ -2,6 +2,8 @@
 
 import importlib
 import sys
+from dataclasses import replace
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -9,7 +11,10 @@ import pytest
 
 from collectors.allreduce import BoundStep, TwoStreams, averaged_bytes, rows_taken, sizes_of
 from collectors.bench import OneProcess, Unavailable
-from collectors.plan import Request, make_plan
+from collectors.launchers import gpus_here
+from collectors.plan import LIMITS, Request, make_plan
+from collectors.record import Recorder
+from data import store
 from tests.collectors.test_transfers import FakeEvent, FakeStream
 from workloads import registry
 from workloads.api import Launch, TensorMap, kernels_of
@@ -267,3 +272,27 @@ def test_steps_of_a_variant_are_its_launches_and_what_ranks_average() -> None:
     steps = TRAINING.variant("v02_nccl").launches(TRAINING.case("batch=400"), {"blocks": 528})  # type: ignore[attr-defined]
     assert [type(step).__name__ for step in steps] == ["Launch"] * 4 + ["AllReduce"]
     assert kernels_of(steps) == steps[:4]
+
+
+# -- two GPUs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+def test_two_gpus_average_to_the_right_weights_in_little_more_than_nccl_s_own_time(tmp_path: Path) -> None:
+    if gpus_here() < 2:
+        pytest.skip("needs two GPUs")
+    limits = replace(LIMITS["report"], seconds=1.0, cell_timeout_s=60.0)
+    wanted = Request(["mlp_data_parallel"], cases=["batch=37", "batch=800"], gpus=(1, 2))
+    run_id, _ = Recorder(make_plan(wanted, limits), "cuda_events").record(tmp_path, "", [])
+    run = store.open_run(tmp_path / run_id)
+    results = run.table("results")
+    assert set(results.query("status != 'ok'")["variant"]) <= {"v04_warpgroups_3xtf32"}, results["detail"].to_list()
+    samples = run.table("samples").query("gpus == 2 and twin == 0")
+    assert set(samples.query("scope == 'phase:allreduce'")["variant"]) == set(results.query("status == 'ok'")["variant"])
+    assert set(samples.query("variant == 'v01_host_staged'")["scope"]) >= {"operation", "end_to_end"}
+    assert "device" not in set(samples.query("variant == 'v01_host_staged'")["scope"])
+    (nccl_us,) = run.table("ceilings").query("name == 'nccl_allreduce_3180040_bytes' and device == '2 GPUs'")["value"]
+    for variant in ("v02_nccl", "v04_warpgroups_3xtf32"):
+        ours = samples.query("scope == 'phase:allreduce' and case == 'batch=800' and variant == @variant")
+        if len(ours):
+            assert ours.groupby("round")["duration_ns"].min().median() <= 1.3 * 1000 * nccl_us, variant

@@ -233,6 +233,37 @@ def test_shares_are_of_the_slowest_rank_of_each_round() -> None:
     assert (found["share_low"].iloc[1], found["share_high"].iloc[1], found["n"].iloc[1]) == (10, 30, 6)
 
 
+def test_communication_is_a_part_of_the_operation_and_copies_are_of_end_to_end() -> None:
+    """Of 100 ns rank 1, the slowest, communicates for 40, of which it waits for nobody; rank 0 for 55. NCCL alone takes 32."""
+    views = {scope: View(scope, "hot") for scope in ("end_to_end", "operation", "device")}
+    together = []
+    for scope, ranks in (
+        ("end_to_end", (300, 310)),
+        ("phase:d2h", (30, 31)),
+        ("operation", (90, 100)),
+        ("phase:allreduce", (55, 40)),
+    ):
+        together += ranked("v01_a", *([value] * 6 for value in ranks), scope=scope, cache="hot")
+    data = scaled(samples("v01_a", [200] * 6, scope="operation", cache="hot"), together)
+    found = {name: queries.shares(data, "w", view).to_dict("records") for name, view in views.items()}
+    assert [(row["part"], row["share"], row["least_ns"]) for row in found["operation"]] == [("communication", 40, 40)]
+    assert [(row["part"], row["share"]) for row in found["end_to_end"]] == [("copies out", 10)]
+    assert pd.isna(found["end_to_end"][0]["least_ns"])
+    assert found["device"] == []
+    assert pd.isna(found["operation"][0]["alone_ns"])
+    ceiling = {"name": "nccl_allreduce_7_bytes", "device": "2 GPUs", "value": 0.032, "unit": "us", "method": ""}
+    others = [{**ceiling, "device": "4 GPUs", "value": 1.0}, {**ceiling, "name": "nccl_allreduce_8_bytes", "value": 2.0}]
+    known = replace(data, ceilings=pd.DataFrame([ceiling, *others]), cases=data.cases.assign(d2h_bytes=7))
+    assert queries.shares(known, "w", views["operation"])["alone_ns"].tolist() == [32]
+    note = charts.shares(queries.shares(known, "w", views["operation"]), look(known)).note
+    assert note.endswith("Without that wait, over NCCL's own time for as many bytes: 1.25× on 2 GPUs.")
+
+
+def test_the_size_a_rank_that_is_shown_is_the_largest_that_most_numbers_of_ranks_have() -> None:
+    rows = [(400, 1), (400, 2), (400, 4), (8192, 1), (8192, 2), (8192, 4), (16384, 1), (16384, 2)]
+    assert queries.weak_to_show(pd.DataFrame(rows, columns=["per_rank", "ranks"])) == 8192
+
+
 def test_a_variant_without_phases_has_no_shares() -> None:
     data = scaled(samples("v01_a", HUNDRED), ranked("v01_a", [40] * 6, [50] * 6))
     assert queries.shares(data, "w", COLD).empty
@@ -335,7 +366,7 @@ def test_the_export_has_the_charts_of_the_page(data: RunData) -> None:
         "gpus-gan-tconv-images-5248-end-to-end-hot-skew", "gpus-gan-tconv-v06-pinned-end-to-end-shares",
         "gpus-gan-tconv-v12-wgmma-device-hot-best", "gpus-gan-tconv-images-5248-device-hot-speedup",
         "gpus-mlp-training-v06-overlapped-nccl-operation-hot-best", "gpus-mlp-training-batch-1600-operation-hot-speedup",
-        "gpus-mlp-training-batch-1600-operation-hot-skew", "gpus-mlp-training-weak-800-operation-hot",
+        "gpus-mlp-training-batch-1600-operation-hot-skew", "gpus-mlp-training-weak-400-operation-hot",
         "gpus-mlp-training-v05-nccl-operation-shares", "gpus-mlp-training-v06-overlapped-nccl-operation-shares",
         "gpus-mlp-training-v06-overlapped-nccl-device-hot-best", "gpus-mlp-training-batch-1600-device-hot-speedup",
     ]  # fmt: skip
@@ -367,5 +398,5 @@ def test_on_the_host_the_page_speaks_of_processes(open_app: Open, folder: Path) 
 
 def test_a_run_of_one_process_says_how_to_record_more(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "gpus", run="alone")
-    assert [block.value for block in app.main.code] == ["python -m collectors record gan_tconv --gpus 1,2,4"]
+    assert [block.value for block in app.main.code] == ["python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"]
     assert "Every sample of this run was taken by one process" in words(app)
