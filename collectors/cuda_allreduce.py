@@ -21,6 +21,12 @@ _FIRST_PRIORITY: Final = -1
 REPETITIONS: Final = 15
 
 
+def _module() -> Any:
+    from cupy.cuda import nccl  # here, since it warns where NCCL is missing, and most who have one GPU need none
+
+    return nccl
+
+
 _nccl: list[Any] = []  # the process's communicator, once there is one
 
 
@@ -32,7 +38,7 @@ def nccl_of(communicator: BenchCommunicator) -> Any:
     """
     if _nccl:
         return _nccl[0]
-    nccl = cupy.cuda.nccl
+    nccl = _module()
     if not nccl.available:
         raise Unavailable("needs NCCL, which CuPy does not find; pip install nvidia-nccl-cu13, or -cu12 for CUDA 12")
     number = communicator.broadcast(nccl.get_unique_id() if communicator.rank == 0 else None)
@@ -84,7 +90,7 @@ class BoundAllReduce:
 
     def _between_gpus(self, stream: Any) -> None:
         """As one kernel, however many arrays they are."""
-        nccl = cupy.cuda.nccl
+        nccl = _module()
         nccl.groupStart()
         try:
             for array in self._arrays:

@@ -41,6 +41,7 @@ def examine() -> Iterator[Finding]:
     yield _package("mpi4py", "mpi4py", "optional, for several GPUs: pip install -r requirements-mpi.txt")
     program = Launcher().program
     yield Finding("mpiexec", program is not None, program or "starts processes on several GPUs; comes with the same")
+    yield _package("nvidia.nccl", "nvidia-nccl-cu13", "optional, for training on several GPUs: pip install nvidia-nccl-cu13")
     yield _package("ncu_report", "ncu-report", "reads reports of Nsight Compute; optional: pip install -r requirements-ncu.txt")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")
