@@ -398,7 +398,7 @@ class CudaBench:
         finally:
             for allreduce in operation.allreduces:
                 allreduce.timed = False
-        return sum(allreduce.elapsed_ns() for allreduce in operation.allreduces)
+        return round(sum(self._without_events(allreduce.elapsed_ns()) for allreduce in operation.allreduces))
 
     def _end_to_end(self, operation: CudaOperation) -> Reading:
         if operation.on_host:

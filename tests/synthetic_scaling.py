@@ -23,6 +23,9 @@ SYNC_NS = 140_000
 IMAGE_NS = {"v06_pinned": 10_000, "v07_overlapped": 10_000, "v12_wgmma": 700}
 ROW_NS = {"v05_nccl": 500, "v06_overlapped_nccl": 500}
 ALLREDUCE_NS = {1: 0, 2: 31_000, 4: 33_000}
+#: The report's network, and what NCCL by itself takes for it, in us.
+GRADIENT_BYTES = 3_180_040
+NCCL_US = {2: 30.0, 4: 32.0}
 _TITLES = {
     "v06_pinned": "Outputs through pinned memory", "v07_overlapped": "Copies under the next batch's kernels",
     "v12_wgmma": "Warpgroups in TF32, copies overlapped", "v05_nccl": "Gradients summed by NCCL",
@@ -147,8 +150,13 @@ def _write(
                 precision="tf32" if name == "v12_wgmma" else "fp32")
             for workload, name in variants
         ])  # fmt: skip
+        writer.append("ceilings", [
+            row("ceilings", name=f"nccl_allreduce_{GRADIENT_BYTES}_bytes", device=f"{ranks} GPUs", value=value, unit="us")
+            for ranks, value in NCCL_US.items() if device
+        ])  # fmt: skip
         writer.append("cases", [
             row("cases", workload=workload, case=f"{axis}={number}{more}", size_rank=rank, flops=1000 * number, min_bytes=number,
+                d2h_bytes=GRADIENT_BYTES if axis == "batch" else IMAGE_BYTES * number,
                 params=to_json({axis: number} | ({"channels": 64} if more else {})))
             for rank, (workload, axis, number) in enumerate(cases)
         ])  # fmt: skip
