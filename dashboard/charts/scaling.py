@@ -150,7 +150,7 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
     )
     stack_shares(figure, labels.values(), look)
     scope = first["scope"].replace("_", " ")
-    figure.update_xaxes(title_text=f"share of the slowest rank's {scope} time")
+    figure.update_xaxes(title={"text": f"share of the slowest rank's {scope} time", "standoff": 12})
     last = frame[frame["size_rank"] == frame["size_rank"].max()]
     last = last[last["case"] == last["case"].iloc[-1]]
     sums = last.groupby("ranks")["share"].sum()
@@ -185,9 +185,8 @@ def _on_phases(frame: pd.DataFrame) -> str:
     known = frame[frame["part"] == "communication"]
     if known.empty:
         return "Phases that overlap may exceed 100 %; a variant whose copies overlap its kernels has none."
-    said = (
-        "Communication: its own time, launch by launch, also where other kernels hide it, the wait for slower ranks included."
-    )
+    how = ", launch by launch, also where other kernels hide it" if _on_gpu(known.iloc[0]) else ""
+    said = f"Communication: its own time{how}, the wait for slower ranks included."
     last = known[(known["size_rank"] == known["size_rank"].max()) & known["alone_ns"].notna()]
     told = [f"{format_ratio(row['least_ns'] / row['alone_ns'])} on {_who(row)}" for row in last.to_dict("records")]
     return f"{said} Without that wait, over NCCL's own time for as many bytes: {', '.join(told)}." if told else said

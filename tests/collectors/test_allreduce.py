@@ -1,7 +1,5 @@
 """Allreduces among launches: what waits for what in two streams, what is asked of NCCL and MPI, and how many bytes that moves."""
 
-import importlib
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -15,6 +13,7 @@ from collectors.launchers import gpus_here
 from collectors.plan import LIMITS, Request, make_plan
 from collectors.record import Recorder
 from data import store
+from tests.collectors.fake_cuda import FakeArray, FakeCommunicator, install
 from tests.collectors.test_transfers import FakeEvent, FakeStream
 from workloads import registry
 from workloads.api import Launch, TensorMap, kernels_of
@@ -128,61 +127,6 @@ def test_the_plan_says_what_is_averaged_by_nccl_among_how_many() -> None:
 # -- what is asked of NCCL and MPI ---------------------------------------------------------------------------------------
 
 
-class FakeArray:
-    """An array of a device: copies to and from the host are kept in the log."""
-
-    def __init__(self, name: str, values: list[float], log: list[object]) -> None:
-        self.values, self.log, self.name = np.array(values, np.float32), log, name
-        self.dtype, self.size, self.nbytes = "float32", len(values), 4 * len(values)
-        self.shape, self.data = (len(values),), SimpleNamespace(ptr=hash(name))
-
-    def get(self, stream: object, out: np.ndarray, blocking: bool) -> None:
-        assert not blocking
-        out[...] = self.values
-        self.log.append(f"{self.name} out")
-
-    def set(self, host: np.ndarray, stream: object) -> None:
-        self.values = host.copy()
-        self.log.append(f"{self.name} in")
-
-
-class FakeCommunicator(OneProcess):
-    """Of rank 1 of two, whose other rank has zeros."""
-
-    rank, size = 1, 2
-
-    def __init__(self, log: list[object]) -> None:
-        self.log = log
-
-    def broadcast(self, value: object) -> object:
-        self.log.append(("broadcast", value))
-        return b"rank 0's"
-
-    def average(self, arrays: list[np.ndarray]) -> None:
-        for array in arrays:
-            array /= 2
-        self.log.append("average")
-
-
-class FakeNccl:
-    """Keeps what is asked of it."""
-
-    available, NCCL_FLOAT32 = True, 7
-
-    def __init__(self, log: list[object]) -> None:
-        self.log = log
-
-    def groupStart(self) -> None:  # noqa: N802
-        self.log.append("start")
-
-    def groupEnd(self) -> None:  # noqa: N802
-        self.log.append("end")
-
-    def NcclCommunicator(self, size: int, number: bytes, rank: int) -> SimpleNamespace:  # noqa: N802
-        self.log.append((size, number, rank))
-        return SimpleNamespace(allReduce=lambda *arguments: self.log.append(arguments))
-
-
 @pytest.fixture
 def log() -> list[object]:
     return []
@@ -190,48 +134,35 @@ def log() -> list[object]:
 
 @pytest.fixture
 def cuda_allreduce(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
-    """The module, on a CuPy that is none."""
-    cuda = ModuleType("cupy.cuda")
-    cuda.nccl, cuda.driver, cuda.runtime = FakeNccl(log), SimpleNamespace(), SimpleNamespace()  # type: ignore[attr-defined]
-    cuda.Event = lambda **_: SimpleNamespace(record=lambda stream: log.append("event"))  # type: ignore[attr-defined]
-    cuda.get_elapsed_time = lambda start, stop: 0.033  # type: ignore[attr-defined]
-    cuda.alloc_pinned_memory = bytearray  # type: ignore[attr-defined]
-    function = ModuleType("cupy.cuda.function")
-    function.Module = object  # type: ignore[attr-defined]
-    cupy = ModuleType("cupy")
-    cupy.cuda = cuda  # type: ignore[attr-defined]
-    for module in (cupy, cuda, function):
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-    for name in ("cuda_allreduce", "cuda_launch", "cuda_overlap"):
-        monkeypatch.delitem(sys.modules, f"collectors.{name}", raising=False)
-    found = importlib.import_module("collectors.cuda_allreduce")
-    for name in ("cuda_allreduce", "cuda_launch", "cuda_overlap"):
-        monkeypatch.delitem(sys.modules, f"collectors.{name}")  # for whoever comes next
-    return found
+    return install(monkeypatch, log, "cuda_allreduce")
+
+
+def array(name: str, values: list[float], log: list[object]) -> FakeArray:
+    return FakeArray(log, (len(values),), name=name, values=values)
 
 
 def test_arrays_are_averaged_in_one_group_by_a_communicator_that_is_made_once(
     cuda_allreduce: ModuleType, log: list[object]
 ) -> None:
     communicator, stream = FakeCommunicator(log), SimpleNamespace(ptr=99)
-    arrays = [FakeArray("w", [2.0, 4.0], log), FakeArray("b", [6.0], log)]
+    arrays = [array("w", [2.0, 4.0], log), array("b", [6.0], log)]
     for _ in range(2):
         cuda_allreduce.BoundAllReduce(AllReduce(("w", "b")), arrays, communicator).enqueue(stream)
-    group = ["start", *((hash(name), hash(name), count, 7, 4, 99) for name, count in (("w", 2), ("b", 1))), "end"]
+    group = ["start", *((16 * hash(name), 16 * hash(name), count, 7, 4, 99) for name, count in (("w", 2), ("b", 1))), "end"]
     assert log == [("broadcast", None), (2, b"rank 0's", 1), *group, *group]  # 7: float32, 4: ncclAvg
 
 
 def test_through_the_host_the_device_is_waited_for_before_mpi_reads(cuda_allreduce: ModuleType, log: list[object]) -> None:
-    arrays = [FakeArray("w", [2.0, 4.0], log), FakeArray("b", [6.0], log)]
+    arrays = [array("w", [2.0, 4.0], log), array("b", [6.0], log)]
     one = cuda_allreduce.BoundAllReduce(AllReduce(("w", "b"), "mpi"), arrays, FakeCommunicator(log))
     one.enqueue(SimpleNamespace(synchronize=lambda: log.append("wait")))
     assert log == ["w out", "b out", "wait", "average", "w in", "b in"]
     assert one.waits
-    assert [list(array.values) for array in arrays] == [[1.0, 2.0], [3.0]]
+    assert [list(each.values) for each in arrays] == [[1.0, 2.0], [3.0]]
 
 
 def test_events_stand_around_it_only_where_it_is_timed(cuda_allreduce: ModuleType, log: list[object]) -> None:
-    one = cuda_allreduce.BoundAllReduce(AllReduce(("w",), "mpi"), [FakeArray("w", [2.0], log)], FakeCommunicator(log))
+    one = cuda_allreduce.BoundAllReduce(AllReduce(("w",), "mpi"), [array("w", [2.0], log)], FakeCommunicator(log))
     one.timed = True
     one.enqueue(SimpleNamespace(synchronize=lambda: None))
     assert log == ["event", "w out", "average", "w in", "event"]
@@ -241,7 +172,7 @@ def test_events_stand_around_it_only_where_it_is_timed(cuda_allreduce: ModuleTyp
 def test_without_nccl_the_cell_is_skipped_with_the_cure(cuda_allreduce: ModuleType, log: list[object]) -> None:
     cuda_allreduce.cupy.cuda.nccl.available = False
     with pytest.raises(Unavailable, match="pip install nvidia-nccl-cu13"):
-        cuda_allreduce.BoundAllReduce(AllReduce(("w",)), [FakeArray("w", [2.0], log)], FakeCommunicator(log))
+        cuda_allreduce.BoundAllReduce(AllReduce(("w",)), [array("w", [2.0], log)], FakeCommunicator(log))
 
 
 def test_a_process_alone_averages_nothing(cuda_allreduce: ModuleType, log: list[object]) -> None:
@@ -255,6 +186,88 @@ def test_a_process_alone_averages_nothing(cuda_allreduce: ModuleType, log: list[
 def test_the_ceiling_is_the_median_of_the_rank_that_waits_least_less_what_the_events_take(cuda_allreduce: ModuleType) -> None:
     row = cuda_allreduce.ceiling_row([[40_000, 31_000, 50_000], [33_000, 35_000, 90_000]], 2_000.0, GRADIENT_BYTES)
     assert (row["name"], row["device"], row["value"], row["unit"]) == ("nccl_allreduce_3180040_bytes", "2 GPUs", 31.0, "us")
+
+
+# -- samples that ranks take together ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cuda_events(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
+    module = install(monkeypatch, log, "cuda_events")
+    monkeypatch.setattr(module, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
+    monkeypatch.setattr(module, "is_throttled", lambda state: False)
+    monkeypatch.setattr(module, "compile_variant", lambda *_: SimpleNamespace(cubin=b"", kernels=_AnyKernel(), constants={}))
+    return module
+
+
+class _AnyKernel(dict):  # type: ignore[type-arg]
+    def __missing__(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(symbol=name, registers=1, static_shared_bytes=0, spill_bytes=0)
+
+    def items(self):  # type: ignore[no-untyped-def]
+        names = ("write_lines", "read_lines", "hold_stream", "empty", *KERNELS)
+        return [(name, self[name]) for name in names]
+
+
+KERNELS = ("forward_hidden<true>", "forward_output<4>", "backward_weights<true>", "update<true>")
+
+
+def prepared(cuda_events: ModuleType, name: str, communicator: FakeCommunicator):  # type: ignore[no-untyped-def]
+    case = TRAINING.shares(TRAINING.case("batch=400"), 2)[1].case  # type: ignore[misc]
+    bench = cuda_events.CudaBench(TRAINING, case, TRAINING.make_inputs(case, np.random.default_rng(0)))
+    bench.communicator = communicator
+    return bench, bench.prepare(TRAINING.variant(name), {"blocks": 528})
+
+
+def test_ranks_that_measured_other_times_execute_as_often(cuda_events: ModuleType, log: list[object]) -> None:
+    """33 us are 6 executions in a batch of 200 us; the other rank has seen 99 us, which are 2."""
+    for slower, hot in ((1, 6), (3, 2)):
+        bench, operation = prepared(cuda_events, "v02_nccl", FakeCommunicator(log, slower))
+        bench.sample(operation, cuda_events.HOT)
+        assert operation.batch == hot
+
+
+def test_all_have_queued_their_work_before_any_lets_its_stream_go(cuda_events: ModuleType, log: list[object]) -> None:
+    communicator = FakeCommunicator(log)
+    bench, operation = prepared(cuda_events, "v02_nccl", communicator)
+    bench.sample(operation, cuda_events.HOT)
+    known, flags = communicator.waits, bench.device._flags
+    communicator.wait = lambda: log.append(("ranks meet", int(flags[0])))  # type: ignore[method-assign]
+    log.clear()
+    bench.sample(operation, cuda_events.HOT)
+    assert known == 1 + 3 + 1  # before the sample, at each of three trials, and at the batch
+    assert log == [("ranks meet", 1), "hold_stream", "event", "graph", "event", ("ranks meet", 0)]
+    assert flags[0] == 1
+
+
+def test_where_another_rank_could_not_capture_none_replays_a_graph(cuda_events: ModuleType, log: list[object]) -> None:
+    communicator = FakeCommunicator(log)
+    bench, operation = prepared(cuda_events, "v02_nccl", communicator)
+    bench.sample(operation, cuda_events.COLD)
+    communicator.largest = lambda value: 1  # type: ignore[method-assign]
+    bench.sample(operation, cuda_events.HOT)
+    log.clear()
+    operation.replay()
+    assert log == ["graph"] * 6
+    assert operation.note == "hot: 6 queued launches, as no CUDA graph could be captured"
+
+
+def test_an_operation_that_waits_inside_has_no_device_time_and_a_timed_allreduce(
+    cuda_events: ModuleType, log: list[object]
+) -> None:
+    bench, operation = prepared(cuda_events, "v01_host_staged", FakeCommunicator(log))
+    assert not operation.takes(cuda_events.COLD)
+    log.clear()
+    reading = bench.sample(operation, cuda_events.OPERATION)
+    overhead_ns = bench.device.empty_kernels.event_overhead_ns
+    assert reading.phases_ns == {"phase:allreduce": round(33_000 - overhead_ns)}
+    assert "hold_stream" not in log  # nothing would let it go
+
+
+def test_a_process_alone_times_no_allreduce(cuda_events: ModuleType, log: list[object]) -> None:
+    bench, operation = prepared(cuda_events, "v02_nccl", OneProcess())  # type: ignore[arg-type]
+    assert bench.sample(operation, cuda_events.OPERATION).phases_ns == {}
+    assert operation.takes(cuda_events.COLD)
 
 
 # -- shares ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,164 @@
+"""A CuPy that computes nothing and keeps what is asked of it, for tests of what a collector enqueues and in which order."""
+
+import importlib
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+
+import collectors
+from collectors.bench import OneProcess
+
+#: Those of our modules that import CuPy.
+_OURS = ("cuda_allreduce", "cuda_events", "cuda_launch", "cuda_overlap", "gpu_state")
+
+
+class CUDARuntimeError(Exception):
+    """As the runtime raises it."""
+
+
+class FakeArray:
+    """Of the device; a name to be told by, and values where a test looks at them."""
+
+    def __init__(self, log: list[object], shape: tuple[int, ...], dtype: Any = "float32", name: str = "", values: Any = None):
+        self.log, self.shape, self.dtype, self.name = log, shape, np.dtype(dtype), name
+        self.size = int(np.prod(shape))
+        self.nbytes = self.size * self.dtype.itemsize
+        self.values = np.zeros(shape, dtype) if values is None else np.array(values, dtype)
+        self.data = SimpleNamespace(ptr=16 * hash(name))
+
+    def __getitem__(self, rows: slice) -> "FakeArray":
+        return FakeArray(self.log, (len(range(*rows.indices(self.shape[0]))), *self.shape[1:]), self.dtype, self.name)
+
+    def fill(self, value: float) -> None: ...
+
+    def get(self, stream: object, out: np.ndarray, blocking: bool) -> None:
+        assert not blocking
+        out[...] = self.values
+        self.log.append(f"{self.name} out")
+
+    def set(self, host: np.ndarray, stream: object) -> None:
+        self.values = host.copy()
+        self.log.append(f"{self.name} in")
+
+
+class FakeStream:
+    """Work in order; a capture fails where `refuses`."""
+
+    ptr, done, refuses = 99, True, False
+
+    def __init__(self, log: list[object], **options: object) -> None:
+        self._log = log
+
+    def use(self) -> "FakeStream":
+        return self
+
+    def synchronize(self) -> None:
+        self._log.append("wait")
+
+    def wait_event(self, event: object) -> None: ...
+
+    def begin_capture(self, mode: int = 0) -> None:
+        if self.refuses:
+            raise CUDARuntimeError("not permitted")
+
+    def end_capture(self) -> SimpleNamespace:
+        return SimpleNamespace(launch=lambda stream: self._log.append("graph"))
+
+
+class FakeNccl:
+    """Keeps what is asked of it."""
+
+    available, NCCL_FLOAT32 = True, 7
+
+    def __init__(self, log: list[object]) -> None:
+        self.log = log
+
+    def groupStart(self) -> None:  # noqa: N802
+        self.log.append("start")
+
+    def groupEnd(self) -> None:  # noqa: N802
+        self.log.append("end")
+
+    def get_unique_id(self) -> bytes:
+        return b"rank 0's"
+
+    def NcclCommunicator(self, size: int, number: bytes, rank: int) -> SimpleNamespace:  # noqa: N802
+        self.log.append((size, number, rank))
+        return SimpleNamespace(allReduce=lambda *arguments: self.log.append(arguments))
+
+
+class FakeCommunicator(OneProcess):
+    """Of rank 1 of two, whose other rank has zeros and is `slower` than this one by a factor."""
+
+    rank, size = 1, 2
+
+    def __init__(self, log: list[object], slower: int = 1) -> None:
+        self.log, self.slower, self.waits = log, slower, 0
+
+    def wait(self) -> None:
+        self.waits += 1
+
+    def largest(self, value: int) -> int:
+        return value * self.slower
+
+    def broadcast(self, value: object) -> object:
+        self.log.append(("broadcast", value))
+        return b"rank 0's"
+
+    def average(self, arrays: list[np.ndarray]) -> None:
+        for array in arrays:
+            array /= 2
+        self.log.append("average")
+
+
+def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> ModuleType:
+    """A module of the collectors on this CuPy, every two events of which are 33 us apart; as it was after the test."""
+    cuda, function, cupy = ModuleType("cupy.cuda"), ModuleType("cupy.cuda.function"), ModuleType("cupy")
+    properties = {
+        "major": 9,
+        "minor": 0,
+        "l2CacheSize": 1 << 20,
+        "multiProcessorCount": 132,
+        "totalGlobalMem": 1 << 30,
+        "name": b"none",
+    }
+    runtime = MagicMock(CUDARuntimeError=CUDARuntimeError, getDeviceProperties=lambda index: properties)
+
+    def kernel(name: str) -> Any:
+        return MagicMock(side_effect=lambda *arguments, **options: log.append(name))
+
+    facts: dict[ModuleType, dict[str, Any]] = {
+        function: {"Module": lambda: SimpleNamespace(load=lambda cubin: None, get_function=kernel, get_global_var=kernel)},
+        cuda: {
+            "nccl": FakeNccl(log), "driver": MagicMock(), "runtime": runtime, "function": function,
+            "Event": lambda **_: SimpleNamespace(record=lambda stream: log.append("event"), synchronize=lambda: None),
+            "Stream": lambda **options: FakeStream(log, **options), "Device": lambda *_: SimpleNamespace(id=0),
+            "get_elapsed_time": lambda start, stop: 0.033, "alloc_pinned_memory": _Pinned,
+        },
+        cupy: {
+            "cuda": cuda, "uint8": "uint8", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype),
+            "empty": lambda shape, dtype: FakeArray(log, shape, dtype), "zeros": lambda size, dtype: FakeArray(log, (size,), dtype),
+            "ones": lambda size, dtype: FakeArray(log, (size,), dtype), "zeros_like": lambda array: array,
+            "get_default_pinned_memory_pool": MagicMock(), "get_default_memory_pool": MagicMock(),
+        },
+    }  # fmt: skip
+    for owner, names in facts.items():
+        vars(owner).update(names)
+        monkeypatch.setitem(sys.modules, owner.__name__, owner)
+    monkeypatch.setitem(sys.modules, "pynvml", MagicMock())
+    for name in _OURS:
+        monkeypatch.delitem(sys.modules, f"collectors.{name}", raising=False)
+        monkeypatch.delattr(collectors, name, raising=False)
+    found = importlib.import_module(f"collectors.{module}")
+    for name in _OURS:  # so that whoever comes next imports it anew
+        sys.modules.pop(f"collectors.{name}", None)
+        vars(collectors).pop(name, None)
+    return found
+
+
+class _Pinned(bytearray):
+    ptr = 16
