@@ -377,6 +377,7 @@ def misbehaved(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 
 
 @needs_mpi
+@pytest.mark.xdist_group("misbehaved")  # recorded once, not by each worker
 @pytest.mark.parametrize(
     ("variant", "status", "detail"),
     [
