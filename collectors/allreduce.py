@@ -91,6 +91,32 @@ class TwoStreams:
             self._kernels.wait_event(pending[-1][1])
 
 
+def joined(spans: Sequence[tuple[int, int, int]], gap: int) -> list[tuple[int, int]]:
+    """Pieces of memory that can be averaged at once.
+
+    Args:
+        spans: allocation, address and bytes of each array.
+        gap: arrays of an allocation that are less than this apart are one piece, with what lies between.
+
+    Returns:
+        Which array each piece begins with, and its bytes. In the order in which allocations first appear, and by address within one: the
+        same on all ranks, wherever their allocations lie.
+    """
+    appeared = {allocation: number for number, (allocation, *_) in reversed(list(enumerate(spans)))}
+    order = sorted(range(len(spans)), key=lambda number: (appeared[spans[number][0]], spans[number][1]))
+    pieces: list[tuple[int, int]] = []
+    end = -1, 0
+    for number in order:
+        allocation, address, nbytes = spans[number]
+        if end[0] == allocation and address - end[1] < gap:
+            first = pieces[-1][0]
+            pieces[-1] = first, address + nbytes - spans[first][1]
+        else:
+            pieces.append((number, nbytes))
+        end = allocation, address + nbytes
+    return pieces
+
+
 def averaged_bytes(workload: Workload, case: Case, variant: CudaVariant, config: Params) -> int:
     """Bytes that the allreduces by NCCL of one operation average, on each rank.
 

@@ -102,14 +102,17 @@ class Bench(Protocol):
         gpus: GPUs that a sample uses, 0 on the host; ranks where several share it.
         passes: scopes and cache states that it can sample.
         outputs: the buffers that variants write.
-        communicator: of the ranks that share the case, which meet there before the clock of a sample starts; set before anything is
-            prepared.
+        communicator: of the ranks that share the case, which meet there before the clock of a sample starts.
     """
 
     gpus: int
     passes: tuple[Pass, ...]
     outputs: Mapping[str, Array]
     communicator: BenchCommunicator
+
+    def join(self, communicator: BenchCommunicator) -> None:
+        """Share the case with other ranks. Comes before anything is prepared."""
+        ...
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
         """Make a variant ready. Raises Unavailable where this machine lacks what it needs."""

@@ -1,5 +1,6 @@
 """Averages over all ranks of what lies on their GPUs: by NCCL, or by MPI through page-locked host memory."""
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from functools import partial
@@ -7,17 +8,18 @@ from typing import Any, Final
 
 import cupy
 
-from collectors.allreduce import BoundStep, TwoStreams, rows_taken
+from collectors.allreduce import BoundStep, TwoStreams, joined, rows_taken
 from collectors.bench import BenchCommunicator, Unavailable
 from collectors.cuda_launch import bind
 from collectors.cuda_overlap import pinned_like
 from collectors.transfers import Stream
-from workloads.api import Array, Buffers, Step, WorkloadError
+from workloads.api import Array, Buffers, Step, WorkloadError, ceil_div
 from workloads.communication import AllReduce, RowsOf
 
 _AVERAGE: Final = 4  # ncclAvg, for which CuPy has no name
 #: So that its few blocks come before those that wait of a kernel beside it.
 _FIRST_PRIORITY: Final = -1
+_ALIGNMENT: Final = 256
 REPETITIONS: Final = 15
 
 
@@ -65,10 +67,10 @@ class BoundAllReduce:
                 raise WorkloadError(f"allreduce of {', '.join(map(str, step.buffers))}: {array.dtype}; give it float32")
         self.waits = step.by == "mpi"
         self.timed = False
-        self._arrays, self._communicator = arrays, communicator
+        self._arrays, self._communicator = _pieces(arrays), communicator
         self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
         if self.waits:
-            self._host = [pinned_like(array) for array in arrays]
+            self._host = [pinned_like(array) for array in self._arrays]
         else:
             self._nccl = nccl_of(communicator)
 
@@ -89,7 +91,7 @@ class BoundAllReduce:
         return round(elapsed_ms * 1e6)
 
     def _between_gpus(self, stream: Any) -> None:
-        """As one kernel, however many arrays they are."""
+        """As one kernel, however many pieces they are."""
         nccl = _module()
         nccl.groupStart()
         try:
@@ -106,6 +108,22 @@ class BoundAllReduce:
         self._communicator.average(self._host)
         for array, host in zip(self._arrays, self._host, strict=True):
             array.set(host, stream)
+
+
+def in_one_piece(arrays: Buffers) -> Buffers:
+    """As many arrays of these shapes, one behind the other in one allocation, each where the device reads it best."""
+    offsets = [0, *itertools.accumulate(ceil_div(array.nbytes, _ALIGNMENT) * _ALIGNMENT for array in arrays.values())]
+    block = cupy.zeros(offsets[-1], cupy.uint8)
+    return {
+        name: cupy.ndarray(array.shape, array.dtype, memptr=block.data + offset)
+        for (name, array), offset in zip(arrays.items(), offsets, strict=False)
+    }
+
+
+def _pieces(arrays: Sequence[Array]) -> list[Array]:
+    """The arrays, those that lie next to each other as one, with what fills up the space between."""
+    spans = [(id(array.data.mem), array.data.ptr, array.nbytes) for array in arrays]
+    return [cupy.ndarray((nbytes // 4,), "float32", memptr=arrays[first].data) for first, nbytes in joined(spans, _ALIGNMENT)]
 
 
 def bound_steps(

@@ -15,7 +15,7 @@ from cupy.cuda import runtime
 
 from collectors.bench import ONE_PROCESS, BenchCommunicator, Operation, Resources, Unavailable
 from collectors.compiler import compile_variant
-from collectors.cuda_allreduce import BoundAllReduce, bound_steps
+from collectors.cuda_allreduce import BoundAllReduce, bound_steps, in_one_piece
 from collectors.cuda_launch import graph_of, load
 from collectors.cuda_overlap import overlap, pinned_like
 from collectors.gpu_state import GpuState, is_throttled
@@ -218,6 +218,11 @@ class CudaBench:
         self._inputs = {name: cupy.asarray(array) for name, array in inputs.items()}
         self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.dtype) for name, b in outputs.items()}
         self._host_outputs = {name: np.empty(b.shape, b.dtype) for name, b in outputs.items()}
+
+    def join(self, communicator: BenchCommunicator) -> None:
+        """Outputs come to lie in one piece of memory, so that ranks average several of them at once."""
+        self.communicator = communicator
+        self.outputs = in_one_piece(self.outputs)
 
     # -- preparing -------------------------------------------------------------------------------------------------
 

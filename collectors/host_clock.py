@@ -51,6 +51,9 @@ class HostBench:
         self.communicator: BenchCommunicator = ONE_PROCESS
         self.outputs: Mapping[str, Array] = {name: np.empty(b.shape, b.dtype) for name, b in outputs.items()}
 
+    def join(self, communicator: BenchCommunicator) -> None:
+        self.communicator = communicator
+
     def prepare(self, variant: Variant, config: Params) -> Operation:
         if not isinstance(variant, HostVariant):
             raise Unavailable("needs an NVIDIA GPU; the collector host_clock runs host variants only")

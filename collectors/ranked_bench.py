@@ -122,7 +122,7 @@ class Open:
         assert local.workload.shares
         local.share = local.workload.shares(local.workload.case(self.case), self.ranks)[self.rank].case
         local.bench = local.makes[self.kind](local.workload, local.share, self.inputs)
-        local.bench.communicator = local.communicator
+        local.bench.join(local.communicator)
         return local.bench.passes
 
 
@@ -256,6 +256,9 @@ class RankedBench:
 
     def _each(self, command: Command) -> list[Any]:
         return self._all_do([command] * self.gpus)
+
+    def join(self, communicator: BenchCommunicator) -> None:
+        raise AssertionError("its ranks have joined one another")
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
         number = next(self._numbers)

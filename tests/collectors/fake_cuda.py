@@ -20,6 +20,16 @@ class CUDARuntimeError(Exception):
     """As the runtime raises it."""
 
 
+class FakePointer:
+    """Into an allocation of its own, unless it was made by adding to another one."""
+
+    def __init__(self, mem: object, ptr: int, of: "FakeArray") -> None:
+        self.mem, self.ptr, self.of = mem, ptr, of
+
+    def __add__(self, offset: int) -> "FakePointer":
+        return FakePointer(self.mem, self.ptr + offset, self.of)
+
+
 class FakeArray:
     """Of the device; a name to be told by, and values where a test looks at them."""
 
@@ -28,10 +38,12 @@ class FakeArray:
         self.size = int(np.prod(shape))
         self.nbytes = self.size * self.dtype.itemsize
         self.values = np.zeros(shape, dtype) if values is None else np.array(values, dtype)
-        self.data = SimpleNamespace(ptr=16 * hash(name))
+        self.data = FakePointer(self, 16 * hash(name), self)
 
     def __getitem__(self, rows: slice) -> "FakeArray":
-        return FakeArray(self.log, (len(range(*rows.indices(self.shape[0]))), *self.shape[1:]), self.dtype, self.name)
+        part = FakeArray(self.log, (len(range(*rows.indices(self.shape[0]))), *self.shape[1:]), self.dtype, self.name)
+        part.data = self.data + (rows.start or 0) * self.nbytes // self.shape[0]
+        return part
 
     def fill(self, value: float) -> None: ...
 
@@ -140,7 +152,7 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
             "get_elapsed_time": lambda start, stop: 0.033, "alloc_pinned_memory": _Pinned,
         },
         cupy: {
-            "cuda": cuda, "uint8": "uint8", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype),
+            "cuda": cuda, "ndarray": _view, "uint8": "uint8", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype),
             "empty": lambda shape, dtype: FakeArray(log, shape, dtype), "zeros": lambda size, dtype: FakeArray(log, (size,), dtype),
             "ones": lambda size, dtype: FakeArray(log, (size,), dtype), "zeros_like": lambda array: array,
             "get_default_pinned_memory_pool": MagicMock(), "get_default_memory_pool": MagicMock(),
@@ -158,6 +170,16 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
         sys.modules.pop(f"collectors.{name}", None)
         vars(collectors).pop(name, None)
     return found
+
+
+def _view(shape: tuple[int, ...], dtype: Any, memptr: FakePointer) -> FakeArray:
+    """What lies there, as another array; the same where it is all of one."""
+    of = memptr.of
+    if memptr.ptr == of.data.ptr and int(np.prod(shape)) == of.size:
+        return of
+    view = FakeArray(of.log, shape, dtype, of.name)
+    view.data = memptr
+    return view
 
 
 class _Pinned(bytearray):

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from collectors.allreduce import BoundStep, TwoStreams, averaged_bytes, rows_taken, sizes_of
+from collectors.allreduce import BoundStep, TwoStreams, averaged_bytes, joined, rows_taken, sizes_of
 from collectors.bench import OneProcess, Unavailable
 from collectors.launchers import gpus_here
 from collectors.plan import LIMITS, Request, make_plan
@@ -127,6 +127,14 @@ def test_the_plan_says_what_is_averaged_by_nccl_among_how_many() -> None:
 # -- what is asked of NCCL and MPI ---------------------------------------------------------------------------------------
 
 
+def test_arrays_next_to_each_other_are_one_piece_and_others_are_not() -> None:
+    near, far, elsewhere = (1, 1000, 40), (1, 2000, 8), (2, 1300, 8)
+    assert joined([(1, 1256, 16), near, elsewhere, far], 256) == [(1, 272), (3, 8), (2, 8)]
+    assert joined([elsewhere, near, far, (1, 1256, 16)], 256) == [(0, 8), (1, 272), (2, 8)]  # as they appear, not by address
+    assert joined([(1, 1256, 16), near], 216) == [(1, 40), (0, 16)]
+    assert joined([], 256) == []
+
+
 @pytest.fixture
 def log() -> list[object]:
     return []
@@ -215,7 +223,7 @@ KERNELS = ("forward_hidden<true>", "forward_output<4>", "backward_weights<true>"
 def prepared(cuda_events: ModuleType, name: str, communicator: FakeCommunicator):  # type: ignore[no-untyped-def]
     case = TRAINING.shares(TRAINING.case("batch=400"), 2)[1].case  # type: ignore[misc]
     bench = cuda_events.CudaBench(TRAINING, case, TRAINING.make_inputs(case, np.random.default_rng(0)))
-    bench.communicator = communicator
+    bench.join(communicator)
     return bench, bench.prepare(TRAINING.variant(name), {"blocks": 528})
 
 
@@ -238,6 +246,12 @@ def test_all_have_queued_their_work_before_any_lets_its_stream_go(cuda_events: M
     assert known == 1 + 3 + 1  # before the sample, at each of three trials, and at the batch
     assert log == [("ranks meet", 1), "hold_stream", "event", "graph", "event", ("ranks meet", 0)]
     assert flags[0] == 1
+
+
+def test_all_weights_are_averaged_in_one_piece(cuda_events: ModuleType, log: list[object]) -> None:
+    """The gradient's 795,010 floats, and what fills b1 and w2 up to 256 bytes: 96 bytes and 192, 72 floats."""
+    prepared(cuda_events, "v02_nccl", FakeCommunicator(log))
+    assert {call[2] for call in log if isinstance(call, tuple) and len(call) == 6} == {795_010 + 72}
 
 
 def test_where_another_rank_could_not_capture_none_replays_a_graph(cuda_events: ModuleType, log: list[object]) -> None:
