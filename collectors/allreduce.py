@@ -105,10 +105,10 @@ def joined(spans: Sequence[tuple[int, int, int]], gap: int) -> list[tuple[int, i
     appeared = {allocation: number for number, (allocation, *_) in reversed(list(enumerate(spans)))}
     order = sorted(range(len(spans)), key=lambda number: (appeared[spans[number][0]], spans[number][1]))
     pieces: list[tuple[int, int]] = []
-    end = -1, 0
+    end = 0, 0
     for number in order:
         allocation, address, nbytes = spans[number]
-        if end[0] == allocation and address - end[1] < gap:
+        if pieces and end[0] == allocation and address - end[1] < gap:
             first = pieces[-1][0]
             pieces[-1] = first, address + nbytes - spans[first][1]
         else:

@@ -67,7 +67,7 @@ class BoundAllReduce:
                 raise WorkloadError(f"allreduce of {', '.join(map(str, step.buffers))}: {array.dtype}; give it float32")
         self.waits = step.by == "mpi"
         self.timed = False
-        self._arrays, self._communicator = _pieces(arrays), communicator
+        self._arrays, self._communicator = _pieces(step, arrays), communicator
         self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
         if self.waits:
             self._host = [pinned_like(array) for array in self._arrays]
@@ -120,9 +120,15 @@ def in_one_piece(arrays: Buffers) -> Buffers:
     }
 
 
-def _pieces(arrays: Sequence[Array]) -> list[Array]:
-    """The arrays, those that lie next to each other as one, with what fills up the space between."""
-    spans = [(id(array.data.mem), array.data.ptr, array.nbytes) for array in arrays]
+def _pieces(step: AllReduce, arrays: Sequence[Array]) -> list[Array]:
+    """The arrays of a step, whole buffers that lie next to each other as one, with what fills up the space between.
+
+    Rows stay by themselves: between them lie other rows.
+    """
+    spans = [
+        (id(array.data.mem) if isinstance(buffer, str) else -number, array.data.ptr, array.nbytes)
+        for number, (buffer, array) in enumerate(zip(step.buffers, arrays, strict=True), start=1)
+    ]
     return [cupy.ndarray((nbytes // 4,), "float32", memptr=arrays[first].data) for first, nbytes in joined(spans, _ALIGNMENT)]
 
 

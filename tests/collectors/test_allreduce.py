@@ -254,6 +254,15 @@ def test_all_weights_are_averaged_in_one_piece(cuda_events: ModuleType, log: lis
     assert {call[2] for call in log if isinstance(call, tuple) and len(call) == 6} == {795_010 + 72}
 
 
+def test_rows_between_those_that_are_averaged_are_left_alone(cuda_allreduce: ModuleType, log: list[object]) -> None:
+    whole = FakeArray(log, (3, 10), name="w")
+    step = AllReduce((RowsOf("w", 0, 1), RowsOf("w", 2, 1)))
+    one = cuda_allreduce.BoundAllReduce(step, [whole[0:1], whole[2:3]], FakeCommunicator(log))
+    one.enqueue(SimpleNamespace(ptr=99))
+    start = 16 * hash("w")
+    assert log[2:] == ["start", (start, start, 10, 7, 4, 99), (start + 80, start + 80, 10, 7, 4, 99), "end"]
+
+
 def test_where_another_rank_could_not_capture_none_replays_a_graph(cuda_events: ModuleType, log: list[object]) -> None:
     communicator = FakeCommunicator(log)
     bench, operation = prepared(cuda_events, "v02_nccl", communicator)
