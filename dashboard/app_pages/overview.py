@@ -1,6 +1,6 @@
 """Overview: which variant wins, by how much, and how far it is from what the device can do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pandas as pd
@@ -29,14 +29,15 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading("Overview", "Which variant wins, by how much, and how far is it from what this device can do?")
-    shown = [run, *_beside(run)]
-    frames = []
-    for each in shown:
+    shown, frames = [], []
+    for each, workloads in [(run, None), *_beside(run)]:
         try:
-            frames.append(runs.ask(each, queries.overview, runs.PROJECT))
+            frame: pd.DataFrame = runs.ask(each, queries.overview, runs.PROJECT)
         except store.StoreError as error:
-            frames.append(pd.DataFrame())
+            frame, workloads = pd.DataFrame(), None
             st.caption(plain(str(error)))
+        shown.append(each)
+        frames.append(frame if workloads is None else frame[frame["workload"].isin(workloads)])
     for each, frame in zip(shown, frames, strict=True):
         _run_block(each, frame)
     # One below the other: beside each other there is no room for the names.
@@ -46,12 +47,33 @@ def page() -> None:
     widgets.end_page()
 
 
-def _beside(run: store.Run) -> list[store.Run]:
-    """The run to show below: the newest shipped one beside one of this machine, and the other way round."""
-    others = [
-        other for other in runs.listing(runs.data_dirs()).runs.values() if runs.is_recorded(other) != runs.is_recorded(run)
-    ]
-    return others[:1]
+def _beside(run: store.Run) -> list[tuple[store.Run, Collection[str] | None]]:
+    """The runs to show below, with those of their workloads that are shown, or None for all.
+
+    These are runs of the same device that ship, or do not, as the run does, of which each has timed another workload; those of its collector first.
+    And the first run of the others: a shipped one beside one of this machine, and the other way round.
+    """
+    others = [other for other in runs.listing(runs.data_dirs()).runs.values() if other.path != run.path]
+    near = [other for other in others if runs.is_recorded(other) == runs.is_recorded(run) and _device(other) == _device(run)]
+    covered, found = _timed(run), list[tuple[store.Run, Collection[str] | None]]()
+    for other in sorted(near, key=lambda other: other.info["collector"] != run.info["collector"]):
+        if new := _timed(other) - covered:
+            found.append((other, new))
+            covered |= new
+    far = [other for other in others if runs.is_recorded(other) != runs.is_recorded(run)]
+    return [*found, *((other, None) for other in far[:1])]
+
+
+def _device(run: store.Run) -> str:
+    return str(run.info["device_name"] or run.info["cpu_name"])
+
+
+def _timed(run: store.Run) -> set[str]:
+    """The workloads of a run that has samples."""
+    try:
+        return set(run.table("cases", ["workload"])["workload"]) if run.rows("samples") else set()
+    except store.StoreError:
+        return set()
 
 
 def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
@@ -59,7 +81,7 @@ def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
     where = "shipped with the project" if runs.is_recorded(run) else "recorded or imported here"
     about = f"{run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d} · {run.info['collector']} · {where}"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(f"#### {plain(run.info['device_name'] or run.info['cpu_name'])}", width="content")
+        st.markdown(f"#### {plain(_device(run))}", width="content")
         st.caption(plain(about), width="content")
     if frame.empty:
         _without_variants(run)

@@ -18,6 +18,7 @@ from tests.synthetic_trace import run_row, write
 
 CASES = ("batch=100", "batch=800")
 VARIANTS = ("v01_program", "v02_kernels")
+ALL = (*VARIANTS, "numpy")
 #: range_id, parent, domain, text, variant, config, scope, round, start, end.
 RANGES = (
     (0, None, "warpladder", "v01_program", "v01_program", "", None, None, 0, 30_000),
@@ -28,6 +29,7 @@ RANGES = (
     (5, None, "warpladder", "operation.hot#0", "v02_kernels", "block=8", "operation", 0, 40_000, 44_000),
     (6, None, "warpladder", "operation.hot#0", "v02_kernels", "block=16", "operation", 0, 50_000, 58_000),
     (7, None, "warpladder", "device.cold#0", "v02_kernels", "block=8", "device", 0, 60_000, 61_000),
+    (8, None, "warpladder", "operation.hot#0", "numpy", "", "operation", 0, 70_000, 90_000),
 )
 #: name, range_id, duration.
 KERNELS = (
@@ -64,7 +66,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
             "variants",
             [
                 row("variants", workload="mlp", variant=name, role="rung", kind="cuda", precision="fp32", title=name.upper())
-                for name in VARIANTS
+                for name in ALL
             ],
         )
         writer.append(
@@ -115,6 +117,10 @@ def test_a_variant_is_shown_with_its_fastest_config_and_a_name_must_end_with_the
     }  # fmt: skip
 
 
+def test_a_variant_of_the_host_has_no_phases(data: RunData) -> None:
+    assert "numpy" not in set(phases.phases(data, "mlp")["variant"])
+
+
 def test_rows_stand_in_the_order_of_the_ladder_and_of_the_parts(data: RunData) -> None:
     frame = phases.phases(data, "mlp")
     assert list(frame["variant"]) == [name for name in VARIANTS for _ in phases.PARTS]
@@ -134,7 +140,7 @@ def test_only_workloads_with_phases_are_offered(data: RunData) -> None:
 def test_the_chart_says_what_copies_and_host_take(data: RunData) -> None:
     frame = phases.phases(data, "mlp")
     chart = charts.phases(frame, look(data, "light"), "mlp")
-    assert chart.title == "At batch=800, copies and the host take 73.3 % of v01_program, at least 50.0 % of any other"
+    assert chart.title == "At batch=800, copies and the host take 73.3 % of v01_program, 50.0 % of v02_kernels"
     assert [bar.name for bar in chart.figure.data] == [
         "forward",
         "backward",
