@@ -260,6 +260,6 @@ def test_the_page_draws_them_with_a_link_to_each_window_on_the_timeline(open_app
     assert len(links) == 4
 
 
-def test_details_open_at_the_table_that_the_run_has_something_of(open_app: Open, folder: Path) -> None:
+def test_details_open_at_the_table_that_the_run_has_something_of(open_app: Open, folder: Path, written: Written) -> None:
     app = open_app(folder, "details", run="generator")
     assert app.segmented_control(key="choose topic").value == "generator"
