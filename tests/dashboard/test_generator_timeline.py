@@ -258,8 +258,3 @@ def test_the_page_draws_them_with_a_link_to_each_window_on_the_timeline(open_app
     window = f"{written.drawn}-{written.drawn + 80 * US}"
     assert links["v05_mixed [products=3] →"] == f"run=generator&window={window}"
     assert len(links) == 4
-
-
-def test_details_open_at_the_table_that_the_run_has_something_of(open_app: Open, folder: Path, written: Written) -> None:
-    app = open_app(folder, "details", run="generator")
-    assert app.segmented_control(key="choose topic").value == "generator"

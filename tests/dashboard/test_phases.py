@@ -14,7 +14,12 @@ from dashboard.queries.run_data import RunData
 from data import store
 from data.schema import TABLES
 from data.store import RunWriter
+from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic_trace import run_row, write
+
+__all__ = ["open_app"]
+
+pytestmark = pytest.mark.xdist_group("app")
 
 CASES = ("batch=100", "batch=800")
 VARIANTS = ("v01_program", "v02_kernels")
@@ -58,9 +63,8 @@ def row(table: str, **values: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
-    folder = tmp_path_factory.mktemp("data")
-    with RunWriter(folder, "steps") as writer:
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with RunWriter(tmp_path_factory.mktemp("data"), "steps") as writer:
         writer.append("run", [run_row("steps", "steps") | {"kind": "recording"}])
         writer.append(
             "variants",
@@ -87,7 +91,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
         writer.append(
             "memory_ops", [row("memory_ops", kind=kind, range_id=owner, end_ns=duration) for kind, owner, duration in COPIES]
         )
-        path = writer.commit()
+        return writer.commit()
+
+
+@pytest.fixture(scope="module")
+def data(path: Path) -> RunData:
     return run_data.load(store.open_run(path))
 
 
@@ -151,3 +159,9 @@ def test_the_chart_says_what_copies_and_host_take(data: RunData) -> None:
     ]
     assert list(chart.figure.data[2].x) == [12.5]
     assert "n = 1" in chart.figure.data[2].hovertext[0]
+
+
+def test_details_open_at_the_phases_of_a_run_that_traced_them(path: Path, open_app: Open) -> None:
+    app = open_app(path.parent, "details", run="steps")
+    assert app.segmented_control(key="choose topic").value == "phases"
+    assert "copies and the host take 73.3 % of v01_program" in words(app)
