@@ -1,6 +1,6 @@
 """Overview: which variant wins, by how much, and how far it is from what the device can do."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -30,14 +30,14 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading("Overview", "Which variant wins, by how much, and how far is it from what this device can do?")
     shown, frames = [], []
-    for each, workloads in [(run, None), *_beside(run)]:
+    for each, workloads in _to_show(run):
         try:
             frame: pd.DataFrame = runs.ask(each, queries.overview, runs.PROJECT)
         except store.StoreError as error:
-            frame, workloads = pd.DataFrame(), None
+            frame = pd.DataFrame()
             st.caption(plain(str(error)))
         shown.append(each)
-        frames.append(frame if workloads is None else frame[frame["workload"].isin(workloads)])
+        frames.append(frame if frame.empty or workloads is None else frame[frame["workload"].isin(workloads)])
     for each, frame in zip(shown, frames, strict=True):
         _run_block(each, frame)
     # One below the other: beside each other there is no room for the names.
@@ -47,21 +47,24 @@ def page() -> None:
     widgets.end_page()
 
 
-def _beside(run: store.Run) -> list[tuple[store.Run, Collection[str] | None]]:
-    """The runs to show below, with those of their workloads that are shown, or None for all.
-
-    These are runs of the same device that ship, or do not, as the run does, of which each has timed another workload; those of its collector first.
-    And the first run of the others: a shipped one beside one of this machine, and the other way round.
-    """
+def _to_show(run: store.Run) -> list[tuple[store.Run, Collection[str] | None]]:
+    """The runs to show, with the workloads that are shown of each, or None for all: the run with what others of its device have timed besides, and the first
+    run of the others with the same of its: a shipped one beside one of this machine, and the other way round."""
     others = [other for other in runs.listing(runs.data_dirs()).runs.values() if other.path != run.path]
-    near = [other for other in others if runs.is_recorded(other) == runs.is_recorded(run) and _device(other) == _device(run)]
-    covered, found = _timed(run), list[tuple[store.Run, Collection[str] | None]]()
-    for other in sorted(near, key=lambda other: other.info["collector"] != run.info["collector"]):
-        if new := _timed(other) - covered:
+    alike = [other for other in others if runs.is_recorded(other) == runs.is_recorded(run)]
+    unlike = [other for other in others if runs.is_recorded(other) != runs.is_recorded(run)]
+    return [*_of_device(run, alike), *(shown for first in unlike[:1] for shown in _of_device(first, unlike[1:]))]
+
+
+def _of_device(run: store.Run, others: Sequence[store.Run]) -> list[tuple[store.Run, Collection[str] | None]]:
+    """A run, then those of the others on its device of which each has timed another workload; those of its collector first."""
+    covered = _timed(run)
+    found: list[tuple[store.Run, Collection[str] | None]] = [(run, None)]
+    for other in sorted(others, key=lambda other: other.info["collector"] != run.info["collector"]):
+        if _device(other) == _device(run) and (new := _timed(other) - covered):
             found.append((other, new))
-            covered |= new
-    far = [other for other in others if runs.is_recorded(other) != runs.is_recorded(run)]
-    return [*found, *((other, None) for other in far[:1])]
+            covered = covered | new
+    return found
 
 
 def _device(run: store.Run) -> str:
