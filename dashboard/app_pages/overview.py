@@ -16,12 +16,12 @@ from dashboard.text import plain
 from data import store
 
 _COLUMNS = (
-    ("Workload", 2.2),
-    ("Best variant", 3.1),
-    ("Time", 1.6),
-    ("Speedup", 1.7),
-    ("Of the floor", 1.7),
-    ("Over best peer", 1.9),
+    ("Workload", 2.0),
+    ("Best variant", 2.9),
+    ("Time", 1.5),
+    ("Speedup", 2.2),
+    ("Of the floor", 1.6),
+    ("Over best peer", 2.0),
 )
 
 
