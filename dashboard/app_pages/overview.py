@@ -93,8 +93,9 @@ def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
         for column, (name, _) in zip(_columns(), _COLUMNS, strict=True):
             column.caption(name)
         for _, rows in frame.groupby("workload", sort=False):
+            several = rows["precision"].nunique() > 1
             for place, row in enumerate(rows.to_dict("records")):
-                _figures(row, several=len(rows) > 1, first=place == 0)
+                _figures(row, several=several, first=place == 0)
             _links(run, rows)
 
 
@@ -141,7 +142,7 @@ def _figures(row: Mapping[Any, Any], *, several: bool, first: bool) -> None:
     for column, (value, *about) in zip(
         _columns(),
         (
-            workload if first else (f"… {word(row['precision'])}", cases, error),
+            workload if first else (f"… {word(row['precision'])}" if several else "…", cases, error),
             (row["best_title"], f"{named(row['best'], row['precision'] if several else '')} {row['best_config']}".strip()),
             (format_duration(row["best_ns"]), _interval(row, "best_ns", format_duration), f"n ≥ {row['n']}"),
             (format_ratio(row["speedup"]), _interval(row, "speedup", format_ratio), baseline),
@@ -169,7 +170,7 @@ def _links(run: store.Run, rows: pd.DataFrame) -> None:
         link = state.link(run=_name(run), workload=str(rows["workload"].iloc[0]))
         st.page_link("app_pages/ladder.py", label="Ladder →", query_params=link)
         st.page_link("app_pages/sizes.py", label="Sizes →", query_params=link)
-        if len(rows) > 1:
+        if rows["precision"].nunique() > 1:
             st.page_link("app_pages/ladder.py", label="Error and time →", query_params={**link, "show": "error"})
         if badges:
             st.page_link("app_pages/trust.py", label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))

@@ -98,7 +98,7 @@ def _row(data: RunData, view: View, every: pd.DataFrame, candidates: pd.DataFram
     peers = every[is_peer_of(every, precision)]
     best = _fastest(candidates)
     row = {
-        "workload": workload, "precision": precision, "cases": len(best), "case": best["case"].iloc[0] if alone else of_size["size"].iloc[0],
+        "workload": workload, "precision": precision, "cases": len(best), "case": best["case"].iloc[0] if alone else _in_all(of_size["size"]),
         "scope": view.scope, "cache": view.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
         "best_config": _configs(best), "error": best["rel_l2_error"].max(),
         "best_ns": _mean(best["median_ns"]), "best_ns_low": _mean(best["low_ns"]), "best_ns_high": _mean(best["high_ns"]),
@@ -107,6 +107,12 @@ def _row(data: RunData, view: View, every: pd.DataFrame, candidates: pd.DataFram
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
         row[column] = _mean(best[column])
     return row | _against_baseline(data, view, best, baseline(data, workload, view)) | _against_peer(data, view, best, peers)
+
+
+def _in_all(names: pd.Series) -> str:
+    """What the names of cases have in common, such as `n=1` of `n=1,perm=021` and `n=1,perm=210`."""
+    first, *others = (name.split(",") for name in names)
+    return ",".join(part for part in first if all(part in other for other in others))
 
 
 def _against_baseline(data: RunData, view: View, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
