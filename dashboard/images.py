@@ -1,6 +1,7 @@
 """Charts as PNG, SVG and PDF, drawn by a Chromium that is installed on this machine. No request leaves it."""
 
 import asyncio
+import logging
 import os
 import shutil
 import tempfile
@@ -30,6 +31,10 @@ _NOTE_LINE_PX: Final = 15
 #: Nothing listens there: what the page might ask of the network is refused on this machine.
 _NO_NETWORK: Final = "http://127.0.0.1:9"
 _TABS: Final = 4
+
+# When choreographer closes its pipe it may hold half a message of Chromium's, which it cannot read and ignores, with a traceback.
+# One that was needed makes the drawing fail.
+logging.getLogger("choreographer.channels.pipe").addFilter(lambda record: "JSONError" not in str(record.msg))
 
 
 class ImageError(Exception):

@@ -31,7 +31,9 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading("Details", "What do the reports' own tables look like here?")
     with (controls := widgets.controls()):
-        topic = state.choose("topic", "Table", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
+        topic = state.choose(
+            "topic", "Table", list(_TOPICS), default=_first_topic(run), text=_TOPICS.__getitem__, style="segmented"
+        )
         workload = widgets.choose_workload(run) if topic in _OF_ANY_WORKLOAD else ""
     look = runs.look_of(run, widgets.theme())
     if topic == "conflicts":
@@ -95,6 +97,20 @@ def page() -> None:
             )
         widgets.show_chart(charts.overheads(frame, look, workload))
     widgets.end_page()
+
+
+def _first_topic(run: store.Run) -> str:
+    """What the run alone was made for, or else the first that it has something of; the first of all where it has nothing."""
+    workloads = runs.load(run).workloads
+    if runs.ask(run, phases.workloads):
+        return "phases"
+    if (
+        workloads
+        and runs.ask(run, queries.with_and_without_copies, workloads[0]).empty
+        and len(runs.ask(run, generator.generations))
+    ):
+        return "generator"
+    return "copies"
 
 
 def _figures_of_report(run: store.Run, case: str, look: Look) -> None:

@@ -1,6 +1,6 @@
 """Overview: which variant wins, by how much, and how far it is from what the device can do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -16,12 +16,12 @@ from dashboard.text import plain
 from data import store
 
 _COLUMNS = (
-    ("Workload", 2.2),
-    ("Best variant", 3.1),
-    ("Time", 1.6),
-    ("Speedup", 1.7),
-    ("Of the floor", 1.7),
-    ("Over best peer", 1.9),
+    ("Workload", 2.0),
+    ("Best variant", 2.9),
+    ("Time", 1.5),
+    ("Speedup", 2.2),
+    ("Of the floor", 1.6),
+    ("Over best peer", 2.0),
 )
 
 
@@ -29,14 +29,15 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading("Overview", "Which variant wins, by how much, and how far is it from what this device can do?")
-    shown = [run, *_beside(run)]
-    frames = []
-    for each in shown:
+    shown, frames = [], []
+    for each, workloads in _to_show(run):
         try:
-            frames.append(runs.ask(each, queries.overview, runs.PROJECT))
+            frame: pd.DataFrame = runs.ask(each, queries.overview, runs.PROJECT)
         except store.StoreError as error:
-            frames.append(pd.DataFrame())
+            frame = pd.DataFrame()
             st.caption(plain(str(error)))
+        shown.append(each)
+        frames.append(frame if frame.empty or workloads is None else frame[frame["workload"].isin(workloads)])
     for each, frame in zip(shown, frames, strict=True):
         _run_block(each, frame)
     # One below the other: beside each other there is no room for the names.
@@ -46,12 +47,36 @@ def page() -> None:
     widgets.end_page()
 
 
-def _beside(run: store.Run) -> list[store.Run]:
-    """The run to show below: the newest shipped one beside one of this machine, and the other way round."""
-    others = [
-        other for other in runs.listing(runs.data_dirs()).runs.values() if runs.is_recorded(other) != runs.is_recorded(run)
-    ]
-    return others[:1]
+def _to_show(run: store.Run) -> list[tuple[store.Run, Collection[str] | None]]:
+    """The runs to show, with the workloads that are shown of each, or None for all: the run with what others of its device have timed besides, and the first
+    run of the others with the same of its: a shipped one beside one of this machine, and the other way round."""
+    others = [other for other in runs.listing(runs.data_dirs()).runs.values() if other.path != run.path]
+    alike = [other for other in others if runs.is_recorded(other) == runs.is_recorded(run)]
+    unlike = [other for other in others if runs.is_recorded(other) != runs.is_recorded(run)]
+    return [*_of_device(run, alike), *(shown for first in unlike[:1] for shown in _of_device(first, unlike[1:]))]
+
+
+def _of_device(run: store.Run, others: Sequence[store.Run]) -> list[tuple[store.Run, Collection[str] | None]]:
+    """A run, then those of the others on its device of which each has timed another workload; those of its collector first."""
+    covered = _timed(run)
+    found: list[tuple[store.Run, Collection[str] | None]] = [(run, None)]
+    for other in sorted(others, key=lambda other: other.info["collector"] != run.info["collector"]):
+        if _device(other) == _device(run) and (new := _timed(other) - covered):
+            found.append((other, new))
+            covered = covered | new
+    return found
+
+
+def _device(run: store.Run) -> str:
+    return str(run.info["device_name"] or run.info["cpu_name"])
+
+
+def _timed(run: store.Run) -> set[str]:
+    """The workloads of a run that has samples."""
+    try:
+        return set(run.table("cases", ["workload"])["workload"]) if run.rows("samples") else set()
+    except store.StoreError:
+        return set()
 
 
 def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
@@ -59,7 +84,7 @@ def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
     where = "shipped with the project" if runs.is_recorded(run) else "recorded or imported here"
     about = f"{run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d} · {run.info['collector']} · {where}"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(f"#### {plain(run.info['device_name'] or run.info['cpu_name'])}", width="content")
+        st.markdown(f"#### {plain(_device(run))}", width="content")
         st.caption(plain(about), width="content")
     if frame.empty:
         _without_variants(run)
@@ -68,8 +93,9 @@ def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
         for column, (name, _) in zip(_columns(), _COLUMNS, strict=True):
             column.caption(name)
         for _, rows in frame.groupby("workload", sort=False):
+            several = rows["precision"].nunique() > 1
             for place, row in enumerate(rows.to_dict("records")):
-                _figures(row, several=len(rows) > 1, first=place == 0)
+                _figures(row, several=several, first=place == 0)
             _links(run, rows)
 
 
@@ -116,7 +142,7 @@ def _figures(row: Mapping[Any, Any], *, several: bool, first: bool) -> None:
     for column, (value, *about) in zip(
         _columns(),
         (
-            workload if first else (f"… {word(row['precision'])}", cases, error),
+            workload if first else (f"… {word(row['precision'])}" if several else "…", cases, error),
             (row["best_title"], f"{named(row['best'], row['precision'] if several else '')} {row['best_config']}".strip()),
             (format_duration(row["best_ns"]), _interval(row, "best_ns", format_duration), f"n ≥ {row['n']}"),
             (format_ratio(row["speedup"]), _interval(row, "speedup", format_ratio), baseline),
@@ -144,7 +170,7 @@ def _links(run: store.Run, rows: pd.DataFrame) -> None:
         link = state.link(run=_name(run), workload=str(rows["workload"].iloc[0]))
         st.page_link("app_pages/ladder.py", label="Ladder →", query_params=link)
         st.page_link("app_pages/sizes.py", label="Sizes →", query_params=link)
-        if len(rows) > 1:
+        if rows["precision"].nunique() > 1:
             st.page_link("app_pages/ladder.py", label="Error and time →", query_params={**link, "show": "error"})
         if badges:
             st.page_link("app_pages/trust.py", label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))

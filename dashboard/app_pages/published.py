@@ -38,7 +38,9 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading("Published", "What did the reports measure, and what does the same work take here?")
     with widgets.controls():
-        report = state.choose("workload", "Report", list(figures.reports()))
+        reports, ours = list(figures.reports()), set(runs.load(run).workloads)
+        of_run = next((name for name in reports if ours & set(_figures(name)["workload"])), None)
+        report = state.choose("workload", "Report", reports, default=of_run)
         published = _figures(report)
         sources = {source.slug: source for source in queries.sources(published)}
         slug = state.choose("table", "Table", list(sources), text=lambda name: sources[name].label)

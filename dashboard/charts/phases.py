@@ -42,10 +42,9 @@ def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     stack_shares(figure, labels.values(), look)
     figure.update_xaxes(title_text="share of an operation")
     outside = frame[frame["part"].isin([COPIES, REST])].groupby("variant", sort=False)["fraction"].sum()
-    worst = str(outside.idxmax())
-    title = f"At {case}, copies and the host take {format_percent(100 * outside.max())} of {worst}, at least {format_percent(100 * outside.min())} of any other"
-    if len(outside) == 1:
-        title = f"At {case}, copies and the host take {format_percent(100 * outside.max())} of {worst}"
+    title = f"At {case}, copies and the host take {format_percent(100 * outside.max())} of {outside.idxmax()}"
+    if len(outside) > 1:
+        title += f", {format_percent(100 * outside.min())} of {outside.idxmin()}"
     note = (
         f"{look.device}; operation time under a profiler, which makes launches longer; a kernel belongs to the phase that its name begins with, "
         f"{OTHER} are named otherwise; means over the traced samples, of the config whose operation is the shortest; {samples(keys['n'])}."

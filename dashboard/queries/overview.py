@@ -16,6 +16,8 @@ from dashboard.queries.run_data import Copy, RunData
 from dashboard.queries.staleness import stale_variants
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
+#: Of the fastest time of a case, what is as good.
+_AS_GOOD: Final = 1.05
 _COLUMNS: Final = [
     "workload", "precision", "cases", "case", "scope", "cache", "baseline", "baseline_config", "baseline_precision", "baseline_ns", "best",
     "best_title", "best_config", "error", "best_ns", "best_ns_low", "best_ns_high", "speedup", "speedup_low", "speedup_high", "percent_of_floor",
@@ -35,16 +37,16 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
 
     Each precision that a rung has is apart, and its best rung is compared with the best of the peers that it replaces. The figures are those
     of the cases of the largest size_rank at which such a rung (or, without a GPU, a host variant) has samples, in the first of
-    `axes.views`. Where there are several (permutations), each figure is the geometric mean over them, the
-    best rung is the one of the least geometric mean time over all of them, and `cases` counts them. The ends of such a mean's
-    interval are the means of the ends, which is wider than 95 %.
+    `axes.views`. Where there are several (permutations, layers) and one rung is as good as the fastest of each, to 5 %, each figure is the
+    geometric mean over them and `cases` counts them; the ends of such a mean's interval are the means of the ends, which is
+    wider than 95 %. Where none is, each case has a row of its own.
 
     Args:
         root: the project's folder, for the badge of a source that changed since; None leaves that check out.
 
     Returns:
-        One row a (workload, precision) with samples, fp32 first: `workload`, `precision`, `cases`, `case` (the size, e.g. `n=512`), `scope`,
-        `cache`, `baseline`, `baseline_config`, `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
+        One row a (workload, precision) with samples, or several of one case each, fp32 first: `workload`, `precision`, `cases`, `case` (the size,
+        e.g. `n=512`, or the one case), `scope`, `cache`, `baseline`, `baseline_config`, `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
         rel_l2_error against float64 of its cells), `best_ns` (+`_low`, `_high`), `speedup` over the baseline (+`_low`, `_high`),
         `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`, `peer_config`,
         `peer_precision`, `peer_error`, `peer_percent_of_floor` (of the best rung's floor), `over_peer` (+`_low`, `_high`: the peer's time over the best rung's), `n`
@@ -70,18 +72,33 @@ def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
     every = every[(every["workload"] == workload) & (every["scope"] == found[0].scope) & (every["cache"] == found[0].cache)]
     every = every[every["case"].isin(charted_cases(data, workload)["case"])]
     candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
-    return [_row(data, found[0], every, candidates, precision) for precision in precisions(candidates)]
+    return [
+        _row(data, found[0], every, rows, precision)
+        for precision in precisions(candidates)
+        for rows in _largest(candidates[candidates["precision"] == precision])
+    ]
+
+
+def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
+    """The cases of the largest size: together where one variant is nearly the fastest in all of them, else each for itself."""
+    candidates = candidates[candidates["size_rank"] == candidates["size_rank"].max()]
+    fastest = candidates.groupby("case", sort=False)["median_ns"].min()
+    times = _fastest(candidates).set_index("case")["median_ns"].reindex(fastest.index)
+    if (times <= _AS_GOOD * fastest).all():
+        return [candidates]
+    return [rows for _, rows in candidates.groupby("case", sort=False)]
 
 
 def _row(data: RunData, view: View, every: pd.DataFrame, candidates: pd.DataFrame, precision: str) -> dict[str, Any]:
-    """The figures of one workload in one precision."""
-    candidates = candidates[candidates["precision"] == precision]
-    workload, largest = str(candidates["workload"].iloc[0]), candidates["size_rank"].max()
+    """The figures of one workload in one precision, over the cases of the candidates."""
+    workload = str(candidates["workload"].iloc[0])
     cases = charted_cases(data, workload)
-    peers = every[is_peer_of(every, precision) & (every["size_rank"] == largest)]
-    best = _fastest(candidates[candidates["size_rank"] == largest])
+    of_size = cases.loc[cases["size_rank"] == candidates["size_rank"].iloc[0]]
+    alone = candidates["case"].nunique() < len(of_size)
+    peers = every[is_peer_of(every, precision)]
+    best = _fastest(candidates)
     row = {
-        "workload": workload, "precision": precision, "cases": len(best), "case": cases.loc[cases["size_rank"] == largest, "size"].iloc[0],
+        "workload": workload, "precision": precision, "cases": len(best), "case": best["case"].iloc[0] if alone else _in_all(of_size["size"]),
         "scope": view.scope, "cache": view.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
         "best_config": _configs(best), "error": best["rel_l2_error"].max(),
         "best_ns": _mean(best["median_ns"]), "best_ns_low": _mean(best["low_ns"]), "best_ns_high": _mean(best["high_ns"]),
@@ -90,6 +107,12 @@ def _row(data: RunData, view: View, every: pd.DataFrame, candidates: pd.DataFram
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
         row[column] = _mean(best[column])
     return row | _against_baseline(data, view, best, baseline(data, workload, view)) | _against_peer(data, view, best, peers)
+
+
+def _in_all(names: pd.Series) -> str:
+    """What the names of cases have in common, such as `n=1` of `n=1,perm=021` and `n=1,perm=210`."""
+    first, *others = (name.split(",") for name in names)
+    return ",".join(part for part in first if all(part in other for other in others))
 
 
 def _against_baseline(data: RunData, view: View, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def phases(data: RunData, workload: str) -> pd.DataFrame:
     Returns:
         One row a (case, variant, part) by size, ladder and `PARTS`: `case`, `size_rank`, `variant`, `title`, `config`, `part`, `mean_ns` a
         sample, `total_ns` of all parts, `fraction` of it, and `n` samples. Of each variant the config whose operation is the
-        shortest. Empty where no kernel of the workload is named after a phase.
+        shortest; a variant without kernels is left out. Empty where no kernel of the workload is named after a phase.
     """
     columns = ["case", "size_rank", "variant", "title", "config", "part", "mean_ns", "total_ns", "fraction", "n"]
     if workload not in workloads(data):
@@ -50,6 +50,7 @@ def phases(data: RunData, workload: str) -> pd.DataFrame:
     charted = data.cases[(data.cases["workload"] == workload) & data.cases["size_rank"].notna()]
     found = found.merge(charted[["case", "size_rank"]], on="case")
     sums = found.groupby(list(_CELL), as_index=False).agg(n=("span", "size"), size_rank=("size_rank", "first"), **_means())
+    sums = sums[sums[[*PHASES, OTHER]].sum(axis=1) > 0]
     sums["total_ns"] = sums[list(PARTS)].sum(axis=1)
     sums = sums.sort_values("total_ns", kind="stable").drop_duplicates(["case", "variant"])
     ladder = data.variants[data.variants["workload"] == workload].reset_index(names="place")

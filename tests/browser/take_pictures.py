@@ -1,4 +1,4 @@
-"""`python -m tests.browser.take_pictures`: the README's pictures in docs/images/, of the newest shipped run in a 1280x720 window."""
+"""`python -m tests.browser.take_pictures`: the README's pictures in docs/images/, of the longest shipped run in a 1280x720 window."""
 
 import shutil
 import tempfile
@@ -18,7 +18,7 @@ PICTURES = {
 def main() -> None:
     folder = ROOT / "docs" / "images"
     folder.mkdir(parents=True, exist_ok=True)
-    run = store.list_runs([store.RECORDED])[0][0].run_id
+    run = max(store.list_runs([store.RECORDED])[0], key=lambda run: run.rows("samples")).run_id
     chromium = next(filter(None, map(shutil.which, BROWSERS)))
     with tempfile.TemporaryDirectory() as logs, serving(Path(logs) / "log") as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])

@@ -246,6 +246,11 @@ def test_every_published_table_opens(open_app: Open, synthetic: Path, report: st
         assert not app.exception, (table, app.exception[0].message)
 
 
+def test_published_opens_at_the_report_of_a_workload_that_the_run_has(open_app: Open, synthetic: Path) -> None:
+    # Of those of conv2d and tensor_transpose the first; the reports begin with that of cnn_conv.
+    assert open_app(synthetic, "published", run="gpu").selectbox(key="choose workload").value == "conv2d"
+
+
 def test_a_data_dir_without_a_value_is_one_clear_line(open_app: Open, synthetic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["app.py", "--data-dir"])
     app = AppTest.from_file(str(APP), default_timeout=30).run()

@@ -1,5 +1,6 @@
 """The export: what it writes, what it leaves alone, and what it says when it cannot."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from choreographer.channels.pipe import Pipe
 from typer.testing import CliRunner
 
 from dashboard import export, images
@@ -168,6 +170,16 @@ def test_a_browser_that_fails_is_told_in_one_line(small: RunData, tmp_path: Path
     with pytest.raises(export.ExportError, match="could not draw") as caught:
         export.image(next(iter(export.charts_of(small))), "png")
     assert "\n" not in str(caught.value)
+
+
+def test_half_a_message_of_a_browser_that_ends_leaves_no_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    pipe = Pipe()
+    pipe.open()
+    os.write(pipe.from_external_to_choreo, b'{"half\0')
+    messages, _ = pipe.read_jsons()
+    pipe.close()
+    assert not messages
+    assert not caplog.records
 
 
 @needs_chromium

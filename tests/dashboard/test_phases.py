@@ -14,10 +14,16 @@ from dashboard.queries.run_data import RunData
 from data import store
 from data.schema import TABLES
 from data.store import RunWriter
+from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic_trace import run_row, write
+
+__all__ = ["open_app"]
+
+pytestmark = pytest.mark.xdist_group("app")
 
 CASES = ("batch=100", "batch=800")
 VARIANTS = ("v01_program", "v02_kernels")
+ALL = (*VARIANTS, "numpy")
 #: range_id, parent, domain, text, variant, config, scope, round, start, end.
 RANGES = (
     (0, None, "warpladder", "v01_program", "v01_program", "", None, None, 0, 30_000),
@@ -28,6 +34,7 @@ RANGES = (
     (5, None, "warpladder", "operation.hot#0", "v02_kernels", "block=8", "operation", 0, 40_000, 44_000),
     (6, None, "warpladder", "operation.hot#0", "v02_kernels", "block=16", "operation", 0, 50_000, 58_000),
     (7, None, "warpladder", "device.cold#0", "v02_kernels", "block=8", "device", 0, 60_000, 61_000),
+    (8, None, "warpladder", "operation.hot#0", "numpy", "", "operation", 0, 70_000, 90_000),
 )
 #: name, range_id, duration.
 KERNELS = (
@@ -56,15 +63,14 @@ def row(table: str, **values: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
-    folder = tmp_path_factory.mktemp("data")
-    with RunWriter(folder, "steps") as writer:
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with RunWriter(tmp_path_factory.mktemp("data"), "steps") as writer:
         writer.append("run", [run_row("steps", "steps") | {"kind": "recording"}])
         writer.append(
             "variants",
             [
                 row("variants", workload="mlp", variant=name, role="rung", kind="cuda", precision="fp32", title=name.upper())
-                for name in VARIANTS
+                for name in ALL
             ],
         )
         writer.append(
@@ -85,7 +91,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
         writer.append(
             "memory_ops", [row("memory_ops", kind=kind, range_id=owner, end_ns=duration) for kind, owner, duration in COPIES]
         )
-        path = writer.commit()
+        return writer.commit()
+
+
+@pytest.fixture(scope="module")
+def data(path: Path) -> RunData:
     return run_data.load(store.open_run(path))
 
 
@@ -115,6 +125,10 @@ def test_a_variant_is_shown_with_its_fastest_config_and_a_name_must_end_with_the
     }  # fmt: skip
 
 
+def test_a_variant_of_the_host_has_no_phases(data: RunData) -> None:
+    assert "numpy" not in set(phases.phases(data, "mlp")["variant"])
+
+
 def test_rows_stand_in_the_order_of_the_ladder_and_of_the_parts(data: RunData) -> None:
     frame = phases.phases(data, "mlp")
     assert list(frame["variant"]) == [name for name in VARIANTS for _ in phases.PARTS]
@@ -134,7 +148,7 @@ def test_only_workloads_with_phases_are_offered(data: RunData) -> None:
 def test_the_chart_says_what_copies_and_host_take(data: RunData) -> None:
     frame = phases.phases(data, "mlp")
     chart = charts.phases(frame, look(data, "light"), "mlp")
-    assert chart.title == "At batch=800, copies and the host take 73.3 % of v01_program, at least 50.0 % of any other"
+    assert chart.title == "At batch=800, copies and the host take 73.3 % of v01_program, 50.0 % of v02_kernels"
     assert [bar.name for bar in chart.figure.data] == [
         "forward",
         "backward",
@@ -145,3 +159,9 @@ def test_the_chart_says_what_copies_and_host_take(data: RunData) -> None:
     ]
     assert list(chart.figure.data[2].x) == [12.5]
     assert "n = 1" in chart.figure.data[2].hovertext[0]
+
+
+def test_details_open_at_the_phases_of_a_run_that_traced_them(path: Path, open_app: Open) -> None:
+    app = open_app(path.parent, "details", run="steps")
+    assert app.segmented_control(key="choose topic").value == "phases"
+    assert "copies and the host take 73.3 % of v01_program" in words(app)

@@ -16,7 +16,7 @@ from dashboard.queries import sizes as over_sizes
 from dashboard.queries.cells import cells
 from dashboard.queries.run_data import RunData, load
 from data import store
-from tests import synthetic_precisions
+from tests import synthetic_precisions, synthetic_run
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.test_queries_cells import COLD, run_of, samples, variant
 
@@ -230,3 +230,15 @@ def test_the_pages_say_each_precision_and_its_error(open_app: Open, folder: Path
     )
     app = open_app(folder, "trust", run="run", topic="verdicts")
     assert "Largest measured errors against float64, by precision" in words(app)
+
+
+def test_the_overview_shows_below_what_other_runs_of_the_device_have_timed_and_no_workload_twice(
+    open_app: Open, tmp_path: Path
+) -> None:
+    synthetic_precisions.write(tmp_path, "products", rounds=6)
+    synthetic_run.write(tmp_path, "others", rounds=6)
+    synthetic_precisions.write(tmp_path, "products-again", rounds=6)
+    of_page = words(open_app(tmp_path, run="products"))
+    assert "products · " in of_page and "others · " in of_page
+    assert of_page.count("**gemm**") == of_page.count("**conv2d**") == 1
+    assert "products-again" not in of_page

@@ -240,6 +240,36 @@ def test_the_overview_finds_the_medians_that_the_synthetic_run_was_made_with(rec
     )
 
 
+@pytest.mark.parametrize(
+    ("of_layer_2", "rows"),
+    [
+        # 102 is as good as 100, to 5 %: one row, of the geometric mean of 50 and 102.
+        (102, [("n=2", 2, "v01_a", (50 * 102) ** 0.5)]),
+        (110, [("layer=1,n=2", 1, "v01_a", 50), ("layer=2,n=2", 1, "v02_b", 100)]),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(1, 2), (2,)])
+def test_cases_that_different_variants_win_have_rows_of_their_own(
+    sizes: tuple[int, ...], of_layer_2: int, rows: list[tuple[str, int, str, float]]
+) -> None:
+    cases = [
+        {"workload": "w", "case": f"layer={layer},n={n}", "size_rank": n, "params": f'{{"layer":{layer},"n":{n}}}', "min_bytes": 100}
+        for n in sizes for layer in (1, 2)
+    ]  # fmt: skip
+    times = {"v01_a": (50, of_layer_2), "v02_b": (80, 100), "cudnn": (200, 300)}
+    taken = [
+        row
+        for name, of_layers in times.items()
+        for layer, ns in enumerate(of_layers, 1)
+        for row in samples(name, [ns] * 6, f"layer={layer},n=2")
+    ]
+    found = overview(run_of([variant("v01_a"), variant("v02_b"), variant("cudnn", "peer")], taken, cases=cases))
+    expected = [(*names, pytest.approx(ns, rel=1e-4)) for *names, ns in rows]
+    assert list(zip(found["case"], found["cases"], found["best"], found["best_ns"], strict=True)) == expected
+    if len(rows) == 2:
+        assert found["over_peer"].tolist() == pytest.approx([4.0, 3.0])
+
+
 def test_the_overview_of_a_machine_without_a_gpu_compares_its_host_variants(recorded: tuple[RunData, RunData]) -> None:
     found = overview(recorded[1]).set_index("workload")
     assert found["best"].tolist() == ["numba_parallel", "numba_parallel"]
