@@ -18,6 +18,8 @@ from workloads import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 MISBEHAVING = Path(__file__).parent / "misbehaving.py"
+# Recorded once, not by each worker.
+pytestmark = pytest.mark.xdist_group("record")
 LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=3.0, max_rounds=20)
 
 
