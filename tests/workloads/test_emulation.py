@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from collectors.verify import compare, poison
-from tests.emulator.emulator import COMPILER, Order, build
+from tests.emulator.emulator import Order, build, needs_compiler
 from tests.workloads.declared import CUDA, HOST, WORKLOADS, cells, emulation_cases, inputs_and_outputs, kernels, name_of
-
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
 
 
 @needs_compiler
