@@ -106,7 +106,11 @@ def _row(data: RunData, view: View, every: pd.DataFrame, candidates: pd.DataFram
     }  # fmt: skip
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
         row[column] = _mean(best[column])
-    return row | _against_baseline(data, view, best, baseline(data, workload, view)) | _against_peer(data, view, best, peers)
+    return (
+        row
+        | _against_baseline(data, view, best, baseline(data, workload, view, cases=best["case"]))
+        | _against_peer(data, view, best, peers)
+    )
 
 
 def _in_all(names: pd.Series) -> str:
