@@ -100,7 +100,7 @@ def page() -> None:
 
 
 def _first_topic(run: store.Run) -> str:
-    """What the run alone was made for, or else the first that it has something of; the first of all where it has nothing."""
+    """The phases of a run that traced them; the generator of one that has nothing to set against the host; else the copies."""
     workloads = runs.load(run).workloads
     if runs.ask(run, phases.workloads):
         return "phases"

@@ -6,7 +6,7 @@ import pandas as pd
 
 from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_ratio
 from dashboard.charts.template import Chart, Look, blank, samples, slug, stack_shares, text
-from dashboard.charts.ticks import ticks
+from dashboard.charts.ticks import apart, ticks
 from dashboard.queries.generator import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
 
 _LOOKS: Final = dict(zip(PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True))
@@ -82,7 +82,7 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
         )  # fmt: skip
     counts = sorted({*frame["images"], *published["images"]})
     figure.update_xaxes(
-        type="log", tickmode="array", tickvals=_apart(counts), ticktext=[f"{n:,}" for n in _apart(counts)], title_text="images"
+        type="log", tickmode="array", tickvals=apart(counts), ticktext=[f"{n:,}" for n in apart(counts)], title_text="images"
     )
     times = [*frame["median_ns"], *(1e9 * published["seconds"])]
     figure.update_yaxes(type="log", title_text="end to end", **ticks(min(times), max(times), format_duration, logarithmic=True))
@@ -168,12 +168,3 @@ def _by_variant(published: pd.DataFrame) -> pd.DataFrame:
     """A row a number of images, a column `published_s: 1 GPU a node` a variant."""
     wide = published.pivot(index="images", columns="variant", values="seconds")
     return wide.rename(columns="published_s: {}".format).reset_index().rename_axis(columns=None)
-
-
-def _apart(counts: list[int]) -> list[int]:
-    """Those of the numbers that have room for a label on a logarithmic axis: each 1.6 times the one before it."""
-    shown: list[int] = []
-    for count in counts:
-        if not shown or count >= 1.6 * shown[-1]:
-            shown.append(count)
-    return shown

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
 from dashboard.charts.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
-from dashboard.charts.ticks import ticks
+from dashboard.charts.ticks import apart, ticks
 from dashboard.queries.precision import compared, precisions, word
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
@@ -61,8 +61,9 @@ def over_size(frame: pd.DataFrame, regions: pd.DataFrame, look: Look, metric: Me
         _draw_line(figure, line, look, metric, axis)
     _draw_floor(figure, known, look, metric)
     sizes = regions.sort_values("size_value")
+    labelled = sizes[sizes["size_value"].isin(apart(sizes["size_value"]))]
     figure.update_xaxes(
-        type="log", tickmode="array", tickvals=sizes["size_value"], ticktext=[text(size) for size in sizes["size"]],
+        type="log", tickmode="array", tickvals=labelled["size_value"], ticktext=[text(size) for size in labelled["size"]],
         range=[math.log10(end) for end in _edges(sizes["size_value"])],
     )  # fmt: skip
     values = known[metric]
@@ -220,9 +221,9 @@ def _shade(figure: go.Figure, regions: pd.DataFrame, look: Look) -> None:
 
 
 def _edges(values: Any) -> tuple[float, float]:
-    """Ends of a logarithmic axis: half a step beyond the first and last value."""
+    """Ends of a logarithmic axis: half the first step beyond the first and last value, at most a tenth of their span."""
     ordered = sorted(set(values))
-    step = math.sqrt(ordered[1] / ordered[0]) if len(ordered) > 1 else 2.0
+    step = min(math.sqrt(ordered[1] / ordered[0]), (ordered[-1] / ordered[0]) ** 0.1) if len(ordered) > 1 else 2.0
     return ordered[0] / step, ordered[-1] * step
 
 

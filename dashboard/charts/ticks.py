@@ -1,11 +1,13 @@
 """Axis ticks at round numbers, written with SI units."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 _LINEAR_TICKS: Final = 6
+#: Share of a logarithmic axis that the label of a value takes.
+_LABEL: Final = 0.07
 
 
 def ticks(
@@ -19,6 +21,16 @@ def ticks(
     """
     values = _log_values(low, high, most) if logarithmic else _linear_values(low, high, most)
     return {"tickmode": "array", "tickvals": values, "ticktext": [_short(write(value)) if value else "0" for value in values]}
+
+
+def apart(values: Iterable[float]) -> list[float]:
+    """Those of the positive values, from the smallest on, whose labels have room on a logarithmic axis over all of them."""
+    shown: list[float] = []
+    ordered = sorted(set(values))
+    for value in ordered:
+        if not shown or value >= shown[-1] * (ordered[-1] / ordered[0]) ** _LABEL:
+            shown.append(value)
+    return shown
 
 
 def _linear_values(low: float, high: float, most: int) -> list[float]:

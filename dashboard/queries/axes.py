@@ -1,6 +1,7 @@
 """What a reader can choose from in a run: the size axis and the series of a workload, and how cells were measured."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +83,9 @@ def series(data: RunData, workload: str) -> tuple[str, ...]:
     return tuple(charted_cases(data, workload)["series"].unique())
 
 
-def baseline(data: RunData, workload: str, view: View, *, on_host: bool = False) -> Baseline | None:
+def baseline(
+    data: RunData, workload: str, view: View, *, on_host: bool = False, cases: Iterable[str] | None = None
+) -> Baseline | None:
     """What speedups are counted from in that view: the variant that was sampled twice (A/A).
 
     Where a GPU variant and a host variant both were, it is the one of the GPU. Where none was, it is the lowest rung with
@@ -90,11 +93,14 @@ def baseline(data: RunData, workload: str, view: View, *, on_host: bool = False)
 
     Args:
         on_host: of the host's variants alone, as a machine without a GPU would choose it.
+        cases: of these alone; the variant of most cases may have none of them.
     """
     groups = data.grouped.keys
     chosen = (groups["workload"] == workload) & (groups["scope"] == view.scope) & (groups["cache"] == view.cache)
     if on_host:
         chosen &= groups["gpus"] == 0
+    if cases is not None:
+        chosen &= groups["case"].isin(list(cases))
     copies = groups.loc[chosen, ["variant", "config", "case", "gpus", "twin"]]
     if copies.empty:
         return None

@@ -37,7 +37,7 @@ def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
 
 def with_speedups(data: RunData, workload: str, view: View, frame: pd.DataFrame) -> pd.DataFrame:
     """Rows of `cells` of one view with `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config`."""
-    reference = baseline(data, workload, view)
+    reference = baseline(data, workload, view, cases=frame["case"].unique())
     if reference is None:
         return frame.assign(
             speedup=float("nan"),

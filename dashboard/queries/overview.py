@@ -46,7 +46,8 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
 
     Returns:
         One row a (workload, precision) with samples, or several of one case each, fp32 first: `workload`, `precision`, `cases`, `case` (the size,
-        e.g. `n=512`, or the one case), `scope`, `cache`, `baseline`, `baseline_config`, `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
+        e.g. `n=512`; of some of its cases, what their names have in common), `scope`, `cache`, `baseline`, `baseline_config`,
+        `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
         rel_l2_error against float64 of its cells), `best_ns` (+`_low`, `_high`), `speedup` over the baseline (+`_low`, `_high`),
         `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`, `peer_config`,
         `peer_precision`, `peer_error`, `peer_percent_of_floor` (of the best rung's floor), `over_peer` (+`_low`, `_high`: the peer's time over the best rung's), `n`
@@ -94,11 +95,10 @@ def _row(data: RunData, view: View, every: pd.DataFrame, candidates: pd.DataFram
     workload = str(candidates["workload"].iloc[0])
     cases = charted_cases(data, workload)
     of_size = cases.loc[cases["size_rank"] == candidates["size_rank"].iloc[0]]
-    alone = candidates["case"].nunique() < len(of_size)
     peers = every[is_peer_of(every, precision)]
     best = _fastest(candidates)
     row = {
-        "workload": workload, "precision": precision, "cases": len(best), "case": best["case"].iloc[0] if alone else _in_all(of_size["size"]),
+        "workload": workload, "precision": precision, "cases": len(best), "case": _in_all(best["case"] if len(best) < len(of_size) else of_size["size"]),
         "scope": view.scope, "cache": view.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
         "best_config": _configs(best), "error": best["rel_l2_error"].max(),
         "best_ns": _mean(best["median_ns"]), "best_ns_low": _mean(best["low_ns"]), "best_ns_high": _mean(best["high_ns"]),
@@ -106,7 +106,11 @@ def _row(data: RunData, view: View, every: pd.DataFrame, candidates: pd.DataFram
     }  # fmt: skip
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
         row[column] = _mean(best[column])
-    return row | _against_baseline(data, view, best, baseline(data, workload, view)) | _against_peer(data, view, best, peers)
+    return (
+        row
+        | _against_baseline(data, view, best, baseline(data, workload, view, cases=best["case"]))
+        | _against_peer(data, view, best, peers)
+    )
 
 
 def _in_all(names: pd.Series) -> str:

@@ -58,6 +58,13 @@ def test_ticks_stand_at_round_numbers() -> None:
     assert {"2 µs", "5 µs", "10 µs", "20 µs", "50 µs"} <= set(logarithmic["ticktext"])
 
 
+def test_labels_of_values_close_together_make_room_for_each_other() -> None:
+    assert ticks.apart([10, 100, 880, 1000, 2224, 2512, 4856, 5248]) == [10, 100, 880, 2224, 4856]
+    assert ticks.apart([4, 4]) == [4]
+    doubling = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
+    assert ticks.apart(doubling) == doubling
+
+
 def test_a_variant_has_a_colour_and_symbol_of_its_own_that_no_other_variant_of_its_workload_has(run: RunData) -> None:
     for theme in ("light", "dark"):
         styles = look(run, theme).styles

@@ -270,6 +270,20 @@ def test_cases_that_different_variants_win_have_rows_of_their_own(
         assert found["over_peer"].tolist() == pytest.approx([4.0, 3.0])
 
 
+def test_a_speedup_is_over_the_copy_that_ran_twice_at_that_size() -> None:
+    cases = [{"workload": "w", "case": f"n={n}", "size_rank": n, "params": f'{{"n":{n}}}', "min_bytes": 100} for n in (1, 2, 3)]
+    taken = [
+        row for n in (1, 2) for row in [*samples("v01_a", [400] * 6, f"n={n}"), *samples("v01_a", [400] * 6, f"n={n}", twin=1)]
+    ]
+    taken += [
+        *samples("v02_b", [200] * 6, "n=3"),
+        *samples("v02_b", [200] * 6, "n=3", twin=1),
+        *samples("v03_c", [50] * 6, "n=3"),
+    ]
+    (row,) = overview(run_of([variant("v01_a"), variant("v02_b"), variant("v03_c")], taken, cases=cases)).to_dict("records")
+    assert (row["best"], row["baseline"], row["speedup"]) == ("v03_c", "v02_b", pytest.approx(4.0))
+
+
 def test_the_overview_of_a_machine_without_a_gpu_compares_its_host_variants(recorded: tuple[RunData, RunData]) -> None:
     found = overview(recorded[1]).set_index("workload")
     assert found["best"].tolist() == ["numba_parallel", "numba_parallel"]

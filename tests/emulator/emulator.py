@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
+import pytest
 
 from workloads.api import CudaVariant, Launch
 from workloads.communication import RowsOf
@@ -30,6 +31,7 @@ from workloads.communication import RowsOf
 Order = Literal["forward", "backward"]
 
 COMPILER: Final = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
 TIMEOUT_S: Final = 120
 
 _HERE: Final = Path(__file__).resolve().parent

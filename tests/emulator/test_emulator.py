@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.emulator.emulator import COMPILER, EmulationError, build, run
+from tests.emulator.emulator import EmulationError, build, needs_compiler, run
 from workloads.api import CudaVariant, Launch
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+pytestmark = needs_compiler
 
 
 def emulate(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.emulator.emulator import COMPILER, build
+from tests.emulator.emulator import build, needs_compiler
 from workloads.api import CudaVariant, HostVariant, read_source
 from workloads.cnn_conv import rungs
 from workloads.cnn_conv.problem import case, emulation_cases, shape_of
@@ -147,7 +147,7 @@ def test_operands_of_10_bits_would_fail_as_fp32_and_as_3xtf32():
     assert TOLERANCE["3xtf32"] * 50 < error < TOLERANCE["tf32"]
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 @pytest.mark.parametrize(
     ("name", "least", "most"),
     [
@@ -168,7 +168,7 @@ def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least,
     assert least < error < most
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 @pytest.mark.parametrize(
     ("name", "least", "most"),
     [

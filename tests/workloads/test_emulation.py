@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from collectors.verify import compare, poison
-from tests.emulator.emulator import COMPILER, Order, build
+from tests.emulator.emulator import Order, build, needs_compiler
 from tests.workloads.declared import (
     CUDA,
     HOST,
@@ -18,8 +18,6 @@ from tests.workloads.declared import (
     name_of,
     same_as,
 )
-
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
 
 
 @needs_compiler

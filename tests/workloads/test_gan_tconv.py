@@ -11,7 +11,7 @@ import pytest
 
 from collectors.transfers import plan_parts
 from collectors.verify import compare, poison
-from tests.emulator.emulator import COMPILER, build
+from tests.emulator.emulator import build, needs_compiler
 from workloads.api import CudaVariant, HostVariant, Launch
 from workloads.gan_tconv.host import scale_and_shift
 from workloads.gan_tconv.network import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
@@ -210,7 +210,7 @@ def emulated(variant, case, config):
     return compare(images, WORKLOAD.reference(case, inputs), WORKLOAD.tolerance[variant.precision])
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 @pytest.mark.parametrize(
     ("name", "images", "channels", "side"),
     [
@@ -227,7 +227,7 @@ def test_tiles_of_whole_networks_are_right_where_small_networks_do_not_reach_the
         assert verdict.ok, f"{config}: {verdict.detail}"
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 @pytest.mark.parametrize(("name", "most"), [("v07_overlapped", 2), ("v08_phases", 3)])
 def test_images_made_part_by_part_are_those_of_the_whole(name, most):
     """As the overlapped copies run them: each part's kernels on its own rows of z and of the images, in the scratch of the whole."""
@@ -312,7 +312,7 @@ def test_weights_are_prepared_within_the_operation():
     }
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 @pytest.mark.parametrize("side", [1, 2, 3])
 @pytest.mark.parametrize("outputs", [1, 2, 4])
 def test_inputs_of_a_tile_on_warpgroups_meet_its_outputs_by_the_taps_of_formula_9(outputs, side):

@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.emulator.emulator import COMPILER, Order, run
+from tests.emulator.emulator import Order, needs_compiler, run
 from workloads.api import CudaVariant, HostVariant
 from workloads.mlp_gemm.problem import ALPHA, BETA, TOLERANCES, Size, make_case, size_of
 from workloads.mlp_gemm.workload import WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
 HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
-
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
 
 
 def columns(*of: list[float]) -> np.ndarray:

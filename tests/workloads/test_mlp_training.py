@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.emulator.emulator import COMPILER, build
+from tests.emulator.emulator import build, needs_compiler
 from workloads.api import CudaVariant, HostVariant, Launch, TensorMap, read_source
 from workloads.mlp_training import fused, programs, train, wgmma
 from workloads.mlp_training.digits import DEV, enlarged, one_hot, training_and_dev
@@ -146,7 +146,7 @@ def test_the_first_version_computes_the_reference_with_any_product():
     assert relative_error(outputs, WORKLOAD.reference(case, inputs)) < TOLERANCES["fp32"]
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 def test_the_first_version_s_product_is_right_for_transposed_operands_and_a_bias():
     variant = CudaVariant("v01", "algorithm 1", "rung", source=programs.SOURCE)
     program = build(variant, ["forward_gemm", "backward_gemm"])
@@ -221,7 +221,7 @@ def test_parts_of_the_output_layer_s_gradient_are_neither_small_nor_many():
     assert [fused.chunk_of(Size(batch, 784, 1000)) for batch in (1, 800, 2048, 8192)] == [64, 64, 64, 256]
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 def test_a_block_may_have_several_samples_one_after_another():
     case, variant, config = make_case({"batch": 9, "inputs": 8, "hidden": 12}), WORKLOAD.variant("v04_fused"), {"blocks": 528}
     launches = list(variant.launches(case, config))
@@ -266,7 +266,7 @@ def test_rows_that_the_tensor_memory_accelerator_takes_are_multiples_of_four_flo
     assert "131 hidden" in (wgmma.skip(make_case({"batch": 19, "inputs": 68, "hidden": 131}), {}) or "")
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 def test_the_output_layer_of_blocks_of_samples_gives_transposed_gradients_and_all_small_weights(order):
     case, name = make_case({"batch": 19, "inputs": 8, "hidden": 260}), "v07_warpgroups_3xtf32"

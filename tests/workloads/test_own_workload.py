@@ -63,7 +63,7 @@ def test_example_s_kernels_compile_without_spills(example: Workload, arch: str) 
             assert kernel.spill_bytes == 0
 
 
-@pytest.mark.skipif(emulator.COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@emulator.needs_compiler
 @pytest.mark.parametrize("name", ["v01_thread", "v02_warp"])
 def test_example_s_kernels_compute_the_reference(example: Workload, name: str) -> None:
     variant = example.variant(name)

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from collectors.verify import Verdict, compare, poison
-from tests.emulator.emulator import COMPILER, Order, run
+from tests.emulator.emulator import Order, needs_compiler, run
 from tests.workloads.declared import inputs_and_outputs
 from workloads.api import CudaVariant
 from workloads.tensor_transpose.problem import case
 from workloads.tensor_transpose.workload import WORKLOAD
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+pytestmark = needs_compiler
 
 FOLDER = Path(__file__).parent / "wrong_kernels"
 RIGHT = WORKLOAD.variant("v04_simple_template")

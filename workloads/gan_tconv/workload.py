@@ -15,25 +15,20 @@ SPLIT_TOLERANCE: Final = 3e-6
 
 _TORCH: Final = ("cupy", "torch")
 
-_MOST_BY_EACH_LAYOUT: Final = 1000
+LIBRARY_VARIANTS: Final = (
+    LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=_TORCH, prepare=peers.cudnn_fp32),
+    LibraryVariant("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32", requires=_TORCH, prepare=peers.cudnn_nhwc_fp32),
+    LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_tf32),
+    LibraryVariant("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_nhwc_tf32),
+)
+
 _MOST_ON_HOST: Final = 1000
 _MOST_ON_ONE_CORE: Final = 100
 
 
-def _up_to(most: int, takes: str = "takes minutes, or much memory") -> Callable[[Case, Params], str | None]:
-    why = f"{takes}, in proportion to the images: {most:,} tell the same"
+def _up_to(most: int) -> Callable[[Case, Params], str | None]:
+    why = f"takes minutes, or much memory, in proportion to the images: {most:,} tell the same"
     return lambda case, config: why if network.images_of(case) > most else None
-
-
-#: Of the layout that is slower in its precision.
-_CHOOSING: Final = _up_to(_MOST_BY_EACH_LAYOUT, "takes long to choose its algorithms")
-
-LIBRARY_VARIANTS: Final = (
-    LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=_TORCH, prepare=peers.cudnn_fp32),
-    LibraryVariant("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32", requires=_TORCH, prepare=peers.cudnn_nhwc_fp32, skip=_CHOOSING),
-    LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_tf32, skip=_CHOOSING),
-    LibraryVariant("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_nhwc_tf32),
-)
 
 
 HOST_VARIANTS: Final = (
