@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from collectors.verify import compare
-from tests.emulator.emulator import COMPILER, build
+from tests.emulator.emulator import build, needs_compiler
 from workloads import registry
 from workloads.api import Case, CudaVariant, kernels_of
 from workloads.mlp_data_parallel.workload import WORKLOAD
@@ -45,13 +45,13 @@ def test_without_its_own_learning_rate_an_uneven_share_would_be_wrong() -> None:
     assert not compare(wrong, reference_of(case), 100 * WORKLOAD.tolerance["fp32"]).ok
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 @pytest.mark.parametrize("chunks", [1, 2])
 def test_the_overlapped_kernels_of_all_ranks_average_to_the_step_of_the_batch(chunks: int) -> None:
     check_kernels(WORKLOAD.variant("v03_overlapped"), {"blocks": 528, "chunks": chunks})
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler; install g++, or set CXX")
+@needs_compiler
 def test_the_fused_kernels_of_all_ranks_average_to_the_step_of_the_batch() -> None:
     check_kernels(registry.load("mlp_training").variant("v04_fused"), {"blocks": 528})  # which v01 and v02 include
 
