@@ -38,6 +38,8 @@ MARK: Final = "warpladder: "
 _PROGRAMS: Final = {"local": "mpiexec", "mpirun": "mpirun", "srun": "srun"}
 #: Without it Slurm lets the other ranks wait for a dead one.
 _OPTIONS: Final = {"srun": ("--kill-on-bad-exit=1",)}
+#: Open MPI 4 and 5 would tie each rank to one core, on which the threads of a host variant crowd.
+_UNBOUND: Final = {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 _PROJECT: Final = Path(__file__).resolve().parent.parent
 _LAST_WORDS: Final = 300
 # MPICH names the process, Open MPI and Slurm the rank.
@@ -174,7 +176,7 @@ class RankedChild(Child):
                 self._process = subprocess.Popen(
                     launcher.command(ranks, collector),
                     cwd=_PROJECT,
-                    env={**os.environ, FOLDER_VARIABLE: str(folder)},
+                    env={**_UNBOUND, **os.environ, FOLDER_VARIABLE: str(folder)},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
