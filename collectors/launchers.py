@@ -148,6 +148,18 @@ def problem_of(ranks: Sequence[Started]) -> str:
     return ""
 
 
+def processors_of(rank: int, may_use: Sequence[set[int]]) -> int:
+    """How many processors a rank takes, so that ranks that may use the same ones do not crowd.
+
+    Args:
+        rank: its number on its host.
+        may_use: of each rank on that host, the numbers of the processors that it may use.
+    """
+    mine = may_use[rank]
+    sharing = sum(bool(mine & others) for others in may_use)
+    return max(1, len(mine) // sharing)
+
+
 class RankedChild(Child):
     """Ranks that share cases, under their launcher; rank 0 answers.
 

@@ -19,8 +19,19 @@ from typing import Any, Final
 
 import numpy as np
 from mpi4py import MPI
+from threadpoolctl import threadpool_limits
 
-from collectors.launchers import FOLDER_VARIABLE, ISSUED, MARK, PROGRESS_FILE, RANKS, SOCKET_FILE, Started, problem_of
+from collectors.launchers import (
+    FOLDER_VARIABLE,
+    ISSUED,
+    MARK,
+    PROGRESS_FILE,
+    RANKS,
+    SOCKET_FILE,
+    Started,
+    problem_of,
+    processors_of,
+)
 from collectors.measure import MakeBench, classify
 from collectors.mpi_communicator import MpiCommunicator
 from collectors.plan import Job
@@ -129,10 +140,18 @@ class World:
         self._comm.Abort(1)
 
 
+def _limit_threads(count: int) -> None:
+    """Let BLAS and Numba, at work in host variants, take so many threads."""
+    threadpool_limits(count)
+    os.environ.setdefault("NUMBA_NUM_THREADS", str(count))
+
+
 def _place(comm: MPI.Comm, collector: str) -> Started:
-    """Take this rank's GPU, by its number on its host."""
+    """Take this rank's GPU and processors, by its number on its host."""
     started = Started(socket.gethostname(), os.getpid())
-    number = comm.Split_type(MPI.COMM_TYPE_SHARED).rank
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    number = here.rank
+    _limit_threads(processors_of(number, here.allgather(os.sched_getaffinity(0))))
     if collector == "host_clock":
         return started
     try:

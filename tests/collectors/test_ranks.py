@@ -1,5 +1,6 @@
 """Several ranks share a case: what they write is one process's, and what goes wrong on one of them has its name and an end."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from collectors import cli, launchers
 from collectors.bench import ONE_PROCESS, Failed, Unavailable
 from collectors.choice import has_module
 from collectors.host_clock import HostBench
-from collectors.launchers import Launcher, Started, gpus_here, problem_of, why_ended
+from collectors.launchers import Launcher, Started, gpus_here, problem_of, processors_of, why_ended
 from collectors.plan import LIMITS, Cell, Limits, PlanError, Request, WorkloadRef, counts_of, make_plan
 from collectors.ranked_bench import Failure, Local, RankedBench, attempt
 from collectors.record import Recorder
@@ -407,6 +408,32 @@ def test_ranks_that_do_not_start_are_the_verdict_and_the_others_are_measured(tmp
     run = store.open_run(tmp_path / run_id)
     assert run.table("results")["detail"][0].startswith("on 2 processes: the ranks ended with exit code 255: ")
     assert set(run.table("samples")["gpus"]) == {0}
+
+
+@pytest.mark.parametrize(
+    ("may_use", "taken"),
+    [
+        ([{0, 1, 2, 3}], [4]),
+        ([{0, 1, 2, 3}, {0, 1, 2, 3}], [2, 2]),
+        ([{0, 1}, {2, 3}], [2, 2]),  # as a scheduler gave them out
+        ([{0}, {0}, {0}], [1, 1, 1]),
+    ],
+)
+def test_ranks_that_may_use_the_same_processors_share_them(may_use: list[set[int]], taken: list[int]) -> None:
+    assert [processors_of(rank, may_use) for rank in range(len(may_use))] == taken
+
+
+@needs_mpi
+def test_blas_and_numba_start_no_more_threads_than_a_rank_has_processors() -> None:
+    program = (
+        "from mpi4py import MPI; from collectors import ranks; "
+        "ranks._place(MPI.COMM_WORLD, 'host_clock'); import numba, numpy, threadpoolctl; "
+        "print(numba.get_num_threads(), *{each['num_threads'] for each in threadpoolctl.threadpool_info()})"
+    )
+    command = [str(Launcher().program), "-n", "2", sys.executable, "-c", program]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    own = max(1, len(os.sched_getaffinity(0)) // 2)
+    assert said.splitlines() == [f"{own} {own}"] * 2
 
 
 @needs_mpi
