@@ -12,6 +12,7 @@ from dashboard.charts import overview as charts
 from dashboard.charts.numbers import format_duration, format_error, format_interval, format_percent, format_ratio
 from dashboard.queries import overview as queries
 from dashboard.queries.precision import named, word
+from dashboard.queries.scaling import scaled_workloads
 from dashboard.text import plain
 from data import store
 
@@ -175,6 +176,8 @@ def _links(run: store.Run, rows: pd.DataFrame) -> None:
         st.page_link("app_pages/sizes.py", label="Sizes →", query_params=link)
         if rows["precision"].nunique() > 1:
             st.page_link("app_pages/ladder.py", label="Error and time →", query_params={**link, "show": "error"})
+        if link["workload"] in runs.ask(run, scaled_workloads):
+            st.page_link("app_pages/gpus.py", label="GPUs →", query_params=link)
         if badges:
             st.page_link("app_pages/trust.py", label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))
         for text in badges:
