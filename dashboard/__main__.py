@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dashboard import export as exporter
+from dashboard.charts.catalogue import TOPICS
 from dashboard.queries import run_data
 from dashboard.queries.picked import pick
 from data import store
@@ -32,18 +33,20 @@ def export(
         str | None,
         typer.Option("--format", help=f"Of {','.join(exporter.FORMATS)}. Default: {','.join(exporter.DEFAULT_FORMATS)}."),
     ] = None,
+    topics: Annotated[str, typer.Option("--topic", help="What the charts are about.")] = ",".join(TOPICS),
     variant_from: Annotated[
         str, typer.Option(help="nvtx:REGEX that picks variants out of the run's ranges, as the page Pick variants does.")
     ] = "",
     data_dir: Annotated[list[Path] | None, typer.Option(help="Further folders to look for the run in.")] = None,
 ) -> None:
-    """Write every chart of a run, and report.html."""
+    """Write the charts of a run, and report.html."""
     try:
         chosen = exporter.parse_formats(formats) if formats is not None else exporter.DEFAULT_FORMATS
+        about = exporter.parse_topics(topics)
         data = run_data.load(store.find_run(run, [*(data_dir or []), store.LOCAL, store.RECORDED]))
         if variant_from:
             data = pick(data, Naming.parse(variant_from))
-        problem = exporter.write(data, out, chosen, lambda line: typer.echo(line, err=True))
+        problem = exporter.write(data, out, chosen, lambda line: typer.echo(line, err=True), about)
     except (exporter.ExportError, store.StoreError, NamingError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

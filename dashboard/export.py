@@ -10,7 +10,7 @@ from typing import Final
 from plotly.offline import get_plotlyjs
 
 from dashboard import images
-from dashboard.charts.catalogue import charts_of
+from dashboard.charts.catalogue import TOPICS, charts_of
 from dashboard.charts.template import Chart
 from dashboard.queries.overview import overview
 from dashboard.queries.run_data import RunData
@@ -49,20 +49,31 @@ def html(chart: Chart) -> str:
 
 
 def parse_formats(names: str) -> tuple[str, ...]:
-    """`html,csv` as formats.
-
-    Raises:
-        ExportError: one is not known, or there is none.
-    """
-    formats = tuple(dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip()))
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown or not formats:
-        raise ExportError(f"{unknown[0] if unknown else '--format'}: no such format; known: {', '.join(FORMATS)}")
-    return formats
+    """`html,csv` as formats. Raises ExportError: one is not known, or there is none."""
+    return _known(names, FORMATS, "format")
 
 
-def write(data: RunData, out: Path, formats: Sequence[str], say: Callable[[str], None] = lambda line: None) -> str | None:
-    """Write every chart of a run in each format, and `report.html`.
+def parse_topics(names: str) -> tuple[str, ...]:
+    """`roofline,counters` as topics of charts. Raises ExportError: one is not known, or there is none."""
+    return _known(names, TOPICS, "topic")
+
+
+def _known(names: str, known: Sequence[str], what: str) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip()))
+    unknown = [word for word in words if word not in known]
+    if unknown or not words:
+        raise ExportError(f"{unknown[0] if unknown else f'--{what}'}: no such {what}; known: {', '.join(known)}")
+    return words
+
+
+def write(
+    data: RunData,
+    out: Path,
+    formats: Sequence[str],
+    say: Callable[[str], None] = lambda line: None,
+    topics: Sequence[str] = TOPICS,
+) -> str | None:
+    """Write the charts of a run in each format, and `report.html`.
 
     All is written to a folder beside its place and moved when complete; files that `out` held under other names stay.
 
@@ -70,6 +81,7 @@ def write(data: RunData, out: Path, formats: Sequence[str], say: Callable[[str],
         out: folder to write to, made where it does not exist.
         formats: of `FORMATS`.
         say: takes a line on what is being done.
+        topics: of `TOPICS`, what the charts are about.
 
     Returns:
         Why there are no images, where they were asked for and could not be made; the other formats are written all the same.
@@ -83,7 +95,7 @@ def write(data: RunData, out: Path, formats: Sequence[str], say: Callable[[str],
         raise ExportError(f"{out}: cannot be written ({error.strerror}); choose another folder with --out") from error
     try:
         say("Comparing …")
-        charts = list(charts_of(data))
+        charts = list(charts_of(data, topics=topics))
         (staging / REPORT).write_text(report(data, overview(data, _PROJECT), charts), encoding="utf-8")
         for chart in charts:
             if "html" in formats:

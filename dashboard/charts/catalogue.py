@@ -1,6 +1,7 @@
 """All charts of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Final
 
 from dashboard.charts import counters as counter_charts
 from dashboard.charts import (
@@ -37,25 +38,35 @@ from dashboard.queries.run_data import RunData
 _METRICS: tuple[sizes.Metric, ...] = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
 
 
-def charts_of(data: RunData, theme: Theme = "light") -> Iterator[Chart]:
+#: What a chart is about, in the order of `charts_of`.
+TOPICS: Final = ("overview", "comparisons", "roofline", "details", "trace", "gpus", "counters")
+
+
+def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = TOPICS) -> Iterator[Chart]:
     """The charts of a run that answer what its pages ask first, in the order of the pages; a page can show any other choice.
 
-    Of each workload and view: who wins where, the ladder of the largest size, the samples of the fastest variant there, and time over
-    size. In the first view these are of every series, with percent of floor over size, and of the last series every other metric.
+    Of each workload and view, comparisons are: who wins where, the ladder of the largest size, the samples of the fastest variant there,
+    and time over size. In the first view these are of every series, with percent of floor over size, and of the last series every
+    other metric.
+
+    Args:
+        topics: of `TOPICS`, those that are wanted.
     """
     style = look(data, theme)
-    summary = overviews.overview(data)
-    if summary["percent_of_floor"].notna().any():
-        yield overview.percent_of_floor(summary, style)
+    if "overview" in topics:
+        summary = overviews.overview(data)
+        if summary["percent_of_floor"].notna().any():
+            yield overview.percent_of_floor(summary, style)
     for workload in data.workloads:
-        for view in axes.views(data, workload):
-            if not view.scope.startswith("phase:"):
-                yield from _of_view(data, workload, view, style)
-        yield from _of_roofline(data, workload, style)
-    yield from _of_reports(data, style)
-    yield from _of_trace(data, style)
-    yield from _of_gpus(data, style)
-    yield from _of_counters(data, style)
+        if "comparisons" in topics:
+            for view in axes.views(data, workload):
+                if not view.scope.startswith("phase:"):
+                    yield from _of_view(data, workload, view, style)
+        if "roofline" in topics:
+            yield from _of_roofline(data, workload, style)
+    for topic, draw in (("details", _of_details), ("trace", _of_trace), ("gpus", _of_gpus), ("counters", _of_counters)):
+        if topic in topics:
+            yield from draw(data, style)
 
 
 def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[Chart]:
@@ -107,7 +118,7 @@ def _of_roofline(data: RunData, workload: str, style: Look) -> Iterator[Chart]:
                 yield roofline.over_sizes(over, roofs, style, counted_in)
 
 
-def _of_reports(data: RunData, style: Look) -> Iterator[Chart]:
+def _of_details(data: RunData, style: Look) -> Iterator[Chart]:
     for workload in data.workloads:
         copies = reports.with_and_without_copies(data, workload)
         if len(copies):

@@ -35,8 +35,21 @@ def small(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunData]:
     """A run of which only two charts are drawn."""
     data = load(store.open_run(runs / "host"))
     charts = list(islice(export.charts_of(data), 2))
-    monkeypatch.setattr(export, "charts_of", lambda data: iter(charts))
+    monkeypatch.setattr(export, "charts_of", lambda data, **_: iter(charts))
     yield data
+
+
+def test_topics_part_the_charts(runs: Path) -> None:
+    data = load(store.open_run(runs / "host"))
+    every = [chart.name for chart in export.charts_of(data)]
+    of_topics = [[chart.name for chart in export.charts_of(data, topics=[topic])] for topic in export.TOPICS]
+    assert sorted(every) == sorted(name for names in of_topics for name in names)
+
+
+def test_an_export_of_a_topic_has_its_charts_alone(runs: Path, tmp_path: Path) -> None:
+    code, said = command("host", "--out", tmp_path / "out", "--format", "csv", "--topic", "overview", "--data-dir", runs)
+    assert code == 0, said
+    assert len(list((tmp_path / "out").glob("*.csv"))) == 1
 
 
 class Links(HTMLParser):
@@ -127,6 +140,10 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(
         (["nowhere", "--format", "csv"], "nowhere: no such run; known runs: my run"),
         (["host", "--format", "gif"], "gif: no such format; known: html, png, svg, pdf, csv"),
         (["host", "--format", ","], "--format: no such format"),
+        (
+            ["host", "--topic", "roof"],
+            "roof: no such topic; known: overview, comparisons, roofline, details, trace, gpus, counters",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(

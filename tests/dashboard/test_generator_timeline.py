@@ -246,7 +246,7 @@ def test_a_trace_without_copies_is_drawn_too(frame: pd.DataFrame, data: RunData)
 
 
 def test_the_figures_are_exported(data: RunData) -> None:
-    names = [chart.name for chart in catalogue.charts_of(data)]
+    names = [chart.name for chart in catalogue.charts_of(data, topics=["details"])]
     assert names.count("generator-figures-images-1000") == 1
 
 

@@ -208,7 +208,7 @@ def test_errors_are_written_with_two_digits() -> None:
 
 
 def test_the_export_has_error_against_time(data: RunData) -> None:
-    drawn = list(charts_of(data))
+    drawn = list(charts_of(data, topics=["comparisons"]))
     charts = {chart.name: chart for chart in drawn}
     assert "error-gemm-n-4096-device-cold" in charts
     assert "rel_l2_error" in charts["error-gemm-n-4096-device-cold"].data

@@ -189,7 +189,7 @@ def counted(folder: Path) -> RunData:
 
 
 def test_the_export_has_the_roofline_on_paper_over_sizes_and_by_counters(counted: RunData) -> None:
-    names = [chart.name for chart in charts_of(counted) if chart.name.startswith("roofline")]
+    names = [chart.name for chart in charts_of(counted, topics=["roofline"])]
     assert names == [
         "roofline-conv2d-n-8192-cold", "roofline-conv2d-v04-sliding-cold", "roofline-conv2d-n-2048-cold-counted",
     ]  # fmt: skip

@@ -140,7 +140,7 @@ def test_what_one_process_measured_alone_is_no_scaling() -> None:
     uncharted = case(2) | {"size_rank": None}
     data = scaled(samples("v01_a", HUNDRED), ranked("v01_a", [40] * 6, [50] * 6, case="n=2"), [case(1), uncharted])
     assert queries.scaling(data, "w", COLD).empty
-    assert not [chart for chart in charts_of(data) if chart.name.startswith("gpus")]
+    assert not list(charts_of(data, topics=["gpus"]))
 
 
 def test_the_best_number_of_a_case_is_marked_and_what_is_tied_with_it() -> None:
@@ -360,7 +360,7 @@ def test_times_far_apart_stand_on_a_logarithmic_axis_in_weak_scaling() -> None:
 
 
 def test_the_export_has_the_charts_of_the_page(data: RunData) -> None:
-    names = [chart.name for chart in charts_of(data) if chart.name.startswith("gpus")]
+    names = [chart.name for chart in charts_of(data, topics=["gpus"])]
     assert names == [
         "gpus-gan-tconv-v12-wgmma-end-to-end-hot-best", "gpus-gan-tconv-images-5248-end-to-end-hot-speedup",
         "gpus-gan-tconv-images-5248-end-to-end-hot-skew", "gpus-gan-tconv-v06-pinned-end-to-end-shares",
