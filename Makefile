@@ -55,7 +55,7 @@ $(BIN)/.dev: requirements-dev.txt requirements.txt requirements-ncu.txt $(GPU_RE
 # uv takes a tenth of pip's time; where it cannot be had, pip does it.
 define install
 if $(BIN)/python -m pip install -q uv 2>/dev/null; then \
-	$(BIN)/uv pip install -q --python $(BIN)/python $(1); \
+	$(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python $(1); \
 else \
 	$(BIN)/python -m pip install -q $(1); \
 fi
