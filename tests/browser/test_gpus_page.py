@@ -50,9 +50,3 @@ def test_a_link_shows_the_same_weak_scaling_which_is_downloaded(page: "sync_api.
     header, *rows = download(page, "CSV").decode().splitlines()
     assert {"ranks", "per_rank", "weak_efficiency"} <= set(header.split(","))
     assert len(rows) == 6, "two variants on 1, 2 and 4 GPUs"
-
-
-def test_overview_leads_to_it_where_several_gpus_shared_a_workload(page: "sync_api.Page", scaled: str) -> None:
-    open_page(page, f"{scaled}/?run=scaling")
-    page.get_by_role("link", name="GPUs →").first.click(timeout=PATIENCE_MS)
-    expect(page.get_by_role("heading", name=re.compile("1 GPU is best up to images=100"))).to_be_visible(timeout=PATIENCE_MS)

@@ -402,3 +402,11 @@ def test_a_run_of_one_process_says_how_to_record_more(open_app: Open, folder: Pa
     app = open_app(folder, "gpus", run="alone")
     assert [block.value for block in app.main.code] == ["python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"]
     assert "Every sample of this run was taken by one process" in words(app)
+
+
+def test_overview_leads_to_the_page_where_several_gpus_shared_a_workload(open_app: Open, folder: Path) -> None:
+    links = [link.proto for link in open_app(folder, "overview", run="scaling").main.get("page_link")]
+    assert [link.query_string.split("workload=")[1] for link in links if link.label.startswith("GPUs")] == [
+        "gan_tconv",
+        "mlp_training",
+    ]
