@@ -5,7 +5,7 @@ import math
 import pytest
 
 from collectors.compiler import compile_variant
-from tests.workloads.declared import CUDA, WORKLOADS, cells, kernels, name_of, same_as
+from tests.workloads.declared import CUDA, WORKLOADS, cells, emulation_cases, kernels, name_of, same_as
 from workloads.api import CudaVariant, Workload
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
@@ -46,18 +46,23 @@ def test_every_specialisation_compiles_without_spills_and_within_the_limits_of_a
         pytest.skip(f"{variant.name} needs compute capability {variant.min_compute_capability}")
     if variant.only_architecture not in ("", f"{arch}a"):
         pytest.skip(f"{variant.name} is written for {variant.only_architecture}")
-    if original := same_as(variant, lambda of, each: (kernels(each, of.cases), each.min_compute_capability)):
+    if original := same_as(variant, lambda of, each: (kernels(each, _cases(of, each)), each.min_compute_capability)):
         pytest.skip(f"{workload.name} {variant.name} is the code of {original}")
-    module = compile_variant(variant, kernels(variant, workload.cases), arch)
+    cases = _cases(workload, variant)
+    module = compile_variant(variant, kernels(variant, cases), arch)
     assert module.cubin
     assert module.kernels
     for expression, kernel in module.kernels.items():
         assert kernel.spill_bytes == 0, expression
         assert 0 < kernel.registers <= MOST_REGISTERS, expression
         assert kernel.static_shared_bytes <= MOST_STATIC_SHARED_BYTES, expression
-    for _, _, launches in cells(variant, workload.cases):
+    for _, _, launches in cells(variant, cases):
         for launch in launches:
             assert module.kernels[launch.kernel].registers * math.prod(launch.block) <= REGISTERS, launch.kernel
+
+
+def _cases(workload: Workload, variant: CudaVariant):
+    return (*workload.cases, *(() if variant.only_architecture else emulation_cases(workload)))
 
 
 def _kernel_folder(workload: Workload):
