@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from cupy.cuda import runtime
 
 from collectors.cuda_launch import bind
-from collectors.transfers import BoundPart, Overlap, PartPlan
+from collectors.transfers import BoundCall, BoundPart, Overlap, PartPlan
+from collectors.verify import poison
 from workloads.api import Array, Buffers
 
 
@@ -36,18 +38,33 @@ def overlap(
         loaded: its kernels, by name expression.
         host: inputs and outputs in page-locked memory.
         device: inputs and outputs on the device.
-        scratch: on the device, that of the whole case.
+        scratch: on the device, that of the whole case, for the first stream of kernels; others have their own.
         refresh: enqueues what is derived from inputs, after the copies that the first kernel waits for.
-        kernels: the current stream.
+        kernels: the current stream, the first of those of kernels.
     """
-    bound = [_bound(part, loaded, host, device, scratch) for part in parts]
-    if bound and bound[0].calls:
-        waits, call = bound[0].calls[0]
-        bound[0] = BoundPart(
-            bound[0].copies_in, [(waits, partial(_in_turn, refresh, call)), *bound[0].calls[1:]], bound[0].copies_out
+    streams = [kernels, *(cupy.cuda.Stream(non_blocking=True) for _ in range(max(part.stream for part in parts)))]
+    scratches = [scratch, *(_scratch_of(number, parts, scratch) for number in range(1, len(streams)))]
+    bound = [_bound(part, loaded, host, device, scratches[part.stream]) for part in parts]
+    if bound[0].calls:
+        first = bound[0].calls[0]
+        bound[0] = replace(
+            bound[0], calls=[replace(first, enqueue=partial(_in_turn, refresh, first.enqueue)), *bound[0].calls[1:]]
         )
     copies_in, copies_out = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
-    return Overlap(bound, copies_in, kernels, copies_out, partial(cupy.cuda.Event, disable_timing=True)).enqueue
+    return Overlap(bound, copies_in, streams, copies_out, partial(cupy.cuda.Event, disable_timing=True)).enqueue
+
+
+def _scratch_of(stream: int, parts: Sequence[PartPlan], scratch: Buffers) -> Buffers:
+    """Scratch of a stream of its own, but for what the first stream makes for all."""
+    in_common = {name for part in parts for made in part.makes for name in made}
+    most: dict[str, int] = {}
+    for part in parts:
+        if part.stream == stream:
+            for name, buffer in part.scratch.items():
+                most[name] = max(most.get(name, 0), math.prod(buffer.shape))
+    own = {name: cupy.empty(size, scratch[name].dtype) for name, size in most.items() if name not in in_common}
+    poison(own)
+    return {**scratch, **own}
 
 
 def _bound(
@@ -56,12 +73,21 @@ def _bound(
     buffers = {name: rows.of(device[name]) for name, rows in part.rows.items()}
     for name, buffer in part.scratch.items():
         buffers[name] = scratch[name].reshape(-1)[: math.prod(buffer.shape)].reshape(buffer.shape)
-    calls = [bind(launch, loaded[launch.kernel], buffers) for launch in part.launches]
+    calls = [
+        BoundCall(waits, partial(_launch, bind(launch, loaded[launch.kernel], buffers)), makes)
+        for launch, waits, makes in zip(part.launches, part.waits, part.makes, strict=True)
+    ]
     return BoundPart(
         [(rows, partial(_copy_in, rows.of(device[rows.name]), rows.of(host[rows.name]))) for rows in part.copies_in],
-        list(zip(part.waits, calls, strict=True)),
+        calls,
         [partial(_copy_out, rows.of(host[rows.name]), rows.of(device[rows.name])) for rows in part.copies_out],
+        part.stream,
     )
+
+
+def _launch(call: Callable[[], object], stream: Any) -> None:
+    with stream:
+        call()
 
 
 def _copy_in(to: Array, source: np.ndarray, stream: Any) -> None:
@@ -72,6 +98,6 @@ def _copy_out(to: np.ndarray, source: Array, stream: Any) -> None:
     runtime.memcpyAsync(to.ctypes.data, source.data.ptr, to.nbytes, runtime.memcpyDeviceToHost, stream.ptr)
 
 
-def _in_turn(*calls: Callable[[], object]) -> None:
-    for call in calls:
-        call()
+def _in_turn(refresh: Callable[[], object], enqueue: Callable[[Any], object], stream: Any) -> None:
+    refresh()  # into the current stream, which is the first
+    enqueue(stream)

@@ -1,10 +1,10 @@
-"""Copies that overlap kernels: what is copied when, and the way through three streams. Knows no GPU library."""
+"""Copies that overlap kernels: what is copied when, and the way through the streams. Knows no GPU library."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Part, TensorMap, Workload, WorkloadError
+from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Part, Step, TensorMap, Workload, WorkloadError
 from workloads.communication import AllReduce, RowsOf
 
 
@@ -21,26 +21,34 @@ class Rows:
         return array[self.start : self.stop]
 
 
+#: What a launch waits for: rows that are copied, or the name of scratch that launches of an earlier part make for all.
+Awaited = Rows | str
+
+
 @dataclass(frozen=True)
 class PartPlan:
     """What happens for one part of a case.
 
     Attributes:
         case: that its launches are for.
+        stream: number of the stream of kernels that it goes into.
         rows: of every input and output, what the part's kernels take for it.
         scratch: what its kernels take for scratch: the beginning of that of the whole case, in the shape that the part's case asks for.
         copies_in: inputs that no earlier part has copied, in the order in which launches need them.
         launches: its kernels, in order.
-        waits: of each launch, the inputs whose copies it is the first to need.
+        waits: of each launch, what it is the first in its stream to need.
+        makes: of each launch, names of scratch that it makes for parts in other streams.
         copies_out: outputs that are complete when its kernels are done.
     """
 
     case: Case
+    stream: int
     rows: Mapping[str, Rows]
     scratch: Mapping[str, Buffer]
     copies_in: tuple[Rows, ...]
     launches: tuple[Launch, ...]
-    waits: tuple[tuple[Rows, ...], ...]
+    waits: tuple[tuple[Awaited, ...], ...]
+    makes: tuple[tuple[str, ...], ...]
     copies_out: tuple[Rows, ...]
 
 
@@ -49,7 +57,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
 
     Raises:
         WorkloadError: the parts of a buffer are not its rows, one part after another, or a part asks for more scratch than the case,
-            or parts communicate.
+            or parts communicate, or parts in several streams write the same output.
     """
     where = f"{workload.name} {variant.name} {case.name}"
     if any(isinstance(step, AllReduce) for step in variant.launches(case, config)):
@@ -60,8 +68,14 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     rows = [rows_of(workload, part, whole) for part in parts]
     check_covered(where, whole, rows)
     most_scratch = variant.scratch(case, config)
+    streams = min(variant.part_streams, len(parts))
+    if streams > 1 and (common := [name for name in outputs if rows[0][name] == rows[1][name]]):
+        raise WorkloadError(f"{where}: every part writes all of {', '.join(common)}; with that, give it part_streams=1")
+    in_common = _made_once(variant.launches(parts[0].case, config), most_scratch) if streams > 1 else {}
     needed_first = tuple(variant.constants.values())
-    planned, copied, pending = [], set[Rows](), dict[str, Rows]()
+    # What no launch of a stream has waited for yet. The first stream itself makes what is made once.
+    pending: list[dict[str, Awaited]] = [{} if number == 0 else dict(in_common) for number in range(streams)]
+    planned, copied = [], set[Rows]()
     for number, (part, of_part) in enumerate(zip(parts, rows, strict=True)):
         steps = variant.launches(part.case, config)
         launches = tuple(step for step in steps if isinstance(step, Launch) and (number == 0 or not step.once))
@@ -69,13 +83,15 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
         _check_scratch(f"{where}: the part {part.case.name}", scratch, most_scratch)
         new = {name: of_part[name] for name in inputs if of_part[name] not in copied}
         copied |= set(new.values())
-        pending |= new
-        waits = _waits(launches, pending, needed_first)
-        needed = (rows for of_launch in waits for rows in of_launch if new.get(rows.name) == rows)
+        for of_stream in pending:
+            of_stream |= new
+        waits = _waits(launches, pending[number % streams], needed_first)
+        needed = (rows for of_launch in waits for rows in of_launch if isinstance(rows, Rows) and new.get(rows.name) == rows)
         copies_in = tuple(dict.fromkeys((*needed, *new.values())))
+        makes = tuple(tuple(name for name in _buffers_of(launch) if launch.once and name in in_common) for launch in launches)
         later = {found for after in rows[number + 1 :] for found in after.values()}
         copies_out = tuple(of_part[name] for name in outputs if of_part[name] not in later)
-        planned.append(PartPlan(part.case, of_part, scratch, copies_in, launches, waits, copies_out))
+        planned.append(PartPlan(part.case, number % streams, of_part, scratch, copies_in, launches, waits, makes, copies_out))
     return tuple(planned)
 
 
@@ -110,12 +126,25 @@ def _check_scratch(where: str, scratch: Mapping[str, Buffer], most: Mapping[str,
             raise WorkloadError(f"{where} wants more scratch {name} than the whole case; make it shrink with the case")
 
 
-def _waits(launches: Iterable[Launch], pending: dict[str, Rows], needed_first: Sequence[str]) -> tuple[tuple[Rows, ...], ...]:
+def _made_once(steps: Iterable[Step], scratch: Iterable[str]) -> dict[str, str]:
+    """Names of scratch that launches with `once` take: the same for all parts."""
+    taken = {name for step in steps if isinstance(step, Launch) and step.once for name in _buffers_of(step)}
+    return {name: name for name in scratch if name in taken}
+
+
+def _waits(
+    launches: Iterable[Launch], pending: dict[str, Awaited], needed_first: Sequence[str]
+) -> tuple[tuple[Awaited, ...], ...]:
     waits = []
     for number, launch in enumerate(launches):
-        names = [*(needed_first if number == 0 else ()), *map(_buffer_of, launch.args)]
+        names = [*(needed_first if number == 0 else ()), *_buffers_of(launch)]
         waits.append(tuple(pending.pop(name) for name in dict.fromkeys(names) if name in pending))
     return tuple(waits)
+
+
+def _buffers_of(launch: Launch) -> list[str]:
+    """Names of the buffers that it takes."""
+    return [name for name in map(_buffer_of, launch.args) if name]
 
 
 def _buffer_of(argument: Any) -> str:
@@ -138,29 +167,47 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True)
+class BoundCall:
+    """A launch that is ready to be enqueued.
+
+    Attributes:
+        waits, makes: see `PartPlan`.
+        enqueue: enqueues it into a stream.
+    """
+
+    waits: Sequence[Awaited]
+    enqueue: Callable[[Any], object]
+    makes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class BoundPart:
     """A part whose copies and launches are ready to be enqueued.
 
     Attributes:
         copies_in: each enqueues the copy of those rows into a stream.
-        calls: each enqueues a kernel in the stream of kernels, after the copies that it waits for.
+        calls: its kernels.
         copies_out: each enqueues a copy into a stream.
+        stream: number of the stream of kernels that it goes into.
     """
 
     copies_in: Sequence[tuple[Rows, Callable[[Any], object]]]
-    calls: Sequence[tuple[tuple[Rows, ...], Callable[[], object]]]
+    calls: Sequence[BoundCall]
     copies_out: Sequence[Callable[[Any], object]]
+    stream: int = 0
 
 
 class Overlap:
-    """Parts on their way through three streams: copies in, kernels, copies out.
+    """Parts on their way through streams: copies in, kernels, copies out.
 
-    Both streams of copies start after what is in the stream of kernels, and it ends after them, so that the whole can be
+    All other streams start after what is in the first stream of kernels, and it ends after them, so that the whole can be
     waited for, or captured in a CUDA graph, by that one stream.
 
     Args:
         parts: in order.
-        copies_in, kernels, copies_out: the streams.
+        copies_in: the stream of copies to the device.
+        kernels: one or several that parts name by number.
+        copies_out: the stream of copies to the host.
         make_event: makes an event without a time.
     """
 
@@ -168,32 +215,38 @@ class Overlap:
         self,
         parts: Sequence[BoundPart],
         copies_in: Stream,
-        kernels: Stream,
+        kernels: Sequence[Stream],
         copies_out: Stream,
         make_event: Callable[[], Event],
     ) -> None:
         self._parts, self._in, self._kernels, self._out = parts, copies_in, kernels, copies_out
         self._start, self._all_in, self._all_out = make_event(), make_event(), make_event()
-        self._there: Final = {rows: make_event() for part in parts for rows, _ in part.copies_in}
+        awaited: list[Awaited] = [made for part in parts for call in part.calls for made in call.makes]
+        awaited += [rows for part in parts for rows, _ in part.copies_in]
+        self._there: Final = {each: make_event() for each in awaited}
         self._done: Final = [make_event() for _ in parts]
 
     def enqueue(self) -> None:
-        """Enqueue everything; the stream of kernels is done when all is."""
-        self._after(self._start, self._kernels, self._in, self._out)
+        """Enqueue everything; the first stream of kernels is done when all is."""
+        first, *others = self._kernels
+        self._after(self._start, first, *others, self._in, self._out)
         for part in self._parts:
             for rows, copy in part.copies_in:
                 copy(self._in)
                 self._there[rows].record(self._in)
         for part, done in zip(self._parts, self._done, strict=True):
-            for waits, call in part.calls:
-                for rows in waits:
-                    self._kernels.wait_event(self._there[rows])
-                call()
-            self._after(done, self._kernels, self._out)
+            kernels = self._kernels[part.stream]
+            for call in part.calls:
+                for awaited in call.waits:
+                    kernels.wait_event(self._there[awaited])
+                call.enqueue(kernels)
+                for made in call.makes:
+                    self._there[made].record(kernels)
+            self._after(done, kernels, self._out)
             for copy_out in part.copies_out:
                 copy_out(self._out)
-        self._after(self._all_in, self._in, self._kernels)
-        self._after(self._all_out, self._out, self._kernels)
+        self._after(self._all_in, self._in, first)
+        self._after(self._all_out, self._out, first)
 
     def _after(self, event: Event, stream: Stream, *waiting: Stream) -> None:
         """Let streams wait for what is in `stream` so far."""

@@ -247,6 +247,8 @@ class CudaVariant(Variant):
             that it names and each part's outputs leaving when its kernels are done.
         parts: shares of a case to overlap, in order; none for the case as a whole. Each uses the beginning of the scratch of the
             whole case, in the shape that its own case asks for.
+        part_streams: streams of kernels that parts take in turn. With 2, kernels of one part fill the multiprocessors that the last
+            blocks of another's leave idle. Each stream has scratch of its own, but for what launches with `once` take.
     """
 
     source: Path | str = ""
@@ -259,6 +261,7 @@ class CudaVariant(Variant):
     graph: bool = False
     transfer: Transfer = "pageable"
     parts: Callable[[Case, Params], Sequence[Part]] = _no_parts
+    part_streams: int = 1
 
     @property
     def kind(self) -> str:

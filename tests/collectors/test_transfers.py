@@ -7,7 +7,7 @@ import pytest
 
 from collectors.plan import Request, make_plan
 from collectors.record import Recorder
-from collectors.transfers import BoundPart, Overlap, Rows, plan_parts
+from collectors.transfers import BoundCall, BoundPart, Overlap, Rows, plan_parts
 from data import store
 from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError
 
@@ -98,6 +98,50 @@ def test_what_is_the_same_for_all_parts_is_launched_with_the_first_alone():
     assert [len(part.waits) for part in planned] == [2, 1, 1]
 
 
+def in_two_streams(*parts):
+    """x and w in, y out; `weights` is made once of w, `own` by each part."""
+
+    def steps(case, config):
+        return [
+            Launch("prepare", (1, 1, 1), (1, 1, 1), ("w", "weights"), once=True),
+            Launch("first", (1, 1, 1), (1, 1, 1), ("x", "weights", "own")),
+            Launch("second", (1, 1, 1), (1, 1, 1), ("own", "late", "w", "y")),
+        ]
+
+    def buffers(case):
+        return {"x": Buffer((case.params["n"],)), "late": Buffer((5,)), "w": Buffer((7,))}, {"y": Buffer((case.params["n"],))}
+
+    variant = replace(
+        variant_of(*parts),
+        launches=steps,
+        scratch=lambda case, config: {"weights": Buffer((7,)), "own": Buffer((case.params["n"],))},
+        part_streams=2,
+    )
+    return plan_parts(replace(workload_of(variant), buffers=buffers), case_of(10), variant, {})
+
+
+def test_the_first_kernel_of_each_stream_waits_for_copies_and_for_what_is_made_once():
+    first, second, third = in_two_streams((4, 0), (4, 4), (2, 8))
+    assert [part.stream for part in (first, second, third)] == [0, 1, 0]
+    w, late = Rows("w", 0, 7), Rows("late", 0, 5)
+    assert first.waits == ((w,), (Rows("x", 0, 4),), (late,))
+    assert first.makes == (("weights",), (), ())
+    assert second.waits == ((Rows("x", 4, 8), "weights"), (late, w))
+    assert third.waits == ((Rows("x", 8, 10),), ())
+    assert second.makes == third.makes == ((), ())
+    assert [part.copies_in for part in (first, second, third)] == [
+        (w, Rows("x", 0, 4), late),
+        (Rows("x", 4, 8),),
+        (Rows("x", 8, 10),),
+    ]
+
+
+def test_parts_in_two_streams_may_not_write_the_same_output():
+    variant = replace(variant_of((4, 0), (6, 4)), part_streams=2)
+    with pytest.raises(WorkloadError, match="every part writes all of total; with that, give it part_streams=1"):
+        plan_parts(workload_of(variant), case_of(10), variant, {})
+
+
 def test_scratch_has_the_shape_that_the_part_s_own_case_asks_for():
     assert [part.scratch["scratch"].shape for part in planned((4, 0), (6, 4))] == [(4, 4), (6, 4)]
 
@@ -158,8 +202,8 @@ class FakeEvent:
         self.marked = frozenset(stream.after)
 
 
-def enqueued():
-    """Two parts, x0 and x1 with a weight w; what each step comes after."""
+def enqueued(*others):
+    """Two parts, x0 and x1 with a weight w; what each step comes after. The second is in a stream of its own where it waits for others."""
     log = []
     inward, kernels, outward = (FakeStream(name, log) for name in ("in", "kernels", "out"))
     rows = {name: Rows(name, 0, 1) for name in ("x0", "w", "x1")}
@@ -170,15 +214,21 @@ def enqueued():
     def out(name):
         return lambda stream: stream.enqueue(f"{stream.name} {name}")
 
-    def call(name):
-        return lambda: kernels.enqueue(name)
+    def call(name, *waits, makes=()):
+        return BoundCall(waits, lambda stream: stream.enqueue(name), makes)
 
     parts = [
-        BoundPart([copy("x0"), copy("w")], [((rows["x0"],), call("a0")), ((rows["w"],), call("b0"))], [out("y0")]),
-        BoundPart([copy("x1")], [((rows["x1"],), call("a1")), ((), call("b1"))], [out("y1")]),
+        BoundPart(
+            [copy("x0"), copy("w")],
+            [call("a0", rows["x0"], makes=["s"]), call("b0", rows["w"], makes=["t"]), call("c0")],
+            [out("y0")],
+        ),
+        BoundPart([copy("x1")], [call("a1", rows["x1"], *others), call("b1", rows["w"])], [out("y1")], len(others) and 1),
     ]
     kernels.enqueue("before")
-    Overlap(parts, inward, kernels, outward, FakeEvent).enqueue()
+    Overlap(
+        parts, inward, [kernels, FakeStream("beside", log)][: len({part.stream for part in parts})], outward, FakeEvent
+    ).enqueue()
     return dict(log), kernels
 
 
@@ -186,8 +236,15 @@ def test_a_kernel_comes_after_its_own_copies_and_before_its_part_s_copies_out():
     after, _ = enqueued()
     assert after["a0"] == {"before", "in x0"}
     assert after["b0"] == {"before", "in x0", "in w", "a0"}
-    assert after["out y0"] == {"before", "in x0", "in w", "a0", "b0"}
-    assert after["a1"] == after["out y0"] | {"in x1"}
+    assert after["out y0"] == {"before", "in x0", "in w", "a0", "b0", "c0"}
+    assert after["a1"] == after["out y0"] | {"c0", "in x1"}
+
+
+def test_a_part_in_a_stream_of_its_own_waits_for_what_the_first_makes_for_all_and_for_no_other_kernel():
+    after, kernels = enqueued("s")
+    assert after["a1"] == {"before", "in x0", "in w", "in x1", "a0"}
+    assert "c0" not in after["b1"] and "in w" in after["b1"]
+    assert kernels.after == set(after)
 
 
 def test_copies_overlap_the_kernels_of_other_parts():
