@@ -16,7 +16,7 @@ from cupy.cuda import runtime
 from collectors.bench import ONE_PROCESS, BenchCommunicator, Operation, Resources, Unavailable
 from collectors.compiler import compile_variant
 from collectors.cuda_allreduce import BoundAllReduce, bound_steps, in_one_piece
-from collectors.cuda_launch import graph_of, load
+from collectors.cuda_launch import graph_of, load, make_scratch
 from collectors.cuda_overlap import overlap, pinned_like
 from collectors.gpu_state import GpuState, is_throttled
 from collectors.host_clock import check_importable
@@ -259,8 +259,7 @@ class CudaBench:
         every = (*launches, *(launch for part in parts for launch in part.launches))
         module = compile_variant(variant, sorted({launch.kernel for launch in every}), self.device.arch)
         loaded = load(module)
-        scratch = {name: cupy.empty(b.shape, b.dtype) for name, b in variant.scratch(self._case, config).items()}
-        poison(scratch)
+        scratch = make_scratch(variant.scratch(self._case, config))
         buffers = {**self._inputs, **self.outputs, **scratch}
         streams, allreduces = bound_steps(steps, loaded, buffers, self.communicator, self.device.stream)
         kernels = [module.kernels[launch.kernel] for launch in launches]

@@ -1,14 +1,16 @@
-"""Kernels on the current GPU: loaded, bound to their arguments, and captured in a CUDA graph."""
+"""Kernels on the current GPU: loaded, bound to their arguments and scratch, and captured in a CUDA graph."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import cupy
 from cupy.cuda import driver, runtime
 from cupy.cuda.function import Module
 
 from collectors.compiler import CompiledModule
 from collectors.tensor_maps import encode
-from workloads.api import Array, Launch, TensorMap
+from collectors.verify import poison
+from workloads.api import Array, Buffer, Buffers, Launch, TensorMap
 from workloads.communication import RowsOf
 
 _MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -35,6 +37,13 @@ def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callabl
     if launch.dynamic_shared_bytes > _STATIC_SHARED_LIMIT:
         driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, launch.dynamic_shared_bytes)
     return lambda: function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes)
+
+
+def make_scratch(declared: Mapping[str, Buffer]) -> Buffers:
+    """Scratch on the current GPU, as it is before the first operation."""
+    scratch = {name: cupy.zeros(buffer.shape, buffer.dtype) for name, buffer in declared.items()}
+    poison({name: array for name, array in scratch.items() if not declared[name].zeroed})
+    return scratch
 
 
 def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Callable[[], None]:

@@ -10,10 +10,9 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.cuda_launch import bind
+from collectors.cuda_launch import bind, make_scratch
 from collectors.transfers import BoundCall, BoundPart, Overlap, PartPlan
-from collectors.verify import poison
-from workloads.api import Array, Buffers
+from workloads.api import Array, Buffer, Buffers
 
 
 def pinned_like(array: np.ndarray) -> np.ndarray:
@@ -55,16 +54,15 @@ def overlap(
 
 
 def _scratch_of(stream: int, parts: Sequence[PartPlan], scratch: Buffers) -> Buffers:
-    """Scratch of a stream of its own, but for what the first stream makes for all."""
+    """Scratch of a stream of its own, as large as its largest part wants it; what the first stream makes for all is that of the case."""
     in_common = {name for part in parts for made in part.makes for name in made}
-    most: dict[str, int] = {}
+    most: dict[str, Buffer] = {}
     for part in parts:
         if part.stream == stream:
             for name, buffer in part.scratch.items():
-                most[name] = max(most.get(name, 0), math.prod(buffer.shape))
-    own = {name: cupy.empty(size, scratch[name].dtype) for name, size in most.items() if name not in in_common}
-    poison(own)
-    return {**scratch, **own}
+                if name not in in_common and (name not in most or most[name].nbytes < buffer.nbytes):
+                    most[name] = buffer
+    return {**scratch, **make_scratch(most)}
 
 
 def _bound(

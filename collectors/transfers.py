@@ -126,10 +126,10 @@ def _check_scratch(where: str, scratch: Mapping[str, Buffer], most: Mapping[str,
             raise WorkloadError(f"{where} wants more scratch {name} than the whole case; make it shrink with the case")
 
 
-def _made_once(steps: Iterable[Step], scratch: Iterable[str]) -> dict[str, str]:
-    """Names of scratch that launches with `once` take: the same for all parts."""
+def _made_once(steps: Iterable[Step], scratch: Mapping[str, Buffer]) -> dict[str, str]:
+    """Names of scratch that launches with `once` make: the same for all parts. A counter is none."""
     taken = {name for step in steps if isinstance(step, Launch) and step.once for name in _buffers_of(step)}
-    return {name: name for name in scratch if name in taken}
+    return {name: name for name, buffer in scratch.items() if name in taken and not buffer.zeroed}
 
 
 def _waits(

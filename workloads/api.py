@@ -42,10 +42,16 @@ class WorkloadError(Exception):
 
 @dataclass(frozen=True)
 class Buffer:
-    """Shape and type of one input or output."""
+    """Shape and type of an input, an output or scratch.
+
+    Attributes:
+        shape, dtype: as of a NumPy array.
+        zeroed: scratch that holds 0 before the first operation, such as a counter; each operation leaves it so.
+    """
 
     shape: tuple[int, ...]
     dtype: str = "float32"
+    zeroed: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -233,7 +239,7 @@ class CudaVariant(Variant):
         source: the `.cu` file, or the code itself. In a file, `#include "name.cuh"` on a line of its own, relative to the file, is
             replaced by that text.
         launches: the kernels of one operation, in order; among them the `AllReduce`s of one that ranks share.
-        scratch: device memory that they use besides inputs and outputs, by name; it holds NaN before the first operation.
+        scratch: device memory that they use besides inputs and outputs, by name; it holds NaN before the first operation, or 0 if `zeroed`.
         constants: `__constant__` symbol -> input that it holds. Filled before the operation, outside the timed window
             of the scopes `device` and `operation`, inside that of `end_to_end`.
         min_compute_capability: least device it runs on, major and minor.
@@ -248,7 +254,7 @@ class CudaVariant(Variant):
         parts: shares of a case to overlap, in order; none for the case as a whole. Each uses the beginning of the scratch of the
             whole case, in the shape that its own case asks for.
         part_streams: streams of kernels that parts take in turn. With 2, kernels of one part fill the multiprocessors that the last
-            blocks of another's leave idle. Each stream has scratch of its own, but for what launches with `once` take.
+            blocks of another's leave idle. Each stream has scratch of its own, but for what launches with `once` take and is not `zeroed`.
     """
 
     source: Path | str = ""

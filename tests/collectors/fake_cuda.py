@@ -45,6 +45,9 @@ class FakeArray:
         part.data = self.data + (rows.start or 0) * self.nbytes // self.shape[0]
         return part
 
+    def reshape(self, *shape: Any) -> "FakeArray":
+        return self
+
     def fill(self, value: float) -> None: ...
 
     def get(self, stream: object, out: np.ndarray, blocking: bool) -> None:
@@ -62,11 +65,17 @@ class FakeStream:
 
     ptr, done, refuses = 99, True, False
 
-    def __init__(self, log: list[object], **options: object) -> None:
-        self._log = log
+    def __init__(self, log: list[object], name: str = "another", **options: object) -> None:
+        self._log, self.name = log, name
 
     def use(self) -> "FakeStream":
         return self
+
+    def __enter__(self) -> "FakeStream":
+        self._log.append(f"into {self.name}")
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
 
     def synchronize(self) -> None:
         self._log.append("wait")
@@ -153,7 +162,8 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
         },
         cupy: {
             "cuda": cuda, "ndarray": _view, "uint8": "uint8", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype),
-            "empty": lambda shape, dtype: FakeArray(log, shape, dtype), "zeros": lambda size, dtype: FakeArray(log, (size,), dtype),
+            "empty": lambda shape, dtype: FakeArray(log, shape, dtype),
+            "zeros": lambda shape, dtype: FakeArray(log, tuple(np.atleast_1d(shape)), dtype),
             "ones": lambda size, dtype: FakeArray(log, (size,), dtype), "zeros_like": lambda array: array,
             "get_default_pinned_memory_pool": MagicMock(), "get_default_memory_pool": MagicMock(),
         },

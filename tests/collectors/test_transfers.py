@@ -9,6 +9,7 @@ from collectors.plan import Request, make_plan
 from collectors.record import Recorder
 from collectors.transfers import BoundCall, BoundPart, Overlap, Rows, plan_parts
 from data import store
+from tests.collectors import fake_cuda
 from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError
 
 
@@ -103,8 +104,8 @@ def in_two_streams(*parts):
 
     def steps(case, config):
         return [
-            Launch("prepare", (1, 1, 1), (1, 1, 1), ("w", "weights"), once=True),
-            Launch("first", (1, 1, 1), (1, 1, 1), ("x", "weights", "own")),
+            Launch("prepare", (1, 1, 1), (1, 1, 1), ("w", "weights", "counter"), once=True),
+            Launch("first", (1, 1, 1), (1, 1, 1), ("x", "weights", "own", "counter")),
             Launch("second", (1, 1, 1), (1, 1, 1), ("own", "late", "w", "y")),
         ]
 
@@ -114,7 +115,11 @@ def in_two_streams(*parts):
     variant = replace(
         variant_of(*parts),
         launches=steps,
-        scratch=lambda case, config: {"weights": Buffer((7,)), "own": Buffer((case.params["n"],))},
+        scratch=lambda case, config: {
+            "weights": Buffer((7,)),
+            "own": Buffer((case.params["n"],)),
+            "counter": Buffer((1,), "int32", zeroed=True),
+        },
         part_streams=2,
     )
     return plan_parts(replace(workload_of(variant), buffers=buffers), case_of(10), variant, {})
@@ -257,6 +262,28 @@ def test_nothing_begins_before_what_was_in_the_stream_and_the_stream_ends_after_
     after, kernels = enqueued()
     assert all("before" in earlier for what, earlier in after.items() if what != "before")
     assert kernels.after == set(after)
+
+
+def test_a_stream_beside_has_scratch_of_its_own_but_for_what_is_made_once(monkeypatch):
+    log, taken = [], []
+    cuda_overlap = fake_cuda.install(monkeypatch, log, "cuda_overlap")
+    loaded = {
+        name: lambda grid, block, args, name=name, **_: taken.append((name, args)) for name in ("prepare", "first", "second")
+    }
+    shapes = {"x": (10,), "late": (5,), "w": (7,), "y": (10,), "weights": (7,), "own": (10,), "counter": (1,)}
+    on_device = {name: fake_cuda.FakeArray(log, shape, name=name) for name, shape in shapes.items()}
+    host = {name: np.zeros(shapes[name], np.float32) for name in ("x", "late", "w", "y")}
+    scratch = {name: on_device[name] for name in ("weights", "own", "counter")}
+    parts = in_two_streams((4, 0), (4, 4), (2, 8))
+    first = fake_cuda.FakeStream(log, "first")
+    cuda_overlap.overlap(parts, loaded, host, on_device, scratch, lambda: log.append("refresh"), first)()
+    assert [name for name, _ in taken] == ["prepare", "first", "second", "first", "second", "first", "second"]
+    memory = [[array.data.mem for array in args[1:]] for name, args in taken if name == "first"]
+    (weights, own, counter), (same, other, another), last = memory
+    assert same is weights and last == [weights, own, counter]
+    assert other is not own and another is not counter
+    streams = [entry for entry in log if str(entry).startswith("into") or entry == "refresh"]
+    assert streams == ["refresh", *["into first"] * 3, *["into another"] * 2, *["into first"] * 2]
 
 
 @pytest.mark.gpu

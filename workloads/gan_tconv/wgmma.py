@@ -79,7 +79,7 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     *middle, last = layers(case)
     found = {
         "folded": Buffer((2 * last.number, channels)),
-        "next": Buffer((last.number + 1,), "int32"),
+        "next": Buffer((last.number + 1,), "int32", zeroed=True),
         "r0": Buffer((side**2 * channels, LATENT)),
         "x0": Buffer((side, side, images, channels)),
     }
