@@ -152,14 +152,10 @@ def bound_steps(
                 allreduces.append(one)
                 bound.append(BoundStep(rows_taken(step), one.enqueue, True, step.beside))
         else:
-            bound.append(BoundStep(rows_taken(step), partial(_launch, bind(step, loaded[step.kernel], buffers))))
+            bound.append(BoundStep(rows_taken(step), bind(step, loaded[step.kernel], buffers)))
     apart = any(step.beside for step in bound)
     beside = cupy.cuda.Stream(non_blocking=True, priority=_FIRST_PRIORITY) if apart else None
     return TwoStreams(bound, stream, beside, partial(cupy.cuda.Event, disable_timing=True)), tuple(allreduces)
-
-
-def _launch(call: Any, stream: Any) -> None:
-    call()  # on the current stream, which this is
 
 
 def _array(value: str | RowsOf, buffers: Buffers) -> Array:

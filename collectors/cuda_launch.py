@@ -25,8 +25,8 @@ def load(module: CompiledModule) -> dict[str, Any]:
     return functions | {symbol: loaded.get_global_var(lowered) for symbol, lowered in module.constants.items()}
 
 
-def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callable[[], None]:
-    """What enqueues a launch on the current stream.
+def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callable[..., None]:
+    """What enqueues a launch on a stream, the current one if none is given.
 
     Args:
         launch: whose arguments are named.
@@ -36,7 +36,11 @@ def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callabl
     arguments = tuple(_argument(value, buffers) for value in launch.args)
     if launch.dynamic_shared_bytes > _STATIC_SHARED_LIMIT:
         driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, launch.dynamic_shared_bytes)
-    return lambda: function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes)
+
+    def enqueue(stream: Any = None) -> None:
+        function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes, stream=stream)
+
+    return enqueue
 
 
 def make_scratch(declared: Mapping[str, Buffer]) -> Buffers:
@@ -59,7 +63,7 @@ def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Call
     finally:
         graph = stream.end_capture()
 
-    def launch() -> None:
+    def launch(captured: Callable[[], object] = enqueue) -> None:  # which holds the memory that the graph uses
         graph.launch(stream)
 
     return launch

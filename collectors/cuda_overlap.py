@@ -72,7 +72,7 @@ def _bound(
     for name, buffer in part.scratch.items():
         buffers[name] = scratch[name].reshape(-1)[: math.prod(buffer.shape)].reshape(buffer.shape)
     calls = [
-        BoundCall(waits, partial(_launch, bind(launch, loaded[launch.kernel], buffers)), makes)
+        BoundCall(waits, bind(launch, loaded[launch.kernel], buffers), makes)
         for launch, waits, makes in zip(part.launches, part.waits, part.makes, strict=True)
     ]
     return BoundPart(
@@ -81,11 +81,6 @@ def _bound(
         [partial(_copy_out, rows.of(host[rows.name]), rows.of(device[rows.name])) for rows in part.copies_out],
         part.stream,
     )
-
-
-def _launch(call: Callable[[], object], stream: Any) -> None:
-    with stream:
-        call()
 
 
 def _copy_in(to: Array, source: np.ndarray, stream: Any) -> None:

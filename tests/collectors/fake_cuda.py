@@ -71,12 +71,6 @@ class FakeStream:
     def use(self) -> "FakeStream":
         return self
 
-    def __enter__(self) -> "FakeStream":
-        self._log.append(f"into {self.name}")
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
     def synchronize(self) -> None:
         self._log.append("wait")
 
