@@ -15,8 +15,7 @@ _KERNELS: Final = Path(__file__).parent / "kernels"
 
 REPORT_BATCH: Final = 100
 _PART: Final = 512  # images whose kernels overlap the copies of others: whole tiles; fewer leave multiprocessors idle
-_MANY: Final = 2_000  # images, from which on even the quickest rungs have time for parts of `_PART`
-_FEW_PART: Final = _PART // 2
+_MANY: Final = 2_000  # images, from which on the quickest rungs have time for larger parts
 _MOST_ALONE: Final = 100  # images, one after another
 _MOST_BATCHED: Final = 1_000  # by the report's kernels, but for its last rung, with which it has generated more
 _TAPS: Final = KERNEL_SIZE**2
@@ -123,11 +122,12 @@ def parts_of(most: int) -> Callable[[Case, Params], Sequence[Part]]:
 
 
 def _parts_of_warpgroups(case: Case, config: Params) -> Sequence[Part]:
-    """What is quicker waits longer, in proportion, for the first copy and the last."""
-    return parts_of(_PART if images_of(case) >= _MANY else _FEW_PART)(case, config)
+    """What is quicker waits longer, in proportion, for the first copy and the last; two streams keep multiprocessors busy."""
+    return parts_of(_PART // 2 if images_of(case) >= _MANY else _PART // 4)(case, config)
 
 
 _OVERLAPPED_GRAPH: Final[Mapping[str, Any]] = {"graph": True, "transfer": "overlapped", "parts": parts_of(_PART)}
+_TWO_STREAMS: Final[Mapping[str, Any]] = {**_OVERLAPPED_GRAPH, "parts": _parts_of_warpgroups, "part_streams": 2}
 
 
 def _up_to(most: int) -> Callable[[Case, Params], str | None]:
@@ -213,7 +213,7 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        **{**_OVERLAPPED_GRAPH, "parts": _parts_of_warpgroups},
+        **_TWO_STREAMS,
     ),
     CudaVariant(
         name="v13_warpgroups_tf32",
@@ -226,6 +226,6 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        **{**_OVERLAPPED_GRAPH, "parts": _parts_of_warpgroups},
+        **_TWO_STREAMS,
     ),
 )
