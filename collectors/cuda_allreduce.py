@@ -9,8 +9,9 @@ from typing import Any, Final
 import cupy
 
 from collectors.allreduce import BoundStep, TwoStreams, joined, rows_taken
-from collectors.bench import BenchCommunicator, Unavailable
+from collectors.bench import BenchCommunicator
 from collectors.cuda_launch import bind
+from collectors.cuda_nccl import nccl_module, nccl_of
 from collectors.cuda_overlap import pinned_like
 from collectors.transfers import Stream
 from workloads.api import Array, Buffers, Step, WorkloadError, ceil_div
@@ -21,31 +22,6 @@ _AVERAGE: Final = 4  # ncclAvg, for which CuPy has no name
 _FIRST_PRIORITY: Final = -1
 _ALIGNMENT: Final = 256
 REPETITIONS: Final = 15
-
-
-def _module() -> Any:
-    from cupy.cuda import nccl  # here, since it warns where NCCL is missing, and most who have one GPU need none
-
-    return nccl
-
-
-_nccl: list[Any] = []  # the process's communicator, once there is one
-
-
-def nccl_of(communicator: BenchCommunicator) -> Any:
-    """NCCL's communicator of the same ranks, made once a process. All ranks call it.
-
-    Raises:
-        Unavailable: NCCL is not installed.
-    """
-    if _nccl:
-        return _nccl[0]
-    nccl = _module()
-    if not nccl.available:
-        raise Unavailable("needs NCCL, which CuPy does not find; pip install nvidia-nccl-cu13, or -cu12 for CUDA 12")
-    number = communicator.broadcast(nccl.get_unique_id() if communicator.rank == 0 else None)
-    _nccl.append(nccl.NcclCommunicator(communicator.size, number, communicator.rank))
-    return _nccl[0]
 
 
 class BoundAllReduce:
@@ -92,7 +68,7 @@ class BoundAllReduce:
 
     def _between_gpus(self, stream: Any) -> None:
         """As one kernel, however many pieces they are."""
-        nccl = _module()
+        nccl = nccl_module()
         nccl.groupStart()
         try:
             for array in self._arrays:

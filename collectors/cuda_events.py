@@ -3,7 +3,7 @@
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -17,12 +17,13 @@ from collectors.bench import ONE_PROCESS, BenchCommunicator, Operation, Resource
 from collectors.compiler import compile_variant
 from collectors.cuda_allreduce import BoundAllReduce, bound_steps, in_one_piece
 from collectors.cuda_launch import graph_of, load, make_scratch
+from collectors.cuda_nccl import Gathered
 from collectors.cuda_overlap import overlap, pinned_like
 from collectors.gpu_state import GpuState, is_throttled
 from collectors.host_clock import check_importable
 from collectors.nvtx_ranges import executions_text, nvtx_range
 from collectors.rounds import Pass, Reading
-from collectors.transfers import plan_parts
+from collectors.transfers import PartPlan, plan_parts
 from collectors.verify import poison
 from workloads.api import (
     Array,
@@ -286,11 +287,26 @@ class CudaBench:
                 raise WorkloadError(f"{variant.name}: an allreduce by MPI waits for the device; give it graph=False")
             operation.run = graph_of(self.device.stream, enqueue)
         if parts:
-            device = {**self._inputs, **self.outputs}
-            overlapped = overlap(parts, loaded, self._pinned_buffers(), device, scratch, refresh, self.device.stream)
-            operation.overlapped = graph_of(self.device.stream, overlapped) if variant.graph else overlapped
+            operation.overlapped = self._overlapped(variant, parts, loaded, scratch, refresh)
             operation.from_end_to_end = partial(self._run_overlapped, operation)
         return operation
+
+    def _overlapped(
+        self,
+        variant: CudaVariant,
+        parts: Sequence[PartPlan],
+        loaded: Mapping[str, Any],
+        scratch: Buffers,
+        refresh: Callable[[], None],
+    ) -> Callable[[], None]:
+        host, device = self._pinned_buffers(), {**self._inputs, **self.outputs}
+        names = variant.gathered if self.communicator.size > 1 else ()
+        gathered = {name: Gathered(device[name], host[name], self.communicator) for name in names}
+        enqueue = overlap(parts, loaded, host, device, scratch, refresh, self.device.stream, gathered)
+        if gathered:
+            enqueue()  # NCCL joins the GPUs here too
+            self.device.stream.synchronize()
+        return graph_of(self.device.stream, enqueue) if variant.graph else enqueue
 
     def _pinned_buffers(self) -> Mapping[str, np.ndarray]:
         """Inputs and outputs in page-locked memory, by name."""

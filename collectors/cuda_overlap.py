@@ -11,7 +11,8 @@ import numpy as np
 from cupy.cuda import runtime
 
 from collectors.cuda_launch import bind, make_scratch
-from collectors.transfers import BoundCall, BoundPart, Overlap, PartPlan
+from collectors.cuda_nccl import Gathered
+from collectors.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan
 from workloads.api import Array, Buffer, Buffers
 
 
@@ -29,6 +30,7 @@ def overlap(
     scratch: Buffers,
     refresh: Callable[[], object],
     kernels: Any,
+    gathered: Mapping[str, Gathered],
 ) -> Callable[[], None]:
     """What enqueues an operation's copies and kernels, part by part.
 
@@ -40,17 +42,18 @@ def overlap(
         scratch: on the device, that of the whole case, for the first stream of kernels; others have their own.
         refresh: enqueues what is derived from inputs, after the copies that the first kernel waits for.
         kernels: the current stream, the first of those of kernels.
+        gathered: inputs that ranks gather from one another, by name.
     """
     streams = [kernels, *(cupy.cuda.Stream(non_blocking=True) for _ in range(max(part.stream for part in parts)))]
     scratches = [scratch, *(_scratch_of(number, parts, scratch) for number in range(1, len(streams)))]
-    bound = [_bound(part, loaded, host, device, scratches[part.stream]) for part in parts]
+    bound = [_bound(part, loaded, host, device, scratches[part.stream], gathered) for part in parts]
     if bound[0].calls:
         first = bound[0].calls[0]
         bound[0] = replace(
             bound[0], calls=[replace(first, enqueue=partial(_in_turn, refresh, first.enqueue)), *bound[0].calls[1:]]
         )
-    copies_in, copies_out = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
-    return Overlap(bound, copies_in, streams, copies_out, partial(cupy.cuda.Event, disable_timing=True)).enqueue
+    copies_in, copies_out, gathers = (cupy.cuda.Stream(non_blocking=True) for _ in range(3))
+    return Overlap(bound, copies_in, streams, copies_out, gathers, partial(cupy.cuda.Event, disable_timing=True)).enqueue
 
 
 def _scratch_of(stream: int, parts: Sequence[PartPlan], scratch: Buffers) -> Buffers:
@@ -66,7 +69,12 @@ def _scratch_of(stream: int, parts: Sequence[PartPlan], scratch: Buffers) -> Buf
 
 
 def _bound(
-    part: PartPlan, loaded: Mapping[str, Any], host: Mapping[str, np.ndarray], device: Buffers, scratch: Buffers
+    part: PartPlan,
+    loaded: Mapping[str, Any],
+    host: Mapping[str, np.ndarray],
+    device: Buffers,
+    scratch: Buffers,
+    gathered: Mapping[str, Gathered],
 ) -> BoundPart:
     buffers = {name: rows.of(device[name]) for name, rows in part.rows.items()}
     for name, buffer in part.scratch.items():
@@ -75,8 +83,14 @@ def _bound(
         BoundCall(waits, bind(launch, loaded[launch.kernel], buffers), makes)
         for launch, waits, makes in zip(part.launches, part.waits, part.makes, strict=True)
     ]
+    copies_in = [
+        BoundCopy(rows, gathered[rows.name].copy, gathered[rows.name].gather)
+        if rows.name in gathered
+        else BoundCopy(rows, partial(_copy_in, rows.of(device[rows.name]), rows.of(host[rows.name])))
+        for rows in part.copies_in
+    ]
     return BoundPart(
-        [(rows, partial(_copy_in, rows.of(device[rows.name]), rows.of(host[rows.name]))) for rows in part.copies_in],
+        copies_in,
         calls,
         [partial(_copy_out, rows.of(host[rows.name]), rows.of(device[rows.name])) for rows in part.copies_out],
         part.stream,

@@ -57,16 +57,24 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
 
     Raises:
         WorkloadError: the parts of a buffer are not its rows, one part after another, or a part asks for more scratch than the case,
-            or parts communicate, or parts in several streams write the same output.
+            or parts communicate, or parts in several streams write the same output, or what is gathered is no input that all need.
     """
     where = f"{workload.name} {variant.name} {case.name}"
     if any(isinstance(step, AllReduce) for step in variant.launches(case, config)):
         raise WorkloadError(f"{where}: an allreduce among overlapped copies; give it transfer='pinned'")
     inputs, outputs = workload.buffers(case)
+    if unknown := set(variant.gathered) - set(inputs):
+        raise WorkloadError(
+            f"{where}: gathers {', '.join(sorted(unknown))}, which is no input; name some of {', '.join(inputs)}"
+        )
     parts = tuple(variant.parts(case, config)) or (Part(case, 0),)
     whole = {**inputs, **outputs}
     rows = [rows_of(workload, part, whole) for part in parts]
     check_covered(where, whole, rows)
+    if split := [name for name in variant.gathered if any(of_part[name] != rows[0][name] for of_part in rows)]:
+        raise WorkloadError(
+            f"{where}: gathers {', '.join(split)}, of which each part has rows of its own; gather what all need"
+        )
     most_scratch = variant.scratch(case, config)
     streams = min(variant.part_streams, len(parts))
     if streams > 1 and (common := [name for name in outputs if rows[0][name] == rows[1][name]]):
@@ -181,17 +189,32 @@ class BoundCall:
 
 
 @dataclass(frozen=True)
+class BoundCopy:
+    """A copy to the device that is ready to be enqueued.
+
+    Attributes:
+        rows: that are there after it.
+        enqueue: enqueues it into a stream.
+        gather: enqueues into another stream what gets from other ranks the rest of the rows; None where the copy brings all.
+    """
+
+    rows: Rows
+    enqueue: Callable[[Any], object]
+    gather: Callable[[Any], object] | None = None
+
+
+@dataclass(frozen=True)
 class BoundPart:
     """A part whose copies and launches are ready to be enqueued.
 
     Attributes:
-        copies_in: each enqueues the copy of those rows into a stream.
+        copies_in: in the order in which they are needed.
         calls: its kernels.
         copies_out: each enqueues a copy into a stream.
         stream: number of the stream of kernels that it goes into.
     """
 
-    copies_in: Sequence[tuple[Rows, Callable[[Any], object]]]
+    copies_in: Sequence[BoundCopy]
     calls: Sequence[BoundCall]
     copies_out: Sequence[Callable[[Any], object]]
     stream: int = 0
@@ -208,6 +231,7 @@ class Overlap:
         copies_in: the stream of copies to the device.
         kernels: one or several that parts name by number.
         copies_out: the stream of copies to the host.
+        gathers: the stream of what ranks get from one another.
         make_event: makes an event without a time.
     """
 
@@ -217,23 +241,24 @@ class Overlap:
         copies_in: Stream,
         kernels: Sequence[Stream],
         copies_out: Stream,
+        gathers: Stream,
         make_event: Callable[[], Event],
     ) -> None:
-        self._parts, self._in, self._kernels, self._out = parts, copies_in, kernels, copies_out
-        self._start, self._all_in, self._all_out = make_event(), make_event(), make_event()
+        self._parts, self._in, self._kernels, self._out, self._gathers = parts, copies_in, kernels, copies_out, gathers
+        self._start, self._all_in, self._all_out, self._all_gathered = (make_event() for _ in range(4))
         awaited: list[Awaited] = [made for part in parts for call in part.calls for made in call.makes]
-        awaited += [rows for part in parts for rows, _ in part.copies_in]
+        awaited += [copy.rows for part in parts for copy in part.copies_in]
         self._there: Final = {each: make_event() for each in awaited}
+        self._piece_there: Final = {copy.rows: make_event() for part in parts for copy in part.copies_in if copy.gather}
         self._done: Final = [make_event() for _ in parts]
 
     def enqueue(self) -> None:
         """Enqueue everything; the first stream of kernels is done when all is."""
         first, *others = self._kernels
-        self._after(self._start, first, *others, self._in, self._out)
+        self._after(self._start, first, *others, self._in, self._out, self._gathers)
         for part in self._parts:
-            for rows, copy in part.copies_in:
-                copy(self._in)
-                self._there[rows].record(self._in)
+            for copy in part.copies_in:
+                self._copy_in(copy)
         for part, done in zip(self._parts, self._done, strict=True):
             kernels = self._kernels[part.stream]
             for call in part.calls:
@@ -247,6 +272,16 @@ class Overlap:
                 copy_out(self._out)
         self._after(self._all_in, self._in, first)
         self._after(self._all_out, self._out, first)
+        self._after(self._all_gathered, self._gathers, first)
+
+    def _copy_in(self, copy: BoundCopy) -> None:
+        copy.enqueue(self._in)
+        if copy.gather is None:
+            self._there[copy.rows].record(self._in)
+        else:
+            self._after(self._piece_there[copy.rows], self._in, self._gathers)
+            copy.gather(self._gathers)
+            self._there[copy.rows].record(self._gathers)
 
     def _after(self, event: Event, stream: Stream, *waiting: Stream) -> None:
         """Let streams wait for what is in `stream` so far."""

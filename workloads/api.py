@@ -255,6 +255,8 @@ class CudaVariant(Variant):
             whole case, in the shape that its own case asks for.
         part_streams: streams of kernels that parts take in turn. With 2, kernels of one part fill the multiprocessors that the last
             blocks of another's leave idle. Each stream has scratch of its own, but for what launches with `once` take and is not `zeroed`.
+        gathered: inputs, the same on all ranks that share the case. Of an overlapped copy each rank brings a piece from its host, and
+            NCCL gathers the others': links between GPUs are wider than those to the host.
     """
 
     source: Path | str = ""
@@ -268,6 +270,7 @@ class CudaVariant(Variant):
     transfer: Transfer = "pageable"
     parts: Callable[[Case, Params], Sequence[Part]] = _no_parts
     part_streams: int = 1
+    gathered: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:

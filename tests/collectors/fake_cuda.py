@@ -13,7 +13,7 @@ import collectors
 from collectors.bench import OneProcess
 
 #: Those of our modules that import CuPy.
-_OURS = ("cuda_allreduce", "cuda_events", "cuda_launch", "cuda_overlap", "gpu_state")
+_OURS = ("cuda_allreduce", "cuda_events", "cuda_launch", "cuda_nccl", "cuda_overlap", "gpu_state")
 
 
 class CUDARuntimeError(Exception):
@@ -87,7 +87,7 @@ class FakeStream:
 class FakeNccl:
     """Keeps what is asked of it."""
 
-    available, NCCL_FLOAT32 = True, 7
+    available, NCCL_INT8, NCCL_FLOAT32 = True, 0, 7
 
     def __init__(self, log: list[object]) -> None:
         self.log = log
@@ -103,7 +103,7 @@ class FakeNccl:
 
     def NcclCommunicator(self, size: int, number: bytes, rank: int) -> SimpleNamespace:  # noqa: N802
         self.log.append((size, number, rank))
-        return SimpleNamespace(allReduce=lambda *arguments: self.log.append(arguments))
+        return SimpleNamespace(allReduce=lambda *call: self.log.append(call), allGather=lambda *call: self.log.append(call))
 
 
 class FakeCommunicator(OneProcess):
@@ -174,6 +174,20 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
         sys.modules.pop(f"collectors.{name}", None)
         vars(collectors).pop(name, None)
     return found
+
+
+def install_events(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
+    """The bench of CUDA events on this CuPy, whose kernels need no compiler and do nothing."""
+    module = install(monkeypatch, log, "cuda_events")
+    monkeypatch.setattr(module, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
+    monkeypatch.setattr(module, "is_throttled", lambda state: False)
+    monkeypatch.setattr(module, "compile_variant", _compiled)
+    return module
+
+
+def _compiled(variant: object, kernels: list[str], arch: str) -> SimpleNamespace:
+    found = {name: SimpleNamespace(symbol=name, registers=1, static_shared_bytes=0, spill_bytes=0) for name in kernels}
+    return SimpleNamespace(cubin=b"", kernels=found, constants={})
 
 
 def _view(shape: tuple[int, ...], dtype: Any, memptr: FakePointer) -> FakeArray:

@@ -13,7 +13,7 @@ from collectors.launchers import gpus_here
 from collectors.plan import LIMITS, Request, make_plan
 from collectors.record import Recorder
 from data import store
-from tests.collectors.fake_cuda import FakeArray, FakeCommunicator, install
+from tests.collectors.fake_cuda import FakeArray, FakeCommunicator, install, install_events
 from tests.collectors.test_transfers import FakeEvent, FakeStream
 from workloads import registry
 from workloads.api import Launch, TensorMap, kernels_of
@@ -201,23 +201,7 @@ def test_the_ceiling_is_the_median_of_the_rank_that_waits_least_less_what_the_ev
 
 @pytest.fixture
 def cuda_events(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
-    module = install(monkeypatch, log, "cuda_events")
-    monkeypatch.setattr(module, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
-    monkeypatch.setattr(module, "is_throttled", lambda state: False)
-    monkeypatch.setattr(module, "compile_variant", lambda *_: SimpleNamespace(cubin=b"", kernels=_AnyKernel(), constants={}))
-    return module
-
-
-class _AnyKernel(dict):  # type: ignore[type-arg]
-    def __missing__(self, name: str) -> SimpleNamespace:
-        return SimpleNamespace(symbol=name, registers=1, static_shared_bytes=0, spill_bytes=0)
-
-    def items(self):  # type: ignore[no-untyped-def]
-        names = ("write_lines", "read_lines", "hold_stream", "empty", *KERNELS)
-        return [(name, self[name]) for name in names]
-
-
-KERNELS = ("forward_hidden<true>", "forward_output<4>", "backward_weights<true>", "update<true>")
+    return install_events(monkeypatch, log)
 
 
 def prepared(cuda_events: ModuleType, name: str, communicator: FakeCommunicator):  # type: ignore[no-untyped-def]

@@ -443,7 +443,9 @@ def test_blas_and_numba_start_no_more_threads_than_a_rank_has_processors() -> No
 def test_images_are_shared_among_two_gpus(tmp_path: Path) -> None:
     if gpus_here() < 2:
         pytest.skip("needs two GPUs")
-    wanted = Request(["gan_tconv"], cases=["images=4,channels=64"], variants=["v06_pinned", "v09_graph"], gpus=(1, 2))
+    wanted = Request(
+        ["gan_tconv"], cases=["images=4,channels=64"], variants=["v06_pinned", "v09_graph", "v13_warpgroups_tf32"], gpus=(1, 2)
+    )
     run_id, _ = Recorder(make_plan(wanted, replace(SHORT, cell_timeout_s=60.0)), "cuda_events").record(tmp_path, "", [])
     run = store.open_run(tmp_path / run_id)
     assert set(run.table("results")["status"]) == {"ok"}, run.table("results")["detail"].to_list()

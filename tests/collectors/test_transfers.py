@@ -7,7 +7,7 @@ import pytest
 
 from collectors.plan import Request, make_plan
 from collectors.record import Recorder
-from collectors.transfers import BoundCall, BoundPart, Overlap, Rows, plan_parts
+from collectors.transfers import BoundCall, BoundCopy, BoundPart, Overlap, Rows, plan_parts
 from data import store
 from tests.collectors import fake_cuda
 from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError
@@ -141,6 +141,19 @@ def test_the_first_kernel_of_each_stream_waits_for_copies_and_for_what_is_made_o
     ]
 
 
+@pytest.mark.parametrize(
+    ("gathered", "message"),
+    [
+        (("w", "v"), "gathers v, which is no input; name some of x, late, w"),
+        (("w", "x"), "gathers x, of which each part has rows of its own"),
+    ],
+)
+def test_only_an_input_that_all_parts_need_is_gathered(gathered, message):
+    variant = replace(variant_of((4, 0), (6, 4)), gathered=gathered)
+    with pytest.raises(WorkloadError, match=f"scaled v01_scaled n=10: {message}"):
+        plan_parts(workload_of(variant), case_of(10), variant, {})
+
+
 def test_parts_in_two_streams_may_not_write_the_same_output():
     variant = replace(variant_of((4, 0), (6, 4)), part_streams=2)
     with pytest.raises(WorkloadError, match="every part writes all of total; with that, give it part_streams=1"):
@@ -207,17 +220,17 @@ class FakeEvent:
         self.marked = frozenset(stream.after)
 
 
-def enqueued(*others):
+def enqueued(*others, gathered=()):
     """Two parts, x0 and x1 with a weight w; what each step comes after. The second is in a stream of its own where it waits for others."""
     log = []
-    inward, kernels, outward = (FakeStream(name, log) for name in ("in", "kernels", "out"))
+    inward, kernels, outward, gathers = (FakeStream(name, log) for name in ("in", "kernels", "out", "gather"))
     rows = {name: Rows(name, 0, 1) for name in ("x0", "w", "x1")}
 
-    def copy(name):
-        return rows[name], lambda stream: stream.enqueue(f"{stream.name} {name}")
-
-    def out(name):
+    def into(name):
         return lambda stream: stream.enqueue(f"{stream.name} {name}")
+
+    def copy(name):
+        return BoundCopy(rows[name], into(name), into(name) if name in gathered else None)
 
     def call(name, *waits, makes=()):
         return BoundCall(waits, lambda stream: stream.enqueue(name), makes)
@@ -226,14 +239,13 @@ def enqueued(*others):
         BoundPart(
             [copy("x0"), copy("w")],
             [call("a0", rows["x0"], makes=["s"]), call("b0", rows["w"], makes=["t"]), call("c0")],
-            [out("y0")],
+            [into("y0")],
         ),
-        BoundPart([copy("x1")], [call("a1", rows["x1"], *others), call("b1", rows["w"])], [out("y1")], len(others) and 1),
+        BoundPart([copy("x1")], [call("a1", rows["x1"], *others), call("b1", rows["w"])], [into("y1")], len(others) and 1),
     ]
     kernels.enqueue("before")
-    Overlap(
-        parts, inward, [kernels, FakeStream("beside", log)][: len({part.stream for part in parts})], outward, FakeEvent
-    ).enqueue()
+    streams = [kernels, FakeStream("beside", log)][: len({part.stream for part in parts})]
+    Overlap(parts, inward, streams, outward, gathers, FakeEvent).enqueue()
     return dict(log), kernels
 
 
@@ -258,6 +270,14 @@ def test_copies_overlap_the_kernels_of_other_parts():
     assert "out y0" not in after["a1"] | after["b1"]  # nor do kernels wait for what leaves
 
 
+def test_what_ranks_gather_comes_after_their_own_pieces_and_before_the_kernels_that_need_it_and_holds_up_no_copy():
+    after, kernels = enqueued(gathered=["w"])
+    assert after["gather w"] == {"before", "in x0", "in w"}
+    assert "gather w" not in after["a0"] | after["in x1"]
+    assert "gather w" in after["b0"]
+    assert kernels.after == set(after)
+
+
 def test_nothing_begins_before_what_was_in_the_stream_and_the_stream_ends_after_all():
     after, kernels = enqueued()
     assert all("before" in earlier for what, earlier in after.items() if what != "before")
@@ -277,7 +297,7 @@ def test_a_stream_beside_has_scratch_of_its_own_but_for_what_is_made_once(monkey
     scratch = {name: on_device[name] for name in ("weights", "own", "counter")}
     parts = in_two_streams((4, 0), (4, 4), (2, 8))
     first = fake_cuda.FakeStream(log, "first")
-    cuda_overlap.overlap(parts, loaded, host, on_device, scratch, lambda: log.append("refresh"), first)()
+    cuda_overlap.overlap(parts, loaded, host, on_device, scratch, lambda: log.append("refresh"), first, {})()
     assert [name for name, *_ in taken] == ["prepare", "first", "second", "first", "second", "first", "second"]
     memory = [[array.data.mem for array in args[1:]] for name, args, _ in taken if name == "first"]
     (weights, own, counter), (same, other, another), last = memory
