@@ -19,7 +19,7 @@ record: $(BIN)/.app
 	$(BIN)/python -m collectors record $(ARGS) --data-dir $(DATA_DIR)
 
 test: $(BIN)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-gpu: $(BIN)/.dev
 	$(BIN)/python -m pytest -m gpu

@@ -49,11 +49,16 @@ def scaled_workloads(data: RunData) -> tuple[str, ...]:
 
 
 def views(data: RunData, workload: str) -> tuple[View, ...]:
-    """The ways in which several ranks timed the workload: end to end first, then operation, then device; phases are none."""
+    """The ways in which several ranks timed the workload: end to end first, then operation, then device; phases are none.
+
+    Where ranks communicate, operation comes first: theirs are steps on what lies on the GPUs, one after another, and communication is a
+    part of that time.
+    """
     together = data.together[data.together["workload"] == workload]
+    first = "operation" if (together["scope"] == "phase:allreduce").any() else "end_to_end"
     found = together[["scope", "cache"]].drop_duplicates().astype(str).itertuples(index=False)
     kept = [View(scope, cache) for scope, cache in found if scope in _SCOPES]
-    return tuple(sorted(kept, key=lambda view: (_SCOPES.index(view.scope), view.cache)))
+    return tuple(sorted(kept, key=lambda view: (view.scope != first, _SCOPES.index(view.scope), view.cache)))
 
 
 def scaling(data: RunData, workload: str, view: View) -> pd.DataFrame:

@@ -226,7 +226,9 @@ def test_shares_are_of_the_slowest_rank_of_each_round() -> None:
     part = {"scope": "phase:d2h", "cache": "hot"}
     together = ranked("v01_a", [100, 90] * 3, [90, 100] * 3, **whole) + ranked("v01_a", [10, 50] * 3, [50, 30] * 3, **part)
     alone = samples("v01_a", [200] * 6, **whole) + samples("v01_a", [20] * 6, **part)
-    found = queries.shares(scaled(alone, together), "w", View("end_to_end", "hot"))
+    data = scaled(alone, together)
+    assert queries.views(data, "w") == (View("end_to_end", "hot"),)
+    found = queries.shares(data, "w", View("end_to_end", "hot"))
     assert [(row["ranks"], row["part"], row["share"]) for row in found.to_dict("records")] == [
         (1, "copies out", 10), (2, "copies out", 20),
     ]  # fmt: skip
@@ -245,6 +247,7 @@ def test_communication_is_a_part_of_the_operation_and_copies_are_of_end_to_end()
     ):
         together += ranked("v01_a", *([value] * 6 for value in ranks), scope=scope, cache="hot")
     data = scaled(samples("v01_a", [200] * 6, scope="operation", cache="hot"), together)
+    assert queries.views(data, "w") == (views["operation"], views["end_to_end"])
     found = {name: queries.shares(data, "w", view).to_dict("records") for name, view in views.items()}
     assert [(row["part"], row["share"], row["least_ns"]) for row in found["operation"]] == [("communication", 40, 40)]
     assert [(row["part"], row["share"]) for row in found["end_to_end"]] == [("copies out", 10)]
