@@ -52,12 +52,10 @@ def open_app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
     def opened(folder: Path, page: str = "overview", **query: str) -> AppTest:
         monkeypatch.setenv("WARPLADDER_DATA_DIR", str(folder))
         app = AppTest.from_file(str(APP), default_timeout=30)
-        app.query_params.update(query)
-        app.run()
         if page != "overview":
             app.switch_page(f"app_pages/{page}.py")
-            app.query_params.update(query)
-            app.run()
+        app.query_params.update(query)
+        app.run()
         assert not app.exception, app.exception[0].message
         return app
 

@@ -248,11 +248,8 @@ def test_the_page_draws_both_charts_of_the_largest_number_of_images(tmp_path: Pa
     write(tmp_path)
     monkeypatch.setenv("WARPLADDER_DATA_DIR", str(tmp_path))
     app = AppTest.from_file(str(APP), default_timeout=30)
-    asked = {"run": "generator", "topic": "generator"}
-    app.query_params.update(asked)
-    app.run()
     app.switch_page("app_pages/details.py")
-    app.query_params.update(asked)
+    app.query_params.update({"run": "generator", "topic": "generator"})
     app.run()
     assert not app.exception, app.exception[0].message
     headings = " ".join(str(block.value) for block in app.main.markdown).replace("\\", "")
