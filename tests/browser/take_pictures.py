@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from data import store
-from tests.browser.test_browser import BROWSERS, READY, ROOT, open_page, serving
+from tests.browser.pages import BROWSERS, READY, ROOT, open_page, serving
 
 PICTURES = {
     "overview": "?run={run}",

@@ -1,47 +1,15 @@
 """The dashboard in a real Chromium: every page, the state in the URL, the downloads, and that nothing leaves the machine."""
 
-import os
 import re
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests import synthetic_run
+from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, serving, settle, sync_api
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright, of requirements-dev.txt")
-expect = sync_api.expect
-
-# One server for all of them, so one worker.
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-
-ROOT = Path(__file__).resolve().parents[2]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PAGES = ("", "sizes", "published", "ladder", "roofline", "details", "trust")
-READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
-LOCAL_HOSTS = {"localhost", "127.0.0.1"}
-PATIENCE_MS = 30_000
-
-
-@pytest.fixture(scope="module")
-def chromium() -> str:
-    """The system's Chromium. Only a machine that is not CI may be without one."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        missing = f"no browser on PATH ({', '.join(BROWSERS)}); on Debian: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -53,79 +21,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("log") / "streamlit.log"
     with serving(log, "--data-dir", str(runs)) as url:
         yield url
-    assert "Traceback" not in log.read_text()
-
-
-@contextmanager
-def serving(log: Path, *arguments: str) -> Iterator[str]:
-    """A dashboard on a free port, with these arguments; its address."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", "--server.port", str(port), "--", *arguments]
-    with log.open("w") as output, subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT) as server:
-        try:
-            wait_until_healthy(f"http://localhost:{port}/_stcore/health", server, log)
-            yield f"http://localhost:{port}"
-        finally:
-            server.terminate()
-
-
-def wait_until_healthy(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.05)
-    pytest.fail(f"the dashboard did not start:\n{log.read_text()}")
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator["sync_api.Browser"]:
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def page(browser: "sync_api.Browser") -> Iterator["sync_api.Page"]:
-    """A page that fails the test when it asks another machine for anything, or when a script of it fails."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
-    context.set_default_timeout(PATIENCE_MS)
-    opened = context.new_page()
-    asked: list[str] = []
-    failed: list[str] = []
-    opened.on("request", lambda request: asked.append(request.url))
-    opened.on("websocket", lambda websocket: asked.append(websocket.url))
-    opened.on("pageerror", lambda error: failed.append(str(error)))
-    yield opened
-    context.close()
-    hosts = {urlsplit(url).hostname for url in asked if urlsplit(url).scheme in ("http", "https", "ws", "wss")}
-    assert hosts <= LOCAL_HOSTS, f"asked {sorted(str(host) for host in hosts)}"
-    assert failed == []
-
-
-def open_page(page: "sync_api.Page", url: str) -> None:
-    page.goto(url)
-    settle(page)
-
-
-def settle(page: "sync_api.Page") -> None:
-    """Wait until the script has run and everything drawn is of that run."""
-    page.wait_for_selector(READY)
-    expect(page.locator('[data-stale="true"]')).to_have_count(0, timeout=PATIENCE_MS)
-    expect(page.locator('[data-testid="stException"]')).to_have_count(0)
-    # Streamlit's word for a page that is not there.
-    expect(page.get_by_role("dialog")).to_have_count(0)
-
-
-def option(page: "sync_api.Page", group: str, name: str) -> "sync_api.Locator":
-    return page.get_by_role("radiogroup", name=group, exact=True).get_by_role("radio", name=name, exact=True)
 
 
 def test_every_page_opens_without_an_exception_and_draws(page: "sync_api.Page", address: str) -> None:
@@ -187,12 +82,6 @@ def test_a_chart_is_downloaded_as_csv_html_svg_and_png(page: "sync_api.Page", ad
     saved.write_bytes(content["HTML"])
     page.goto(saved.as_uri())
     expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
-
-
-def download(page: "sync_api.Page", kind: str) -> bytes:
-    with page.expect_download(timeout=PATIENCE_MS) as started:
-        page.get_by_role("button", name=kind, exact=True).first.click()
-    return Path(started.value.path()).read_bytes()
 
 
 def test_a_dark_browser_gets_dark_charts(browser: "sync_api.Browser", address: str) -> None:

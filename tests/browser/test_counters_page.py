@@ -6,23 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import synthetic_counters, synthetic_run
-from tests.browser.test_browser import (
-    PATIENCE_MS,
-    browser,
-    chromium,
-    download,
-    expect,
-    open_page,
-    option,
-    page,
-    serving,
-    settle,
-    sync_api,
-)
-
-__all__ = ["browser", "chromium", "page"]
-
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, serving, settle, sync_api
 
 
 @pytest.fixture(scope="module")

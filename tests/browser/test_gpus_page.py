@@ -6,22 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import synthetic_scaling
-from tests.browser.test_browser import (
-    PATIENCE_MS,
-    browser,
-    chromium,
-    download,
-    expect,
-    open_page,
-    page,
-    serving,
-    settle,
-    sync_api,
-)
-
-__all__ = ["browser", "chromium", "page"]
-
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+from tests.browser.pages import PATIENCE_MS, download, expect, open_page, serving, settle, sync_api
 
 
 @pytest.fixture(scope="module")

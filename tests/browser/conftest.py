@@ -1,0 +1,61 @@
+"""One Chromium for all tests of this folder, and pages that tell of what they should not do."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.browser.pages import BROWSERS, PATIENCE_MS, sync_api
+
+_LOCAL_HOSTS = {"localhost", "127.0.0.1"}
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups there too
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("browser")
+            item.add_marker(pytest.mark.xdist_group("browser"))  # one browser for all of them, so one worker
+
+
+@pytest.fixture(scope="package")
+def chromium() -> str:
+    """The system's Chromium. Only a machine that is not CI may be without one."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        missing = f"no browser on PATH ({', '.join(BROWSERS)}); on Debian: apt-get install chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return found
+
+
+@pytest.fixture(scope="package")
+def browser(chromium: str) -> Iterator["sync_api.Browser"]:
+    if sync_api is None:
+        pytest.skip("needs playwright, of requirements-dev.txt")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: "sync_api.Browser") -> Iterator["sync_api.Page"]:
+    """A page that fails the test when it asks another machine for anything, or when a script of it fails."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
+    context.set_default_timeout(PATIENCE_MS)
+    opened = context.new_page()
+    asked: list[str] = []
+    failed: list[str] = []
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.on("websocket", lambda websocket: asked.append(websocket.url))
+    opened.on("pageerror", lambda error: failed.append(str(error)))
+    yield opened
+    context.close()
+    hosts = {urlsplit(url).hostname for url in asked if urlsplit(url).scheme in ("http", "https", "ws", "wss")}
+    assert hosts <= _LOCAL_HOSTS, f"asked {sorted(str(host) for host in hosts)}"
+    assert failed == []
