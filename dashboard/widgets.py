@@ -1,7 +1,7 @@
 """What the pages share: charts with their downloads, tables, the controls of a case, and what to say where there is nothing."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import pandas as pd
@@ -30,6 +30,7 @@ _FORMATS: Final = {
     "tolerance": "%.2g",
 }
 _PATTERN_CHARACTERS: Final = 44
+_LINKED: Final = 5  # of runs that a page leads to
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
 
 
@@ -88,6 +89,13 @@ def nothing(why: str, what_to_do: str) -> NoReturn:
     st.info(f"{plain(why)} {plain(what_to_do)}")
     end_page()
     st.stop()
+
+
+def link_runs(page: str, others: Mapping[str, store.Run]) -> None:
+    """Links to a page of the first few of other runs, by what the URL calls each."""
+    for name, other in list(others.items())[:_LINKED]:
+        label = str(other.info["label"] or other.run_id)
+        st.page_link(page, label=f"{plain(label)} →", query_params={"run": name})
 
 
 def nothing_to_compare(run: store.Run, why: str) -> NoReturn:

@@ -124,9 +124,7 @@ def _no_counters(run: store.Run) -> None:
     }
     if with_these:
         st.info("This run has no hardware counters; others of the same device have:")
-        for name, other in list(with_these.items())[:5]:
-            label = str(other.info["label"] or other.run_id)
-            st.page_link("app_pages/counters.py", label=f"{plain(label)} →", query_params={"run": name})
+        widgets.link_runs("app_pages/counters.py", with_these)
     else:
         st.info(
             "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the sidebar:"

@@ -12,7 +12,6 @@ from dashboard.charts.template import Chart, Look
 from dashboard.queries import gpu_guidance
 from dashboard.queries import scaling as queries
 from dashboard.queries.axes import View
-from dashboard.text import plain
 from data import store
 
 _SHOWN: Final = {
@@ -94,12 +93,19 @@ def _choose_variant(frame: pd.DataFrame, look: Look) -> str:
 
 
 def _of_one() -> None:
-    """What to type where the run has samples of one GPU alone. Ends the page."""
-    st.info(
-        plain(
-            "Every sample of this run was taken by one process. Measure on 1, 2 and 4 GPUs, then choose that run in the sidebar:"
-        )
-    )
+    """Where the run has samples of one GPU alone: runs that have others', and what to type. Ends the page."""
+    several = {
+        name: other
+        for name, other in runs.listing(runs.data_dirs()).runs.items()
+        if other.info["kind"] == "recording" and other.info["device_count"] > 1
+    }
+    said = "Every sample of this run was taken by one process."
+    if several:
+        st.info(f"{said} Recorded on several GPUs:")
+        widgets.link_runs("app_pages/gpus.py", several)
+        st.caption("To measure on 1, 2 and 4 of this machine:")
+    else:
+        st.info(f"{said} Measure on 1, 2 and 4 GPUs, then choose that run in the sidebar:")
     st.code(_HOW_TO_RECORD, language="bash")
     widgets.end_page()
     st.stop()

@@ -18,7 +18,7 @@ from dashboard.queries.axes import View
 from dashboard.queries.cells import cells
 from dashboard.queries.run_data import RunData, load
 from data import store
-from tests import synthetic_run, synthetic_scaling
+from tests import synthetic_run, synthetic_scaling, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.test_queries_cells import COLD, frame, run_of, samples, variant
 
@@ -401,10 +401,24 @@ def test_on_the_host_the_page_speaks_of_processes(open_app: Open, folder: Path) 
     assert "numba_parallel: 1 process is best up to images=4,channels=64, 2 above" in said
 
 
-def test_a_run_of_one_process_says_how_to_record_more(open_app: Open, folder: Path) -> None:
+HOW_TO_RECORD = "python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"
+
+
+def test_a_run_of_one_process_leads_to_those_of_several_gpus_and_says_how_to_record_more(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "gpus", run="alone")
-    assert [block.value for block in app.main.code] == ["python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"]
-    assert "Every sample of this run was taken by one process" in words(app)
+    assert [block.value for block in app.main.code] == [HOW_TO_RECORD]
+    assert "Every sample of this run was taken by one process. Recorded on several GPUs:" in words(app)
+    links = [link.proto for link in app.main.get("page_link")]
+    assert [link.query_string for link in links if link.page == "gpus"] == ["run=scaling"]
+
+
+def test_without_runs_of_several_gpus_the_page_says_how_to_record_one(open_app: Open, tmp_path: Path) -> None:
+    synthetic_run.write(tmp_path, "alone", rounds=4)
+    synthetic_trace.write(tmp_path, "trace")  # of two GPUs, but imported
+    app = open_app(tmp_path, "gpus", run="alone")
+    assert [block.value for block in app.main.code] == [HOW_TO_RECORD]
+    assert "Measure on 1, 2 and 4 GPUs, then choose that run in the sidebar:" in words(app)
+    assert not app.main.get("page_link")
 
 
 def test_overview_leads_to_the_page_where_several_gpus_shared_a_workload(open_app: Open, folder: Path) -> None:
