@@ -8,7 +8,7 @@ from cupy.cuda import runtime
 from collectors.bench import BenchCommunicator, Unavailable
 from workloads.api import Array
 
-_ALIGNMENT: Final = 256
+_PIECE_BYTES: Final = 256  # pieces are multiples of it, so that each begins where the device copies whole vectors
 
 
 def nccl_module() -> Any:
@@ -49,7 +49,7 @@ class Gathered:
     def __init__(self, to: Array, source: np.ndarray, communicator: BenchCommunicator) -> None:
         self._nccl = nccl_of(communicator)
         self._to, self._source = to, source
-        self._piece = source.nbytes // communicator.size // _ALIGNMENT * _ALIGNMENT
+        self._piece = source.nbytes // communicator.size // _PIECE_BYTES * _PIECE_BYTES
         self._first = communicator.rank * self._piece
         self._gathered = communicator.size * self._piece  # what remains of an uneven split each rank copies
 

@@ -103,7 +103,7 @@ def _of_one() -> None:
     if several:
         st.info(f"{said} Recorded on several GPUs:")
         widgets.link_runs("app_pages/gpus.py", several)
-        st.caption("To measure on 1, 2 and 4 of this machine:")
+        st.caption("To measure on 1, 2 and 4 GPUs of this machine:")
     else:
         st.info(f"{said} Measure on 1, 2 and 4 GPUs, then choose that run in the sidebar:")
     st.code(_HOW_TO_RECORD, language="bash")

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,22 +22,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))  # one browser for all of them, so one worker
 
 
+def without(missing: str) -> NoReturn:
+    """Skip for want of something. Only a machine that is not CI may be without it."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
 @pytest.fixture(scope="package")
 def chromium() -> str:
-    """The system's Chromium. Only a machine that is not CI may be without one."""
+    """The system's Chromium."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        missing = f"no browser on PATH ({', '.join(BROWSERS)}); on Debian: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return found
+    return found or without(f"no browser on PATH ({', '.join(BROWSERS)}); on Debian: apt-get install chromium")
 
 
 @pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator["sync_api.Browser"]:
     if sync_api is None:
-        pytest.skip("needs playwright, of requirements-dev.txt")
+        without("needs playwright: pip install -r requirements-dev.txt")
     with sync_api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         yield started

@@ -131,7 +131,7 @@ _WARPGROUPS: Final[Mapping[str, Any]] = {
     **_OVERLAPPED_GRAPH,
     "parts": _parts_of_warpgroups,
     "part_streams": 2,
-    "gathered": ("w0", "w1", "w2"),  # 0.36 of the 0.37 ms that all inputs take from a host
+    "gathered": ("w0", "w1", "w2"),  # 19.7 of the 20.5 MB of weights
 }
 
 
