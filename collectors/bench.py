@@ -1,8 +1,11 @@
 """What every collector's bench offers the shared core: prepare an operation of a case, run it, and take samples of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
+
+import numpy as np
 
 from collectors.rounds import Pass, Reading
 from workloads.api import Array, Buffer, Buffers, Params, Variant
@@ -46,15 +49,18 @@ class Operation:
         synchronizes: whether host timing waits for the device.
         from_end_to_end: runs it once with copies of its own, that the scope `end_to_end` then times, and gives the outputs as they
             came back to the host; None where its copies are those of every variant.
+        from_batch: runs once the batch of executions that hot samples time, such as a CUDA graph of them, and gives the outputs; None
+            where they time the same as the others.
         passes: those of the bench's that mean something to it; None for all.
         note: what a reader of its samples should know; empty where nothing.
     """
 
     run: Callable[[], Buffers | None]
     resources: Resources | None = None
-    refresh: Callable[[], None] = lambda: None
+    refresh: Callable[[], object] = lambda: None
     synchronizes: bool = True
     from_end_to_end: Callable[[], Buffers] | None = None
+    from_batch: Callable[[], Buffers] | None = None
     passes: tuple[Pass, ...] | None = None
     note: str = ""
 
@@ -98,15 +104,18 @@ ONE_PROCESS = OneProcess()
 class Bench(Protocol):
     """One case's buffers on one device.
 
+    The inputs are lent to variants, which must not change them: `changed` says whether one did.
+
     Attributes:
         gpus: GPUs that a sample uses, 0 on the host; ranks where several share it.
         passes: scopes and cache states that it can sample.
-        outputs: the buffers that variants write.
+        inputs, outputs: the buffers that variants read, and those that they write.
         communicator: of the ranks that share the case, which meet there before the clock of a sample starts.
     """
 
     gpus: int
     passes: tuple[Pass, ...]
+    inputs: Mapping[str, Array]
     outputs: Mapping[str, Array]
     communicator: BenchCommunicator
 
@@ -122,6 +131,18 @@ class Bench(Protocol):
         """Run once, wait until it is done, and give the outputs."""
         ...
 
+    def poison(self, again: bool) -> None:
+        """Fill everything that outputs are read from, as `collectors.verify.poison` does."""
+        ...
+
+    def changed(self) -> tuple[str, ...]:
+        """Names of the inputs that are not what they were; they are restored."""
+        ...
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Take other inputs of the same shapes and types."""
+        ...
+
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
         """References brought to where the outputs are."""
         ...
@@ -135,11 +156,60 @@ class Bench(Protocol):
         ...
 
 
-def check_declared(outputs: Buffers, declared: Mapping[str, Buffer]) -> str:
-    """Why outputs that a variant returned are not those that the workload declares; empty where they are."""
+def check_declared(outputs: Any, declared: Mapping[str, Buffer]) -> str:
+    """Why what a variant returned is not the outputs that the workload declares; empty where it is."""
+    if not isinstance(outputs, Mapping):
+        return f"returned {type(outputs).__name__}; return None after writing to the outputs, or a dict of arrays by name"
     for name, buffer in declared.items():
         if name not in outputs:
             return f"output {name} is missing"
+        if not (hasattr(outputs[name], "dtype") and hasattr(outputs[name], "shape")):
+            return f"output {name} is {type(outputs[name]).__name__}, not an array"
         if str(outputs[name].dtype) != buffer.dtype:
             return f"output {name} has type {outputs[name].dtype}, not {buffer.dtype}"
     return ""
+
+
+class Lent:
+    """Inputs in host memory, lent to variants as read-only arrays, beside what they were.
+
+    Args:
+        given: the inputs by name; not changed.
+    """
+
+    def __init__(self, given: Mapping[str, np.ndarray]) -> None:
+        self._given = given
+        # A proxy, as a variant may replace an array as well as write to it.
+        self.arrays = MappingProxyType({name: np.copy(array) for name, array in given.items()})
+        self._writable(False)
+
+    def load(self, given: Mapping[str, np.ndarray]) -> None:
+        """Hold other inputs of the same shapes and types."""
+        self._given = given
+        self._writable(True)
+        for name, array in self.arrays.items():
+            np.copyto(array, given[name])
+        self._writable(False)
+
+    def changed(self) -> tuple[str, ...]:
+        """Names of those that are not what they were; they are restored."""
+        names = tuple(name for name, array in self.arrays.items() if not same(array, self._given[name]))
+        if names:
+            self.load(self._given)
+        self._writable(False)
+        return names
+
+    def _writable(self, writable: bool) -> None:
+        for array in self.arrays.values():
+            array.flags.writeable = writable
+
+
+def writes(names: Sequence[str]) -> str:
+    """The verdict on a variant that changes inputs of these names."""
+    what = f"input{'s' if len(names) > 1 else ''} {', '.join(names)}"
+    return f"changes its {what}, which the other variants read; write to the outputs instead"
+
+
+def same(array: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays hold the same, NaN in the same places included."""
+    return np.array_equal(array, other, equal_nan=array.dtype.kind in "fc")

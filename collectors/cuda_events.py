@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.bench import ONE_PROCESS, BenchCommunicator, Operation, Resources, Unavailable
+from collectors.bench import ONE_PROCESS, BenchCommunicator, Lent, Operation, Resources, Unavailable
 from collectors.compiler import compile_variant
 from collectors.cuda_allreduce import BoundAllReduce, bound_steps, in_one_piece
 from collectors.cuda_launch import graph_of, load, make_scratch
@@ -89,10 +90,13 @@ class CudaDevice:
         self.stream.use()
         self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
         timing = CudaVariant("timing", "timing", "ceiling", source=_KERNELS / "timing.cu")
-        self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty"), self.arch))
+        self._timing = load(
+            compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty", "fingerprint"), self.arch)
+        )
         # Twice the L2, so that no replacement policy keeps a line of the inputs.
         self._dirty = cupy.zeros(2 * max(self.l2_bytes, 1 << 22), cupy.uint8)
         self._clean = cupy.zeros_like(self._dirty)
+        self._sum = cupy.zeros(1, cupy.uint64)
         pinned = cupy.cuda.alloc_pinned_memory(8)
         self._flags = np.frombuffer(pinned, np.uint32, 2)
         self._flags_pointer = np.uintp(pinned.ptr)
@@ -137,6 +141,14 @@ class CudaDevice:
         grid, block = (4 * self.sm_count,), (256,)
         self._timing["write_lines"](grid, block, (self._dirty, lines, np.float32(1)))
         self._timing["read_lines"](grid, block, (self._clean, lines, self._dirty))
+
+    def fingerprint(self, array: Array) -> int:
+        """A number of 64 bits that is another one where any byte of a contiguous array is: the chance of the same is 2^-64."""
+        self._sum.fill(0)
+        words, rest = divmod(array.nbytes, 8)
+        arguments = (array.data.ptr, np.uint64(words), np.int32(rest), self._sum)
+        self._timing["fingerprint"]((4 * self.sm_count,), (256,), arguments)
+        return int(self._sum.get(self.stream)[0])
 
     def time_queued(
         self, enqueue: Callable[[], object], executions: int = 1, meet: Callable[[], object] = lambda: None
@@ -216,7 +228,9 @@ class CudaBench:
         self.communicator: BenchCommunicator = ONE_PROCESS
         self._host_inputs = inputs
         self._pinned: Mapping[str, np.ndarray] = {}
-        self._inputs = {name: cupy.asarray(array) for name, array in inputs.items()}
+        self.inputs: Mapping[str, Array] = MappingProxyType({name: cupy.asarray(array) for name, array in inputs.items()})
+        self._prints = self._fingerprints()
+        self._lent: Lent | None = None  # inputs on the host, for programs that start there
         self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.dtype) for name, b in outputs.items()}
         self._host_outputs = {name: np.empty(b.shape, b.dtype) for name, b in outputs.items()}
 
@@ -234,7 +248,7 @@ class CudaBench:
             check_importable(variant.requires)
             if not variant.device_only:
                 return self._prepare_program(variant)
-            enqueue = variant.prepare(self._case, self._inputs, self.outputs)
+            enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs))
             operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
             if variant.graph:
                 enqueue()  # libraries set themselves up at the first call, which no graph can hold
@@ -244,8 +258,8 @@ class CudaBench:
         raise Unavailable("runs on the host")
 
     def _prepare_program(self, variant: LibraryVariant) -> Operation:
-        poison(self._host_outputs)
-        run = variant.prepare(self._case, self._host_inputs, self._host_outputs)
+        self._lent = self._lent or Lent(self._host_inputs)
+        run = variant.prepare(self._case, self._lent.arrays, self._host_outputs)
         return CudaOperation(run, passes=(OPERATION, END_TO_END), on_host=True)
 
     def _prepare_cuda(self, variant: CudaVariant, config: Params) -> Operation:
@@ -261,7 +275,7 @@ class CudaBench:
         module = compile_variant(variant, sorted({launch.kernel for launch in every}), self.device.arch)
         loaded = load(module)
         scratch = make_scratch(variant.scratch(self._case, config))
-        buffers = {**self._inputs, **self.outputs, **scratch}
+        buffers = {**self.inputs, **self.outputs, **scratch}
         streams, allreduces = bound_steps(steps, loaded, buffers, self.communicator, self.device.stream)
         kernels = [module.kernels[launch.kernel] for launch in launches]
         shared = [k.static_shared_bytes + launch.dynamic_shared_bytes for k, launch in zip(kernels, launches, strict=True)]
@@ -269,7 +283,7 @@ class CudaBench:
 
         def refresh() -> None:
             for symbol, name in variant.constants.items():
-                source = self._inputs[name]
+                source = self.inputs[name]
                 runtime.memcpyAsync(
                     loaded[symbol], source.data.ptr, source.nbytes, runtime.memcpyDeviceToDevice, self.device.stream.ptr
                 )
@@ -299,7 +313,7 @@ class CudaBench:
         scratch: Buffers,
         refresh: Callable[[], None],
     ) -> Callable[[], None]:
-        host, device = self._pinned_buffers(), {**self._inputs, **self.outputs}
+        host, device = self._pinned_buffers(), {**self.inputs, **self.outputs}
         names = variant.gathered if self.communicator.size > 1 else ()
         gathered = {name: Gathered(device[name], host[name], self.communicator) for name in names}
         enqueue = overlap(parts, loaded, host, device, scratch, refresh, self.device.stream, gathered)
@@ -317,14 +331,12 @@ class CudaBench:
         return self._pinned
 
     def _run_overlapped(self, operation: CudaOperation) -> Buffers:
-        """The outputs that came to the host; inputs on the device and outputs on the host hold nothing before."""
+        """The outputs that came to the host; inputs on the device hold nothing before."""
         assert operation.overlapped
-        host = self._pinned_buffers()
-        poison(self._inputs)
-        poison({name: host[name] for name in self.outputs})
+        poison(self.inputs)
         operation.overlapped()
         self.device.stream.synchronize()
-        return self.place({name: host[name] for name in self.outputs})
+        return self.place({name: self._pinned[name] for name in self.outputs})
 
     def run(self, operation: Operation) -> Buffers:
         returned = operation.run()
@@ -335,6 +347,32 @@ class CudaBench:
 
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
         return {name: cupy.asarray(array) for name, array in references.items()}
+
+    def poison(self, again: bool) -> None:
+        poison(self.outputs, again)
+        poison(self._host_outputs, again)
+        poison({name: array for name, array in self._pinned.items() if name in self.outputs}, again)
+
+    def changed(self) -> tuple[str, ...]:
+        prints = self._fingerprints()
+        names = [name for name, found in prints.items() if found != self._prints[name]]
+        for name in names:
+            self.inputs[name].set(self._host_inputs[name], self.device.stream)
+        self.device.stream.synchronize()
+        return tuple(dict.fromkeys((*names, *(self._lent.changed() if self._lent else ()))))
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._host_inputs = inputs
+        for name, array in inputs.items():
+            self.inputs[name].set(array, self.device.stream)
+            if name in self._pinned:
+                self._pinned[name][...] = array
+        if self._lent:
+            self._lent.load(inputs)
+        self._prints = self._fingerprints()
+
+    def _fingerprints(self) -> dict[str, int]:
+        return {name: self.device.fingerprint(array) for name, array in self.inputs.items()}
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
@@ -380,16 +418,29 @@ class CudaBench:
         if operation.batch == 1:
             operation.replay = operation.run
             return
+        returned: list[Any] = []
+
+        def enqueue() -> None:
+            returned.clear()  # before the next, which takes the same memory again
+            returned.append((operation.enqueue or operation.run)())
+
         why = ""
         try:
-            operation.replay = graph_of(self.device.stream, operation.enqueue or operation.run, operation.batch)
+            operation.replay = graph_of(self.device.stream, enqueue, operation.batch)
         except runtime.CUDARuntimeError as error:
             why = f" ({error})"
         if self.communicator.largest(bool(why)):  # an allreduce is in a graph on all ranks or on none
             operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
             operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}"
+        else:
+            operation.from_batch = lambda: self._run_batch(operation, returned[-1])
         operation.replay()
         stream.synchronize()
+
+    def _run_batch(self, operation: CudaOperation, returned: Buffers | None) -> Buffers:
+        operation.replay()
+        self.device.stream.synchronize()
+        return self.outputs if returned is None else returned
 
     def _operation(self, operation: CudaOperation) -> Reading:
         stream = self.device.stream
@@ -432,7 +483,7 @@ class CudaBench:
         self.communicator.wait()  # allocating takes each rank another time
         started = time.perf_counter_ns()
         marks[0].record(stream)
-        for name, array in self._inputs.items():
+        for name, array in self.inputs.items():
             array.set(host[name], stream)
         operation.refresh()
         marks[1].record(stream)
@@ -456,7 +507,7 @@ class CudaBench:
 
     def _time_allocation(self) -> tuple[int, int]:
         """Host time of cudaMalloc and of cudaFree of all buffers of the case, outside CuPy's memory pool."""
-        sizes = [array.nbytes for array in (*self._inputs.values(), *self.outputs.values())]
+        sizes = [array.nbytes for array in (*self.inputs.values(), *self.outputs.values())]
         started = time.perf_counter_ns()
         pointers = [runtime.malloc(size) for size in sizes]
         allocated = time.perf_counter_ns()
@@ -465,7 +516,7 @@ class CudaBench:
         return allocated - started, time.perf_counter_ns() - allocated
 
     def close(self) -> None:
-        self._inputs, self.outputs, self._pinned = {}, {}, {}
+        self.inputs, self.outputs, self._pinned, self._lent = {}, {}, {}, None
         cupy.get_default_pinned_memory_pool().free_all_blocks()
         cupy.get_default_memory_pool().free_all_blocks()
 

@@ -1,4 +1,8 @@
-"""Measures one case: verify every cell, then sample in rounds. Runs in the child process, on any bench."""
+"""Measures one case: verify every cell, sample in rounds, verify again. Runs in the child process, on any bench.
+
+What is right is computed before any variant runs, from inputs that no variant is given. A variant is wrong that changes an input, that
+is right at first and wrong after the rounds, or that gives the same outputs for other inputs.
+"""
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -8,12 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from collectors.bench import Bench, Failed, Operation, Unavailable, check_declared
+from collectors.bench import Bench, Failed, Operation, Unavailable, check_declared, writes
 from collectors.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from collectors.plan import Cell, Job, Limits
-from collectors.rounds import Entry, Pass, Reading, SampleFailed, run_rounds
-from collectors.verify import Verdict, compare, poison
-from workloads.api import Array, Buffers, Case, Variant, Workload, format_params
+from collectors.problem import Problem
+from collectors.rounds import Entry, Pass, Reading, RoundsResult, SampleFailed, run_rounds
+from collectors.verify import Verdict, compare, overlapping
+from workloads.api import Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.
 WARM_UPS = 3
@@ -69,17 +74,19 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
         CellCrashed: the process must be replaced before the other cells can go on.
     """
     case = workload.case(job.case)
-    rng = np.random.default_rng([job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode())])
-    inputs = workload.make_inputs(case, rng)
-    references = _References(workload, case, inputs)
+    seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode())]
+    rng = np.random.default_rng(seed)
+    problem = Problem(workload, case, rng)
+    problem.compute(workload.variant(cell.variant) for cell in job.cells if workload.variant(cell.variant).kind in benches)
+    other = Problem(workload, case, np.random.default_rng([*seed, 1]))
     for make, kinds in _by_bench(benches).items():
         cells = [cell for cell in job.cells if workload.variant(cell.variant).kind in kinds]
         if not cells:
             continue
         with nvtx_range(workload.name), nvtx_range(case.name):
-            bench = make(workload, case, inputs)
+            bench = make(workload, case, problem.inputs)
             try:
-                _BenchRun(bench, workload, case, references, limits, rng, report).measure(cells)
+                _BenchRun(bench, workload, case, problem, other, limits, rng, report).measure(cells)
             finally:
                 bench.close()
     for cell in job.cells:
@@ -108,26 +115,6 @@ def result_row(
     }
 
 
-class _References:
-    """What is right, computed once a definition, however many variants and benches compare with it."""
-
-    def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
-        self._workload, self._case, self._inputs = workload, case, inputs
-        self._known: dict[Any, Mapping[str, Array]] = {}
-
-    def of(self, variant: Variant, bench: Bench) -> Mapping[str, Array]:
-        definition = variant.reference or self._workload.reference
-        if (definition, id(bench)) not in self._known:
-            if definition not in self._known:
-                self._known[definition] = definition(self._case, self._inputs)
-            self._known[definition, id(bench)] = bench.place(self._known[definition])
-        return self._known[definition, id(bench)]
-
-    def forget(self, bench: Bench) -> None:
-        """Give back a bench's copies."""
-        self._known = {key: value for key, value in self._known.items() if not (isinstance(key, tuple) and key[1] == id(bench))}
-
-
 class _BenchRun:
     """The cells of one case that run on one bench."""
 
@@ -136,27 +123,37 @@ class _BenchRun:
         bench: Bench,
         workload: Workload,
         case: Case,
-        references: _References,
+        problem: Problem,
+        other: Problem,
         limits: Limits,
         rng: np.random.Generator,
         report: Reporter,
     ) -> None:
         self._bench, self._workload, self._case = bench, workload, case
-        self._references, self._limits, self._rng, self._report = references, limits, rng, report
+        self._problem, self._other, self._limits, self._rng, self._report = problem, other, limits, rng, report
         self._stopped: dict[Cell, list[str]] = {}
+        self._wrong: set[Cell] = set()
 
     def measure(self, cells: Sequence[Cell]) -> None:
         ready = {cell: found for cell in cells if (found := self._verified(cell))}
-        self._references.forget(self._bench)
+        self._problem.forget(self._bench)
         failed: set[Cell] = set()
+        rows: list[dict[str, Any]] = []
         for how in self._bench.passes:
             active = [found for cell, found in ready.items() if cell not in failed and found.operation.takes(how)]
             if active:
-                failed |= self._sample(active, how)
-        for cell, found in ready.items():
-            if cell not in failed:
-                detail = "; ".join([*self._stopped.get(cell, []), *filter(None, [found.operation.note])])
-                self._report.result(result_row(cell, "ok", detail, found.verdict, found.tolerance))
+                taken, lost = self._sample(active, how)
+                rows += taken
+                failed |= lost
+        remaining = [found for cell, found in ready.items() if cell not in failed]
+        failed |= self._verify_again(remaining)
+        self._report.samples([row for row in rows if Cell.of(row) not in self._wrong])
+        for found in remaining:
+            if found.cell not in failed:
+                detail = "; ".join([*self._stopped.get(found.cell, []), *filter(None, [found.operation.note])])
+                self._report.result(result_row(found.cell, "ok", detail, found.verdict, found.tolerance))
+
+    # -- verifying -------------------------------------------------------------------------------------------------
 
     def _verified(self, cell: Cell) -> _Ready | None:
         """The cell's operation once its outputs have been found right; otherwise None, and its verdict is reported."""
@@ -169,13 +166,10 @@ class _BenchRun:
             self._report.result(result_row(cell, "skipped", why_not))
             return None
         try:
+            self._problem.check(variant)
             operation = self._bench.prepare(variant, config)
-            poison(self._bench.outputs)
-            verdict = self._judge(variant, self._bench.run(operation), tolerance)
-            if verdict.ok and operation.from_end_to_end:
-                poison(self._bench.outputs)
-                copied = self._judge(variant, operation.from_end_to_end(), tolerance)
-                verdict = verdict if copied.ok else replace(copied, detail=f"from end to end: {copied.detail}")
+            verdict = self._judge(variant, operation, tolerance, again=False)
+            self._refuse_changed()
         except Unavailable as reason:
             self._report.result(result_row(cell, "skipped", str(reason)))
             return None
@@ -183,51 +177,158 @@ class _BenchRun:
             self._fail(cell, error)
             return None
         if not verdict.ok:
-            self._report.result(result_row(cell, "wrong_result", verdict.detail, verdict, tolerance))
+            self._report_wrong(cell, verdict, tolerance)
             return None
         if operation.resources:
             taken = operation.resources
             self._report.resources(cell, taken.registers, taken.shared_bytes, taken.spill_bytes)
         return _Ready(cell, operation, verdict, tolerance)
 
-    def _judge(self, variant: Variant, outputs: Buffers, tolerance: float) -> Verdict:
+    def _verify_again(self, ready: Sequence[_Ready]) -> set[Cell]:
+        """Verify cells after their last round, by every way in which they were timed; then with other inputs, for which those that
+        give the outputs of the first have not computed anything. Gives the cells that failed, which are reported."""
+        failed: set[Cell] = set()
+        for check in (self._still_right, self._right_anew):
+            if check == self._right_anew and not self._load_other():
+                break
+            for found in ready:
+                if found.cell in failed:
+                    continue
+                self._report.working_on(found.cell)
+                try:
+                    verdict = check(found)
+                    self._refuse_changed()
+                except Exception as error:
+                    failed.add(found.cell)
+                    self._fail(found.cell, error)
+                    continue
+                if not verdict.ok:
+                    failed.add(found.cell)
+                    self._report_wrong(found.cell, verdict, found.tolerance)
+        for problem in (self._problem, self._other):
+            problem.forget(self._bench)
+        return failed
+
+    def _still_right(self, found: _Ready) -> Verdict:
+        variant = self._workload.variant(found.cell.variant)
+        verdict = self._judge(variant, found.operation, found.tolerance, again=True)
+        return replace(verdict, detail=f"right at first, and wrong after it was timed: {verdict.detail}")
+
+    def _right_anew(self, found: _Ready) -> Verdict:
+        variant = self._workload.variant(found.cell.variant)
+        self._bench.poison(again=False)
+        found.operation.refresh()
+        outputs = self._bench.run(found.operation)
+        verdict = compare(outputs, self._problem.right(variant, self._bench), found.tolerance)
+        if not verdict.ok:  # of what it computed from the inputs before, nothing is left
+            return found.verdict
+        # Rarely other inputs have the same outputs within the tolerance.
+        anew = compare(outputs, self._other.right(variant, self._bench), found.tolerance)
+        return replace(anew, detail=f"with other inputs it gives the outputs of the first ones: {anew.detail}")
+
+    def _load_other(self) -> bool:
+        """Let the bench hold other inputs; False where the workload always makes the same."""
+        first = self._problem.inputs
+        try:
+            other = self._other.inputs
+        except Exception as error:
+            text = f"{self._where}: no other inputs could be made to verify with ({classify(error)[1]})"
+            self._report.diagnostic("warning", "inputs", text)
+            return False
+        if all(np.array_equal(first[name], other[name]) for name in first):
+            return False
+        self._bench.load(other)
+        return True
+
+    def _judge(self, variant: Variant, operation: Operation, tolerance: float, again: bool) -> Verdict:
+        """The first verdict that is not right, or that of the operation itself, by every way in which it runs."""
+        ways = {
+            "": partial(self._bench.run, operation),
+            "from end to end: ": operation.from_end_to_end,
+            "in the batch that is timed hot: ": operation.from_batch,
+        }
+        verdicts = []
+        for way, run in ways.items():
+            if run is not None:
+                self._bench.poison(again)
+                verdict = self._judge_outputs(variant, run(), tolerance)
+                if not verdict.ok:
+                    return replace(verdict, detail=f"{way}{verdict.detail}")
+                verdicts.append(verdict)
+        return verdicts[0]
+
+    def _judge_outputs(self, variant: Variant, outputs: Any, tolerance: float) -> Verdict:
         fault = check_declared(outputs, self._workload.buffers(self._case)[1])
+        if not fault and variant.role != "specimen" and (same := overlapping(outputs, self._bench.inputs)):
+            fault = f"output {same[0]} is a view of input {same[1]}: nothing was computed"
         if fault:
             return Verdict(False, float("nan"), float("nan"), 0, fault)
-        return compare(outputs, self._references.of(variant, self._bench), tolerance)
+        return compare(outputs, self._problem.right(variant, self._bench), tolerance)
 
-    def _sample(self, active: Sequence[_Ready], how: Pass) -> set[Cell]:
-        """Sample the cells; those whose sampling failed are reported and given back."""
+    def _refuse_changed(self) -> None:
+        """Raises Failed where an input is not what it was, once it is restored."""
+        if changed := self._bench.changed():
+            raise Failed("wrong_result", writes(changed))
+
+    def _report_wrong(self, cell: Cell, verdict: Verdict, tolerance: float) -> None:
+        self._wrong.add(cell)
+        self._report.result(result_row(cell, "wrong_result", verdict.detail, verdict, tolerance))
+
+    # -- sampling --------------------------------------------------------------------------------------------------
+
+    def _sample(self, active: Sequence[_Ready], how: Pass) -> tuple[list[dict[str, Any]], set[Cell]]:
+        """Rows of `samples` of the cells; those whose sampling failed are reported and given back.
+
+        Where an input was changed meanwhile the samples are taken again, and the inputs compared after each of them.
+        """
         failed: set[Cell] = set()
+        watched = False
         while remaining := [found for found in active if found.cell not in failed]:
-            operations = {found.cell: found.operation for found in remaining}
             try:
-                self._rounds(operations, how)
-                break
+                found = self._rounds({ready.cell: ready.operation for ready in remaining}, how, watched)
             except SampleFailed as failure:
                 assert failure.__cause__
                 failed.add(failure.cell)
                 self._fail(failure.cell, failure.__cause__)  # type: ignore[arg-type]
-        return failed
+                continue
+            changed = self._bench.changed()
+            if not changed:
+                self._keep(found, how)
+                return found.rows, failed
+            if not watched:
+                text = f"{how.scope} {how.cache}: a variant that is not known changed {', '.join(changed)}; all samples were taken again"
+                self._report.diagnostic("warning", "inputs_changed", f"{self._where}, {text}")
+            watched = True
+        return [], failed
 
-    def _rounds(self, operations: Mapping[Cell, Operation], how: Pass) -> None:
+    def _rounds(self, operations: Mapping[Cell, Operation], how: Pass, watched: bool) -> RoundsResult:
+        """Samples of the operations; with `watched` the inputs are compared after each."""
+
         def take(entry: Entry, number: int, mark: str = "") -> Reading:
             self._report.working_on(entry.cell)
             config = f"[{entry.cell.config}]" if entry.cell.config else ""
             sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
             with nvtx_range(f"{entry.cell.variant}{config}"), nvtx_range(sample, number):
-                return self._bench.sample(operations[entry.cell], how)
+                reading = self._bench.sample(operations[entry.cell], how)
+            if watched:
+                self._refuse_changed()
+            return reading
 
         warm_ups = replace(self._limits, min_rounds=1, max_rounds=WARM_UPS, seconds=self._limits.seconds / 10)
         entries = [Entry(cell) for cell in operations]
         run_rounds(entries, how, partial(take, mark=WARM_UP), warm_ups, self._rng, gpus=self._bench.gpus)
-        baseline = self._baseline(list(operations))
-        entries.append(Entry(baseline, twin=1))
-        found = run_rounds(entries, how, take, self._limits, self._rng, gpus=self._bench.gpus)
-        self._report.samples(found.rows)
+        entries.append(Entry(self._baseline(list(operations)), twin=1))
+        return run_rounds(entries, how, take, self._limits, self._rng, gpus=self._bench.gpus)
+
+    def _keep(self, found: RoundsResult, how: Pass) -> None:
+        """What is said of samples that are kept."""
         for cell, why in found.stopped.items():
             self._stopped.setdefault(cell, []).append(why)
         self._distrust(found.discarded, found.kept_throttled, found.pending, found.not_held, how)
+
+    @property
+    def _where(self) -> str:
+        return f"{self._workload.name}/{self._case.name}"
 
     def _baseline(self, cells: Sequence[Cell]) -> Cell:
         """The cell that runs twice in each round: the workload's baseline where it is there, else the first."""
@@ -235,7 +336,7 @@ class _BenchRun:
         return next((cell for cell in cells if cell.variant in names), cells[0])
 
     def _distrust(self, discarded: int, kept: int, pending: set[Cell], not_held: set[Cell], how: Pass) -> None:
-        where = f"{self._workload.name}/{self._case.name}, {how.scope} {how.cache}"
+        where = f"{self._where}, {how.scope} {how.cache}"
         if discarded:
             self._report.diagnostic(
                 "info", "throttling", f"{where}: {discarded} samples taken under throttling were taken again"
@@ -255,7 +356,10 @@ class _BenchRun:
         status, detail = classify(error)
         if is_sticky(error):
             raise CellCrashed(cell, status, detail)
+        if status == "wrong_result":
+            self._wrong.add(cell)
         self._report.result(result_row(cell, status, detail))
+        self._bench.changed()  # it may have changed an input before it failed
 
 
 def classify(error: BaseException) -> tuple[str, str]:

@@ -1,9 +1,9 @@
 """What a run will measure, and how long it may take: the same plan for every collector."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from collectors.transfers import check_covered, rows_of
 from workloads import registry
@@ -27,6 +27,11 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.workload}/{self.variant}{f'[{self.config}]' if self.config else ''}/{self.case}"
+
+    @classmethod
+    def of(cls, row: Mapping[Any, Any]) -> "Cell":
+        """The cell that a row of `results`, `samples` or what is made of them is about."""
+        return cls(row["workload"], row["variant"], row["config"], row["case"])
 
     @property
     def key(self) -> dict[str, str]:

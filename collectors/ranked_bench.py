@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from collectors.measure import MakeBench, classify, is_sticky
 from collectors.plan import WorkloadRef
 from collectors.rounds import Pass, Reading, of_all
 from collectors.transfers import Rows, rows_of
-from collectors.verify import poison
 from workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
 
 
@@ -154,23 +153,22 @@ class Prepare:
         return Prepared(operation.resources, operation.passes, operation.note, operation.from_end_to_end is not None)
 
 
+#: How a rank runs an operation to have it verified: as `Bench.run` does, or by an attribute of `Operation`.
+Way = Literal["run", "from_end_to_end", "from_batch"]
+
+
 @dataclass(frozen=True)
 class Run:
     """Run an operation once, and give what it wrote, in host memory."""
 
     number: int
-    from_end_to_end: bool
+    way: Way = "run"
 
     def do(self, local: Local) -> Buffers:
         workload, share, bench = local.there()
         operation = local.operations[self.number]
-        poison(bench.outputs)
         local.communicator.wait()
-        if self.from_end_to_end:
-            assert operation.from_end_to_end
-            outputs = operation.from_end_to_end()
-        else:
-            outputs = bench.run(operation)
+        outputs = bench.run(operation) if self.way == "run" else getattr(operation, self.way)()
         declared = workload.buffers(share)[1]
         fault = check_declared(outputs, declared) or _wrong_shape(outputs, share_of=declared)
         if fault:
@@ -190,15 +188,65 @@ def _on_host(array: Array) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class Refresh:
+    """Bring what an operation derives from its inputs up to date."""
+
+    number: int
+
+    def do(self, local: Local) -> None:
+        local.operations[self.number].refresh()
+
+
+@dataclass(frozen=True)
+class Poison:
+    """Fill everything that outputs are read from."""
+
+    again: bool
+
+    def do(self, local: Local) -> None:
+        *_, bench = local.there()
+        bench.poison(self.again)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Give the names of the inputs that are not what they were, once they are restored."""
+
+    def do(self, local: Local) -> tuple[str, ...]:
+        *_, bench = local.there()
+        return bench.changed()
+
+
+@dataclass(frozen=True)
+class Load:
+    """Take other inputs of the share."""
+
+    inputs: Buffers
+
+    def do(self, local: Local) -> None:
+        *_, bench = local.there()
+        bench.load(self.inputs)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A sample of a rank, and whether the operation has a batch of its own since."""
+
+    reading: Reading
+    has_batch: bool
+
+
+@dataclass(frozen=True)
 class Sample:
     """Take a sample. The bench lets all ranks start at one barrier."""
 
     number: int
     how: Pass
 
-    def do(self, local: Local) -> Reading:
+    def do(self, local: Local) -> Sampled:
         *_, bench = local.there()
-        return bench.sample(local.operations[self.number], self.how)
+        operation = local.operations[self.number]
+        return Sampled(bench.sample(operation, self.how), operation.from_batch is not None)
 
 
 @dataclass(frozen=True)
@@ -242,14 +290,16 @@ class RankedBench:
         assert workload.shares
         parts: Sequence[Part] = workload.shares(case, ranks.size)
         self._rows = [rows_of(workload, part, {**declared_inputs, **declared}) for part in parts]
+        self.inputs: Mapping[str, Array] = {}  # each rank has its share
         self.outputs: Mapping[str, Array] = {name: np.empty(b.shape, b.dtype) for name, b in declared.items()}
         opened = self._all_do(
-            [
-                Open(ref, case.name, rank, ranks.size, kind, {name: rows[name].of(array) for name, array in inputs.items()})
-                for rank, rows in enumerate(self._rows)
-            ]
+            [Open(ref, case.name, rank, ranks.size, kind, share) for rank, share in enumerate(self._shares(inputs))]
         )
         self.passes: tuple[Pass, ...] = opened[0]
+
+    def _shares(self, inputs: Mapping[str, np.ndarray]) -> list[Buffers]:
+        """Each rank's rows of the inputs."""
+        return [{name: rows[name].of(array) for name, array in inputs.items()} for rows in self._rows]
 
     def _all_do(self, commands: Sequence[Command]) -> list[Any]:
         return answers_of(self._ranks, commands)
@@ -264,9 +314,10 @@ class RankedBench:
         number = next(self._numbers)
         first: Prepared = self._each(Prepare(number, variant.name, config))[0]
         return RankedOperation(
-            run=lambda: self._gathered(Run(number, from_end_to_end=False)),
+            run=lambda: self._gathered(Run(number)),
             resources=first.resources,
-            from_end_to_end=partial(self._gathered, Run(number, from_end_to_end=True)) if first.from_end_to_end else None,
+            refresh=lambda: self._each(Refresh(number)),
+            from_end_to_end=partial(self._gathered, Run(number, "from_end_to_end")) if first.from_end_to_end else None,
             passes=first.passes,
             note=first.note,
             number=number,
@@ -289,9 +340,21 @@ class RankedBench:
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
         return references
 
+    def poison(self, again: bool) -> None:
+        self._each(Poison(again))
+
+    def changed(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for names in self._each(Changed()) for name in names))
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._all_do([Load(share) for share in self._shares(inputs)])
+
     def sample(self, operation: Operation, how: Pass) -> Reading:
         assert isinstance(operation, RankedOperation)
-        return of_all(self._each(Sample(operation.number, how)))
+        sampled: list[Sampled] = self._each(Sample(operation.number, how))
+        if all(each.has_batch for each in sampled):
+            operation.from_batch = partial(self._gathered, Run(operation.number, "from_batch"))
+        return of_all([each.reading for each in sampled])
 
     def close(self) -> None:
         self._each(Close())

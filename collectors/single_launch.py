@@ -1,7 +1,7 @@
 """Bench that runs each operation once between cudaProfilerStart and cudaProfilerStop, for a tool around it that replays launches."""
 
 import time
-from typing import Final
+from typing import Any
 
 from cupy.cuda import runtime
 
@@ -16,9 +16,14 @@ class SingleLaunchBench(CudaBench):
 
     passes: tuple[Pass, ...] = (COLD,)
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._looked_at: list[Operation] = []
+
     def sample(self, operation: Operation, how: Pass) -> Reading:
         started = time.perf_counter_ns()
-        if operation.run is not _NOTHING:
+        if not any(operation is each for each in self._looked_at):
+            self._looked_at.append(operation)
             self.device.stream.synchronize()
             runtime.profilerStart()
             try:
@@ -27,12 +32,4 @@ class SingleLaunchBench(CudaBench):
                 self.device.stream.synchronize()
             finally:
                 runtime.profilerStop()
-            operation.run = _NOTHING
         return Reading(time.perf_counter_ns() - started, state=self.device.state.read())
-
-
-def _nothing() -> None:
-    """Stands for an operation that has been looked at."""
-
-
-_NOTHING: Final = _nothing

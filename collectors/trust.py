@@ -50,7 +50,7 @@ def _above_ceiling(medians: pd.DataFrame, ceilings: Rows) -> Iterable[dict[str, 
                 f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to copy {measured[where]:,.0f} GB/s: "
                 "the work is not done, or not waited for"
             )
-            yield diagnostic_row("warning", "above_ceiling", text, _cell(row))
+            yield diagnostic_row("warning", "above_ceiling", text, Cell.of(row))
 
 
 def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
@@ -67,13 +67,9 @@ def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
                 f"{large['scope']} {large['cache']}: {work:.3g} times the bytes of {small['case']} take {duration:.2g} times "
                 "as long: the work is not done, or not waited for, or the small case leaves the device almost idle"
             )
-            yield diagnostic_row("warning", "not_growing", text, _cell(large))
+            yield diagnostic_row("warning", "not_growing", text, Cell.of(large))
 
 
 def _axes_but_size(params: str) -> str:
     """The case's axes that do not say how large it is: those whose value is text."""
     return json.dumps({key: value for key, value in json.loads(params).items() if isinstance(value, str)})
-
-
-def _cell(row: Mapping[Any, Any]) -> Cell:
-    return Cell(row["workload"], row["variant"], row["config"], row["case"])

@@ -27,7 +27,7 @@ class Verdicts:
 
     def add(self, row: Row, gpus: int) -> None:
         """Take what so many ranks found."""
-        cell = Cell(row["workload"], row["variant"], row["config"], row["case"])
+        cell = Cell.of(row)
         self._given.add((cell, gpus))
         where = "processes" if (cell.workload, cell.variant) in self._host else "GPUs"
         if gpus > 1:

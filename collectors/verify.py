@@ -1,4 +1,4 @@
-"""Whether a variant's outputs are right. Works on NumPy and CuPy arrays alike."""
+"""Whether a variant's outputs are right, and what they are compared with. Works on NumPy and CuPy arrays alike."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Array
+from workloads.api import Array, Buffer, Buffers, WorkloadError
 
 _CHUNK: Final = 1 << 24
 
@@ -31,10 +31,95 @@ class Verdict:
     detail: str
 
 
-def poison(outputs: Mapping[str, Array]) -> None:
-    """Fill outputs so that an element nobody writes shows: NaN, or the least value of an integer type."""
+def poison(outputs: Mapping[str, Array], again: bool = False) -> None:
+    """Fill outputs so that an element that nobody writes shows.
+
+    Args:
+        outputs: arrays of the host or of the device.
+        again: fill with large finite values instead of NaN, so that code that writes only where it finds NaN shows too.
+    """
     for output in outputs.values():
-        output.fill(math.nan if output.dtype.kind == "f" else np.iinfo(output.dtype).min)
+        output.fill(_poison_of(output.dtype, again))
+
+
+def _poison_of(dtype: np.dtype[Any], again: bool) -> Any:
+    """NaN, or the least value of an integer type; with `again` the largest. Of an unsigned type the largest, then half of it."""
+    if dtype.kind in "fc":
+        return np.finfo(dtype).max if again else math.nan
+    if dtype.kind == "b":
+        return again
+    limits = np.iinfo(dtype)
+    if dtype.kind == "u":
+        return limits.max // 2 if again else limits.max
+    return limits.max if again else limits.min
+
+
+def check_buffers(what: str, arrays: Any, declared: Mapping[str, Buffer]) -> None:
+    """Check that arrays are those that a workload declares.
+
+    Args:
+        what: gives the arrays, for the message.
+        arrays: by name.
+        declared: inputs or outputs, by name.
+
+    Raises:
+        WorkloadError: they are no mapping, or a name or a shape is another.
+    """
+    if not isinstance(arrays, Mapping):
+        raise WorkloadError(f"{what} gives {type(arrays).__name__}; make it a dict of arrays by name")
+    if set(arrays) != set(declared):
+        names = [", ".join(sorted(map(str, each))) or "nothing" for each in (arrays, declared)]
+        raise WorkloadError(f"{what} gives {names[0]}, and `buffers` declares {names[1]}; make the names the same")
+    for name, buffer in declared.items():
+        shape = tuple(np.shape(arrays[name]))
+        if shape != buffer.shape:
+            raise WorkloadError(f"{what}: {name} has shape {shape}, and `buffers` declares {buffer.shape}")
+
+
+def check_inputs(inputs: Any, declared: Mapping[str, Buffer]) -> None:
+    """Check that inputs are those that the workload declares. Raises WorkloadError."""
+    check_buffers("make_inputs", inputs, declared)
+    for name, buffer in declared.items():
+        if str(inputs[name].dtype) != buffer.dtype:
+            raise WorkloadError(f"make_inputs: {name} has type {inputs[name].dtype}, and `buffers` declares {buffer.dtype}")
+
+
+def check_reference(reference: Any, declared: Mapping[str, Buffer]) -> None:
+    """Check that a reference says what is right for every element of every output.
+
+    Raises:
+        WorkloadError: an output is missing or none, has no element, another shape or kind of type, or holds NaN or infinity.
+    """
+    check_buffers("the reference", reference, declared)
+    if not declared:
+        raise WorkloadError("`buffers` declares no output, so that nothing can be verified; declare what is computed")
+    for name, buffer in declared.items():
+        array, dtype = reference[name], np.dtype(buffer.dtype)
+        if not array.size:
+            raise WorkloadError(f"the reference: {name} has no element, so that nothing can be verified; give the case a size")
+        if array.dtype.kind != dtype.kind or array.dtype.itemsize < dtype.itemsize:
+            raise WorkloadError(f"the reference: {name} has type {array.dtype}, by which {dtype} cannot be judged")
+        if not np.isfinite(array).all():
+            raise WorkloadError(f"the reference: {name} holds NaN or infinity, with which nothing can be compared")
+
+
+def overlapping(outputs: Buffers, inputs: Buffers) -> tuple[str, str] | None:
+    """Names of an output and of an input that lie in the same memory; None where none do."""
+    for output, first in outputs.items():
+        for name, second in inputs.items():
+            (start, end), (other_start, other_end) = _span(first), _span(second)
+            if start < other_end and other_start < end:
+                return output, name
+    return None
+
+
+def _span(array: Array) -> tuple[int, int]:
+    """Address of the first byte that an array reaches, and of the byte after the last; 0, 0 for one without elements."""
+    if not array.size:
+        return 0, 0
+    address = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+    steps = [(length - 1) * stride for length, stride in zip(array.shape, array.strides, strict=True)]
+    return address + sum(step for step in steps if step < 0), address + sum(step for step in steps if step > 0) + array.itemsize
 
 
 def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], tolerance: float) -> Verdict:
@@ -46,7 +131,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         tolerance: largest rel_l2_error that passes; 0 asks for equality.
     """
     error_squared = reference_squared = largest_error = largest_reference = 0.0
-    elements, faults = 0, []
+    elements, different, faults = 0, 0, []
     for name, reference in references.items():
         output = outputs.get(name)
         if output is None:
@@ -57,13 +142,16 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
             return _wrong(f"output {name} has type {output.dtype}, which is not that of the reference, {reference.dtype}")
         xp = _module_of(output)
         flat, expected = output.reshape(-1), reference.reshape(-1)
+        wide = xp.complex128 if output.dtype.kind == "c" else xp.float64
         not_finite = 0
         for start in range(0, flat.size, _CHUNK):
-            part = expected[start : start + _CHUNK].astype(xp.float64)
-            difference = flat[start : start + _CHUNK].astype(xp.float64) - part
+            found, right = flat[start : start + _CHUNK], expected[start : start + _CHUNK]
+            different += int(xp.count_nonzero(found != right))
+            part = right.astype(wide)
+            difference = found.astype(wide) - part
             not_finite += int(xp.count_nonzero(~xp.isfinite(difference)))
-            error_squared += float(xp.vdot(difference, difference))
-            reference_squared += float(xp.vdot(part, part))
+            error_squared += float(xp.vdot(difference, difference).real)
+            reference_squared += float(xp.vdot(part, part).real)
             largest_error = max(largest_error, float(xp.abs(difference).max()))
             largest_reference = max(largest_reference, float(xp.abs(part).max()))
         elements += flat.size
@@ -75,9 +163,13 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         return Verdict(False, math.nan, math.nan, elements, "; ".join(faults))
     rel_l2_error = math.sqrt(error_squared) / math.sqrt(reference_squared) if reference_squared else math.sqrt(error_squared)
     max_rel_error = largest_error / largest_reference if largest_reference else largest_error
-    ok = rel_l2_error <= tolerance
-    detail = "" if ok else f"relative L2 error {rel_l2_error:.2g} is above the tolerance {tolerance:.2g}"
-    return Verdict(ok, rel_l2_error, max_rel_error, elements, detail)
+    if not rel_l2_error <= tolerance:
+        detail = f"relative L2 error {rel_l2_error:.2g} is above the tolerance {tolerance:.2g}"
+    elif tolerance == 0 and different:  # large integers may differ by less than float64 tells
+        detail = f"{different} of {elements} elements are not equal to the reference, and the tolerance is 0"
+    else:
+        detail = ""
+    return Verdict(not detail, rel_l2_error, max_rel_error, elements, detail)
 
 
 def _wrong(detail: str) -> Verdict:

@@ -329,11 +329,14 @@ class HostVariant(Variant):
         run: called with the case, the inputs and the outputs (NumPy arrays); writes the outputs, or returns them by name.
         requires: modules that must be importable.
         communicates: `run` takes a `Communicator` besides, `ALONE` by default, and is given that of the ranks that share the case.
+        writes_inputs: `run` changes its inputs. It is given copies of its own, made anew before each execution, outside of the time.
+            Otherwise inputs are read-only, and a variant that writes to one is wrong.
     """
 
     run: Callable[..., Buffers | None] = lambda case, inputs, outputs: None
     requires: tuple[str, ...] = ()
     communicates: bool = False
+    writes_inputs: bool = False
 
     @property
     def kind(self) -> str:
@@ -388,6 +391,9 @@ class Workload:
             name = getattr(self, attribute)
             if name and name not in {v.name for v in self.variants}:
                 raise WorkloadError(f"{self.name}: {attribute} {name} is not a variant; name one of its variants")
+        for precision, tolerance in self.tolerance.items():
+            if not 0 <= tolerance < 1:  # outputs of zeros have an error of 1
+                raise WorkloadError(f"{self.name}: tolerance of {precision} is {tolerance}; give one from 0 to below 1")
 
     def variant(self, name: str) -> Variant:
         """The variant of that name. Raises KeyError."""

@@ -155,7 +155,7 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
             "get_elapsed_time": lambda start, stop: 0.033, "alloc_pinned_memory": _Pinned,
         },
         cupy: {
-            "cuda": cuda, "ndarray": _view, "uint8": "uint8", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype),
+            "cuda": cuda, "ndarray": _view, "uint8": "uint8", "uint64": "uint64", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype),
             "empty": lambda shape, dtype: FakeArray(log, shape, dtype),
             "zeros": lambda shape, dtype: FakeArray(log, tuple(np.atleast_1d(shape)), dtype),
             "ones": lambda size, dtype: FakeArray(log, (size,), dtype), "zeros_like": lambda array: array,
@@ -182,6 +182,7 @@ def install_events(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> Module
     monkeypatch.setattr(module, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
     monkeypatch.setattr(module, "is_throttled", lambda state: False)
     monkeypatch.setattr(module, "compile_variant", _compiled)
+    monkeypatch.setattr(module.CudaDevice, "fingerprint", lambda device, array: 0)
     return module
 
 

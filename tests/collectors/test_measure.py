@@ -9,6 +9,7 @@ from collectors.bench import Operation
 from collectors.measure import measure_case
 from collectors.plan import LIMITS, Cell, Job, WorkloadRef
 from collectors.rounds import Pass, Reading
+from collectors.verify import poison
 from workloads.api import Buffer, Case, HostVariant, Variant, Workload
 
 DEVICE, END_TO_END = Pass("device", "cold"), Pass("end_to_end", "hot")
@@ -26,13 +27,22 @@ class TwoPasses:
 
     def prepare(self, variant: Variant, config: Mapping[str, Any]) -> Operation:
         passes = (END_TO_END,) if variant.name == "program" else None
-        copied = {"overlapped": lambda: {"y": self.inputs["x"]}, "torn": lambda: {"y": self.inputs["x"][::-1].copy()}}
+        copied = {"overlapped": lambda: {"y": self.inputs["x"].copy()}, "torn": lambda: {"y": self.inputs["x"][::-1].copy()}}
         from_end_to_end = copied.get(variant.name)
         return Operation(lambda: np.copyto(self.outputs["y"], self.inputs["x"]), passes=passes, from_end_to_end=from_end_to_end)
 
     def run(self, operation: Operation) -> Mapping[str, np.ndarray]:
         operation.run()
         return self.outputs
+
+    def poison(self, again: bool) -> None:
+        poison(self.outputs, again)
+
+    def changed(self) -> tuple[str, ...]:
+        return ()
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self.inputs = inputs
 
     def place(self, references: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         return references

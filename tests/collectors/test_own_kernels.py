@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import collectors
 from collectors.compiler import compile_variant
-from workloads.api import CudaVariant
+from tests.emulator.emulator import needs_compiler, run
+from workloads.api import CudaVariant, Launch
 
 KERNELS = Path(collectors.__file__).parent / "kernels"
 
@@ -14,7 +16,7 @@ KERNELS = Path(collectors.__file__).parent / "kernels"
 @pytest.mark.parametrize(
     ("source", "kernels", "arch"),
     [
-        ("timing.cu", ("write_lines", "read_lines", "hold_stream", "empty"), "sm_75"),
+        ("timing.cu", ("write_lines", "read_lines", "hold_stream", "empty", "fingerprint"), "sm_75"),
         ("ceilings.cu", ("ceiling_copy<4>", "ceiling_read<4>", "ceiling_write<4>", "ceiling_fma_uniform"), "sm_75"),
         ("ceilings.cu", ("ceiling_fma_registers", "ceiling_mma_tf32"), "sm_90"),
         ("wgmma_ceiling.cu", ("ceiling_wgmma_tf32",), "sm_90a"),
@@ -24,3 +26,29 @@ def test_a_kernel_of_the_collectors_compiles(source: str, kernels: tuple[str, ..
     variant = CudaVariant("own", "own", "ceiling", source=KERNELS / source)
     compiled = compile_variant(variant, kernels, arch)
     assert {name: kernel.spill_bytes for name, kernel in compiled.kernels.items()} == dict.fromkeys(kernels, 0)
+
+
+def fingerprint(array: np.ndarray, blocks: int = 2) -> int:
+    variant = CudaVariant("own", "own", "ceiling", source=KERNELS / "timing.cu")
+    total = np.zeros(1, np.uint64)
+    words, rest = divmod(array.nbytes, 8)
+    launch = Launch("fingerprint", (blocks, 1, 1), (64, 1, 1), ("words", np.uint64(words), np.int32(rest), "sum"))
+    padded = np.zeros(words + 1, np.uint64)
+    padded.view(np.uint8)[: array.nbytes] = array.view(np.uint8)
+    run(variant, [launch], {"words": padded}, {"sum": total})
+    return int(total[0])
+
+
+@needs_compiler
+def test_a_fingerprint_tells_any_changed_byte_and_any_two_that_changed_places() -> None:
+    array = np.arange(1003, dtype=np.uint8)
+    seen = {fingerprint(array), fingerprint(array[:-1])}
+    for place in (0, 500, 999, 1000, 1002):
+        other = array.copy()
+        other[place] ^= 1
+        seen.add(fingerprint(other))
+    swapped = array.copy()
+    swapped[[0, 8]] = swapped[[8, 0]]
+    seen.add(fingerprint(swapped))
+    assert len(seen) == 8
+    assert fingerprint(array, blocks=5) == fingerprint(array)

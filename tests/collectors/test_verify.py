@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
+import pytest
 
-from collectors.verify import compare, poison
+from collectors.verify import compare, overlapping, poison
 
 
 def verdict(output: np.ndarray, reference: np.ndarray, tolerance: float = 1e-6):  # type: ignore[no-untyped-def]
@@ -65,3 +66,34 @@ def test_outputs_larger_than_a_chunk_are_compared_to_the_last_element() -> None:
     reference = np.zeros((1 << 24) + 3, np.float32)
     reference[-1] = 1
     assert not verdict(output, reference).ok
+
+
+def test_large_integers_that_float64_cannot_tell_apart_are_not_equal() -> None:
+    found = verdict(np.array([2**60 + 1, 5]), np.array([2**60, 5]), tolerance=0)
+    assert not found.ok
+    assert found.detail == "1 of 2 elements are not equal to the reference, and the tolerance is 0"
+
+
+def test_the_imaginary_part_counts() -> None:
+    assert not verdict(np.complex64([1 + 2j]), np.complex128([1 + 3j])).ok
+    assert verdict(np.complex64([1 + 2j]), np.complex128([1 + 2j])).ok
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "uint64", "complex64", "bool"])
+def test_what_is_never_written_shows_at_one_of_two_poisons(dtype: str) -> None:
+    for right in (0, 1):
+        reference = np.full(3, right, dtype)
+        seen = []
+        for again in (False, True):
+            output = np.empty(3, dtype)
+            poison({"y": output}, again)
+            seen.append(verdict(output, reference, tolerance=0).ok)
+        assert not all(seen)
+
+
+def test_views_are_told_from_arrays_of_their_own() -> None:
+    x = np.zeros((4, 6), np.float32)
+    for view in (x, x.T, x[1:, ::-1], x[::2]):
+        assert overlapping({"y": view}, {"w": np.zeros(3), "x": x}) == ("y", "x")
+    assert overlapping({"y": x.copy(), "z": x[:0]}, {"x": x}) is None
+    assert overlapping({"y": x[:2]}, {"x": x[2:]}) is None
