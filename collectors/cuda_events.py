@@ -90,9 +90,9 @@ class CudaDevice:
         self.stream.use()
         self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
         timing = CudaVariant("timing", "timing", "ceiling", source=_KERNELS / "timing.cu")
-        self._timing = load(
-            compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty", "fingerprint"), self.arch)
-        )
+        self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty"), self.arch))
+        fingerprint = CudaVariant("fingerprint", "fingerprint", "ceiling", source=_KERNELS / "fingerprint.cu")
+        self._fingerprint = load(compile_variant(fingerprint, ("fingerprint",), self.arch))["fingerprint"]
         # Twice the L2, so that no replacement policy keeps a line of the inputs.
         self._dirty = cupy.zeros(2 * max(self.l2_bytes, 1 << 22), cupy.uint8)
         self._clean = cupy.zeros_like(self._dirty)
@@ -147,7 +147,7 @@ class CudaDevice:
         self._sum.fill(0)
         words, rest = divmod(array.nbytes, 8)
         arguments = (array.data.ptr, np.uint64(words), np.int32(rest), self._sum)
-        self._timing["fingerprint"]((4 * self.sm_count,), (256,), arguments)
+        self._fingerprint((4 * self.sm_count,), (256,), arguments)
         return int(self._sum.get(self.stream)[0])
 
     def time_queued(

@@ -36,28 +36,5 @@ extern "C" __global__ void hold_stream(volatile unsigned* flags, unsigned long l
     }
 }
 
-// Adds up a mix of each word of 8 bytes and of its place: the same words in another order give another sum.
-__device__ unsigned long long mixed(unsigned long long word, unsigned long long place) {
-    unsigned long long bits = word ^ (place * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull);
-    bits = (bits ^ (bits >> 32)) * 0xd6e8feb86659fd93ull;
-    bits = (bits ^ (bits >> 29)) * 0xbf58476d1ce4e5b9ull;
-    return bits ^ (bits >> 32);
-}
-
-// The fingerprint of count words and of the rest, less than a word, that follows them, added to *sum.
-extern "C" __global__ void fingerprint(const unsigned long long* words, unsigned long long count, int rest, unsigned long long* sum) {
-    const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
-    const unsigned long long first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
-    unsigned long long own = 0;
-    for (unsigned long long i = first; i < count; i += stride) own += mixed(words[i], i);
-    if (first == 0 && rest > 0) {
-        unsigned long long last = 0;
-        for (int i = 0; i < rest; ++i) last = last << 8 | ((const unsigned char*)(words + count))[i];
-        own += mixed(last, count);
-    }
-    for (int step = 16; step > 0; step /= 2) own += __shfl_down_sync(0xffffffffu, own, step);
-    if (threadIdx.x % 32 == 0) atomicAdd(sum, own);
-}
-
 // Does nothing: what is measured of it is the launch, and the events around it.
 extern "C" __global__ void empty() {}

@@ -16,7 +16,8 @@ KERNELS = Path(collectors.__file__).parent / "kernels"
 @pytest.mark.parametrize(
     ("source", "kernels", "arch"),
     [
-        ("timing.cu", ("write_lines", "read_lines", "hold_stream", "empty", "fingerprint"), "sm_75"),
+        ("timing.cu", ("write_lines", "read_lines", "hold_stream", "empty"), "sm_75"),
+        ("fingerprint.cu", ("fingerprint",), "sm_75"),
         ("ceilings.cu", ("ceiling_copy<4>", "ceiling_read<4>", "ceiling_write<4>", "ceiling_fma_uniform"), "sm_75"),
         ("ceilings.cu", ("ceiling_fma_registers", "ceiling_mma_tf32"), "sm_90"),
         ("wgmma_ceiling.cu", ("ceiling_wgmma_tf32",), "sm_90a"),
@@ -29,7 +30,7 @@ def test_a_kernel_of_the_collectors_compiles(source: str, kernels: tuple[str, ..
 
 
 def fingerprint(array: np.ndarray, blocks: int = 2) -> int:
-    variant = CudaVariant("own", "own", "ceiling", source=KERNELS / "timing.cu")
+    variant = CudaVariant("own", "own", "ceiling", source=KERNELS / "fingerprint.cu")
     total = np.zeros(1, np.uint64)
     words, rest = divmod(array.nbytes, 8)
     launch = Launch("fingerprint", (blocks, 1, 1), (64, 1, 1), ("words", np.uint64(words), np.int32(rest), "sum"))
