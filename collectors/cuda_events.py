@@ -409,7 +409,7 @@ class CudaBench:
         if not operation.batch:
             self._make_batch(operation)
         duration_ns, held = self._time_queued(operation.replay, operation.batch)
-        return self._reading(round(self._without_events(duration_ns) / operation.batch), held=held)
+        return self._reading(max(round(self._without_events(duration_ns) / operation.batch), 1), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
         """A batch long enough to time: a CUDA graph of it, or plain launches where the operation cannot be captured."""

@@ -56,14 +56,17 @@ def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Call
     Raises:
         CUDARuntimeError: it cannot be captured.
     """
+    # What is allocated meanwhile is the graph's for good: it writes there at each launch, also where that was freed since.
+    pool = cupy.cuda.MemoryPool()
     stream.begin_capture(runtime.streamCaptureModeRelaxed)
     try:
-        for _ in range(times):
-            enqueue()
+        with cupy.cuda.using_allocator(pool.malloc):
+            for _ in range(times):
+                enqueue()
     finally:
         graph = stream.end_capture()
 
-    def launch(captured: Callable[[], object] = enqueue) -> None:  # which holds the memory that the graph uses
+    def launch(memory: tuple[object, ...] = (pool, enqueue)) -> None:  # held for as long as the graph can be launched
         graph.launch(stream)
 
     return launch

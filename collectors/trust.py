@@ -60,7 +60,7 @@ def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
     for _, group in timed.groupby(["workload", "variant", "config", "scope", "cache", "axes"]):
         by_work = group.sort_values("min_bytes").to_dict("records")
         small, large = by_work[0], by_work[-1]
-        work, duration = large["min_bytes"] / small["min_bytes"], large["duration_ns"] / small["duration_ns"]
+        work, duration = large["min_bytes"] / small["min_bytes"], large["duration_ns"] / max(small["duration_ns"], 1)
         launch_bound = small["kind"] != "host" and large["duration_ns"] < FLAT_BELOW_NS
         if work >= WORK_GROWS and duration < TIME_GROWS and not launch_bound:
             text = (

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -153,6 +154,7 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
             "Event": lambda **_: SimpleNamespace(record=lambda stream: log.append("event"), synchronize=lambda: None),
             "Stream": lambda **options: FakeStream(log, **options), "Device": lambda *_: SimpleNamespace(id=0),
             "get_elapsed_time": lambda start, stop: 0.033, "alloc_pinned_memory": _Pinned,
+            "MemoryPool": MagicMock, "using_allocator": lambda allocate: nullcontext(),
         },
         cupy: {
             "cuda": cuda, "ndarray": _view, "uint8": "uint8", "uint64": "uint64", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype),

@@ -115,7 +115,9 @@ def _scattered(x: np.ndarray, weights: np.ndarray, layer: Layer) -> np.ndarray:
 def _arguments(case: Case, inputs: Buffers, outputs: Buffers) -> tuple[Any, ...]:
     folded = [scale_and_shift(inputs["bn0"], np.float32(0.0))]
     folded += [scale_and_shift(inputs[f"bn{n}"], inputs[f"b{n}"]) for n in (1, 2, 3)]
-    folded += [(np.ones_like(inputs["b4"]), inputs["b4"].copy())]  # an input is read-only: to Numba another type than the others
+    folded += [
+        (np.ones_like(inputs["b4"]), inputs["b4"].copy())
+    ]  # an input is read-only: to Numba another type than the others
     scales, shifts = zip(*folded, strict=True)
     weights = tuple(inputs[f"w{n}"] for n in (1, 2, 3, 4))
     return inputs["z"], inputs["w0"], weights, scales, shifts, outputs["images"]
