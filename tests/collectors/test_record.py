@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder, variant_row
+from collectors.record import Recorder
+from collectors.recording import variant_row
 from data import store
 from workloads import registry
 
