@@ -125,25 +125,21 @@ class ChildProcess(Child):
         collector: name of the collector.
 
     Raises:
-        ChildLost: no process can be started.
+        OSError: no process can be started.
     """
 
     def __init__(self, collector: str) -> None:
         self.connection, theirs = multiprocessing.Pipe()
-        try:
-            with theirs, tempfile.TemporaryFile() as shared:
-                self.progress = np.memmap(shared, np.int64, "w+", shape=(2,)).view(np.ndarray)
-                self.progress[:] = -1, 0
-                fds = (theirs.fileno(), shared.fileno())
-                # The same modules as here, from whatever folder; an interrupt is the parent's business, from the first moment on.
-                code = (
-                    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-                    f"sys.path[:] = {sys.path!r}; from collectors.worker import main; main({fds[0]}, {fds[1]}, {collector!r})"
-                )
-                self._process = Guarded([sys.executable, "-c", code], pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_STDERR)
-        except OSError as error:
-            self.connection.close()
-            raise ChildLost(None, "launch_error", f"its process cannot be started ({error.strerror})") from error
+        with theirs, tempfile.TemporaryFile() as shared:
+            self.progress = np.memmap(shared, np.int64, "w+", shape=(2,)).view(np.ndarray)
+            self.progress[:] = -1, 0
+            fds = (theirs.fileno(), shared.fileno())
+            # The same modules as here, from whatever folder; an interrupt is the parent's business, from the first moment on.
+            code = (
+                "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+                f"sys.path[:] = {sys.path!r}; from collectors.worker import main; main({fds[0]}, {fds[1]}, {collector!r})"
+            )
+            self._process = Guarded([sys.executable, "-c", code], pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_STDERR)
 
     def why_dead(self) -> tuple[str, str]:
         self._process.wait(STOP_TIMEOUT_S)

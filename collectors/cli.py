@@ -45,7 +45,16 @@ class OneLineErrors(TyperGroup):
 
 
 app = typer.Typer(cls=OneLineErrors, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
-_screen = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class _Screen(Console):
+    """Stderr, which may go before the recording does; Rich would end the command then."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
+_screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
 
 DataDir = Annotated[Path, typer.Option("--data-dir", help="Folder that runs are written to.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Workloads; all when none is named.")]

@@ -1,4 +1,4 @@
-"""A process between a recorder and what it starts: `python -IS guard.py LIFELINE GROUP COMMAND...`.
+"""A process between a recorder and what it starts: `python -SPs guard.py LIFELINE GROUP COMMAND...`.
 
 It ends the command, and all that the command forked, when the recorder lets go of the other end of the pipe LIFELINE, by intent or by its
 own death, and when the command has ended by itself. What detaches itself (`setsid`, a double fork) becomes this process's child, as

@@ -37,7 +37,7 @@ class Guarded:
     def __init__(self, command: Sequence[str], *, pass_fds: Sequence[int] = (), own_group: bool = True, **popen: Any) -> None:
         self._lifeline: int | None
         watched, self._lifeline = os.pipe()
-        guard = [sys.executable, "-IS", str(_GUARD), str(watched), "own" if own_group else "same"]
+        guard = [sys.executable, "-SPs", str(_GUARD), str(watched), "own" if own_group else "same"]
         try:
             self.process: subprocess.Popen[Any] = subprocess.Popen(
                 [*guard, *command], pass_fds=(watched, *pass_fds), start_new_session=own_group, **popen

@@ -192,11 +192,15 @@ class Recorder:
             raise
 
     def _running_child(self, gpus: int) -> Child:
+        """Raises ChildLost where it cannot be started."""
         if gpus not in self._children:
             collector = self._collector
-            self._children[gpus] = (
-                RankedChild(self._launcher, collector, gpus, self._stop.check) if gpus > 1 else ChildProcess(collector)
-            )
+            try:
+                self._children[gpus] = (
+                    RankedChild(self._launcher, collector, gpus, self._stop.check) if gpus > 1 else ChildProcess(collector)
+                )
+            except OSError as error:
+                raise ChildLost(None, "launch_error", f"its process cannot be started ({error.strerror or error})") from error
         return self._children[gpus]
 
     def _end_child(self, gpus: int, patience_s: float = 0.0) -> None:

@@ -40,15 +40,19 @@ class Staging:
         """
         path = data_dir / f".{run_id}.partial-{os.getpid()}"
         path.mkdir(parents=True)
-        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
-        os.write(lock, f"{os.getpid()}\n".encode())
+        lock = -1
         try:
+            lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
             if _try_lock(lock) is False:
                 raise FileNotFoundError
             (path / "tables").mkdir()
-        except FileNotFoundError as error:
-            os.close(lock)
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
+        except OSError as error:
+            staging = cls(path, lock)
+            if isinstance(error, FileNotFoundError):  # another took it up between two of these lines
+                staging.release()
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
+            staging.remove()
+            raise
         return cls(path, lock)
 
     @classmethod
