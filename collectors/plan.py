@@ -1,14 +1,14 @@
 """What a run will measure, and how long it may take: the same plan for every collector."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
+from collectors.declared import case_row, variant_row
 from collectors.transfers import check_covered, rows_of
 from workloads import registry
-from workloads.api import LARGEST, Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
+from workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
 
 CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
 
@@ -170,7 +170,7 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
         and (cells := cells_of(workload, case, [v for v in workload.variants if not variants or v.name in variants]))
         for gpus in _counts(workload, case, request.gpus, notes)
     )
-    _check_loaded(workloads, jobs)
+    _check_rows(workloads, jobs)
     if not jobs and notes:
         raise PlanError(f"{notes[0]}; ask for fewer with --gpus, or for larger cases")
     if not jobs:
@@ -192,49 +192,6 @@ def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tup
     )
 
 
-def case_row(workload: Workload, case: Case) -> dict[str, Any]:
-    """A row of `cases`.
-
-    Raises:
-        WorkloadError: what the workload declares of its buffers cannot be.
-    """
-    where = f"{workload.name}/{case.name}"
-    try:
-        inputs, outputs = workload.buffers(case)
-        copied = [sum(buffer.nbytes for buffer in buffers.values()) for buffers in (inputs, outputs)]
-    except Exception as error:
-        text = " ".join(str(error).split())
-        raise WorkloadError(f"{where}: its buffers cannot be told ({type(error).__name__}: {text}); mend `buffers`") from error
-    if max(copied) > LARGEST:
-        raise WorkloadError(
-            f"{where}: its buffers take {max(copied):.3g} bytes, more than can be recorded; choose a smaller case"
-        )
-    return {
-        "workload": workload.name,
-        "case": case.name,
-        "size_rank": case.size_rank,
-        "params": json.dumps(dict(case.params)),
-        "flops": case.flops,
-        "min_bytes": case.min_bytes,
-        "h2d_bytes": copied[0],
-        "d2h_bytes": copied[1],
-    }
-
-
-def _check_loaded(workloads: Sequence[Workload], jobs: Sequence[Job]) -> None:
-    """What would otherwise be found out when the run is written: WorkloadError of a case or variant that no run can hold."""
-    by_name = {workload.name: workload for workload in workloads}
-    for name, case in dict.fromkeys((job.workload.name, job.case) for job in jobs):
-        case_row(by_name[name], by_name[name].case(case))
-    for name, variant in dict.fromkeys((cell.workload, cell.variant) for job in jobs for cell in job.cells):
-        try:
-            _ = by_name[name].variant(variant).source_sha256
-        except (OSError, TypeError, UnicodeError) as error:
-            raise WorkloadError(
-                f"{name}/{variant}: its source cannot be read ({error}); give a file in UTF-8, or a function that is written in one"
-            ) from error
-
-
 def counts_of(text: str) -> tuple[int, ...]:
     """Numbers of ranks with commas between, as the command line takes them, each once, in order.
 
@@ -246,6 +203,15 @@ def counts_of(text: str) -> tuple[int, ...]:
         if not (word.isascii() and word.isdigit() and int(word)):
             raise PlanError(f"--gpus {text}: {word or 'nothing'} is not a number of GPUs; write for instance --gpus 1,2,4")
     return tuple(sorted({int(word) for word in words}))
+
+
+def _check_rows(workloads: Sequence[Workload], jobs: Sequence[Job]) -> None:
+    """Raises WorkloadError for a case or a variant that no run can hold, before anything is measured."""
+    by_name = {workload.name: workload for workload in workloads}
+    for name, case in dict.fromkeys((job.workload.name, job.case) for job in jobs):
+        case_row(by_name[name], by_name[name].case(case))
+    for name, variant in dict.fromkeys((cell.workload, cell.variant) for job in jobs for cell in job.cells):
+        variant_row(by_name[name], by_name[name].variant(variant))
 
 
 def _check_counts(counts: Sequence[int], workloads: Sequence[Workload]) -> None:

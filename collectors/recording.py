@@ -15,16 +15,16 @@ import pyarrow as pa
 
 from collectors import trust
 from collectors.cupti.report import CapturedReport
+from collectors.declared import case_row, variant_row
 from collectors.environment import NO_GPU, host_facts
 from collectors.measure import result_row
-from collectors.plan import Cell, Plan, case_row
+from collectors.plan import Cell, Plan
 from collectors.trace.notes import Notes
 from collectors.trace.samples import add_trace
 from collectors.verdicts import Verdicts
 from collectors.worker import diagnostic_row
 from data import schema
 from data.store import RunWriter, conform
-from workloads.api import CudaVariant, LibraryVariant, Variant, Workload
 
 #: Raised when the same plan would give other numbers. 2: device times without those of the events around them.
 _VERSION: Final = "2"
@@ -64,7 +64,7 @@ def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: 
             for case in dict.fromkeys(job.case for job in plan.jobs if job.workload.name == workload.name)
         ],
         "variants": [
-            variant_row(workload, variant, None)
+            variant_row(workload, variant)
             for workload in plan.workloads
             for variant in workload.variants
             if (workload.name, variant.name) in taken
@@ -191,7 +191,7 @@ class Recording:
 
     def _with_resources(self, row: Mapping[str, Any]) -> dict[str, Any]:
         taken = self._resources.get((row["workload"], row["variant"]))
-        return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken or (None, None, None), strict=True))}
+        return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken, strict=True))} if taken else dict(row)
 
 
 def _checked(samples: pa.Table, cases: Rows, variants: Rows, ceilings: Rows) -> list[dict[str, Any]]:
@@ -208,33 +208,3 @@ def _traced(writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tu
     retimed, found = add_trace(writer, report, samples.to_pandas(), notes)
     notes.count("error", "dropped", "CUPTI dropped {} records for want of room; times are lost with them", report.dropped)
     return conform("samples", retimed), [*notes.finish(), *found]
-
-
-def variant_row(workload: Workload, variant: Variant, resources: tuple[int, int, int] | None) -> dict[str, Any]:
-    """A row of `variants`."""
-    registers, shared_bytes, spill_bytes = resources or (None, None, None)
-    return {
-        "workload": workload.name,
-        "variant": variant.name,
-        "rung": variant.rung,
-        "kind": variant.kind,
-        "role": variant.role,
-        "precision": variant.precision,
-        "title": variant.title,
-        **variant.header,
-        "source_path": variant.source_path,
-        "source_text": variant.source_text,
-        "source_sha256": variant.source_sha256,
-        "registers": registers,
-        "shared_bytes": shared_bytes,
-        "spill_bytes": spill_bytes,
-        "min_compute_capability": ".".join(map(str, variant.min_compute_capability))
-        if isinstance(variant, CudaVariant)
-        else "",
-        "transfer": variant.transfer if isinstance(variant, CudaVariant) else _transfer_around(variant),
-    }
-
-
-def _transfer_around(variant: Variant) -> str | None:
-    """How inputs and outputs that the variant takes on the device are copied for it; None where it takes them on the host."""
-    return "pageable" if isinstance(variant, LibraryVariant) and variant.device_only else None

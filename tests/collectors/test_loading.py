@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from collectors import cli
-from collectors.plan import Request, case_row, make_plan
+from collectors.declared import case_row
+from collectors.plan import Request, make_plan
 from workloads import registry
 from workloads.api import Buffer, Case, HostVariant, Workload, WorkloadError
 

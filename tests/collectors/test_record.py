@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from collectors.declared import variant_row
 from collectors.plan import LIMITS, Request, make_plan
 from collectors.record import Recorder
-from collectors.recording import variant_row
 from data import store
 from tests.collectors.recordings import MISBEHAVING, Recording
 from workloads import registry
@@ -142,4 +142,4 @@ def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatc
 )
 def test_how_a_variant_copies_stands_beside_it(workload: str, variant: str, transfer: str | None) -> None:
     found = registry.load(workload)
-    assert variant_row(found, found.variant(variant), None)["transfer"] == transfer
+    assert variant_row(found, found.variant(variant))["transfer"] == transfer
