@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from collectors.choice import has_module
+from collectors.launchers import Launcher
 from collectors.plan import Request, make_plan
 from collectors.record import Recorder
 from collectors.salvage import salvage
 from collectors.signals import Stop
 from data import store
-from tests.collectors.recordings import FORKING, MISBEHAVING, QUICK_CASES, ROOT, Recording
+from tests.collectors.recordings import FORKING, MISBEHAVING, QUICK_CASES, RANKS, ROOT, Recording
 
 pytestmark = pytest.mark.xdist_group("signals")
 
@@ -183,6 +185,21 @@ def test_nothing_that_a_variant_forked_outlives_a_recording_that_ends_well(tmp_p
     run = store.open_run(recording.data_dir / recording.stdout.removesuffix("\n"))  # and nothing else, whatever variants print
     assert set(run.table("results")["status"]) == {"ok"}
     assert "printed without a line feed" in recording.stderr
+
+
+@needs_proc
+@pytest.mark.skipif(not (has_module("mpi4py") and Launcher().program), reason="needs requirements-mpi.txt and an MPI launcher")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_ranks_do_not_outlive_the_recorder(number: signal.Signals, tmp_path: Path) -> None:
+    recording = Recording(tmp_path, "--workload", str(RANKS), "--variants", "good,hangs", "--gpus", "2")
+    recording.wait_for_ceilings()
+    # Recorder; guard and child that gave the ceilings; guard, launcher, proxy and two ranks.
+    recording.wait_for(lambda: len(recording.processes()) >= 8)
+    recording.process.send_signal(number)
+    assert recording.wait() in (143, -signal.SIGKILL)
+    assert recording.is_gone()
+    salvage(recording.data_dir)
+    assert not list(recording.data_dir.glob(".*"))
 
 
 def test_a_screen_that_is_gone_does_not_end_a_recording(tmp_path: Path) -> None:
