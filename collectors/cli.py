@@ -43,7 +43,7 @@ class OneLineErrors(TyperGroup):
 app = typer.Typer(cls=OneLineErrors, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 _screen = Console(stderr=True, highlight=False, soft_wrap=True)
 
-DataDir = Annotated[Path, typer.Option("--data-dir", help="Folder that runs are written to.")]
+DataDir = Annotated[Path, typer.Option("--data-dir", parser=store.folder, help="Folder that runs are written to.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Workloads; all when none is named.")]
 Files = Annotated[list[Path] | None, typer.Option("--workload", help="A Python file of your own that declares a workload.")]
 VariantFrom = Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")]
