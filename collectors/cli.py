@@ -56,7 +56,7 @@ class _Screen(Console):
 
 _screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
 
-DataDir = Annotated[Path, typer.Option("--data-dir", help="Folder that runs are written to.")]
+DataDir = Annotated[Path, typer.Option("--data-dir", parser=store.folder, help="Folder that runs are written to.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Workloads; all when none is named.")]
 Files = Annotated[list[Path] | None, typer.Option("--workload", help="A Python file of your own that declares a workload.")]
 VariantFrom = Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")]

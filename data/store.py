@@ -44,6 +44,17 @@ class RunExists(StoreError):
     """There is a run of that name."""
 
 
+def folder(text: str | Path) -> Path:
+    """A data folder as a user wrote it.
+
+    Raises:
+        StoreError: it is empty, which would stand for the working directory.
+    """
+    if not str(text).strip():
+        raise StoreError('--data-dir "": names no folder; write --data-dir . for the working directory')
+    return Path(text)
+
+
 class RunWriter:
     """Writes one run, table by table, and makes it visible only by `commit`.
 
