@@ -110,7 +110,10 @@ def record_command(
         try:
             run_id, _ = _record(name, why, request, work, data_dir, label, starter, stop)
         except (choice.CollectorError, ReportError) as error:
-            if collector != "auto" or stop.number:
+            if stop.number:
+                _say(str(error))
+                raise typer.Exit(stop.exit_code) from error
+            if collector != "auto":
                 raise
             why = f"{name} was tried first: {error}"
             run_id, _ = _record("cuda_events", why, request, work, data_dir, label, starter, stop)
