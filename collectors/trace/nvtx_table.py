@@ -117,22 +117,17 @@ def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
     notes.count("warning", "nvtx", "{} NVTX ranges were never closed; they are taken as open until the trace's end", unclosed)
 
 
-def range_rows(
-    ranges: Ranges, work: attribution.Launches, cells: dict[str, pa.Array], notes: Notes, at_once: int
-) -> list[pa.Table]:
+def range_rows(ranges: Ranges, work: attribution.Launches, cells: dict[str, pa.Array], at_once: int) -> list[pa.Table]:
     """Rows of table `ranges`, in pieces.
 
     Args:
         ranges: all ranges.
         work: device work launched inside any of them.
         cells: columns workload, variant, config, case, scope and round, null where a range is not a cell's.
-        notes: told where a busy time was not computed.
         at_once: rows a piece.
     """
     found = attribution.device_time(ranges.thread, ranges.start, ranges.end, work)
-    notes.count("warning", "nvtx", "{} NVTX ranges enclose too much work to project: they lack gpu times",
-                int((found.items < 0).sum()))  # fmt: skip
-    idle = found.items <= 0
+    idle = found.items == 0
     number = np.arange(len(ranges))
     table = pa.table(
         {
