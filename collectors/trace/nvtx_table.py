@@ -12,7 +12,7 @@ from collectors.trace import attribution
 from collectors.trace.attribution import Int64s
 from collectors.trace.notes import Notes
 from collectors.trace.report import Report
-from collectors.trace.strings import Strings, or_else
+from collectors.trace.strings import Strings, as_dictionary, or_else
 from data import schema
 
 #: NvtxEventType of ranges -> our styles.
@@ -77,7 +77,7 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
         usable &= ~backwards
         notes.count("warning", "nvtx", "{} NVTX ranges without a start, or that end before they start, are left out",
                     int(wanted.sum() - usable.sum()))  # fmt: skip
-        encoded = message.filter(pa.array(usable)).dictionary_encode()
+        encoded = as_dictionary(message.filter(pa.array(usable)))
         codes = np.array([texts.setdefault(text, len(texts)) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
         columns["text"].append(codes[encoded.indices.to_numpy()] if len(codes) else np.empty(0, np.int64))
         columns["thread"].append(batch.column("globalTid").fill_null(0).to_numpy()[usable])
