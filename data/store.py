@@ -446,6 +446,8 @@ def scan_foreign(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a parquet file that is not a run's, batch by batch, its texts cut to `text_limit` characters.
 
+    Texts come as dictionaries, so that one that stands in a million rows is held once.
+
     Raises:
         StoreError: the file is damaged, or a text column unpacks to more than it should.
     """
@@ -473,7 +475,7 @@ def _cut(texts: pa.Array, limit: int) -> pa.Array:
     if not pa.types.is_dictionary(texts.type):
         return pc.utf8_slice_codeunits(texts.cast(pa.string()), 0, limit)
     values = pc.utf8_slice_codeunits(texts.dictionary.cast(pa.string()), 0, limit)
-    return pa.DictionaryArray.from_arrays(texts.indices, values).dictionary_decode()
+    return pa.DictionaryArray.from_arrays(texts.indices, values)
 
 
 def _row_count(file: Path) -> int:
