@@ -179,9 +179,7 @@ def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) ->
     counted = tally(np.searchsorted(groups, alone), kernels.duration[outside], len(groups))
     durations = statistics(counted._replace(group=groups[counted.group]))
     joined = [frame for frame in (inside.durations, durations) if len(frame)]
-    return owners, _Sums(
-        pd.concat(joined) if joined else durations, pd.concat([inside.kernels, _counts(alone)]), inside.ranges
-    )
+    return owners, _Sums(pd.concat(joined) if joined else durations, pd.concat([inside.kernels, _counts(alone)]), inside.ranges)
 
 
 def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
