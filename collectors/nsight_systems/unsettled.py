@@ -31,7 +31,9 @@ def settled(path: Path) -> Iterator[tuple[Path, Remarks]]:
         broken_off = journal.is_file() and any(_head(journal))
         unsettled = wal.is_file() and wal.stat().st_size > 0
     except OSError as error:
-        raise ReportError(f"{path.name}: what SQLite keeps beside it cannot be read ({error.strerror}); check permissions") from error
+        raise ReportError(
+            f"{path.name}: what SQLite keeps beside it cannot be read ({error.strerror}); check permissions"
+        ) from error
     if broken_off:
         raise ReportError(
             f"{path.name}: a change to it was broken off ({journal.name} beside it says how to undo that); export it again, or let SQLite "
@@ -84,4 +86,7 @@ def _join(copy: Path, name: str, wal: str) -> tuple[str, str]:
         raise ReportError(f"{name}: cannot be joined with {wal} beside it ({error}); export it again") from error
     if pages > 0:
         return "info", f"read with {wal} beside it, where SQLite keeps what was not moved into the database yet"
-    return "warning", f"{wal} beside it holds nothing that SQLite can read: what was written last may be missing; export it again"
+    return (
+        "warning",
+        f"{wal} beside it holds nothing that SQLite can read: what was written last may be missing; export it again",
+    )
