@@ -143,9 +143,12 @@ def _decodes(value: pa.Scalar) -> bool:
 
 
 def _of_numbers(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
-    if pa.types.is_floating(column.type) and column.finite and pc.any(odd := pc.invert(pc.is_finite(values))).as_py():
-        row = _first(odd)
-        return Problem(column.name, row, f"is {values[row].as_py()}, and has to be a finite number")
+    if pa.types.is_floating(column.type) and column.finite:
+        # Where a null may be, NaN stands for one, as it does in a frame.
+        odd = pc.is_inf(values) if column.nullable else pc.invert(pc.is_finite(values))
+        if pc.any(odd).as_py():
+            row = _first(odd)
+            return Problem(column.name, row, f"is {values[row].as_py()}, and has to be a finite number")
     if column.least is None and column.most is None:
         return None
     extremes = pc.min_max(values).as_py()

@@ -95,6 +95,7 @@ class RunWriter:
                     written,
                     compression="zstd",
                     compression_level=self._compression_level,
+                    write_page_checksum=True,
                     use_dictionary=[field.name for field in written if not pa.types.is_integer(field.type)],
                     # Times and ids differ little from row to row: half the bytes of a dictionary, read in a third of the time.
                     column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if pa.types.is_integer(field.type)},
@@ -253,6 +254,7 @@ class BadRun:
 #: What was found out about a folder, with what tells whether it changed since.
 _glanced: Final[dict[Path, tuple[Hashable, Run | BadRun]]] = {}
 _opened_before: Final[dict[Path, tuple[Hashable, StoreError | None]]] = {}
+_listed: Final[dict[Path, frozenset[str]]] = {}
 
 
 def open_run(path: Path) -> Run:
@@ -264,7 +266,7 @@ def open_run(path: Path) -> Run:
         StoreError: the folder has no readable table `run`, or a table of another schema version, or a foreign file, or a table has
             damaged pages or values that `schema` does not allow.
     """
-    if not path.is_dir():
+    if not _is_folder(path):
         raise StoreError(f"{path}: no such run; `python -m collectors runs` lists those there are")
     found = _glance(path)
     if isinstance(found, BadRun):
@@ -337,14 +339,14 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
     """
     places = [Path(name), *(folder / name for folder in folders)] if "\0" not in name else []
     for path in places:
-        if _is_file(path / f"run{_SUFFIX}"):
+        if os.path.lexists(path / f"run{_SUFFIX}"):
             return open_run(path)
     good, bad = list_runs(folders)
     for run in good:
-        if name in (run.info["label"], run.run_id):
+        if name and name in (run.info["label"], run.run_id):
             return open_run(run.path)
     for path in (*(run.path for run in bad if name in (run.path.name, run.name)), *places[:1]):
-        if name and path.is_dir():
+        if name and _is_folder(path):
             return open_run(path)
     known = sorted({run.info["label"] or run.run_id for run in good})
     more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
@@ -352,15 +354,16 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
 
 
 def _run_folders(folder: Path) -> list[Path]:
-    """Folders of runs, by name; what was known of others is forgotten."""
+    """Folders of runs, by name; what was known of those that are gone is forgotten."""
     if not folder.is_dir():
         return []
     with os.scandir(folder) as entries:
-        paths = [folder / entry.name for entry in entries if not entry.name.startswith((".", "_")) and entry.is_dir()]
-    for known in (_glanced, _opened_before):
-        for gone in {path for path in tuple(known) if path.parent == folder} - set(paths):
-            known.pop(gone, None)
-    return sorted(paths)
+        names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and entry.is_dir()}
+    for gone in _listed.get(folder, frozenset()) - names:
+        _glanced.pop(folder / gone, None)
+        _opened_before.pop(folder / gone, None)
+    _listed[folder] = frozenset(names)
+    return [folder / name for name in sorted(names)]
 
 
 def _refused_before(path: Path) -> str | None:
@@ -592,10 +595,10 @@ def _check_ends(file: Path) -> None:
         raise StoreError(f"{file}: not a readable parquet file (it was cut off, or is another file); {_cure(file)}")
 
 
-def _is_file(file: Path) -> bool:
+def _is_folder(path: Path) -> bool:
     try:
-        return os.path.lexists(file)
-    except (OSError, ValueError):
+        return path.is_dir()
+    except OSError:  # a name that is too long, or a folder that may not be looked into
         return False
 
 
