@@ -6,7 +6,7 @@ something to tell. Nothing here reads a file.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -304,9 +304,3 @@ def _first(mask: pa.ChunkedArray) -> int:
 
 def _quoted(text: str) -> str:
     return repr(text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…")
-
-
-def one_row(table: schema.Table, row: Mapping[str, Any]) -> Problem | None:
-    """The null of a table's only row, as Python values, that may not be: what a list of runs has to know of table `run`."""
-    missing = (column.name for column in table.columns if not column.nullable and row.get(column.name) is None)
-    return next((Problem(name, 0, "is null, and may not be") for name in missing), None)

@@ -200,7 +200,7 @@ def test_a_file_that_may_not_be_read_is_named_with_the_cure(alone: Path) -> None
     (write(alone, "locked", cases=[case_row("a")]) / "cases.parquet").chmod(0)
     good, bad = store.list_runs([alone])
     assert [run.run_id for run in good] == ["good"]
-    assert "cases.parquet: cannot be read (Permission denied); give yourself the right" in bad[0].reason
+    assert "cases.parquet: cannot be read (Permission denied; chmod u+r gives the right)" in bad[0].reason
 
 
 def test_a_data_folder_that_may_not_be_read_is_named(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
