@@ -251,7 +251,11 @@ def names(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> list[str]
 def text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> list[str]:
     """Texts of some rows; empty where null."""
     texts = traces.texts(table, column)
-    return [str(texts.categories[code]) if code >= 0 else "" for code in texts.codes[rows]]
+    codes = texts.codes[rows]
+    known = codes >= 0
+    found = np.full(len(codes), "", dtype=object)
+    found[known] = texts.categories.take(codes[known])
+    return list(map(str, found))
 
 
 def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFrame:

@@ -83,11 +83,13 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     by_parents = _by_parents(traces, kernels, owners, width) if shallow and trace_nesting.only_nested(traces) else None
     owners, sums = by_parents or _by_times(traces, kernels, owners, width)
     found = sums.durations
+    words = np.array([*of.names, None], dtype=object)  # the last is of kernels outside of any range
+    words[words == ""] = None
     who, what = np.divmod(found.index.to_numpy(dtype=np.int64), width)
     label = owners.named[who]
     frame = pd.DataFrame(
         {
-            "NVTX Range": np.array([*(name or None for name in of.names), None], dtype=object)[label],
+            "NVTX Range": words[label],
             "Style": np.array([*of.styles, None], dtype=object)[label],
             "PID": _nullable(owners.process[who]), "TID": _nullable(owners.thread[who]),
             "NVTX Inst": sums.ranges.reindex(found.index, fill_value=0).to_numpy(), "Kern Inst": sums.kernels[found.index].to_numpy(),
