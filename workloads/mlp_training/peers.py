@@ -1,9 +1,12 @@
 """The step by PyTorch's tensor operations."""
 
 from collections.abc import Callable
+from typing import Final
 
-from workloads.api import Buffers, Case
-from workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
+from workloads.api import Buffers, Case, Params
+from workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of, size_of
+
+_TUNED_FROM: Final = 8192
 
 
 def torch_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -63,3 +66,68 @@ def _step(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Ca
             torch.backends.cuda.matmul.allow_tf32 = before
 
     return operation
+
+
+def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """What PyTorch's compiler makes of the step, in a CUDA graph, TensorFloat-32 switched off.
+
+    Idea: cuBLAS for the products; everything between them in as few kernels of Triton as the compiler can join.
+    Bottleneck: The products of 784 x 1000 a sample; sums of large batches, which join less.
+    Next: Kernels of Triton for the products too: `torch_compile_autotuned`.
+    Source: torch.compile, TorchInductor.
+    """
+    return _compiled(case, inputs, outputs)
+
+
+def compiled_autotuned_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The same, each product timed by cuBLAS and by kernels of Triton, and the fastest taken.
+
+    Idea: A kernel of Triton has what follows the product in its last lines, and can split a sum to fill the GPU.
+    Bottleneck: The multiply-add units at 8,192 rows; at small batches the number of kernels.
+    Next: A step of one's own.
+    Source: torch.compile with mode="max-autotune-no-cudagraphs".
+    """
+    return _compiled(case, inputs, outputs, autotuned=True)
+
+
+def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """What PyTorch's compiler makes of the step, in a CUDA graph, with TensorFloat-32 allowed in the products.
+
+    Idea: Tensor cores, on operands of 10 bits of mantissa, and few kernels between the products.
+    Bottleneck: The passes through memory between the products.
+    Next: A step of one's own.
+    Source: torch.compile, with torch.backends.cuda.matmul.allow_tf32.
+    """
+    return _compiled(case, inputs, outputs, allow_tf32=True)
+
+
+def too_small_to_tune(case: Case, config: Params) -> str | None:
+    """Skips batches at which the minute that autotuning takes is not worth it."""
+    return None if size_of(case).batch >= _TUNED_FROM else f"autotuning takes a minute; it is done from {_TUNED_FROM} rows on"
+
+
+def _compiled(
+    case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool = False, autotuned: bool = False
+) -> Callable[[], None]:
+    import torch
+
+    from workloads import torch_bridge
+
+    torch_bridge.use_current_stream()
+    x, y, w1, b1, w2, b2 = (torch_bridge.as_tensor(inputs[name]) for name in ("x", "y", *INPUTS))
+    new = [torch_bridge.as_tensor(outputs[name]) for name in OUTPUTS]
+    rate = rate_of(case)
+    keep = 1.0 - rate * REGULARIZATION
+
+    def step() -> None:
+        a1 = torch.sigmoid(x @ w1 + b1)
+        dz2 = (torch.softmax(a1 @ w2 + b2, 1) - y) / len(x)
+        dz1 = (dz2 @ w2.t()) * a1 * (1.0 - a1)
+        found = (
+            *(keep * w1 - rate * (x.t() @ dz1), b1 - rate * dz1.sum(0)),
+            *(keep * w2 - rate * (a1.t() @ dz2), b2 - rate * dz2.sum(0)),
+        )
+        for target, value in zip(new, found, strict=True):
+            target.copy_(value)
+
+    return torch_bridge.compile_for_graph(step, allow_tf32=allow_tf32, autotuned=autotuned)

@@ -15,6 +15,8 @@ PROGRAM: Final = LibraryVariant(
     device_only=False,
 )
 
+_COMPILER: Final = ("torch", "triton")
+
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
     LibraryVariant(
@@ -27,6 +29,25 @@ LIBRARY_VARIANTS: Final = (
         "tf32",
         requires=("torch",),
         prepare=peers.torch_tf32,
+        graph=True,
+    ),
+    LibraryVariant(
+        *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
+        requires=_COMPILER,
+        prepare=peers.compiled_fp32,
+        graph=True,
+    ),
+    LibraryVariant(
+        *("torch_compile_autotuned", "torch.compile, autotuned, CUDA graph", "peer", "fp32"),
+        requires=_COMPILER,
+        prepare=peers.compiled_autotuned_fp32,
+        skip=peers.too_small_to_tune,
+        graph=True,
+    ),
+    LibraryVariant(
+        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
+        requires=_COMPILER,
+        prepare=peers.compiled_tf32,
         graph=True,
     ),
 )
