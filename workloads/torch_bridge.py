@@ -37,14 +37,12 @@ def compile_for_graph(
     Args:
         function: reads and writes tensors that it closes over; it is compiled for their shapes alone.
         allow_tf32: let products and convolutions have TensorFloat-32.
-        autotuned: time Triton's kernels against the library's for every product, which takes a minute (`max-autotune-no-cudagraphs`).
     """
     import torch
 
     # Each case has another closure and other shapes of the same code, which is no sign of anything wrong.
     torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
-    mode = "max-autotune-no-cudagraphs" if autotuned else None
-    compiled = torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
+    compiled = torch.compile(function, fullgraph=True, dynamic=False)
 
     def operation() -> None:
         with tf32(allow_tf32):

@@ -38,13 +38,6 @@ LIBRARY_VARIANTS: Final = (
         graph=True,
     ),
     LibraryVariant(
-        *("torch_compile_autotuned", "torch.compile, autotuned, CUDA graph", "peer", "fp32"),
-        requires=_COMPILER,
-        prepare=peers.compiled_autotuned_fp32,
-        skip=peers.too_small_to_tune,
-        graph=True,
-    ),
-    LibraryVariant(
         *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
         requires=_COMPILER,
         prepare=peers.compiled_tf32,
