@@ -12,8 +12,8 @@ GPU_REQUIREMENTS := $(if $(CUDA),$(if $(filter 11 12,$(CUDA)),requirements-gpu-c
 .PHONY: app record test test-gpu lint format clean
 
 app: $(BIN)/.app
-	$(BIN)/python -m collectors record --if-none --cases quick --label "this machine" --data-dir $(DATA_DIR)
-	$(BIN)/python -m streamlit run dashboard/app.py --server.port $(PORT) -- --data-dir $(DATA_DIR)
+	$(BIN)/python -m collectors record --if-none --cases quick --label "this machine" --data-dir "$(DATA_DIR)"
+	$(BIN)/python -m dashboard app --port $(PORT) --data-dir "$(DATA_DIR)"
 
 record: $(BIN)/.app
 	$(BIN)/python -m collectors record $(ARGS) --data-dir $(DATA_DIR)

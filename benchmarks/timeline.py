@@ -98,12 +98,10 @@ def serving(folder: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     command = [
         sys.executable,
         "-m",
-        "streamlit",
-        "run",
-        "dashboard/app.py",
-        "--server.port",
+        "dashboard",
+        "app",
+        "--port",
         str(port),
-        "--",
         "--data-dir",
         str(folder),
     ]

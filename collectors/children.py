@@ -1,19 +1,25 @@
 """The processes that measure, as their parent sees them: asked, watched, and ended when they hang."""
 
 import multiprocessing
+import subprocess
+import sys
+import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from collectors.plan import Cell
-from collectors.worker import CELL, STEP, serve
+import numpy as np
 
-POLL_S: Final = 0.1
+from collectors.plan import Cell
+from collectors.processes import POLL_S, Guarded, never
+from collectors.worker import CELL, STEP
+
 #: Starting a child imports CuPy, and perhaps PyTorch, and compiles.
 START_TIMEOUT_S: Final = 180.0
 STOP_TIMEOUT_S: Final = 5.0
+_STDERR: Final = 2
 
 
 class ChildLost(Exception):
@@ -22,6 +28,9 @@ class ChildLost(Exception):
     def __init__(self, cell: Cell | None, status: str, detail: str) -> None:
         super().__init__(detail)
         self.cell, self.status, self.detail = cell, status, detail
+
+
+def _nothing() -> None: ...
 
 
 class Child(ABC):
@@ -35,8 +44,22 @@ class Child(ABC):
     connection: Connection
     progress: Any
 
-    def ask(self, request: Any, cells: Sequence[Cell], timeout_s: float, take: Callable[[str, Any], bool]) -> None:
+    def ask(
+        self,
+        request: Any,
+        cells: Sequence[Cell],
+        timeout_s: float,
+        take: Callable[[str, Any], bool],
+        check: Callable[[], None] = _nothing,
+    ) -> None:
         """Send a request and hand every answer to `take` until it returns True.
+
+        Args:
+            request: see `collectors.worker`.
+            cells: those that the child numbers.
+            timeout_s: longest time without a step.
+            take: given kind and payload of an answer.
+            check: called while waiting; what it raises ends the wait.
 
         Raises:
             ChildLost: the child died, or made no step for `timeout_s`.
@@ -46,6 +69,7 @@ class Child(ABC):
         try:
             self.connection.send(request)
             while True:
+                check()
                 if self.connection.poll(POLL_S):
                     since = time.monotonic()
                     if take(*self.connection.recv()):
@@ -73,9 +97,18 @@ class Child(ABC):
     def why_dead(self) -> tuple[str, str]:
         """Status and detail of what it was at work on when it died."""
 
+    def dismiss(self) -> None:
+        """Let it know that no more is wanted, so that it leaves by itself."""
+        self.connection.close()
+
     @abstractmethod
-    def stop(self, patience_s: float = 0.0) -> None:
-        """End the child, which may take so long to go by itself: a profiler around it writes what it has when it does."""
+    def stop(self, patience_s: float = 0.0, hurry: Callable[[], bool] = never) -> None:
+        """End the child and all that it forked.
+
+        Args:
+            patience_s: time for it to go by itself: a profiler around it writes what it has when it does.
+            hurry: whether to wait no more.
+        """
 
 
 def of_signal(code: int) -> tuple[str, str]:
@@ -86,25 +119,33 @@ def of_signal(code: int) -> tuple[str, str]:
 
 
 class ChildProcess(Child):
-    """One process and the pipe to it."""
+    """One process and the pipe to it. What it prints goes to stderr.
+
+    Args:
+        collector: name of the collector.
+
+    Raises:
+        OSError: no process can be started.
+    """
 
     def __init__(self, collector: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.progress = context.Array("q", [-1, 0], lock=False)
-        self._process = context.Process(target=serve, args=(theirs, self.progress, collector), daemon=True)
-        self._process.start()
-        theirs.close()
+        self.connection, theirs = multiprocessing.Pipe()
+        with theirs, tempfile.TemporaryFile() as shared:
+            self.progress = np.memmap(shared, np.int64, "w+", shape=(2,)).view(np.ndarray)
+            self.progress[:] = -1, 0
+            fds = (theirs.fileno(), shared.fileno())
+            # The same modules as here, from whatever folder; an interrupt is the parent's business, from the first moment on.
+            code = (
+                "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+                f"sys.path[:] = {sys.path!r}; from collectors.worker import main; main({fds[0]}, {fds[1]}, {collector!r})"
+            )
+            self._process = Guarded([sys.executable, "-c", code], pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_STDERR)
 
     def why_dead(self) -> tuple[str, str]:
-        self._process.join(STOP_TIMEOUT_S)
-        return of_signal(self._process.exitcode or 0)
+        self._process.wait(STOP_TIMEOUT_S)
+        return of_signal(self._process.process.returncode or 0)
 
-    def stop(self, patience_s: float = 0.0) -> None:
-        self.connection.close()
-        self._process.join(patience_s)
-        self._process.terminate()
-        self._process.join(STOP_TIMEOUT_S)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+    def stop(self, patience_s: float = 0.0, hurry: Callable[[], bool] = never) -> None:
+        self.dismiss()
+        self._process.wait(patience_s, hurry)
+        self._process.end()

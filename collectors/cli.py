@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -12,12 +13,14 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from typer.core import TyperGroup
 
-from collectors import choice, doctor, launchers, plan, record
+from collectors import choice, doctor, launchers, plan, record, runs
 from collectors.nsight_compute import parse as nsight_compute
 from collectors.nsight_compute import record as nsight_compute_record
 from collectors.nsight_systems import profile
 from collectors.nsight_systems import record as nsight_systems_record
 from collectors.nsight_systems.parse import import_report
+from collectors.salvage import salvage
+from collectors.signals import Leave, Stop
 from collectors.trace.report import ReportError
 from data import store
 from data.naming import Naming, NamingError
@@ -25,8 +28,9 @@ from workloads import registry
 from workloads.api import WorkloadError, format_params
 
 #: What a user can get wrong; each message is one line that says where, what, and what to do.
-MISTAKES = (plan.PlanError, WorkloadError, choice.CollectorError, store.StoreError, ReportError, NamingError)
-INTERRUPTED = 130
+MISTAKES = (
+    plan.PlanError, WorkloadError, choice.CollectorError, store.StoreError, ReportError, NamingError, runs.LabelError,
+)  # fmt: skip
 
 
 class OneLineErrors(TyperGroup):
@@ -41,9 +45,18 @@ class OneLineErrors(TyperGroup):
 
 
 app = typer.Typer(cls=OneLineErrors, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
-_screen = Console(stderr=True, highlight=False, soft_wrap=True)
 
-DataDir = Annotated[Path, typer.Option("--data-dir", help="Folder that runs are written to.")]
+
+class _Screen(Console):
+    """Stderr, which may go before the recording does; Rich would end the command then."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
+_screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
+
+DataDir = Annotated[Path, typer.Option("--data-dir", parser=store.folder, help="Folder that runs are written to.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Workloads; all when none is named.")]
 Files = Annotated[list[Path] | None, typer.Option("--workload", help="A Python file of your own that declares a workload.")]
 VariantFrom = Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")]
@@ -73,6 +86,7 @@ def record_command(
     if_none: Annotated[bool, typer.Option("--if-none", help="Record only if the folder has no run yet.")] = False,
 ) -> None:
     """Verify and measure every variant, and write the run. Its id is the last line of stdout."""
+    runs.check_label(label)
     if if_none and (existing := store.list_runs([data_dir])[0]):
         print(existing[0].run_id)
         return
@@ -90,30 +104,41 @@ def record_command(
     starter = launchers.Launcher.parse(launcher, launcher_args)
     name, why = choice.choose(collector, choice.TOGETHER if work.most_gpus > 1 else choice.TIMING)
     starter.check(work, name)
-    try:
-        run_id, interrupted = _record(name, why, request, work, data_dir, label, starter)
-    except (choice.CollectorError, ReportError) as error:
-        if collector != "auto":
-            raise
-        why = f"{name} was tried first: {error}"
-        run_id, interrupted = _record("cuda_events", why, request, work, data_dir, label, starter)
-    if summary:
-        _summarize(data_dir / run_id)
-    print(run_id)
-    if interrupted:
-        raise typer.Exit(INTERRUPTED)
+    salvage(data_dir)
+    with Stop() as stop:
+        try:
+            run_id, _ = _record(name, why, request, work, data_dir, label, starter, stop)
+        except (choice.CollectorError, ReportError) as error:
+            if collector != "auto" or stop.number:
+                raise
+            why = f"{name} was tried first: {error}"
+            run_id, _ = _record("cuda_events", why, request, work, data_dir, label, starter, stop)
+        with suppress(OSError):  # the run is stored, whether the screen is there or not
+            if summary:
+                _summarize(data_dir / run_id)
+            print(run_id, flush=True)
+    if stop.number:
+        raise typer.Exit(stop.exit_code)
 
 
 def _record(
-    name: str, why: str, request: plan.Request, work: plan.Plan, data_dir: Path, label: str, launcher: launchers.Launcher
-) -> tuple[str, bool]:
-    """The run's id, and whether it was interrupted."""
+    name: str,
+    why: str,
+    request: plan.Request,
+    work: plan.Plan,
+    data_dir: Path,
+    label: str,
+    launcher: launchers.Launcher,
+    stop: Stop,
+) -> tuple[str, int]:
+    """The run's id, and the signal that interrupted it, or 0."""
     headline = f"collector {name}: {why}"
     if name in UNDER_TOOL:
-        _screen.print(headline, markup=False)
-        return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:])
+        with suppress(OSError):
+            _screen.print(headline, markup=False)
+        return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:], stop)
     with _BarProgress(headline) as progress:
-        return record.Recorder(work, name, progress, launcher).record(data_dir, label, sys.argv[1:])
+        return record.Recorder(work, name, progress, launcher).record(data_dir, label, sys.argv[1:], stop)
 
 
 @app.command(
@@ -127,11 +152,17 @@ def profile_command(
     keep: Annotated[Path | None, typer.Option(help="Keep the report as this .nsys-rep file.")] = None,
 ) -> None:
     """Profile a program of your own under Nsight Systems and import what it did. The run's id is the last line of stdout."""
+    runs.check_label(label)
     naming = Naming.parse(variant_from) if variant_from else None
-    run_id, exit_code = profile.profile(command, data_dir, label, naming, keep, sys.argv[1:])
-    if exit_code:
-        _screen.print(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported", markup=False)
-    print(run_id)
+    salvage(data_dir)
+    with Stop() as stop:
+        run_id, exit_code = profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop)
+        with suppress(OSError):
+            if exit_code:
+                said = f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported"
+                _screen.print(said, markup=False)
+            print(run_id, flush=True)
+    exit_code = stop.exit_code or exit_code
     if exit_code:
         raise typer.Exit(exit_code)
 
@@ -146,15 +177,18 @@ def import_command(
     variant_from: VariantFrom = "",
 ) -> None:
     """Import reports of Nsight Systems and Nsight Compute, a run each. The last run's id is the last line of stdout."""
+    runs.check_label(label)
     naming = Naming.parse(variant_from) if variant_from else None
     refused = False
-    for path in paths:
-        try:
-            read = nsight_compute.import_report if nsight_compute.is_report(path) else import_report
-            print(read(path, data_dir, label, naming, sys.argv[1:]), flush=True)
-        except (ReportError, NamingError, store.StoreError) as error:
-            print(error, file=sys.stderr)
-            refused = True
+    salvage(data_dir)
+    with Leave():
+        for path in paths:
+            try:
+                read = nsight_compute.import_report if nsight_compute.is_report(path) else import_report
+                print(read(path, data_dir, label, naming, sys.argv[1:]), flush=True)
+            except (ReportError, NamingError, store.StoreError) as error:
+                print(error, file=sys.stderr)
+                refused = True
     if refused:
         raise typer.Exit(2)
 
@@ -207,7 +241,8 @@ class _BarProgress(record.Progress):
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._bar.stop()
+        with suppress(OSError):
+            self._bar.stop()
 
     def start(self, jobs: int) -> None:
         _screen.print(self._headline, markup=False)

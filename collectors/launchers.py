@@ -10,8 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -19,9 +18,10 @@ from typing import Final
 
 import numpy as np
 
-from collectors.children import POLL_S, START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
+from collectors.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
 from collectors.choice import TOGETHER, has_module
 from collectors.plan import Plan, PlanError
+from collectors.processes import POLL_S, Guarded, never
 from collectors.ranked_bench import name_ranks
 from collectors.worker import CELL
 
@@ -167,12 +167,13 @@ class RankedChild(Child):
         launcher: starts them.
         collector: name of the collector.
         ranks: how many.
+        check: called while they start; what it raises ends the wait.
 
     Raises:
         ChildLost: they did not start.
     """
 
-    def __init__(self, launcher: Launcher, collector: str, ranks: int) -> None:
+    def __init__(self, launcher: Launcher, collector: str, ranks: int, check: Callable[[], None]) -> None:
         self._ranks: Sequence[Started] = ()
         # Nobody but its owner may enter the folder, so that whoever connects is one of ours.
         self._folder = tempfile.TemporaryDirectory(prefix="warpladder-", ignore_cleanup_errors=True)
@@ -185,17 +186,18 @@ class RankedChild(Child):
             listener.listen(1)
             listener.settimeout(POLL_S)
             with self._output.open("wb") as output:
-                self._process = subprocess.Popen(
+                self._process = Guarded(
                     launcher.command(ranks, collector),
                     cwd=_PROJECT,
                     env={**_UNBOUND, **os.environ, FOLDER_VARIABLE: str(folder)},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # an interrupt is for the recorder, which lets the ranks leave
                 )
             try:
-                self.connection = self._accept(listener)
+                self.connection = self._accept(listener, check)
+                while not self.connection.poll(POLL_S):
+                    check()
                 kind, payload = self.connection.recv()
             except BaseException as error:
                 lost = isinstance(error, EOFError | ConnectionError)
@@ -209,15 +211,16 @@ class RankedChild(Child):
             raise ChildLost(None, "launch_error", payload)
         self._ranks = payload
 
-    def _accept(self, listener: socket.socket) -> Connection:
+    def _accept(self, listener: socket.socket, check: Callable[[], None]) -> Connection:
         """Rank 0's end."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
+            check()
             try:
                 accepted, _ = listener.accept()
                 return Connection(accepted.detach())
             except TimeoutError:
-                if self._process.poll() is not None:
+                if self._process.process.poll() is not None:
                     raise ConnectionError from None
                 if time.monotonic() > deadline:
                     raise ChildLost(None, "timeout", f"the ranks did not start within {START_TIMEOUT_S:g} s") from None
@@ -230,19 +233,19 @@ class RankedChild(Child):
         return f"{name_ranks(behind)}: " if behind else ""
 
     def why_dead(self) -> tuple[str, str]:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(STOP_TIMEOUT_S)
-        return why_ended(self._output.read_text(errors="replace"), self._ranks, self._process.returncode)
+        self._process.wait(STOP_TIMEOUT_S)
+        return why_ended(self._output.read_text(errors="replace"), self._ranks, self._process.process.returncode)
 
-    def stop(self, patience_s: float = 0.0) -> None:
+    def dismiss(self) -> None:
         if hasattr(self, "connection"):
             self.connection.close()
-        for patience, number in ((patience_s, signal.SIGTERM), (STOP_TIMEOUT_S, signal.SIGKILL)):
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(patience)
-            if self._process.poll() is None:
-                os.killpg(self._process.pid, number)
-        self._process.wait()
+
+    def stop(self, patience_s: float = 0.0, hurry: Callable[[], bool] = never) -> None:
+        self.dismiss()
+        if not self._process.wait(patience_s, hurry):
+            self._process.tell(signal.SIGTERM)  # the launcher passes it on, to other hosts too
+            self._process.wait(STOP_TIMEOUT_S, hurry)
+        self._process.end()
         self._folder.cleanup()
 
 

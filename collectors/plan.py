@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from collectors.declared import case_row, variant_row
 from collectors.transfers import check_covered, rows_of
 from workloads import registry
 from workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
@@ -174,6 +175,7 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
         and (cells := cells_of(workload, case, [v for v in workload.variants if not variants or v.name in variants]))
         for gpus in _counts(workload, case, request.gpus, notes)
     )
+    _check_rows(workloads, jobs)
     if not jobs and notes:
         raise PlanError(f"{notes[0]}; ask for fewer with --gpus, or for larger cases")
     if not jobs:
@@ -208,6 +210,15 @@ def counts_of(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
+def _check_rows(workloads: Sequence[Workload], jobs: Sequence[Job]) -> None:
+    """Raises WorkloadError for a case or a variant that no run can hold, before anything is measured."""
+    by_name = {workload.name: workload for workload in workloads}
+    for name, case in dict.fromkeys((job.workload.name, job.case) for job in jobs):
+        case_row(by_name[name], by_name[name].case(case))
+    for name, variant in dict.fromkeys((cell.workload, cell.variant) for job in jobs for cell in job.cells):
+        variant_row(by_name[name], by_name[name].variant(variant))
+
+
 def _check_counts(counts: Sequence[int], workloads: Sequence[Workload]) -> None:
     if max(counts) > 1 and not any(workload.shares for workload in workloads):
         can = ", ".join(name for name in registry.names() if registry.load(name).shares)
@@ -221,6 +232,7 @@ def _counts(workload: Workload, case: Case, asked: Sequence[int], notes: list[st
     if not workload.shares:
         yield 1
         return
+    case_row(workload, case)  # whose buffers can be told, then
     whole = {name: buffer for buffers in workload.buffers(case) for name, buffer in buffers.items()}
     for gpus in asked:
         try:

@@ -1,11 +1,13 @@
 """The child process that measures. What crashes, hangs or runs out of memory takes this process with it, and no other."""
 
+import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from multiprocessing.sharedctypes import SynchronizedArray
 from typing import Any
+
+import numpy as np
 
 from collectors.bench import Bench
 from collectors.choice import SINGLE_LAUNCH
@@ -44,7 +46,9 @@ class Measure:
 class PipeReporter:
     """Sends what is measured to the parent, and marks progress in memory shared with it, which costs no system call."""
 
-    def __init__(self, connection: Connection, progress: "SynchronizedArray[int]", cells: tuple[Cell, ...]) -> None:
+    def __init__(
+        self, connection: Connection, progress: "np.ndarray[Any, np.dtype[np.int64]]", cells: tuple[Cell, ...]
+    ) -> None:
         self._connection, self._progress = connection, progress
         self._numbers = {cell: number for number, cell in enumerate(cells)}
 
@@ -71,9 +75,21 @@ def diagnostic_row(severity: str, source: str, text: str, cell: Cell | None = No
     return {"severity": severity, "source": source, "text": text, **about}
 
 
+def main(connection: int, progress: int, collector: str) -> None:
+    """What the recorder starts.
+
+    Args:
+        connection, progress: file descriptors of the pipe to the parent, and of the memory shared with it.
+        collector: name of the collector.
+    """
+    with os.fdopen(progress, "r+b") as shared:
+        steps = np.memmap(shared, np.int64, "r+", shape=(2,)).view(np.ndarray)
+    serve(Connection(connection), steps, collector)
+
+
 def serve(
     connection: Connection,
-    progress: "SynchronizedArray[int]",
+    progress: "np.ndarray[Any, np.dtype[np.int64]]",
     collector: str,
     benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,
     ceilings_of: Callable[[DescribeAllReduce], list[dict[str, Any]]] = lambda request: [],

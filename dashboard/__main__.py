@@ -1,4 +1,4 @@
-"""`python -m dashboard export RUN --out DIR`: the charts of a run as files, without a browser open."""
+"""`python -m dashboard app` opens the pages; `export RUN --out DIR` writes the charts of a run as files, without a browser open."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,13 +16,33 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Compare recorded runs; `make app` opens the pages.",
+    help="Compare recorded runs.",
 )
+
+DataDirs = Annotated[
+    list[str] | None, typer.Option("--data-dir", metavar="FOLDER", help="A further folder to look for runs in.")
+]
 
 
 @app.callback()
 def _main() -> None:
     """Compare recorded runs."""
+
+
+@app.command("app")
+def app_command(
+    data_dir: DataDirs = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: 8501, or the next one that is free.")] = None,
+    address: Annotated[str, typer.Option(help="What to listen on. Whoever reaches another one reads every run.")] = "127.0.0.1",
+) -> None:
+    """Serve the pages to browsers of this machine, until Ctrl-C."""
+    from dashboard import server  # Streamlit takes a second to load
+
+    try:
+        server.serve([store.folder(text) for text in data_dir or []], address, port)
+    except (server.ServerError, store.StoreError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
 
 
 @app.command()
@@ -37,13 +57,13 @@ def export(
     variant_from: Annotated[
         str, typer.Option(help="nvtx:REGEX that picks variants out of the run's ranges, as the page Pick variants does.")
     ] = "",
-    data_dir: Annotated[list[Path] | None, typer.Option(help="Further folders to look for the run in.")] = None,
+    data_dir: DataDirs = None,
 ) -> None:
     """Write the charts of a run, and report.html."""
     try:
         chosen = exporter.parse_formats(formats) if formats is not None else exporter.DEFAULT_FORMATS
         about = exporter.parse_topics(topics)
-        data = run_data.load(store.find_run(run, [*(data_dir or []), store.LOCAL, store.RECORDED]))
+        data = run_data.load(store.find_run(run, [*map(store.folder, data_dir or []), store.LOCAL, store.RECORDED]))
         if variant_from:
             data = pick(data, Naming.parse(variant_from))
         problem = exporter.write(data, out, chosen, lambda line: typer.echo(line, err=True), about)

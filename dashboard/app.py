@@ -1,4 +1,4 @@
-"""The dashboard: `streamlit run dashboard/app.py`, with `-- --data-dir FOLDER` for runs kept elsewhere."""
+"""The dashboard: `python -m dashboard app`, with `--data-dir FOLDER` for runs kept elsewhere."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import streamlit as st
 
-from dashboard import runs, state
+from dashboard import runs, server, state
 from dashboard.text import plain
 from data import store
 from data.naming import Naming, NamingError
@@ -57,9 +57,9 @@ def _choose_run() -> None:
     """The run of all pages, and one quiet line on those that cannot be opened."""
     try:
         found = runs.listing(runs.data_dirs())
-    except argparse.ArgumentError as error:
-        st.error(plain(f"{error}; start the dashboard with: streamlit run dashboard/app.py -- --data-dir FOLDER"))
-        found = runs.Listing({}, ())
+    except (argparse.ArgumentError, store.StoreError) as error:
+        st.error(plain(f"{error}; start the dashboard with: python -m dashboard app --data-dir FOLDER"))
+        st.stop()
     if found.runs:
         name = state.choose("run", "Run", list(found.runs), text=lambda run_id: _title(run_id, found.runs), fitted=False)
         runs.choose(found.runs[name], _picked(name))
@@ -102,4 +102,10 @@ def _facts(info: Mapping[str, Any]) -> None:
     st.caption("  \n".join(plain(line) for line in lines if line))
 
 
-main()
+if __name__ == "__main__":
+    # Streamlit runs this file for each session.
+    main()
+else:
+    # `streamlit run dashboard/app.py` finds this by its name, and imports it.
+    server.refuse_other_addresses()
+    app = st.App(__file__, middleware=server.middleware(), routes=server.ROUTES)

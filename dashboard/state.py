@@ -60,12 +60,19 @@ def choose(
     shown: Literal["visible", "collapsed"] = "visible" if labelled else "collapsed"
     if style == "segmented":
         picked = st.segmented_control(
-            label, options, format_func=_label(text), key=widget, required=True, help=help, label_visibility=shown
+            plain(label), options, format_func=_label(text), key=widget, required=True, help=help, label_visibility=shown
         )
     else:
         width: int | Literal["stretch"] = _select_width([text(option) for option in options]) if fitted else "stretch"
         picked = st.selectbox(
-            label, options, format_func=text, key=widget, help=help, filter_mode="contains", width=width, label_visibility=shown
+            plain(label),
+            options,
+            format_func=text,
+            key=widget,
+            help=help,
+            filter_mode="contains",
+            width=width,
+            label_visibility=shown,
         )
     return _keep(key, (picked or fallback[0],))[0]
 
@@ -78,7 +85,7 @@ def choose_many(
     widget = _widget_key(key)
     st.session_state[widget] = list(wanted)
     picked = st.pills(
-        label, options, format_func=_label(text), key=widget, selection_mode="multi", label_visibility="collapsed"
+        plain(label), options, format_func=_label(text), key=widget, selection_mode="multi", label_visibility="collapsed"
     )
     chosen = tuple(option for option in options if option in picked) or tuple(default)
     return list(_keep(key, chosen))

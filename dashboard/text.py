@@ -4,11 +4,19 @@ import re
 from typing import Final
 
 _MARKS: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$:~&^=])")
+#: What Streamlit takes for a link, an icon, its logo or an arrow even where each mark of it is escaped: the place to part it at.
+_TAKEN: Final = re.compile(
+    r"""(?<=https:)(?=//) | (?<=http:)(?=//) | (?<=www)(?=\.) | (?<=[-.\w+])(?=@[-\w]+\.[-\w])
+    | (?<=:)(?=material/|streamlit:)
+    | (?<=(?<!\S)[-<>~])(?=(?:->|>|-|=)(?!\S))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_WORD_JOINER: Final = "\u2060"  # takes no room and breaks no line
 
 
 def plain(text: str) -> str:
-    """Text that Streamlit's Markdown shows as it is: a name out of a report is never markup.
+    """Text that Streamlit's Markdown shows as it is: a name out of a report is never markup, and an address in it no link.
 
     Line breaks become spaces, so that no line starts a list or a heading.
     """
-    return _MARKS.sub(r"\\\1", " ".join(text.split()))
+    return _MARKS.sub(r"\\\1", _TAKEN.sub(_WORD_JOINER, " ".join(text.split())))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 import pandas as pd
 import streamlit as st
@@ -55,8 +55,13 @@ def _picked() -> None:
         return
     expression = naming.expression
     shown = expression if len(expression) <= _PATTERN_CHARACTERS else f"{expression[: _PATTERN_CHARACTERS - 1]}…"
-    st.badge(plain(f"variants picked by {shown}"), color="blue", help=plain(expression))
+    badge(f"variants picked by {shown}", "blue", help=plain(expression))
     st.button("Undo", key="undo pick", type="tertiary", on_click=state.set_text, args=(state.PICK, state.link()["run"], ""))
+
+
+def badge(text: str, color: Literal["red", "orange", "gray", "blue"], help: str | None = None) -> None:
+    """A few words that stand out. `st.badge` would escape brackets that are escaped already."""
+    st.markdown(f":{color}-badge[{plain(text)}]", width="content", help=help)
 
 
 def run_of_page() -> store.Run:

@@ -6,8 +6,10 @@ reads against `schema` and names the file, the column and the cure where somethi
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from data import schema
+from data.staging import Staging, is_taken, sync
 
 DATA_DIR: Final = Path(__file__).resolve().parent
 RECORDED: Final = DATA_DIR / "recorded"
@@ -30,10 +33,26 @@ Rows: TypeAlias = pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]]
 _ROWS_A_GROUP: Final = 1_000_000
 _TEXT_BYTES_A_GROUP: Final = 1_000_000_000
 _SUFFIX: Final = ".parquet"
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 class StoreError(Exception):
     """A run that cannot be read or written. Its message says where, what, and what to do, in one line."""
+
+
+class RunExists(StoreError):
+    """There is a run of that name."""
+
+
+def folder(text: str | Path) -> Path:
+    """A data folder as a user wrote it.
+
+    Raises:
+        StoreError: it is empty, which would stand for the working directory.
+    """
+    if not str(text).strip():
+        raise StoreError('--data-dir "": names no folder; write --data-dir . for the working directory')
+    return Path(text)
 
 
 class RunWriter:
@@ -45,79 +64,143 @@ class RunWriter:
         data_dir: where the run's folder goes.
         run_id: name of the folder.
         compression_level: of zstd. Low for a trace of millions of rows, where level 9 takes longer than all the rest.
+        staging: of a dead writer, adopted, to be written anew; a new one when None.
 
     Raises:
         StoreError: the folder cannot be written, the run exists, or rows do not fit the schema.
     """
 
-    def __init__(self, data_dir: Path, run_id: str, compression_level: int = 9) -> None:
+    def __init__(self, data_dir: Path, run_id: str, compression_level: int = 9, staging: Staging | None = None) -> None:
         self.run_id = run_id
         self._compression_level = compression_level
-        self.path = data_dir / run_id
-        self._staging = data_dir / f".{run_id}.partial-{os.getpid()}"
+        self._data_dir = data_dir
         self._writers: dict[str, pq.ParquetWriter] = {}
-        if self.path.exists():
-            raise StoreError(f"{self.path}: a run of this name exists; runs are never changed, choose another name")
+        self._run: pa.Table | None = None
+        if staging is None and self.path.exists():
+            raise RunExists(f"{self.path}: a run of this name exists; runs are never changed, choose another name")
         try:
-            self._staging.mkdir(parents=True)
+            self.staging = staging or Staging.create(data_dir, run_id)
+            if staging:
+                self.start_again()
+        except FileExistsError as error:
+            raise RunExists(f"{self.path}: is being written; choose another name") from error
         except OSError as error:
             raise StoreError(
                 f"{data_dir}: cannot be written ({error.strerror}); choose another folder with --data-dir"
             ) from error
+
+    @property
+    def path(self) -> Path:
+        """The folder of the run, once it is committed."""
+        return self._data_dir / self.run_id
 
     def append(self, table: str, rows: Rows) -> None:
         """Add rows to a table, whose columns must be exactly those of the schema."""
         arrow = conform(table, rows)
         if arrow.num_rows == 0:
             return
-        try:
-            if table not in self._writers:
-                written = schema.TABLES[table].arrow
-                self._writers[table] = pq.ParquetWriter(
-                    self._staging / f"{table}{_SUFFIX}",
-                    written,
-                    compression="zstd",
-                    compression_level=self._compression_level,
-                    use_dictionary=[field.name for field in written if not pa.types.is_integer(field.type)],
-                    # Times and ids differ little from row to row: half the bytes of a dictionary, read in a third of the time.
-                    column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if pa.types.is_integer(field.type)},
-                )
-            self._writers[table].write_table(arrow, row_group_size=_ROWS_A_GROUP)
-        except OSError as error:
-            raise StoreError(
-                f"{self._staging}: cannot be written ({error}); free some space or choose another --data-dir"
-            ) from error
+        if table == "run":  # written by the commit, under the name that is free then
+            self._run = arrow
+            return
+        with self._told():
+            self._write(table, arrow)
 
-    def commit(self) -> Path:
-        """Close every table and rename the run into place.
+    def commit(self, durable: bool = False) -> Path:
+        """Close every table and rename the run into place; under another id, `<run_id>-2`, where a run of its id has come meanwhile.
+
+        Args:
+            durable: come back only when the disk itself has the run. Its name is on the disk before the staging folder is gone.
 
         Returns:
             The folder of the run.
         """
-        if "run" not in self._writers:
+        if self._run is None:
             raise StoreError(f"{self.path}: has no row in table run; append it before the commit")
-        self._close()
-        try:
-            self._staging.rename(self.path)
-        except OSError as error:
-            raise StoreError(
-                f"{self.path}: cannot be written ({error.strerror}); choose another folder with --data-dir"
-            ) from error
+        with self._told():
+            self._close()
+            asked, number = self.run_id, 1
+            while not self._take_place(durable):
+                number += 1
+                self.run_id = f"{asked}-{number}"
+                index = self._run.column_names.index("run_id")
+                self._run = self._run.set_column(index, self._run.schema.field(index), pa.array([self.run_id]))
+            if durable:
+                sync(self._data_dir)
+        self.staging.remove()
         return self.path
 
+    def start_again(self) -> None:
+        """Remove what was appended."""
+        with self._told():
+            with suppress(OSError):
+                self._close()
+            self._run = None
+            shutil.rmtree(self.staging.tables, ignore_errors=True)
+            self.staging.tables.mkdir()
+
+    def leave(self) -> None:
+        """End without a commit and without removing what was staged, for `staging.abandoned` to find."""
+        with suppress(OSError):
+            self._close()
+        self.staging.release()
+
+    def _take_place(self, durable: bool) -> bool:
+        """Whether there was no run of this id."""
+        if self.path.exists():
+            return False
+        self._write("run", self._run)
+        self._close()
+        if durable:
+            self.staging.sync()
+        try:
+            self.staging.tables.rename(self.path)
+        except OSError as error:
+            if is_taken(error):
+                return False
+            raise
+        return True
+
+    def _write(self, table: str, arrow: pa.Table) -> None:
+        if table not in self._writers:
+            written = schema.TABLES[table].arrow
+            self._writers[table] = pq.ParquetWriter(
+                self.staging.tables / f"{table}{_SUFFIX}",
+                written,
+                compression="zstd",
+                compression_level=self._compression_level,
+                use_dictionary=[field.name for field in written if not pa.types.is_integer(field.type)],
+                # Times and ids differ little from row to row: half the bytes of a dictionary, read in a third of the time.
+                column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if pa.types.is_integer(field.type)},
+            )
+        self._writers[table].write_table(arrow, row_group_size=_ROWS_A_GROUP)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Says of a full disk or a folder that is gone what to do."""
+        try:
+            yield
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else _first_line(error)
+            raise StoreError(
+                f"{self._data_dir}: cannot be written ({why}); free some space or choose another folder with --data-dir"
+            ) from error
+
     def _close(self) -> None:
-        for writer in self._writers.values():
-            writer.close()
-        self._writers.clear()
+        try:
+            for writer in self._writers.values():
+                writer.close()
+        finally:
+            for writer in self._writers.values():
+                writer.is_open = False  # or it would try again when it is collected, and print a traceback
+            self._writers.clear()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        try:
+        with suppress(OSError):  # of no use any more
             self._close()
-        finally:
-            shutil.rmtree(self._staging, ignore_errors=True)
+        self.staging.remove()
 
 
 @dataclass(frozen=True)
@@ -301,13 +384,11 @@ def conform(name: str, rows: Rows) -> pa.Table:
     if missing or foreign:
         raise StoreError(f"table {name}: missing columns {missing}, foreign columns {foreign}; see data/README.md")
     try:
-        if isinstance(rows, pa.Table):
-            arrow = rows.select(table.arrow.names).cast(table.arrow)
-        elif isinstance(rows, pd.DataFrame):
-            arrow = pa.Table.from_pandas(rows, schema=table.arrow, preserve_index=False)
-        else:
-            arrow = pa.Table.from_pylist(list(rows), schema=table.arrow)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+        try:
+            arrow = _typed(table, rows)
+        except UnicodeEncodeError:
+            arrow = _typed(table, _encodable(rows))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, OverflowError) as error:
         raise StoreError(f"table {name}: {str(error).splitlines()[0]}; see data/README.md for the type") from error
     for column in table.columns:
         values = arrow.column(column.name)
@@ -318,6 +399,25 @@ def conform(name: str, rows: Rows) -> pa.Table:
             if odd:
                 raise StoreError(f"table {name}: column {column.name} has {odd}, and may have {list(column.values)}")
     return arrow
+
+
+def _typed(table: schema.Table, rows: Rows) -> pa.Table:
+    if isinstance(rows, pa.Table):
+        return rows.select(table.arrow.names).cast(table.arrow)
+    if isinstance(rows, pd.DataFrame):
+        return pa.Table.from_pandas(rows, schema=table.arrow, preserve_index=False)
+    return pa.Table.from_pylist(list(rows), schema=table.arrow)
+
+
+def _encodable(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Rows:
+    """Rows whose texts, of an exception say, hold U+FFFD for what UTF-8 has no bytes for: half of a surrogate pair."""
+
+    def replaced(value: Any) -> Any:
+        return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
+
+    if isinstance(rows, pd.DataFrame):
+        return rows.map(replaced)
+    return [{name: replaced(value) for name, value in row.items()} for row in rows]
 
 
 def frame(name: str, rows: Rows) -> pd.DataFrame:

@@ -8,6 +8,8 @@ NVRTC where there is no GPU. `docs/own-workload.md` has a complete example of 40
 import hashlib
 import inspect
 import itertools
+import json
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +32,9 @@ Transfer = Literal["pageable", "pinned", "overlapped"]
 
 #: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0).
 TOLERANCE: Final[Mapping[str, float]] = {"fp64": 1e-12, "fp32": 2e-6, "3xtf32": 5e-6, "tf32": 1e-3}
+
+#: Largest number that a column of a run holds.
+LARGEST: Final = 2**63 - 1
 
 _PROJECT: Final = Path(__file__).resolve().parent.parent
 _HEADER_FIELDS: Final = ("Idea", "Bottleneck", "Next", "Source")
@@ -55,7 +60,7 @@ class Buffer:
 
     @property
     def nbytes(self) -> int:
-        return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+        return math.prod(int(extent) for extent in self.shape) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,29 @@ class Case:
     sets: tuple[CaseSet, ...] = ("full",)
     size_rank: int | None = 0
 
+    def __post_init__(self) -> None:
+        """Take NumPy's numbers as Python's, and whole numbers only where a run has them."""
+        object.__setattr__(self, "params", {key: _plain(value) for key, value in self.params.items()})
+        try:
+            json.dumps(self.params)
+            self.name.encode()
+        except (TypeError, ValueError) as error:
+            raise WorkloadError(f"case {self.name!a}: {error}; give params numbers and texts") from error
+        for attribute in ("flops", "min_bytes", "size_rank"):
+            number = _plain(getattr(self, attribute))
+            if attribute == "size_rank" and number is None:
+                continue
+            if not (isinstance(number, int | float) and -LARGEST <= number <= LARGEST and int(number) == number):
+                raise WorkloadError(f"case {self.name}: {attribute} is {number}; give a whole number of at most 2^63 - 1")
+            object.__setattr__(self, attribute, int(number))
+
     @property
     def name(self) -> str:
         return format_params(self.params)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True)
@@ -383,6 +408,9 @@ class Workload:
     shares: Callable[[Case, int], Sequence[Part]] | None = None
 
     def __post_init__(self) -> None:
+        for name in (self.name, *(variant.name for variant in self.variants)):
+            if not (isinstance(name, str) and name.encode(errors="replace").decode() == name):
+                raise WorkloadError(f"{name!a}: not a name; give text that UTF-8 can hold")
         for what, names in (("variant", [v.name for v in self.variants]), ("case", [c.name for c in self.cases])):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:

@@ -15,13 +15,12 @@ from collectors.nsight_compute.cells import Launch, cells_of
 from collectors.nsight_compute.facts import run_facts
 from collectors.nsight_compute.metrics import METRICS
 from collectors.nsight_compute.session import MAGIC, read_session
-from collectors.runs import new_run_id
+from collectors.runs import open_writer
 from collectors.trace.notes import Notes
 from collectors.trace.report import ReportError
 from data import naming, schema
 from data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
 from data.naming import CellName, Naming
-from data.store import RunWriter
 
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 _MOST_BYTES: Final = 2 << 30
@@ -140,7 +139,7 @@ def import_report(path: Path, data_dir: Path, label: str, chosen: Naming | None,
         "known and stands as fp32, and no floor is known. Durations are those of launches that were profiled one by one, and no samples",
     )
     facts = run_facts(path, report.launches, arguments)
-    with RunWriter(data_dir, new_run_id(facts["started_at"], label or path.stem)) as writer:
+    with open_writer(data_dir, facts["started_at"], label or path.stem) as writer:
         row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
         writer.append("run", [{**row, **facts}])
         writer.append("variants", _variant_rows(placed.cells))

@@ -1,50 +1,55 @@
 """Collector `nsight_compute`: the recording runs each cell once under `ncu`, which gives its hardware counters."""
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from collectors.choice import SINGLE_LAUNCH, CollectorError
+from collectors.inside import diagnostics, make_folder
 from collectors.nsight_compute.metrics import METRICS
 from collectors.nsight_compute.parse import counters_of
 from collectors.plan import Request
+from collectors.signals import Stop
 from collectors.tools import NCU
-from collectors.under_tool import begin, diagnostics, record_inside, take_over
+from collectors.under_tool import begin, finish, record_inside, take_over
+from data.store import RunWriter
 
 NAME: Final = "nsight_compute"
 _DENIED: Final = "ERR_NVGPUCTRPERM"
 
 
-def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str]) -> tuple[str, bool]:
+def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None) -> tuple[str, int]:
     """Record under `ncu` and write the run: counters, and no samples, since replayed launches time nothing.
 
     Returns:
-        the run's id, and whether it was interrupted.
+        the run's id, and the signal that interrupted it or 0.
 
     Raises:
         CollectorError: the driver denies counters, the recording under `ncu` wrote no run, or `ncu` no report.
         ReportError: the report cannot be read.
         StoreError: the data folder cannot be written.
     """
-    with tempfile.TemporaryDirectory(prefix="warpladder-") as name, begin(data_dir, label) as writer:
-        folder = Path(name)
+    with begin(data_dir, label) as writer:
+        folder, runs = make_folder(writer.staging)
         report = folder / "report.ncu-rep"
         once = replace(request, max_rounds=1)
-        run, interrupted, said = record_inside(_command(report), once, SINGLE_LAUNCH, folder / "runs")
+        run, interrupted, said = record_inside(_command(report), once, SINGLE_LAUNCH, runs, stop)
         if _DENIED in said:
             raise CollectorError(
                 f"ncu: the driver lets administrators alone read hardware counters ({_DENIED}); run as root, or have "
                 "NVreg_RestrictProfilingToAdminUsers=0 set for the kernel module nvidia and the machine restarted"
             )
-        if not report.exists():
-            raise CollectorError(f"ncu wrote no report: {' '.join(said.split())[-300:]}; record with --collector cuda_events")
-        take_over(run, writer, label, NAME, NCU.version, arguments)
-        writer.append("counters", counters_of(report))
-        writer.append("diagnostics", diagnostics(run))
-        writer.commit()
-        return writer.run_id, interrupted
+
+        def fill(into: RunWriter) -> None:
+            if not report.exists():
+                last_words = " ".join(said.split())[-300:]
+                raise CollectorError(f"ncu wrote no report: {last_words}; record with --collector cuda_events")
+            take_over(run, into, label, NAME, NCU.version, arguments)
+            into.append("counters", counters_of(report))
+            into.append("diagnostics", diagnostics(run))
+
+        return finish(writer, data_dir, label, run, fill, interrupted), interrupted
 
 
 def _command(report: Path) -> list[str]:

@@ -7,12 +7,11 @@ from typing import Final
 from collectors.nsight_systems import facts
 from collectors.nsight_systems.messages import take_over_messages
 from collectors.nsight_systems.source import open_report
-from collectors.runs import new_run_id
+from collectors.runs import open_writer
 from collectors.trace.notes import Notes
 from collectors.trace.tables import write_tables
 from data import schema
 from data.naming import Naming
-from data.store import RunWriter
 
 _COMPRESSION_LEVEL: Final = 1
 
@@ -37,7 +36,7 @@ def import_report(path: Path, data_dir: Path, label: str, naming: Naming | None,
     """
     with open_report(path) as report:
         started = facts.started_at(report) or facts.modified_at(path)
-        with RunWriter(data_dir, new_run_id(started, label or path.stem), _COMPRESSION_LEVEL) as writer:
+        with open_writer(data_dir, started, label or path.stem, _COMPRESSION_LEVEL) as writer:
             notes = Notes()
             take_over_messages(report, notes)
             devices = write_tables(report, writer, naming, path.stem, notes).devices

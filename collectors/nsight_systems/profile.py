@@ -1,21 +1,31 @@
 """Profiles a program of the user's own under `nsys`, and imports the report."""
 
 import shutil
-import subprocess
+import signal
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from collectors.choice import CollectorError
 from collectors.nsight_systems.parse import import_report
 from collectors.nsight_systems.run import profile_command
+from collectors.processes import POLL_S, Guarded
+from collectors.signals import Stop
 from collectors.tools import NSYS
 from collectors.under_tool import begin
 from data.naming import Naming
+from data.store import StoreError
 
 
 def profile(
-    command: Sequence[str], data_dir: Path, label: str, naming: Naming | None, keep: Path | None, arguments: Sequence[str]
+    command: Sequence[str],
+    data_dir: Path,
+    label: str,
+    naming: Naming | None,
+    keep: Path | None,
+    arguments: Sequence[str],
+    stop: Stop | None = None,
 ) -> tuple[str, int]:
     """Run a command under `nsys` and write what it did as a run.
 
@@ -26,6 +36,7 @@ def profile(
         naming: which NVTX ranges are measurements of a variant; none when None.
         keep: file that the report is kept as.
         arguments: command line, kept with the run.
+        stop: told of signals, which are passed on to `nsys`; it ends the command and writes its report.
 
     Returns:
         the run's id, and the command's exit code.
@@ -33,7 +44,7 @@ def profile(
     Raises:
         CollectorError: there is no `nsys`, no such program, or no report was written.
         ReportError: the report cannot be read.
-        StoreError: the data folder cannot be written.
+        StoreError: the data folder cannot be written; if the command has run, it says where the report is.
     """
     if NSYS.problem:
         raise CollectorError(NSYS.problem)
@@ -49,18 +60,28 @@ def profile(
         pass  # a folder that cannot be written is found out before the program runs
     with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
         report = Path(folder) / f"{name}.nsys-rep"
-        exit_code = _run([*profile_command(report, capture_range=False), *command])
+        with nullcontext(stop) if stop else Stop() as stop:
+            exit_code = _run([*profile_command(report, capture_range=False), *command], stop)
         if not report.exists():
             raise CollectorError(f"{name}: nsys wrote no report (exit code {exit_code}); see what it says above")
         if keep is not None:
             shutil.copyfile(report, keep)
-        return import_report(report, data_dir, label or name, naming, arguments), exit_code
+        try:
+            return import_report(report, data_dir, label or name, naming, arguments), exit_code
+        except StoreError as error:
+            kept = keep or shutil.move(report, Path(tempfile.mkdtemp(prefix="warpladder-")))
+            raise StoreError(f"{error}; the report is kept: python -m collectors import {kept}") from error
 
 
-def _run(command: Sequence[str]) -> int:
-    with subprocess.Popen(command) as process:
-        while True:
-            try:
-                return process.wait()
-            except KeyboardInterrupt:  # it reaches nsys too, which ends the program and writes its report
-                continue
+def _run(command: Sequence[str], stop: Stop) -> int:
+    """Its exit code. It shares the terminal, and with it what a terminal sends; another's signal is an interrupt to `nsys`, a third the end."""
+    with Guarded(command, own_group=False) as tool:
+        told = False
+        while not tool.wait(POLL_S):
+            if stop.count > 2:
+                tool.end()
+            elif stop.number and not told:
+                tool.tell(signal.SIGINT)
+                told = True
+    code: int = tool.process.returncode
+    return code

@@ -181,7 +181,7 @@ def _links(run: store.Run, rows: pd.DataFrame) -> None:
         if badges:
             st.page_link("app_pages/trust.py", label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))
         for text in badges:
-            st.badge(plain(text), color="orange")
+            widgets.badge(text, "orange")
 
 
 def _floors_known(frame: pd.DataFrame) -> bool:

@@ -76,7 +76,7 @@ def _list_findings(found: pd.DataFrame) -> None:
         where = f"{cells}: {row['example']}" if row["example"] else "the run"
         with st.container(border=True, gap="xxsmall"):
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                st.badge(plain(row["severity"]), color=_COLORS.get(row["severity"], "gray"))
+                widgets.badge(row["severity"], _COLORS.get(row["severity"], "gray"))
                 st.markdown(f"**{plain(row['source'].replace('_', ' '))}** {plain(about)}", width="content")
                 st.caption(plain(where), width="content")
             st.markdown(f":small[{plain(row['text'])}]")

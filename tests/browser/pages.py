@@ -27,10 +27,8 @@ PATIENCE_MS = 30_000
 @contextmanager
 def serving(log: Path, *arguments: str) -> Iterator[str]:
     """A dashboard on a free port, with these arguments; its address. Fails where a script of it raised."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "dashboard/app.py", "--server.port", str(port), "--", *arguments]
+    port = free_port()
+    command = [sys.executable, "-m", "dashboard", "app", "--port", str(port), *arguments]
     with log.open("w") as output, subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT) as server:
         try:
             wait_until_healthy(f"http://localhost:{port}/_stcore/health", server, log)
@@ -38,6 +36,13 @@ def serving(log: Path, *arguments: str) -> Iterator[str]:
         finally:
             server.terminate()
     assert "Traceback" not in log.read_text()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port: int = free.getsockname()[1]
+        return port
 
 
 def wait_until_healthy(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:

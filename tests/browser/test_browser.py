@@ -95,3 +95,22 @@ def test_a_dark_browser_gets_dark_charts(browser: "sync_api.Browser", address: s
         backgrounds[scheme] = text.evaluate("element => getComputedStyle(element).fill")
         context.close()
     assert backgrounds["light"] != backgrounds["dark"]
+
+
+def test_the_browser_itself_refuses_what_a_page_asks_of_another_machine(browser: "sync_api.Browser", address: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    open_page(page, f"{address}/?run=gpu")
+    for ask in (
+        "fetch('http://evil.example/')",
+        "new WebSocket('ws://evil.example/')",
+        "new Image().src = 'http://evil.example/'",
+    ):
+        refused = page.evaluate(
+            f"""() => new Promise(tell => {{
+                document.addEventListener('securitypolicyviolation', event => tell(event.blockedURI), {{ once: true }});
+                Promise.resolve().then(() => {ask}).catch(() => {{}});
+            }})"""
+        )
+        assert "evil.example" in refused, ask
+    context.close()

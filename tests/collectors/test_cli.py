@@ -14,6 +14,7 @@ from data import store
 
 ROOT = Path(__file__).resolve().parents[2]
 MISBEHAVING = Path(__file__).parent / "misbehaving.py"
+NO_FOLDER = '--data-dir "": names no folder; write --data-dir . for the working directory'
 
 
 def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -42,6 +43,10 @@ def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["record", "--workload", "pyproject.toml"], "pyproject.toml: not a Python file"),
         (["record", "--workload", "collectors/runs.py"], "collectors/runs.py: sets no WORKLOAD"),
         (["record", "conv2d", "--data-dir", "/dev/null/runs"], "/dev/null/runs: cannot be written"),
+        (["record", "conv2d", "--data-dir", ""], NO_FOLDER),
+        (["profile", "--data-dir", " ", "--", "true"], NO_FOLDER),
+        (["import", "--data-dir", "", "absent.sqlite"], NO_FOLDER),
+        (["runs", "--data-dir", ""], NO_FOLDER),
         (["list", "no_such"], "no_such: no such workload"),
     ],
 )

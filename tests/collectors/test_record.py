@@ -2,22 +2,19 @@
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from collectors.declared import variant_row
 from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder, variant_row
+from collectors.record import Recorder
 from data import store
+from tests.collectors.recordings import MISBEHAVING, Recording
 from workloads import registry
 
-ROOT = Path(__file__).resolve().parents[2]
-MISBEHAVING = Path(__file__).parent / "misbehaving.py"
 # Recorded once, not by each worker.
 pytestmark = pytest.mark.xdist_group("record")
 LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=3.0, max_rounds=20)
@@ -93,48 +90,25 @@ def test_the_run_tells_what_it_was_without_paths_of_the_machine(run: store.Run) 
     assert (run.table("ceilings")["value"] > 0).all()
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "collectors", *arguments]
-
-
 def test_an_interrupt_keeps_the_cases_that_were_finished(tmp_path: Path) -> None:
-    arguments = command("record", "--workload", str(MISBEHAVING), "--variants", "good,hangs", "--data-dir", str(tmp_path))
-    process = subprocess.Popen(
-        [*arguments, "--case", "n=1000"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 30
-    while not list(tmp_path.glob(".*partial*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.5)
-    os.killpg(process.pid, signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
-    assert process.returncode == 130, stderr
-    run = store.open_run(tmp_path / stdout.split()[-1])
+    recording = Recording(tmp_path, "--workload", str(MISBEHAVING), "--variants", "good,hangs", "--case", "n=1000")
+    recording.wait_for_ceilings()
+    recording.process.send_signal(signal.SIGINT)
+    assert recording.wait() == 130, recording.stderr
+    run = store.open_run(recording.data_dir / recording.stdout.splitlines()[-1])
     assert "interrupted" in set(run.table("diagnostics")["source"])
     assert set(run.table("results")["status"]) == {"skipped"}
-    assert not list(tmp_path.glob(".*"))
+    assert not list(recording.data_dir.glob(".*"))
 
 
-def test_an_interrupt_of_the_command_alone_ends_its_child_without_a_word(tmp_path: Path) -> None:
-    """As `timeout -s INT` and schedulers send it: the child is told by its pipe, in the middle of a case."""
-    arguments = command(
-        "record", "tensor_transpose", "--cases", "report", "--collector", "host_clock", "--data-dir", str(tmp_path)
-    )
-    process = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while not list(tmp_path.glob(".*partial*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(4)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    assert "Traceback" not in stderr
-    assert (tmp_path / stdout.split()[-1]).is_dir()
+def test_an_interrupt_in_the_middle_of_a_case_ends_the_child_without_a_word(tmp_path: Path) -> None:
+    """The child is told by its pipe."""
+    recording = Recording(tmp_path, "tensor_transpose", "--cases", "report")
+    recording.wait_for_cases(1)
+    recording.process.send_signal(signal.SIGINT)
+    assert recording.wait() == 130, recording.stderr
+    assert "Traceback" not in recording.stderr
+    assert (recording.data_dir / recording.stdout.splitlines()[-1]).is_dir()
 
 
 def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,12 +118,12 @@ def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatc
 
     def interrupted_on_the_second(job):  # type: ignore[no-untyped-def]
         if job.case == "n=7":
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)
         measure_job(job)
 
     monkeypatch.setattr(recorder, "_measure_job", interrupted_on_the_second)
-    run_id, interrupted = recorder.record(tmp_path, "", [])
-    assert interrupted
+    run_id, number = recorder.record(tmp_path, "", [])
+    assert number == signal.SIGINT
     results = store.open_run(tmp_path / run_id).table("results").set_index("case")
     assert results.loc["n=1000", "status"] == "ok"
     assert results.loc["n=7", "detail"] == "the run was interrupted before it"
@@ -168,4 +142,4 @@ def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatc
 )
 def test_how_a_variant_copies_stands_beside_it(workload: str, variant: str, transfer: str | None) -> None:
     found = registry.load(workload)
-    assert variant_row(found, found.variant(variant), None)["transfer"] == transfer
+    assert variant_row(found, found.variant(variant))["transfer"] == transfer

@@ -1,6 +1,10 @@
 """Recording and profiling under a tool; the tools here are scripts."""
 
+import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +14,10 @@ from collectors.choice import CollectorError
 from collectors.nsight_systems import profile as profiling
 from collectors.nsight_systems import run as nsys_run
 from collectors.plan import Request
+from collectors.signals import Stop
 from collectors.tools import Tool
-from data.store import StoreError, list_runs, open_run
+from data.store import RunWriter, StoreError, list_runs, open_run
+from tests.collectors.recordings import QUICK_CASES
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "nsight-systems-2025.3" / "graph_traced_by_node"
 HOST_ONLY = Request(names=["tensor_transpose"], cases=["n=64,perm=210"], variants=["numpy"], max_rounds=6)
@@ -29,7 +35,9 @@ export) [ "$2" = --help ] && echo parquetdir && exit 0; {copying};;
 esac
 shift
 while :; do case "$1" in --output=*) report=$1;; --*) ;; *) break;; esac; shift; done
-"$@"
+"$@" &
+trap 'kill $!' INT
+wait $!
 ended=$?
 {report}
 exit $ended
@@ -93,3 +101,78 @@ def test_without_nsys_profiling_says_what_to_install(tmp_path: Path, monkeypatch
     monkeypatch.setattr(profiling, "NSYS", Tool("no-such-nsys-on-path", "Nsight Systems", ()))
     with pytest.raises(CollectorError, match="install Nsight Systems"):
         profiling.profile(["true"], tmp_path / "runs", "", None, None, [])
+
+
+def test_a_signal_reaches_the_recording_inside_and_keeps_what_it_has_finished(tmp_path: Path) -> None:
+    """The tool itself gets none: it might end the recording before it has written."""
+    request = Request(files=[QUICK_CASES], max_rounds=7)
+    folder = tmp_path / "runs"
+
+    def interrupt_after_a_case() -> None:
+        while not any('"kind": "job"' in file.read_text() for file in folder.glob(".*/events.jsonl")):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    sender = threading.Thread(target=interrupt_after_a_case)
+    sender.start()
+    run, number, _ = under_tool.record_inside(["sh", "-c", 'trap "exit 9" TERM; "$@"', "tool"], request, "host_clock", folder)
+    sender.join()
+    assert number == signal.SIGTERM
+    results = run.table("results")
+    assert results.set_index("case").loc["n=100", "status"].eq("ok").all()
+    assert "the run was interrupted before it" in set(results["detail"])
+
+
+def test_a_tool_that_was_interrupted_and_left_no_report_does_not_take_the_run_with_it(tmp_path: Path) -> None:
+    run, _, _ = under_tool.record_inside(["env"], HOST_ONLY, "host_clock", tmp_path / "inside")
+
+    def no_report(writer: RunWriter) -> None:
+        writer.append("run", [{**run.info, "run_id": writer.run_id}])
+        raise CollectorError("nsys wrote no report")
+
+    for interrupted in (0, signal.SIGTERM):
+        with under_tool.begin(tmp_path / "runs", "") as writer:
+            if not interrupted:
+                with pytest.raises(CollectorError):
+                    under_tool.finish(writer, tmp_path / "runs", "", run, no_report, interrupted)
+                continue
+            run_id = under_tool.finish(writer, tmp_path / "runs", "", run, no_report, interrupted)
+    kept = open_run(tmp_path / "runs" / run_id)
+    assert kept.table("samples").equals(run.table("samples"))
+    assert "tracing" in set(kept.table("diagnostics")["source"])
+
+
+def test_a_signal_ends_the_profiled_program_and_its_report_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_nsys(tmp_path, monkeypatch)
+    running = tmp_path / "running"
+    code = f"import pathlib, time; pathlib.Path({str(running)!r}).touch(); time.sleep(3600)"
+
+    def terminate() -> None:
+        while not running.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    sender = threading.Thread(target=terminate)
+    sender.start()
+    with Stop() as stop:
+        run_id, _ = profiling.profile([sys.executable, "-c", code], tmp_path / "runs", "", None, None, [], stop)
+    sender.join()
+    assert stop.exit_code == 143
+    assert len(open_run(tmp_path / "runs" / run_id).table("kernels")) == 20
+
+
+def test_a_report_that_cannot_be_imported_for_want_of_room_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_nsys(tmp_path, monkeypatch)
+
+    def full(*_: object) -> str:
+        raise StoreError("runs: cannot be written (No space left on device)")
+
+    monkeypatch.setattr(profiling, "import_report", full)
+    with pytest.raises(
+        StoreError, match=r"No space .*; the report is kept: python -m collectors import /\S+/true.nsys-rep$"
+    ) as error:
+        profiling.profile(["true"], tmp_path / "runs", "", None, None, [])
+    kept = Path(str(error.value).split()[-1])
+    assert kept.read_bytes().startswith(b"NVIDIA Tegra")
+    kept.unlink()
+    kept.parent.rmdir()

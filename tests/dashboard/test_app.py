@@ -249,9 +249,14 @@ def test_published_opens_at_the_report_of_a_workload_that_the_run_has(open_app: 
     assert open_app(synthetic, "published", run="gpu").selectbox(key="choose workload").value == "conv2d"
 
 
-def test_a_data_dir_without_a_value_is_one_clear_line(open_app: Open, synthetic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["app.py", "--data-dir"])
-    app = AppTest.from_file(str(APP), default_timeout=30).run()
+@pytest.mark.parametrize("page", ["overview", "roofline", "trust"])
+@pytest.mark.parametrize("value", [[], [""]])
+def test_a_data_dir_without_a_value_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, page: str, value: list[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["app.py", "--data-dir", *value])
+    app = AppTest.from_file(str(APP), default_timeout=30)
+    if page != "overview":
+        app.switch_page(f"app_pages/{page}.py")
+    app.run()
     assert not app.exception
     assert "--data-dir" in app.sidebar.error[0].value.replace("\\", "")
 

@@ -1,9 +1,11 @@
 """Charts: how numbers are written, colours, and that a name out of a run is text."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from dashboard.charts import distribution, ladder, numbers, ticks
@@ -13,7 +15,7 @@ from dashboard.queries import ladder as ladders
 from dashboard.queries.axes import View
 from dashboard.queries.run_data import RunData, load
 from data import store
-from tests import synthetic_run
+from tests import hostile_run, synthetic_counters, synthetic_run, synthetic_scaling, synthetic_trace
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -113,6 +115,32 @@ def test_a_name_out_of_a_run_is_text_in_every_figure(run: RunData) -> None:
     assert [name for name, figure in drawn.items() if "<img" in figure] == []
     # Of the samples over the rounds, the name stands in the title alone; the variants with blocks are others.
     assert {name.split("-")[0] for name, figure in drawn.items() if "&lt;img" not in figure} == {"block", "samples"}
+
+
+@pytest.mark.parametrize("write", [synthetic_trace.write, synthetic_counters.write, synthetic_scaling.write])
+def test_no_figure_has_a_link_or_a_template_out_of_a_run(tmp_path: Path, write: Callable[..., Path]) -> None:
+    made = write(tmp_path)
+    # A report's own charts know its workload and cases by their names.
+    keep = ("workload", "case") if write is synthetic_scaling.write else ()
+    hostile = load(store.open_run(hostile_run.write(made, tmp_path / "hostile" / made.name, keep=keep)))
+    texts = [found for chart in charts_of(hostile) for found in texts_of(chart.figure.to_plotly_json())]
+    assert any("&lt;a href" in text for _, text in texts)
+    # A legend's group is a key, and never drawn.
+    drawn = [(key, text) for key, text in texts if key != "legendgroup"]
+    assert [(key, text) for key, text in drawn if "<a " in text or "<img" in text] == []
+    assert [(key, text) for key, text in drawn if key.endswith("template") and "evil" in text] == []
+
+
+def texts_of(part: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """The texts of a figure, each with the name of what holds it."""
+    if isinstance(part, str):
+        yield key, part
+    elif isinstance(part, Mapping):
+        for name, inner in part.items():
+            yield from texts_of(inner, name)
+    elif isinstance(part, (list, tuple, np.ndarray)):
+        for inner in part:
+            yield from texts_of(inner, key)
 
 
 def test_of_many_samples_every_kth_is_drawn_and_the_note_says_so(run: RunData) -> None:

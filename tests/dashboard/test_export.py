@@ -52,6 +52,12 @@ def test_an_export_of_a_topic_has_its_charts_alone(runs: Path, tmp_path: Path) -
     assert len(list((tmp_path / "out").glob("*.csv"))) == 1
 
 
+def test_an_empty_data_dir_is_one_clear_line(tmp_path: Path) -> None:
+    code, said = command("host", "--out", tmp_path / "out", "--data-dir", "")
+    assert (code, said.strip()) == (2, '--data-dir "": names no folder; write --data-dir . for the working directory')
+    assert not (tmp_path / "out").exists()
+
+
 class Links(HTMLParser):
     """What a page's own tags point at; what stands inside a script is the script's."""
 

@@ -1,0 +1,172 @@
+"""A process between a recorder and what it starts: `python -SPs guard.py LIFELINE GROUP COMMAND...`.
+
+It ends the command, and all that the command forked, when the recorder lets go of the other end of the pipe LIFELINE, by intent or by its
+own death, and when the command has ended by itself. What detaches itself (`setsid`, a double fork) becomes this process's child, as
+Linux gives orphans to the nearest subreaper, so that it is found too. A byte through the pipe is the number of a signal for the command.
+GROUP is `own` where the command gets a process group of its own, `same` where a terminal's signals and input are for it too.
+
+Not covered: whoever kills this very process with signal 9. The command dies with it, but not what the command forked.
+"""
+
+import ctypes
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Time for a terminal's signal to reach this process as it reached the recorder.
+_SAME_SIGNAL_S = 0.1
+#: What forks faster than it can be killed is given up after so long.
+_KILL_S = 10.0
+
+
+def main(lifeline: int, own_group: bool, command: list[str]) -> None:
+    """Run the command, and end as it does: with its exit code, or by its signal."""
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+    woken, wake = os.pipe()
+    for end in (woken, wake):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    received = dict.fromkeys(_SIGNALS, 0)
+
+    def note(number: int, _: object) -> None:
+        received[signal.Signals(number)] += 1
+
+    for number in _SIGNALS:  # a handler, which the command does not inherit
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, note)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    mine = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(command, lifeline, own_group, mine)
+    if own_group:
+        with suppress(OSError):
+            os.setpgid(child, child)
+    _close_all_but(lifeline, woken, wake)
+    status = _watch(child, own_group, lifeline, woken, received)
+    _end_as(_kill_all(child, own_group) if status is None else status, child, own_group)
+
+
+def _become(command: list[str], lifeline: int, own_group: bool, guard: int) -> None:
+    """In the child: turn into the command."""
+    try:
+        if own_group:
+            os.setpgid(0, 0)
+        os.set_inheritable(lifeline, False)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            signal.signal(number, signal.SIG_DFL)
+        _prctl(_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != guard:  # it died before the line above
+            os._exit(1)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]}: cannot be started ({error.strerror})\n".encode(errors="replace"))
+    finally:
+        os._exit(127)
+
+
+def _watch(child: int, own_group: bool, lifeline: int, woken: int, received: dict[signal.Signals, int]) -> int | None:
+    """The child's status once it has ended; None when the recorder let go before."""
+    while True:
+        ready = select.select([lifeline, woken], [], [])[0]
+        if woken in ready:
+            os.read(woken, 4096)
+            ended = _reap(child)
+            if ended is not None:
+                return ended
+        if lifeline in ready:
+            asked = os.read(lifeline, 1)
+            if not asked:
+                return None
+            number = signal.Signals(asked[0])
+            time.sleep(_SAME_SIGNAL_S)
+            if received.get(number):  # it was for all of a group, or of a terminal, and has reached the command
+                received[number] -= 1
+                continue
+            with suppress(ProcessLookupError):
+                (os.killpg if own_group else os.kill)(child, number)
+
+
+def _reap(child: int) -> int | None:
+    """Take the status of every child that has ended; gives that of `child`, if it is among them. Raises ChildProcessError if none is left."""
+    found = None
+    while True:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return found
+        if pid == child:
+            return status  # others are taken by _kill_all
+
+
+def _kill_all(child: int, own_group: bool) -> int:
+    """Kill every descendant; gives the child's status."""
+    status, deadline = signal.SIGKILL.value, time.monotonic() + _KILL_S
+    while time.monotonic() < deadline:
+        for pid in _descendants() or {child}:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if own_group:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child, signal.SIGKILL)
+        try:
+            ended = _reap(child)
+        except ChildProcessError:
+            break
+        status = status if ended is None else ended
+        time.sleep(0.002)
+    return status
+
+
+def _descendants() -> set[int]:
+    """Every process below this one, by /proc; none where there is no /proc."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            words = entry.read_bytes().rpartition(b")")[2].split()
+            children.setdefault(int(words[1]), []).append(int(entry.parent.name))
+    found: set[int] = set()
+    todo = [os.getpid()]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found.update(below)
+        todo += below
+    return found
+
+
+def _end_as(status: int, child: int, own_group: bool) -> None:
+    with suppress(ChildProcessError):
+        if os.waitpid(-1, os.WNOHANG) is not None:
+            _kill_all(child, own_group)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with suppress(OSError):  # of signals that cannot be handled
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def _close_all_but(*kept: int) -> None:
+    """Close what is for the command alone, so that its end is seen at the other ends."""
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208
+        if int(name) > 2 and int(name) not in kept:
+            with suppress(OSError):
+                os.close(int(name))
+
+
+def _prctl(option: int, value: int) -> None:
+    """Only where there is such a call, which is on Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2] == "own", sys.argv[3:])

@@ -1,0 +1,113 @@
+"""What a recording has found, event by event, on disk as soon as it is found, so that no end of its process loses it.
+
+`events.jsonl` holds a JSON object a line, and `samples.arrows` the samples that events bring, as an Arrow stream of a batch each. A line is
+written after its batch, and both are on the disk itself before the recording goes on. What was being written at a crash is passed over.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from data import schema
+
+_EVENTS: Final = "events.jsonl"
+_SAMPLES: Final = "samples.arrows"
+#: Key of a line that tells which batch of samples belongs to it.
+_BATCH: Final = "samples"
+
+
+class SpoolError(Exception):
+    """Its folder cannot be written any more; the message is the reason."""
+
+
+class Spool:
+    """Writes to a folder.
+
+    Raises:
+        SpoolError: it cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._batches = 0
+        try:
+            self._events = (folder / _EVENTS).open("wb")
+            self._samples = (folder / _SAMPLES).open("wb")
+            self._stream = pa.ipc.new_stream(
+                self._samples, schema.SAMPLES.arrow, options=pa.ipc.IpcWriteOptions(compression="zstd")
+            )
+        except OSError as error:
+            raise SpoolError(error.strerror) from error
+
+    def append(self, line: str, samples: pa.Table | None = None, *, durable: bool = True) -> None:
+        """Write an event.
+
+        Args:
+            line: JSON object, without line feed.
+            samples: rows of table `samples` that belong to it.
+            durable: come back only when the disk itself has it.
+        """
+        try:
+            batches = samples.combine_chunks().to_batches() if samples is not None else []
+            for batch in batches:  # one, or none where there are no rows
+                self._stream.write_batch(batch)
+                self._flush(self._samples, durable)
+            ends = self._batches + len(batches)
+            self._events.write(f'{{"{_BATCH}": [{self._batches}, {ends}], "event": {line}}}\n'.encode())
+            self._batches = ends
+            self._flush(self._events, durable)
+            if not self._is_there():
+                raise SpoolError("the folder was removed")
+        except (OSError, pa.ArrowException) as error:
+            raise SpoolError(getattr(error, "strerror", None) or str(error)) from error
+
+    def close(self) -> None:
+        """Write no more."""
+        for file in (self._events, self._samples):
+            with suppress(OSError):  # of bytes that the full disk has refused before
+                file.close()
+
+    @staticmethod
+    def _flush(file: Any, durable: bool) -> None:
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat((self._folder / _EVENTS).stat(), os.fstat(self._events.fileno()))
+        except OSError:
+            return False
+
+
+def read(folder: Path) -> Iterator[tuple[dict[str, Any], pa.Table | None]]:
+    """The events of a spool, as far as they are whole, each with its samples. None where there is no spool."""
+    try:
+        lines = (folder / _EVENTS).read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return
+    batches = _batches(folder / _SAMPLES)
+    for line in lines:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            return
+        first, end = found[_BATCH]
+        if not line.endswith(b"\n") or end > len(batches):
+            return
+        yield found["event"], pa.Table.from_batches(batches[first:end]) if end > first else None
+
+
+def _batches(file: Path) -> list[pa.RecordBatch]:
+    found = []
+    try:
+        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
+            while True:
+                found.append(stream.read_next_batch())
+    except (StopIteration, pa.ArrowException, OSError):
+        return found

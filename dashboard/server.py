@@ -1,0 +1,140 @@
+"""The dashboard's server: it answers this machine alone, and a page of it asks no other machine for anything.
+
+`python -m dashboard app` starts it by `serve`; under `streamlit run dashboard/app.py` Streamlit starts what `app.py` sets up.
+Both take their options from `.streamlit/config.toml` beside `app.py`.
+"""
+
+import contextlib
+import re
+import socket
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import streamlit as st
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+APP: Final = Path(__file__).resolve().parent / "app.py"
+#: The address that is listened on where none is given.
+HERE: Final = "127.0.0.1"
+PORT: Final = 8501
+#: What a URL may call this machine. A browser that was led here under another name runs the script of a page that is not ours.
+NAMES: Final = frozenset({"localhost", HERE, "[::1]"})
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:[0-9]{1,5})?", re.IGNORECASE)
+
+
+class ServerError(Exception):
+    """The server cannot start. Its message says where, what, and what to do, in one line."""
+
+
+class Guard:
+    """Answers only requests that a browser sends for a page of this server, and keeps its pages from asking another one.
+
+    Every request must have one Host, of `names`, with any port: ports are forwarded. An Origin must be that host, so that no page of
+    another site, or of another port, opens a WebSocket. Streamlit asks an outside service for this machine's address when an Origin
+    is not the Host; such a request does not reach it.
+    """
+
+    def __init__(self, app: ASGIApp, names: Collection[str] = NAMES) -> None:
+        self._app = app
+        self._names = names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if refusal := self._refusal(headers):
+            await PlainTextResponse(f"{refusal}\n", status_code=403)(scope, receive, send)
+            return
+        policy = _policy(headers["host"])
+
+        async def send_with_policy(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["content-security-policy"] = policy
+            await send(message)
+
+        await self._app(scope, receive, send_with_policy)
+
+    def _refusal(self, headers: Headers) -> str:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        named = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+        if named is None or named[1].lower() not in self._names:
+            return f"This dashboard answers to {', '.join(sorted(self._names))}. For another name start it with --address."
+        if any(origin not in (f"http://{hosts[0]}", f"https://{hosts[0]}") for origin in origins):
+            return "This dashboard answers its own pages only, not those of another site."
+        return ""
+
+
+def _policy(host: str) -> str:
+    """What a page may load: what this server sends, and its WebSocket. Plotly compiles its WebGL code, so scripts may be evaluated."""
+    return (
+        f"default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' ws://{host} wss://{host} data: blob:"
+    )
+
+
+async def _to_first_page(request: Request) -> RedirectResponse:
+    """Overview has `/` as its address."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"/{query}")
+
+
+#: What is answered besides Streamlit's own routes.
+ROUTES: Final = (Route("/overview", _to_first_page),)
+
+
+def middleware(*further: str) -> list[Middleware]:
+    """The guard, before all of Streamlit; `further` are more names for this machine than `NAMES`."""
+    return [Middleware(Guard, names=NAMES | {name.lower() for name in further})]
+
+
+def refuse_other_addresses() -> None:
+    """End the process where Streamlit was told, by an option or a variable, to listen on more than this machine."""
+    address = st.get_option("server.address")
+    if address not in (HERE, "localhost", "::1"):
+        print(
+            f"Warpladder does not listen on {address or 'every address'}: whoever reaches it reads every run. "
+            "If that is meant, start it with: python -m dashboard app --address ADDRESS",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+
+
+def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = None) -> None:
+    """Start the dashboard and return when it is stopped.
+
+    Args:
+        data_dirs: folders of runs, before this machine's and those that ship.
+        address: what to listen on; a name or address in a URL must be this or stand for this machine.
+        port: None for 8501, or the next one that is free.
+
+    Raises:
+        ServerError: the address is not this machine's, or the port is taken.
+    """
+    _check_free(address, port)
+    name = f"[{address}]" if ":" in address else address
+    shown = "localhost" if address == HERE else name
+    options: dict[str, Any] = {"server.address": address, "browser.serverAddress": shown, "browser.gatherUsageStats": False}
+    if port is not None:
+        options["server.port"] = port
+    # What `streamlit run dashboard/app.py -- --data-dir FOLDER` would leave there for the pages.
+    sys.argv = [str(APP), *(part for folder in data_dirs for part in ("--data-dir", str(folder.resolve())))]
+    with contextlib.suppress(KeyboardInterrupt):
+        st.App(APP, middleware=middleware(name), routes=ROUTES).run(config=options)
+
+
+def _check_free(address: str, port: int | None) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as attempt:
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind((address, port or 0))
+        except OSError as error:
+            raise ServerError(
+                f"{address}:{port or PORT}: cannot be listened on ({error.strerror}); choose another --port or --address"
+            ) from error

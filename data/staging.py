@@ -1,0 +1,168 @@
+"""The hidden folder in which a run is written until it is whole, and the lock by which others see that its writer lives.
+
+.<run_id>.partial-<pid>/lock      held, by flock, as long as the writer lives; the system lets go of it however the writer ends
+.<run_id>.partial-<pid>/tables/   becomes `<run_id>/`; a folder without it has been committed
+.<run_id>.partial-<pid>/...       what a recording keeps of itself, for another to finish should it die
+"""
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_LOCK: Final = "lock"
+#: Runs were once staged without a lock. Such a folder is dead when its process is gone and it has not changed for so long.
+_UNLOCKED_DEAD_S: Final = 24 * 3600.0
+
+
+class Staging:
+    """A staging folder that this process writes; made by `create` or `adopt`.
+
+    Attributes:
+        path: the folder.
+        tables: folder in it that becomes the run.
+    """
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path, self.tables, self._lock = path, path / "tables", lock
+
+    @classmethod
+    def create(cls, data_dir: Path, run_id: str) -> "Staging":
+        """A new one in a folder that may have to be made.
+
+        Raises:
+            FileExistsError: there is one of this name, or another process took it up in the moment before its lock.
+            OSError: the folder cannot be written.
+        """
+        path = data_dir / f".{run_id}.partial-{os.getpid()}"
+        path.mkdir(parents=True)
+        lock = -1
+        try:
+            lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+            if _try_lock(lock) is False:
+                raise FileNotFoundError
+            (path / "tables").mkdir()
+        except OSError as error:
+            staging = cls(path, lock)
+            if isinstance(error, FileNotFoundError):  # another took it up between two of these lines
+                staging.release()
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
+            staging.remove()
+            raise
+        return cls(path, lock)
+
+    @classmethod
+    def adopt(cls, path: Path) -> "Staging | None":
+        """One whose writer is dead; None where it lives, or where that cannot be told."""
+        flags = os.O_RDWR | (os.O_CREAT if _was_left_without_a_lock(path) else 0)
+        try:
+            lock = os.open(path / _LOCK, flags)
+        except OSError:
+            return None
+        # Between opening and locking, another may have finished and removed it; or it is so new that it holds nothing yet.
+        if _try_lock(lock) and _is_still(path / _LOCK, lock):
+            return cls(path, lock)
+        os.close(lock)
+        return None
+
+    @property
+    def run_id(self) -> str:
+        """The id that the run was to have."""
+        return self.path.name.removeprefix(".").rpartition(".partial-")[0]
+
+    @property
+    def is_there(self) -> bool:
+        """Whether nobody has removed or replaced the folder."""
+        return _is_still(self.path / _LOCK, self._lock)
+
+    def sync(self) -> None:
+        """Have the tables on the disk itself, so that a loss of power right after a commit loses none of them.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        for path in (*self.tables.iterdir(), self.tables):
+            sync(path)
+
+    def remove(self) -> None:
+        """Remove the folder, as far as it can be."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.release()
+
+    def release(self) -> None:
+        """Leave the folder to whoever adopts it."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's names, on the disk itself. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def abandoned(data_dir: Path) -> Iterator[Staging]:
+    """Every staging folder of a data folder whose writer is dead, adopted."""
+    with suppress(OSError):
+        for path in sorted(data_dir.glob(".*.partial-*")):
+            staging = Staging.adopt(path)
+            if staging:
+                yield staging
+
+
+def living_writers(data_dir: Path) -> list[int]:
+    """Process ids of those that are writing a run to a data folder."""
+    found = []
+    for path in data_dir.glob(".*.partial-*"):
+        with suppress(OSError, ValueError):
+            lock = os.open(path / _LOCK, os.O_RDWR)
+            if _try_lock(lock) is not True:
+                found.append(int(path.name.rpartition("-")[2]))
+            os.close(lock)
+    return found
+
+
+def _try_lock(lock: int) -> bool | None:
+    """Whether the lock was free; None where the file system has no locks, so that nobody there takes another's folder."""
+    import fcntl  # not on every system on which runs are read
+
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether a path names the very file that is open."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def _was_left_without_a_lock(path: Path) -> bool:
+    try:
+        if (path / _LOCK).exists() or time.time() - path.stat().st_mtime < _UNLOCKED_DEAD_S:
+            return False
+        os.kill(int(path.name.rpartition("-")[2]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def is_taken(error: OSError) -> bool:
+    """Whether a rename failed since there is a folder of that name."""
+    return error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)

@@ -1,0 +1,288 @@
+"""The server as the network sees it: started in both ways, from three folders, beside configurations that want it otherwise."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests import synthetic_run
+from tests.browser.pages import PATIENCE_MS, ROOT, free_port, wait_until_healthy
+
+APP = ROOT / "dashboard" / "app.py"
+COMMAND = [sys.executable, "-m", "dashboard", "app", "--port"]
+STREAMLIT = [sys.executable, "-m", "streamlit", "run", str(APP), "--server.port"]
+WAYS = {"command": COMMAND, "streamlit run": STREAMLIT}
+#: What a folder, or a home, may hold of Streamlit's that is not ours.
+ELSEWHERE = """
+[server]
+address = "0.0.0.0"
+enableCORS = false
+enableAgentApi = true
+[browser]
+gatherUsageStats = true
+"""
+#: Writes down whom the server's process asks for anything, itself included.
+WATCH = """
+import os, sys
+
+def tell(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
+        with open(os.environ["ASKED"], "a") as file:
+            print(event, *arguments, file=file)
+
+sys.addaudithook(tell)
+"""
+ENDPOINTS = (
+    "/",
+    "/sizes?run=gpu",
+    "/overview",
+    "/_stcore/health",
+    "/_stcore/host-config",
+    "/_stcore/agent/openapi.json",
+    "/media/0.png",
+    "/component/plotly.plotly/index.html",
+    "/static/js/index.js",
+    "/app/static/icon.png",
+)
+STREAM = "/_stcore/stream"
+UPGRADE = {
+    "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}  # fmt: skip
+
+# Its servers are started once for all tests of this file.
+pytestmark = pytest.mark.xdist_group("server")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A dashboard that runs, and the file of what its process asked for."""
+
+    port: int
+    asked: Path
+
+    def status(self, path: str, *hosts: str, **headers: str) -> int:
+        return self.answer(path, *hosts, **headers).status
+
+    def answer(self, path: str, *hosts: str, **headers: str) -> http.client.HTTPResponse:
+        """The head of the answer to a GET with these Host headers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_MS / 1000)
+        connection.putrequest("GET", path, skip_host=True)
+        for host in hosts:
+            connection.putheader("Host", host)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        response = connection.getresponse()
+        connection.close()
+        return response
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables of a user whose own configuration opens what it can, with one run; every process of it is watched."""
+    home, code = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("code")
+    configure(home)
+    (code / "sitecustomize.py").write_text(WATCH)
+    synthetic_run.write(home / "runs", "gpu", rounds=8)
+    return os.environ | {
+        "HOME": str(home),
+        "ASKED": str(code / "asked"),
+        "PYTHONPATH": f"{code}{os.pathsep}{ROOT}",
+        "WARPLADDER_DATA_DIR": str(home / "runs"),
+    }
+
+
+def configure(folder: Path) -> None:
+    file = folder / ".streamlit" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(ELSEWHERE)
+
+
+@pytest.fixture(scope="module", params=["project", "configured", "root"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where it is started: in the project, in a folder that has a configuration of its own, and in one that has nothing of ours."""
+    if request.param == "configured":
+        configured = tmp_path_factory.mktemp("configured")
+        configure(configured)
+        return configured
+    return ROOT if request.param == "project" else Path("/")
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def server(
+    request: pytest.FixtureRequest, folder: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    log = tmp_path_factory.mktemp("server") / "log"
+    port, asked = free_port(), log.with_name("asked")
+    command = [*WAYS[request.param], str(port)]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            command, cwd=folder, env=environment | {"ASKED": str(asked)}, stdout=output, stderr=subprocess.STDOUT
+        ) as process,
+    ):
+        try:
+            wait_until_healthy(f"http://localhost:{port}/_stcore/health", process, log)
+            yield Server(port, asked)
+        finally:
+            process.terminate()
+
+
+def listening(port: int) -> set[str]:
+    """The local addresses, as /proc writes them, of the sockets that listen on a port."""
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    return {local.rpartition(":")[0] for _, local, _, state, *_ in lines if state == "0A" and int(local[-4:], 16) == port}
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="listening sockets are read from /proc, which Linux has")
+def test_it_listens_on_the_loopback_address_alone(server: Server) -> None:
+    assert listening(server.port) == {"0100007F"}
+
+
+@pytest.mark.parametrize("name", ["localhost", "LocalHost", "127.0.0.1", "[::1]"])
+def test_a_browser_of_this_machine_is_answered_on_any_port(server: Server, name: str) -> None:
+    """A port that ssh -L forwards is another one."""
+    for host in (name, f"{name}:{server.port}", f"{name}:9000"):
+        assert server.status("/_stcore/health", host) == 200
+        assert server.status(STREAM, host, **UPGRADE, Origin=f"http://{host}") == 101
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example", "evil.example:8501", "localhost.evil.example", "127.0.0.1.evil.example", "localhost@evil.example", "127.0.0.2",
+        "0.0.0.0", "[::]", "localhost:8501:8501", "localhost:", "[localhost]", "localhost.", "192.168.0.1:8501", "localhost/x", "ⅼocalhost",
+    ],
+)  # fmt: skip
+def test_another_host_is_refused_everywhere(server: Server, host: str) -> None:
+    sent = host.encode().decode("latin-1")
+    for path in ENDPOINTS:
+        assert server.status(path, sent) in (400, 403), path
+    assert server.status(STREAM, sent, **UPGRADE) in (400, 403)
+    assert server.status(STREAM, sent, **UPGRADE, Origin=f"http://{sent}") in (400, 403)
+
+
+def test_no_host_and_two_of_them_are_refused(server: Server) -> None:
+    for hosts in ((), ("localhost", "evil.example"), ("evil.example", "localhost"), ("localhost", "localhost")):
+        assert server.status("/_stcore/health", *hosts) in (400, 403)
+        assert server.status(STREAM, *hosts, **UPGRADE) in (400, 403)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "null", "", "http://localhost.evil.example", "http://localhost:1", "http://127.0.0.1", "file://", "http://0.0.0.0"],
+)  # fmt: skip
+def test_a_page_of_another_site_gets_no_answer_and_nobody_is_asked_about_it(server: Server, origin: str) -> None:
+    host = f"localhost:{server.port}"
+    assert server.status(STREAM, host, **UPGRADE, Origin=origin) == 403
+    assert server.status("/_stcore/health", host, Origin=origin) == 403
+    assert outside(server) == []
+
+
+def test_the_watch_sees_a_process_that_asks_a_server(server: Server, environment: dict[str, str], tmp_path: Path) -> None:
+    asks = f"import socket; socket.create_connection(('127.0.0.1', {server.port}))"
+    asked = tmp_path / "asked"
+    subprocess.run([sys.executable, "-c", asks], env=environment | {"ASKED": str(asked)}, check=True, timeout=60)
+    assert f"('127.0.0.1', {server.port})" in asked.read_text()
+
+
+def outside(server: Server) -> list[str]:
+    """What the server's process asked of others."""
+    return server.asked.read_text().splitlines() if server.asked.exists() else []
+
+
+def test_what_a_page_may_load_is_of_this_server(server: Server) -> None:
+    policy = server.answer("/", "localhost:9000").headers["Content-Security-Policy"]
+    sources = {word for part in policy.split(";") for word in part.split()[1:]}
+    assert sources == {
+        "'self'", "'unsafe-inline'", "'unsafe-eval'", "data:", "blob:", "ws://localhost:9000", "wss://localhost:9000",
+    }  # fmt: skip
+
+
+def test_the_first_page_answers_under_its_name_too(server: Server) -> None:
+    answer = server.answer("/overview?run=gpu&x=%26", "localhost")
+    assert (answer.status, answer.headers["Location"]) == (307, "/?run=gpu&x=%26")
+    assert server.answer("/overview", "localhost").headers["Location"] == "/"
+
+
+def test_an_address_that_was_asked_for_is_listened_on_and_answered(environment: dict[str, str], tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "log"
+    command = [*COMMAND, str(port), "--address", "127.0.0.2"]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT) as process,
+    ):
+        try:
+            wait_until_healthy(f"http://127.0.0.2:{port}/_stcore/health", process, log)
+            assert listening(port) == {"0200007F"}
+        finally:
+            process.terminate()
+    assert f"http://127.0.0.2:{port}" in log.read_text()
+
+
+def refused(environment: dict[str, str], command: list[str], **further: str) -> str:
+    """What a start says that must end with code 2, in one line."""
+    done = subprocess.run(command, env=environment | further, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "MemoryCacheStorageManager" not in line]
+    return line
+
+
+@pytest.mark.parametrize("how", ["option", "variable"])
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_streamlit_that_was_told_to_listen_on_more_than_this_machine_is_refused(
+    environment: dict[str, str], how: str, address: str
+) -> None:
+    command = [*STREAMLIT, str(free_port())]
+    if how == "option":
+        said = refused(environment, [*command, "--server.address", address])
+    else:
+        said = refused(environment, command, STREAMLIT_SERVER_ADDRESS=address)
+    assert f"does not listen on {address}" in said
+    assert "python -m dashboard app --address" in said
+
+
+def test_a_port_that_is_taken_is_one_clear_line(environment: dict[str, str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert refused(environment, [*COMMAND, str(port)]) == (
+            f"127.0.0.1:{port}: cannot be listened on (Address already in use); choose another --port or --address"
+        )
+
+
+@pytest.mark.parametrize("address", ["203.0.113.9", "no-such-host.invalid"])
+def test_an_address_that_is_not_this_machines_is_one_clear_line(environment: dict[str, str], address: str) -> None:
+    said = refused(environment, [*COMMAND, str(free_port()), "--address", address])
+    assert said.startswith(f"{address}:")
+    assert "choose another --port or --address" in said
+
+
+def test_an_empty_data_dir_is_one_clear_line(environment: dict[str, str]) -> None:
+    said = refused(environment, [*COMMAND, str(free_port()), "--data-dir", ""])
+    assert said == '--data-dir "": names no folder; write --data-dir . for the working directory'
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_without_a_word_when_it_is_stopped(environment: dict[str, str], tmp_path: Path, how: signal.Signals) -> None:
+    port, log = free_port(), tmp_path / "log"
+    with (
+        log.open("w") as output,
+        subprocess.Popen([*COMMAND, str(port)], env=environment, stdout=output, stderr=subprocess.STDOUT) as process,
+    ):
+        try:
+            wait_until_healthy(f"http://localhost:{port}/_stcore/health", process, log)
+            process.send_signal(how)
+            process.wait(timeout=30)
+        finally:
+            process.kill()
+    assert "Traceback" not in log.read_text()
+    assert process.returncode == (0 if how == signal.SIGINT else -how)
