@@ -104,6 +104,7 @@ def record_command(
     starter = launchers.Launcher.parse(launcher, launcher_args)
     name, why = choice.choose(collector, choice.TOGETHER if work.most_gpus > 1 else choice.TIMING)
     starter.check(work, name)
+    work = work.on_host() if name == "host_clock" else work
     salvage(data_dir)
     with Stop() as stop:
         try:
@@ -244,10 +245,23 @@ class _BarProgress(record.Progress):
         with suppress(OSError):
             self._bar.stop()
 
+    def compiling(self, done: int, jobs: int) -> None:
+        if done == 0:
+            self._begin()
+        self._bar.update(self._task, description=f"compiling {done} of {jobs}", completed=done, total=jobs)
+        if self._bar.disable and done == jobs:
+            _screen.print(f"compiled {jobs}: {time.monotonic() - self._since:.1f} s", markup=False)
+
     def start(self, jobs: int) -> None:
-        _screen.print(self._headline, markup=False)
+        self._begin()
+        self._bar.reset(self._task, total=jobs)
+
+    def _begin(self) -> None:
+        if self._headline:
+            _screen.print(self._headline, markup=False)
+            self._headline = ""
         self._bar.start()
-        self._bar.update(self._task, total=jobs)
+        self._since = time.monotonic()
 
     def job(self, text: str) -> None:
         self._bar.update(self._task, description=text)
@@ -264,11 +278,15 @@ class _BarProgress(record.Progress):
 def _summarize(path: Path) -> None:
     """Verdicts and findings of a run, on stderr."""
     run = store.open_run(path)
-    counts = run.table("results")["status"].value_counts()
-    _screen.print(", ".join(f"{count} {status}" for status, count in counts.items()), markup=False)
-    for row in run.table("results").query("status not in ('ok', 'skipped')").to_dict("records"):
-        cell = plan.Cell(row["workload"], row["variant"], row["config"], row["case"])
-        _screen.print(f"{cell}: {row['status']}: {row['detail']}", markup=False)
-    for row in run.table("diagnostics").query("severity != 'info'").to_dict("records"):
+    results, diagnostics = run.table("results"), run.table("diagnostics")
+    counts = ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
+    skipped = results.loc[results["status"] == "skipped", "detail"].value_counts()
+    reasons = [f"{count}: {reason}" for reason, count in skipped.head(3).items()]
+    more = f"; {len(skipped) - 3} more reasons on Runs & checks" if len(skipped) > 3 else ""
+    why = f" ({'; '.join(reasons)}{more})" if reasons else ""
+    _screen.print(f"{counts}{why}", markup=False)
+    for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
+        _screen.print(f"{plan.Cell.of(row)}: {row['status']}: {row['detail']}", markup=False)
+    for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
         about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
         _screen.print(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}", markup=False)

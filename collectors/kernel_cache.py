@@ -30,6 +30,24 @@ def cache_dir() -> Path:
     return (Path(home) if home and Path(home).is_absolute() else Path.home() / ".cache") / "warpladder"
 
 
+def share_with_libraries() -> None:
+    """Have Numba, Triton and PyTorch's compiler keep there what they compile, unless the user named places of their own.
+
+    It is for processes started after this one was told.
+    """
+    for variable, name in (
+        ("NUMBA_CACHE_DIR", "numba"),
+        ("TRITON_CACHE_DIR", "triton"),
+        ("TORCHINDUCTOR_CACHE_DIR", "inductor"),
+    ):
+        os.environ.setdefault(variable, str(cache_dir() / name))
+
+
+def holds(key: str) -> bool:
+    """Whether there is an entry; it may be damaged."""
+    return _file(key).exists()
+
+
 def key_of(*parts: str | Sequence[str]) -> str:
     """Name of the entry of what depends on these texts."""
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()

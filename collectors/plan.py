@@ -49,7 +49,8 @@ class Limits:
         max_rounds: most rounds of one scope and cache.
         seconds: time for the rounds of one scope and cache, once min_rounds are done.
         cell_timeout_s: a cell that shows no progress for so long is ended.
-        budget_s: time for the whole run, once for each number of GPUs; what is left then is skipped. None for no limit.
+        budget_s: time for measuring, once for each number of GPUs; cases that are not reached by then are left out of the run. None for
+            no limit.
     """
 
     target: float = 0.005
@@ -61,10 +62,14 @@ class Limits:
 
 
 LIMITS: Final[dict[CaseSet, Limits]] = {
-    "quick": Limits(max_rounds=50, seconds=0.4, cell_timeout_s=60.0, budget_s=26.0),
+    "quick": Limits(max_rounds=50, seconds=0.4, cell_timeout_s=60.0, budget_s=60.0),
     "report": Limits(seconds=2.0),
     "full": Limits(),
 }
+
+
+#: `budget_s` of `quick` where host variants alone are measured.
+HOST_BUDGET_S: Final = 30.0
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,12 @@ class Plan:
     def most_gpus(self) -> int:
         """The most ranks that share a case."""
         return max(job.gpus for job in self.jobs)
+
+    def on_host(self) -> "Plan":
+        """The same where there is no GPU: less is measured, and less time taken."""
+        if self.limits.budget_s is None:
+            return self
+        return replace(self, limits=replace(self.limits, budget_s=min(self.limits.budget_s, HOST_BUDGET_S)))
 
 
 @dataclass(frozen=True)
@@ -185,7 +196,19 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
         limits = replace(limits, max_rounds=request.max_rounds, min_rounds=min(limits.min_rounds, request.max_rounds))
     if limits.budget_s:
         limits = replace(limits, budget_s=limits.budget_s * len(request.gpus))
+        jobs = _breadth_first(jobs, workloads)
     return Plan(tuple(workloads), jobs, limits, request.seed, tuple(notes))
+
+
+def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload]) -> tuple[Job, ...]:
+    """The largest case of each workload, then the next of each, so that what the time does not reach is a case and no workload."""
+    cases = {(workload.name, case.name): case for workload in workloads for case in workload.cases}
+    turns: list[tuple[int, Job]] = []
+    for workload in workloads:
+        mine = [job for job in jobs if job.workload.name == workload.name]
+        mine.sort(key=lambda job: -(cases[job.workload.name, job.case].size_rank or 0))
+        turns += enumerate(mine)
+    return tuple(job for _, job in sorted(turns, key=lambda turn: turn[0]))
 
 
 def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tuple[Cell, ...]:
