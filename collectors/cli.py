@@ -1,5 +1,6 @@
 """The command line: `python -m collectors record|profile|import|list|runs|doctor`."""
 
+import os
 import sys
 import time
 from contextlib import suppress
@@ -110,14 +111,16 @@ def record_command(
         try:
             run_id, _ = _record(name, why, request, work, data_dir, label, starter, stop)
         except (choice.CollectorError, ReportError) as error:
-            if collector != "auto" or stop.number:
+            if stop.number:
+                _say(str(error))
+                raise typer.Exit(stop.exit_code) from error
+            if collector != "auto":
                 raise
             why = f"{name} was tried first: {error}"
             run_id, _ = _record("cuda_events", why, request, work, data_dir, label, starter, stop)
-        with suppress(OSError):  # the run is stored, whether the screen is there or not
-            if summary:
-                _summarize(data_dir / run_id)
-            print(run_id, flush=True)
+        if summary:
+            _summarize(data_dir / run_id)
+        _print_id(run_id)
     if stop.number:
         raise typer.Exit(stop.exit_code)
 
@@ -135,8 +138,7 @@ def _record(
     """The run's id, and the signal that interrupted it, or 0."""
     headline = f"collector {name}: {why}"
     if name in UNDER_TOOL:
-        with suppress(OSError):
-            _screen.print(headline, markup=False)
+        _say(headline)
         return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:], stop)
     with _BarProgress(headline) as progress:
         return record.Recorder(work, name, progress, launcher).record(data_dir, label, sys.argv[1:], stop)
@@ -158,11 +160,9 @@ def profile_command(
     salvage(data_dir)
     with Stop() as stop:
         run_id, exit_code = profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop)
-        with suppress(OSError):
-            if exit_code:
-                said = f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported"
-                _screen.print(said, markup=False)
-            print(run_id, flush=True)
+        if exit_code:
+            _say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
+        _print_id(run_id)
     exit_code = stop.exit_code or exit_code
     if exit_code:
         raise typer.Exit(exit_code)
@@ -275,6 +275,19 @@ class _BarProgress(record.Progress):
             _screen.print(took, markup=False)
 
 
+def _say(text: str) -> None:
+    """On stderr, which may be gone with its terminal: the run is stored all the same."""
+    with suppress(OSError):
+        _screen.print(text, markup=False)
+
+
+def _print_id(run_id: str) -> None:
+    try:
+        print(run_id, flush=True)
+    except OSError:  # nobody reads it; nor should Python try again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _summarize(path: Path) -> None:
     """Verdicts and findings of a run, on stderr."""
     run = store.open_run(path)
@@ -284,9 +297,9 @@ def _summarize(path: Path) -> None:
     reasons = [f"{count}: {reason}" for reason, count in skipped.head(3).items()]
     more = f"; {len(skipped) - 3} more reasons on Runs & checks" if len(skipped) > 3 else ""
     why = f" ({'; '.join(reasons)}{more})" if reasons else ""
-    _screen.print(f"{counts}{why}", markup=False)
+    _say(f"{counts}{why}")
     for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
-        _screen.print(f"{plan.Cell.of(row)}: {row['status']}: {row['detail']}", markup=False)
+        _say(f"{plan.Cell.of(row)}: {row['status']}: {row['detail']}")
     for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
         about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
-        _screen.print(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}", markup=False)
+        _say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")

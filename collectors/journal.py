@@ -99,7 +99,7 @@ class Journal:
 
         Raises:
             SavedElsewhere: the data folder cannot be written.
-            StoreError: no folder can.
+            StoreError: no folder can, or a row does not fit the schema.
         """
         self._close_spool()
         for writer in self._writers():
@@ -107,9 +107,11 @@ class Journal:
                 self.recording.write(writer, unreached)
                 path = writer.commit(durable=True)
             except StoreError as error:
-                self._problem = self._problem or why(error)
                 if writer is not self._home:
                     self._give_up(writer)
+                if not isinstance(error.__cause__, OSError):  # no disk would take it
+                    raise StoreError(f"{error}; what was measured is kept in {self._home.staging.path}") from error
+                self._problem = self._problem or why(error)
                 continue
             self._home.staging.remove()
             if self._writer not in (writer, self._home):

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data import schema
+from data.staging import sync
 
 _EVENTS: Final = "events.jsonl"
 _SAMPLES: Final = "samples.arrows"
@@ -76,7 +77,7 @@ class Spool:
     def _flush(file: Any, durable: bool) -> None:
         file.flush()
         if durable:
-            os.fsync(file.fileno())
+            sync(file.fileno())
 
     def _is_there(self) -> bool:
         try:

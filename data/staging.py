@@ -100,13 +100,17 @@ class Staging:
             self._lock = -1
 
 
-def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's names, on the disk itself. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY)
+def sync(file: Path | int) -> None:
+    """Have a file's bytes, or a folder's names, on the disk itself, where its file system can say so. Raises OSError."""
+    descriptor = os.open(file, os.O_RDONLY) if isinstance(file, Path) else file
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise
     finally:
-        os.close(descriptor)
+        if isinstance(file, Path):
+            os.close(descriptor)
 
 
 def abandoned(data_dir: Path) -> Iterator[Staging]:

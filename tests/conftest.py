@@ -1,4 +1,6 @@
-"""What the machine lacks is said once, as the reason of the skip."""
+"""What the machine lacks is said once, as the reason of the skip; and signals are as a shell gives them to what it waits for."""
+
+import signal
 
 import pytest
 
@@ -11,3 +13,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if problem:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=f"needs an NVIDIA GPU: {problem}"))
+
+
+def pytest_configure() -> None:
+    """A shell has what it starts in the background ignore interrupts, and nohup hangups; the tests may run so, what they start may not."""
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)

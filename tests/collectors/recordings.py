@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,12 +15,6 @@ FORKING = Path(__file__).parent / "forking.py"
 RANKS = Path(__file__).parent / "misbehaving_ranks.py"
 MISBEHAVING = Path(__file__).parent / "misbehaving.py"
 _PATIENCE_S = 120.0
-
-
-def _as_from_a_shell() -> None:
-    """A shell has what it starts in the background ignore interrupts, and nohup hangups; the tests may run so."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
 
 
 class Recording:
@@ -42,7 +35,6 @@ class Recording:
             self.process = subprocess.Popen(
                 [*command, *arguments, "--data-dir", str(self.data_dir)],
                 cwd=ROOT, stdout=out, stderr=err, env={**os.environ, name: value}, start_new_session=True,
-                preexec_fn=_as_from_a_shell,
             )  # fmt: skip
 
     @property

@@ -252,6 +252,27 @@ def test_a_run_under_a_tool_that_has_no_room_is_saved_elsewhere(tmp_path: Path, 
     assert len(store.open_run(error.value.path).table("samples")) == 3
 
 
+def test_a_row_that_no_run_can_hold_is_named_and_what_was_measured_is_kept(tmp_path: Path, elsewhere: Path) -> None:
+    kept = a_journal(tmp_path / "data")
+    finish(kept, "n=100")
+    kept.note({"kind": "diagnostics", "rows": [{"severity": "odd", "source": "", "text": ""}]})
+    with pytest.raises(store.StoreError, match=r"table diagnostics: missing columns .*; what was measured is kept in /"):
+        kept.commit("")
+    kept.leave()
+    assert len(list(spool.read(kept._home.staging.path))) == 3
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_file_system_that_cannot_say_what_is_on_its_disk_takes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(_: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", unsupported)
+    kept = a_journal(tmp_path)
+    finish(kept, "n=100")
+    assert oks(store.open_run(tmp_path / kept.commit(""))) == ["n=100"]
+
+
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Any:
     disk = tmp_path / "disk"

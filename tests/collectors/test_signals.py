@@ -208,6 +208,6 @@ def test_a_screen_that_is_gone_does_not_end_a_recording(tmp_path: Path) -> None:
     os.close(read)
     done = subprocess.run([*command, "--data-dir", str(tmp_path)], cwd=ROOT, stdout=write, stderr=write, timeout=120)
     os.close(write)
-    assert done.returncode in (0, 120)  # which Python ends with when stdout cannot be flushed
+    assert done.returncode == 0
     ((run,), _) = store.list_runs([tmp_path])
     assert set(run.table("results")["status"]) == {"ok"}
