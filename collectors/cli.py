@@ -71,7 +71,10 @@ def record_command(
     workloads: Names = None,
     workload_files: Files = None,
     case_set: Annotated[str, typer.Option("--cases", help="quick, report or full.")] = "quick",
-    cases: Annotated[list[str] | None, typer.Option("--case", help="One case by name; may be given again.")] = None,
+    cases: Annotated[
+        list[str] | None, typer.Option("--case", help="One case, by name or axes: n=3000; may be given again.")
+    ] = None,
+    axes: Annotated[list[str] | None, typer.Option("--axis", help="A sweep: n=1000,2000,4000; may be given again.")] = None,
     variants: Annotated[str, typer.Option("--variants", help="Variants to take, with commas between; all when empty.")] = "",
     collector: Annotated[str, typer.Option(help=f"auto, {', '.join(choice.COLLECTORS)}.")] = "auto",
     label: Annotated[str, typer.Option(help="Your name for the run.")] = "",
@@ -95,7 +98,7 @@ def record_command(
         names=workloads or [],
         files=workload_files or [],
         case_set=case_set,
-        cases=cases or [],
+        cases=[*(cases or []), *plan.sweep_of(axes or [])],
         variants=[name.strip() for name in variants.split(",") if name.strip()],
         seed=seed,
         max_rounds=max_rounds or None,

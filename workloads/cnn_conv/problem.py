@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from workloads.api import Buffer, Case, CaseSet, Params
+from workloads.axes import Axis
 
 SIZE: Final = 7  # of the filters, along both sides
 ODD_SHAPE: Final = "3x37x41"  # batch, height and width: no multiple of any tile
@@ -46,6 +47,13 @@ class Shape:
 def shape_of(case: Case) -> Shape:
     """The extents of a case: `batch` images of the layer's own size, or images as `shape` says."""
     return _shape(case.params)
+
+
+AXES: Final = (
+    Axis("layer", 1, 2),
+    Axis("batch", 1, 100_000),
+    Axis("shape", 7, 8192, extents=3, instead_of="batch"),
+)
 
 
 def case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:

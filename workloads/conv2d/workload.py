@@ -22,6 +22,7 @@ from workloads.api import (
     Workload,
     ceil_div,
 )
+from workloads.axes import Axis
 from workloads.conv2d import host, peers
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
@@ -207,4 +208,6 @@ WORKLOAD: Final = Workload(
     baseline="v02_naive_global",
     host_baseline="numba_serial",
     tolerance={**TOLERANCE, "fp32": FP32_TOLERANCE},
+    axes=(Axis("n", 1, 32768), Axis("shape", 1, 32768, extents=2, instead_of="n")),
+    make_case=make_case,
 )

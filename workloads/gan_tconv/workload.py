@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Params, Workload
+from workloads.axes import Axis
 from workloads.gan_tconv import host, network, peers
 from workloads.gan_tconv.rungs import CUDA_VARIANTS
 
@@ -68,6 +69,8 @@ WORKLOAD: Final = Workload(
     host_baseline="numba_serial",
     tolerance={**TOLERANCE, "fp32": FP32_TOLERANCE, "3xtf32": SPLIT_TOLERANCE},
     shares=network.shares,
+    axes=(Axis("images", 1, 20000),),
+    make_case=network.make_case,
 )
 
 

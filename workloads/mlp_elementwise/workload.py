@@ -33,6 +33,8 @@ WORKLOAD: Final = Workload(
     baseline="v01_naive",
     host_baseline="numba_serial",
     tolerance=problem.TOLERANCES,
+    axes=problem.AXES,
+    make_case=problem.make_case,
 )
 
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from workloads.api import Case, HostVariant, LibraryVariant, Workload
+from workloads.axes import Axis
 from workloads.mlp_training import host, peers, problem, programs
 from workloads.mlp_training.rungs import CUDA_VARIANTS
 
@@ -64,6 +65,8 @@ WORKLOAD: Final = Workload(
     baseline="v02_on_the_gpu",
     host_baseline="numba_serial",
     tolerance=problem.TOLERANCES,
+    axes=(Axis("batch", 1, 65536),),
+    make_case=problem.make_case,
 )
 
 

@@ -48,6 +48,8 @@ WORKLOAD = Workload(
     baseline="v03_simple",
     host_baseline="numba_serial",
     tolerance={"fp32": 0.0},
+    axes=problem.AXES,
+    make_case=problem.case,
 )
 
 
