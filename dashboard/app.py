@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from data import store
 from data.naming import Naming, NamingError
 
 _HERE = Path(__file__).resolve().parent
+_SHOWN = "run shown last"
+_MOST_BAD = 5  # names of bad runs in the sidebar
 _PAGES = {
     "Compare": [("overview", "Overview"), ("sizes", "Sizes"), ("published", "Published"), ("picker", "Pick variants")],
     "Explain": [
@@ -50,25 +53,42 @@ def main() -> None:
     state.begin()
     with st.sidebar:
         _choose_run()
-    page.run()
+    try:
+        page.run()
+    except store.StoreError as error:  # of a run that was changed while it was looked at
+        st.error(plain(str(error)))
+        st.caption("Choose another run in the sidebar; nothing of this one was changed.")
 
 
 def _choose_run() -> None:
     """The run of all pages, and one quiet line on those that cannot be opened."""
     try:
-        found = runs.listing(runs.data_dirs())
+        folders = runs.data_dirs()
     except (argparse.ArgumentError, store.StoreError) as error:
         st.error(plain(f"{error}; start the dashboard with: python -m dashboard app --data-dir FOLDER"))
         st.stop()
-    if found.runs:
-        name = state.choose("run", "Run", list(found.runs), text=lambda run_id: _title(run_id, found.runs), fitted=False)
-        runs.choose(found.runs[name], _picked(name))
-        _facts(found.runs[name].info)
+    found = runs.listing(folders)
+    asked = {st.query_params.get("run"), st.session_state.get(_SHOWN)}
+    default = None
+    if not asked & (found.runs.keys() | found.refused.keys()):
+        default = next((name for name, run in found.runs.items() if runs.opens(run)), None)
+        found = runs.listing(folders)  # without those that turned out to be bad
+    # A run that somebody looks at stays where it is chosen, bad as it is.
+    options = {**found.runs, **{name: run for name, run in found.refused.items() if name in asked}}
+    if options:
+        titles = _titles(options)
+        name = state.choose("run", "Run", list(options), default=default, text=titles.__getitem__, fitted=False)
+        st.session_state[_SHOWN] = name
+        runs.choose(options[name], _picked(name))
+        _facts(options[name].info)
+        if not runs.opens(options[name]):
+            found = runs.listing(folders)
     else:
         runs.choose(None)
     if found.bad:
-        names = ", ".join(run.path.name for run in found.bad)
-        st.caption(plain(f"Cannot be opened: {names}. Runs & checks says why."))
+        names = [run.name for run in found.bad]
+        more = f" and {len(names) - _MOST_BAD} more" if len(names) > _MOST_BAD else ""
+        st.caption(plain(f"Cannot be opened: {', '.join(names[:_MOST_BAD])}{more}. Runs & checks says why."))
 
 
 def _picked(name: str) -> Naming | None:
@@ -82,12 +102,12 @@ def _picked(name: str) -> Naming | None:
         return None
 
 
-def _title(run_id: str, every: Mapping[str, store.Run]) -> str:
-    """A run's label, with its time where another run has the same label."""
-    run = every[run_id]
-    label = run.info["label"] or run_id
-    shared = sum((other.info["label"] or name) == label for name, other in every.items()) > 1
-    return f"{label} · {run.info['started_at']:%Y-%m-%d %H:%M}" if shared else str(label)
+def _titles(every: Mapping[str, store.Run]) -> dict[str, str]:
+    """The label of each run, with its time where another run has the same label."""
+    labels = {name: str(run.info["label"] or name) for name, run in every.items()}
+    count = Counter(labels.values())
+    times = {name: f"{run.info['started_at']:%Y-%m-%d %H:%M}" for name, run in every.items()}
+    return {name: f"{label} · {times[name]}" if count[label] > 1 else label for name, label in labels.items()}
 
 
 def _facts(info: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -25,9 +25,16 @@ MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Arrow type, what it means, and the closed set of its values where it has one.
+    """One column: its Arrow type, what it means, and what its values may be; `checks` refuses others.
 
-    `later` marks a column that came after runs of this schema version had been written: in a run that lacks it, it reads as null.
+    Attributes:
+        values: the closed set of a text's values; empty where any text will do.
+        later: the column came after runs of this schema version had been written: in a run that lacks it, it reads as null.
+        least: of the numbers; None where any will do.
+        most: likewise.
+        finite: a float64 is neither infinite nor NaN.
+        named: the text is not empty.
+        json_object: the text is a JSON object, or empty.
     """
 
     name: str
@@ -37,6 +44,11 @@ class Column:
     nullable: bool = False
     values: tuple[str, ...] = ()
     later: bool = False
+    least: float | None = None
+    most: float | None = None
+    finite: bool = True
+    named: bool = False
+    json_object: bool = False
 
     @property
     def field(self) -> pa.Field:
@@ -45,34 +57,56 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table of a run. `key` names the columns that identify a row; it is empty where rows need not be unique."""
+    """One table of a run. `key` names the columns that identify a row; it is empty where rows need not be unique.
+
+    `spans` are pairs of columns of which the second is not before the first.
+    """
 
     name: str
     meaning: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
+    spans: tuple[tuple[str, str], ...] = ()
 
     @property
     def arrow(self) -> pa.Schema:
         return pa.schema([column.field for column in self.columns])
 
 
-def _text(name: str, meaning: str, *, nullable: bool = False, values: tuple[str, ...] = (), later: bool = False) -> Column:
-    return Column(name, pa.string(), meaning, nullable=nullable, values=values, later=later)
+#: Of times and of ids, so that the difference of any two is an int64.
+_FAR: Final = 1 << 62
+#: Of bytes and operations, so that the sum of a thousand is an int64.
+_MOST_WORK: Final = 1 << 53
 
 
-def _int(name: str, meaning: str, unit: str = "", *, bits: int = 64, nullable: bool = False) -> Column:
-    return Column(name, {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits], meaning, unit, nullable)
+def _text(name: str, meaning: str, **rules: Any) -> Column:
+    return Column(name, pa.string(), meaning, **rules)
 
 
-def _float(name: str, meaning: str, unit: str = "", *, nullable: bool = False) -> Column:
-    return Column(name, pa.float64(), meaning, unit, nullable)
+def _int(name: str, meaning: str, unit: str = "", *, bits: int = 64, **rules: Any) -> Column:
+    return Column(name, {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits], meaning, unit, **rules)
 
 
-_WORKLOAD = _text("workload", "problem, e.g. `tensor_transpose`")
-_VARIANT = _text("variant", "one implementation of the workload, e.g. `v03_shared_tile`")
+def _time(name: str, meaning: str, *, nullable: bool = False) -> Column:
+    return _int(name, meaning, "ns", nullable=nullable, least=-_FAR, most=_FAR)
+
+
+def _id(name: str, meaning: str, *, nullable: bool = False) -> Column:
+    return _int(name, meaning, nullable=nullable, least=0, most=_FAR)
+
+
+def _work(name: str, meaning: str, unit: str) -> Column:
+    return _int(name, meaning, unit, least=0, most=_MOST_WORK)
+
+
+def _float(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
+    return Column(name, pa.float64(), meaning, unit, **rules)
+
+
+_WORKLOAD = _text("workload", "problem, e.g. `tensor_transpose`", named=True)
+_VARIANT = _text("variant", "one implementation of the workload, e.g. `v03_shared_tile`", named=True)
 _CONFIG = _text("config", "the variant's tunables, e.g. `block=16`; empty where it has none")
-_CASE = _text("case", "one point of the workload's axes, e.g. `n=512,perm=210`")
+_CASE = _text("case", "one point of the workload's axes, e.g. `n=512,perm=210`", named=True)
 _CELL = (_WORKLOAD, _VARIANT, _CONFIG, _CASE)
 _CELL_KEY = ("workload", "variant", "config", "case")
 
@@ -81,11 +115,13 @@ def _of_ours(column: Column) -> Column:
     return Column(column.name, column.type, column.meaning + "; null where the range is not one of ours", nullable=True)
 
 
-_START = _int("start_ns", "start on the trace's clock", "ns")
-_END = _int("end_ns", "end on the trace's clock", "ns")
-_PROCESS = _int("process", "process id in the trace")
-_CORRELATION = _int("correlation", "joins an API call to the device work that it caused; unique within a process")
-_RANGE = _int("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
+_START = _time("start_ns", "start on the trace's clock")
+_END = _time("end_ns", "end on the trace's clock")
+_PROCESS = _id("process", "process id in the trace")
+_CORRELATION = _int(
+    "correlation", "joins an API call to the device work that it caused; unique within a process", least=-_FAR, most=_FAR
+)
+_RANGE = _id("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
 _STREAM = _int("stream", "CUDA stream id in the trace", nullable=True)
 _DEVICE = _int("device", "CUDA device ordinal", bits=32)
 
@@ -93,7 +129,7 @@ RUN = Table(
     "run",
     "One row: what was run, where, with what, and when.",
     (
-        _text("run_id", "name of the run's folder"),
+        _text("run_id", "name of the run's folder", named=True),
         _int("schema_version", "version of this contract that wrote the run", bits=32),
         _text("label", "the user's name for the run; empty where none was given"),
         _text("kind", "recorded here, or imported from a profiler's report", values=RUN_KINDS),
@@ -112,7 +148,7 @@ RUN = Table(
         _text("cpu_name", "name of the processor"),
         _text("os", "operating system and its release"),
         _text("python_version", "Python that ran the collector"),
-        _text("packages", "JSON object: version of each package that matters to a measurement"),
+        _text("packages", "JSON object: version of each package that matters to a measurement", json_object=True),
         _text("git_commit", "commit of this project; empty outside a checkout"),
         Column("git_dirty", pa.bool_(), "the checkout had uncommitted changes; null outside one", nullable=True),
         _text("command", "command line, without the paths of the machine"),
@@ -126,7 +162,7 @@ CEILINGS = Table(
     (
         _text("name", "what was measured, e.g. `device_copy`"),
         _text("device", "`cpu`, `cuda:0`, or `2 GPUs` for what they do together"),
-        _float("value", "the median over repetitions"),
+        _float("value", "the median over repetitions", least=1e-9, most=1e15),
         _text("unit", "`GB/s`, `TFLOP/s` or `us`"),
         _text("method", "how it was measured"),
     ),
@@ -177,11 +213,11 @@ CASES = Table(
             "order of the case on a size axis; null for a case that is verified, not charted",
             nullable=True,
         ),
-        _text("params", "JSON object: the workload's own axes"),
-        _int("flops", "floating-point operations, a multiply-add counted as two", "FLOP"),
-        _int("min_bytes", "each input read once and each output written once", "B"),
-        _int("h2d_bytes", "bytes copied to the device for one end-to-end operation", "B"),
-        _int("d2h_bytes", "bytes copied back from it", "B"),
+        _text("params", "JSON object: the workload's own axes", named=True, json_object=True),
+        _int("flops", "floating-point operations, a multiply-add counted as two", "FLOP", least=0),
+        _work("min_bytes", "each input read once and each output written once", "B"),
+        _work("h2d_bytes", "bytes copied to the device for one end-to-end operation", "B"),
+        _work("d2h_bytes", "bytes copied back from it", "B"),
     ),
     ("workload", "case"),
 )
@@ -193,10 +229,10 @@ RESULTS = Table(
         *_CELL,
         _text("status", "verdict", values=STATUSES),
         _text("detail", "reason of the verdict, or why sampling stopped"),
-        _float("rel_l2_error", "norm(out - ref) / norm(ref) against float64", nullable=True),
-        _float("max_rel_error", "max |out - ref| / max |ref| against float64", nullable=True),
-        _float("tolerance", "largest rel_l2_error that passes", nullable=True),
-        _int("verified_elements", "output elements compared", nullable=True),
+        _float("rel_l2_error", "norm(out - ref) / norm(ref) against float64", nullable=True, least=0, finite=False),
+        _float("max_rel_error", "max |out - ref| / max |ref| against float64", nullable=True, least=0, finite=False),
+        _float("tolerance", "largest rel_l2_error that passes", nullable=True, least=0),
+        _int("verified_elements", "output elements compared", nullable=True, least=0),
     ),
     _CELL_KEY,
 )
@@ -206,17 +242,17 @@ SAMPLES = Table(
     "Every timed repetition.",
     (
         *_CELL,
-        _int("gpus", "GPUs, or processes on the host, that worked together; 0 for one process on the host", bits=16),
-        _int("rank", "which of them took the sample; the whole took as long as the slowest of its round", bits=16),
+        _int("gpus", "GPUs, or processes on the host, that worked together; 0 for one process on the host", bits=16, least=0),
+        _int("rank", "which of them took the sample; the whole took as long as the slowest of its round", bits=16, least=0),
         _text("cache", "L2 flushed before the sample, or not", values=CACHES),
         _text(
             "scope",
             "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` is of one more execution beside the operation",
         ),
-        _int("twin", "1 for the baseline's second copy (A/A)", bits=8),
-        _int("round", "pass over all variants of the case that the sample belongs to", bits=32),
-        _int("position", "place within the round's shuffled order", bits=16),
-        _int("duration_ns", "time of one execution; a batch is divided by its length", "ns"),
+        _int("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1),
+        _int("round", "pass over all variants of the case that the sample belongs to", bits=32, least=0),
+        _int("position", "place within the round's shuffled order", bits=16, least=0),
+        _int("duration_ns", "time of one execution; a batch is divided by its length", "ns", least=1, most=_FAR),
         _int("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),
         _int("temperature_c", "GPU temperature", "°C", bits=16, nullable=True),
         _float("power_w", "GPU power draw", "W", nullable=True),
@@ -229,24 +265,32 @@ RANGES = Table(
     "ranges",
     "NVTX ranges of a trace.",
     (
-        _int("range_id", "identifies the range within the run"),
-        _int("parent_id", "range that encloses it on the same thread", nullable=True),
-        _int("depth", "how many ranges enclose it", bits=32),
+        _id("range_id", "identifies the range within the run"),
+        _id("parent_id", "range that encloses it on the same thread", nullable=True),
+        _int("depth", "how many ranges enclose it", bits=32, least=0),
         _PROCESS,
-        _int("thread", "thread id in the trace"),
+        _id("thread", "thread id in the trace"),
         _text("domain", "NVTX domain; empty for the default one"),
         _text("text", "message"),
         _text("style", "how it was opened and closed", values=RANGE_STYLES),
         _START,
-        Column("end_ns", pa.int64(), "end on the trace's clock; null where it was never closed", "ns", nullable=True),
-        _int("gpu_start_ns", "start of the first device work launched inside it", "ns", nullable=True),
-        _int("gpu_end_ns", "end of the last device work launched inside it", "ns", nullable=True),
-        _int("gpu_busy_ns", "time within those in which device work launched inside it was running", "ns", nullable=True),
+        _time("end_ns", "end on the trace's clock; null where it was never closed", nullable=True),
+        _time("gpu_start_ns", "start of the first device work launched inside it", nullable=True),
+        _time("gpu_end_ns", "end of the last device work launched inside it", nullable=True),
+        _int(
+            "gpu_busy_ns",
+            "time within those in which device work launched inside it was running",
+            "ns",
+            nullable=True,
+            least=0,
+            most=_FAR,
+        ),
         *(_of_ours(column) for column in _CELL),
         _text("scope", "as in `samples`; null where the range is not one of ours", nullable=True),
         _int("round", "as in `samples`; null where the range is not one of ours", bits=32, nullable=True),
     ),
     ("range_id",),
+    (("start_ns", "end_ns"), ("gpu_start_ns", "gpu_end_ns")),
 )
 
 KERNELS = Table(
@@ -268,10 +312,11 @@ KERNELS = Table(
         _int("static_shared_bytes", "static shared memory a block", "B", nullable=True),
         _int("dynamic_shared_bytes", "dynamic shared memory a block", "B", nullable=True),
         _RANGE,
-        _int("launch_start_ns", "start of the API call that launched it", "ns", nullable=True),
-        _int("launch_end_ns", "end of that call", "ns", nullable=True),
+        _time("launch_start_ns", "start of the API call that launched it", nullable=True),
+        _time("launch_end_ns", "end of that call", nullable=True),
         _int("graph_id", "CUDA graph that it ran in", nullable=True),
     ),
+    spans=(("start_ns", "end_ns"), ("launch_start_ns", "launch_end_ns")),
 )
 
 MEMORY_OPS = Table(
@@ -283,13 +328,14 @@ MEMORY_OPS = Table(
         _START,
         _END,
         _text("kind", "direction", values=MEMORY_OP_KINDS),
-        _int("bytes", "bytes moved", "B"),
+        _work("bytes", "bytes moved", "B"),
         _text("src_memory", "`pageable`, `pinned`, `device`, `managed`…; null where unknown", nullable=True),
         _text("dst_memory", "likewise", nullable=True),
         _DEVICE,
         _STREAM,
         _RANGE,
     ),
+    spans=(("start_ns", "end_ns"),),
 )
 
 API_CALLS = Table(
@@ -300,10 +346,11 @@ API_CALLS = Table(
         _PROCESS,
         _START,
         _END,
-        _int("thread", "calling thread"),
+        _id("thread", "calling thread"),
         _text("name", "function, without a version of four digits, as `nsys stats` names it"),
         _RANGE,
     ),
+    spans=(("start_ns", "end_ns"),),
 )
 
 COUNTERS = Table(
@@ -360,6 +407,7 @@ def dictionary() -> str:
         "A run is a folder `<data-dir>/<run_id>/` of parquet files, one a table; a table with no rows may be absent.",
         "A run is written to a temporary sibling and renamed when complete, and never changed afterwards.",
         "Times are whole nanoseconds; GB is 10^9 bytes. A `?` behind a type marks a column that may be null.",
+        "The values of a run are checked when it is first opened: keys, closed sets, and the ranges that `data/schema.py` gives.",
         "",
         "- `recorded/`: runs that ship with the project.",
         "- `published/`: figures of the five reports that the workloads come from, as CSV with their table and unit.",

@@ -8,10 +8,13 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISREG
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -20,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from data import schema
+from data import checks, schema
 from data.staging import Staging, is_taken, sync
 
 DATA_DIR: Final = Path(__file__).resolve().parent
@@ -34,10 +37,23 @@ _ROWS_A_GROUP: Final = 1_000_000
 _TEXT_BYTES_A_GROUP: Final = 1_000_000_000
 _SUFFIX: Final = ".parquet"
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_MAGIC: Final = b"PAR1"
+_KINDS: Final = {S_IFDIR: "a folder", S_IFIFO: "a FIFO", S_IFSOCK: "a socket", S_IFCHR: "a device", S_IFBLK: "a device"}
+_AT_ONCE: Final = 4  # runs that are listed side by side
+_MOST_NAMES: Final = 20  # of runs in a message
 
 
 class StoreError(Exception):
     """A run that cannot be read or written. Its message says where, what, and what to do, in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+def one_line(text: str) -> str:
+    """Text that can be printed and sent anywhere: bytes of a file's name that are not UTF-8, and what ends or hides a line, as escapes."""
+    known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in known)
 
 
 class RunExists(StoreError):
@@ -205,10 +221,15 @@ class RunWriter:
 
 @dataclass(frozen=True)
 class Run:
-    """A run on disk whose schema version has been checked; its tables are read when asked for."""
+    """A run on disk whose schema version has been checked; its tables are read when asked for.
+
+    Attributes:
+        tables: names of the tables that have rows.
+    """
 
     path: Path
     info: Mapping[str, Any]
+    tables: tuple[str, ...]
 
     @property
     def run_id(self) -> str:
@@ -218,12 +239,16 @@ class Run:
     def title(self) -> str:
         """What a list of runs shows: label, device, day."""
         device = self.info["device_name"] or self.info["cpu_name"]
-        return f"{self.info['label'] or self.run_id} · {device} · {self.info['started_at']:%Y-%m-%d %H:%M}"
+        return one_line(f"{self.info['label'] or self.run_id} · {device} · {self.info['started_at']:%Y-%m-%d %H:%M}")
 
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Names of the tables that have rows."""
-        return tuple(name for name in schema.TABLES if (self.path / f"{name}{_SUFFIX}").exists())
+    @cached_property
+    def timed(self) -> frozenset[str]:
+        """Workloads of a run that has samples.
+
+        Raises:
+            StoreError: a file is damaged.
+        """
+        return frozenset(self.table("cases", ["workload"])["workload"]) if self.rows("samples") else frozenset()
 
     def rows(self, name: str) -> int:
         """How many rows a table has, without reading them.
@@ -231,8 +256,10 @@ class Run:
         Raises:
             StoreError: the file is damaged.
         """
-        file = self.path / f"{name}{_SUFFIX}"
-        return _row_count(file) if file.exists() else 0
+        if name not in self.tables:
+            return 0
+        with _opened(self._file(name)) as parquet:
+            return int(parquet.metadata.num_rows)
 
     def table(self, name: str, columns: Sequence[str] | None = None, *, categories: bool = False) -> pd.DataFrame:
         """Rows of a table; no rows where the run has no such table.
@@ -263,11 +290,7 @@ class Run:
         Raises:
             StoreError: the file is damaged.
         """
-        file = self.path / f"{name}{_SUFFIX}"
-        try:
-            return int(pq.read_metadata(file).num_rows) if file.exists() else 0
-        except (pa.ArrowException, OSError) as error:
-            raise StoreError(f"{file}: not a readable parquet file ({_first_line(error)}); {_cure(file)}") from error
+        return self.rows(name)
 
     def scan(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The same, a million rows at a time at most, for what is made of columns that need not be kept.
@@ -275,75 +298,116 @@ class Run:
         Raises:
             StoreError: as `table` does.
         """
-        table, file = schema.TABLES[name], self.path / f"{name}{_SUFFIX}"
-        if file.exists():
-            _check_columns(file, table)
-            try:
-                with pq.ParquetFile(file) as parquet:
-                    for group in range(parquet.num_row_groups):
-                        yield from parquet.read_row_group(group, columns=list(columns)).to_batches()
-            except (pa.ArrowException, OSError) as error:
-                raise StoreError(f"{file}: damaged ({_first_line(error)}); {_cure(file)}") from error
+        if name in self.tables:
+            with _opened(self._file(name)) as parquet:
+                _check_columns(self._file(name), schema.TABLES[name], parquet.schema_arrow)
+                for group in range(parquet.num_row_groups):
+                    yield from parquet.read_row_group(group, columns=list(columns)).to_batches()
 
     def _arrow(self, name: str, columns: Sequence[str], categories: bool) -> pa.Table:
-        table, file = schema.TABLES[name], self.path / f"{name}{_SUFFIX}"
-        return _read(file, table, columns, categories) if file.exists() else table.arrow.empty_table().select(columns)
+        table = schema.TABLES[name]
+        if name not in self.tables:
+            return table.arrow.empty_table().select(columns)
+        with _opened(self._file(name), table if categories else None) as parquet:
+            _check_columns(self._file(name), table, parquet.schema_arrow)
+            there = set(parquet.schema_arrow.names)
+            found = parquet.read(columns=[name for name in columns if name in there]).unify_dictionaries()
+        return _with_later(found, table).select(columns)
+
+    def _file(self, name: str) -> Path:
+        return self.path / f"{name}{_SUFFIX}"
 
 
 @dataclass(frozen=True)
 class BadRun:
-    """A run folder that cannot be opened, and why."""
+    """A run folder that cannot be opened, and why. `run` is what table `run` says, where that much can be read."""
 
     path: Path
     reason: str
+    run: Run | None = None
+
+    @property
+    def name(self) -> str:
+        """The folder's name, as text that can be shown."""
+        return one_line(self.path.name)
+
+
+#: What was found out about a folder, with what tells whether it changed since.
+_glanced: Final[dict[Path, tuple[Hashable, Run | BadRun]]] = {}
+_opened_before: Final[dict[Path, tuple[Hashable, StoreError | None]]] = {}
 
 
 def open_run(path: Path) -> Run:
-    """Open one run and check every table's columns, without reading the rows.
+    """Open one run and check all of it: columns, values, keys, and the checksums of pages.
+
+    The check is remembered until a file of the run changes.
 
     Raises:
-        StoreError: the folder has no readable table `run`, or a table of another schema version, or a foreign file.
+        StoreError: the folder has no readable table `run`, or a table of another schema version, or a foreign file, or a table has
+            damaged pages or values that `schema` does not allow.
     """
     if not path.is_dir():
         raise StoreError(f"{path}: no such run; `python -m collectors runs` lists those there are")
-    file = path / f"run{_SUFFIX}"
-    if not file.exists():
-        raise StoreError(f"{path}: has no run{_SUFFIX}, so it is not a complete run; record or import it again")
-    version = _footer(file).field("schema_version") if "schema_version" in _footer(file).names else None
-    if version is None:
-        raise StoreError(f"{file}: lacks column schema_version, so Warpladder did not write it; remove the folder")
-    written = _read_column(file, "schema_version")
-    if written != schema.SCHEMA_VERSION:
-        raise StoreError(
-            f"{file}: column schema_version is {written}, and this Warpladder reads version {schema.SCHEMA_VERSION}; "
-            "open it with the Warpladder that wrote it, or record the run again"
-        )
-    for other in sorted(path.glob(f"*{_SUFFIX}")):
-        if other.stem not in schema.TABLES:
-            raise StoreError(f"{other}: not a table of schema version {schema.SCHEMA_VERSION}; remove the file")
-        _check_columns(other, schema.TABLES[other.stem])
-    rows = _read(file, schema.RUN, schema.RUN.arrow.names).to_pylist()
-    if len(rows) != 1:
-        raise StoreError(f"{file}: has {len(rows)} rows where a run has one; record or import it again")
-    return Run(path, rows[0])
+    found = _glance(path)
+    if isinstance(found, BadRun):
+        raise StoreError(found.reason)
+    now = state_of(path)
+    known = _opened_before.get(path)
+    if known is None or known[0] != now:
+        known = (now, _why_not(found))
+        _opened_before[path] = known
+    if known[1] is not None:
+        raise StoreError(str(known[1]))
+    return found
+
+
+def state_of(path: Path) -> Hashable:
+    """Differs after a file of a run was changed, or the run gave its name to another."""
+    try:
+        with os.scandir(path) as entries:
+            return tuple(sorted((entry.name, *_state(entry)) for entry in entries))
+    except OSError as error:
+        return error.errno
+
+
+def _state(file: Path | os.DirEntry[str]) -> tuple[int, int, int]:
+    """Size, time of change and number of a file; those of the link where a link leads nowhere."""
+    try:
+        stat = file.stat()
+    except OSError:
+        stat = file.stat(follow_symlinks=False)
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 
 def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
     """Every run below the folders, newest first, and every folder that should be one and cannot be opened.
 
-    A folder that does not exist holds no run. Staging folders of unfinished runs start with a dot and are passed over.
+    Table `run` alone is read, and that once; the others are looked at from outside. So a run may turn out to be bad when `open_run` checks
+    it, and counts as bad from then on. A folder that does not exist holds no run. Staging folders of unfinished runs start with a dot and
+    are passed over.
     """
+    found: list[Run | BadRun] = []
+    for folder in folders:
+        try:
+            paths = _run_folders(folder)
+        except OSError as error:
+            found.append(BadRun(folder, one_line(f"{folder}: cannot be read ({error.strerror}); give yourself the right to")))
+            continue
+        with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
+            new = [path for path in paths if path not in _glanced]
+            list(pool.map(_glance, new))
+        found += map(_glance, paths)
     good: list[Run] = []
     bad: list[BadRun] = []
-    for folder in folders:
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if not path.is_dir() or path.name.startswith((".", "_")):
-                continue
-            try:
-                good.append(open_run(path))
-            except StoreError as error:
-                bad.append(BadRun(path, str(error)))
+    for each in found:
+        if isinstance(each, BadRun):
+            bad.append(each)
+        elif reason := _refused_before(each.path):
+            bad.append(BadRun(each.path, reason, each))
+        else:
+            good.append(each)
     good.sort(key=lambda run: run.info["started_at"], reverse=True)
+    bad.sort(key=lambda run: run.path)
     return good, bad
 
 
@@ -353,17 +417,113 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
     Raises:
         StoreError: there is none, or it cannot be opened.
     """
-    if Path(name).is_dir():
-        return open_run(Path(name))
-    for folder in folders:
-        if (folder / name).is_dir():
-            return open_run(folder / name)
-    good, _ = list_runs(folders)
+    places = [Path(name), *(folder / name for folder in folders)] if "\0" not in name else []
+    for path in places:
+        if _is_file(path / f"run{_SUFFIX}"):
+            return open_run(path)
+    good, bad = list_runs(folders)
     for run in good:
-        if run.info["label"] == name:
-            return run
-    known = ", ".join(sorted({run.info["label"] or run.run_id for run in good})) or "none"
-    raise StoreError(f"{name}: no such run; known runs: {known}")
+        if name in (run.info["label"], run.run_id):
+            return open_run(run.path)
+    for path in (*(run.path for run in bad if name in (run.path.name, run.name)), *places[:1]):
+        if name and path.is_dir():
+            return open_run(path)
+    known = sorted({run.info["label"] or run.run_id for run in good})
+    more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+    raise StoreError(f"{name}: no such run; known runs: {', '.join(known[:_MOST_NAMES]) or 'none'}{more}")
+
+
+def _run_folders(folder: Path) -> list[Path]:
+    """Folders of runs, by name; what was known of others is forgotten."""
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        paths = [folder / entry.name for entry in entries if not entry.name.startswith((".", "_")) and entry.is_dir()]
+    for known in (_glanced, _opened_before):
+        for gone in {path for path in tuple(known) if path.parent == folder} - set(paths):
+            known.pop(gone, None)
+    return sorted(paths)
+
+
+def _refused_before(path: Path) -> str | None:
+    """Why `open_run` refused a run that has not changed since; None where it did not."""
+    known = _opened_before.get(path)
+    return str(known[1]) if known and known[1] and known[0] == state_of(path) else None
+
+
+def _glance(path: Path) -> Run | BadRun:
+    """What table `run` says, and whether the others look like tables from outside; remembered until the folder changes."""
+    try:
+        folder = path.stat()
+        now: Hashable = (folder.st_mtime_ns, folder.st_ino, *_state(path / f"run{_SUFFIX}"))
+    except OSError as error:
+        now = error.errno
+    known = _glanced.get(path)
+    if known is None or known[0] != now:
+        try:
+            known = (now, _read_run(path))
+        except Exception as error:  # whatever it is, it must not hide the other runs
+            said = error if isinstance(error, StoreError) else StoreError(f"{path}: {_what(error)}; {_cure(path / 'run')}")
+            known = (now, BadRun(path, str(said)))
+        _glanced[path] = known
+    return known[1]
+
+
+def _read_run(path: Path) -> Run:
+    file = path / f"run{_SUFFIX}"
+    with os.scandir(path) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.endswith(_SUFFIX))
+    if file.name not in names:
+        raise StoreError(f"{path}: has no run{_SUFFIX}, so it is not a complete run; record or import it again")
+    tables = []
+    for name in names:
+        _check_ends(path / name)
+        tables.append(name.removesuffix(_SUFFIX))
+    with _opened(file) as parquet:
+        found = parquet.schema_arrow
+        if "schema_version" not in found.names:
+            raise StoreError(f"{file}: lacks column schema_version, so Warpladder did not write it; remove the folder")
+        if parquet.metadata.num_rows != 1:
+            raise StoreError(f"{file}: has {parquet.metadata.num_rows} rows where a run has one; record or import it again")
+        # One row: starting threads would take longer than reading it.
+        read = parquet.read(use_threads=False)
+        written = read.column(found.names.index("schema_version"))[0].as_py()
+        if written != schema.SCHEMA_VERSION:
+            raise StoreError(
+                f"{file}: column schema_version is {written}, and this Warpladder reads version {schema.SCHEMA_VERSION}; "
+                "open it with the Warpladder that wrote it, or record the run again"
+            )
+        _check_columns(file, schema.RUN, found)
+        foreign = next((name for name in tables if name not in schema.TABLES), None)
+        if foreign is not None:
+            raise StoreError(f"{path / foreign}{_SUFFIX}: not a table of schema version {written}; remove the file")
+        if problem := checks.first_problem(schema.RUN, read):
+            raise StoreError(f"{file}: {problem}; {_cure(file)}")
+        return Run(path, read.to_pylist()[0], tuple(name for name in schema.TABLES if name in tables))
+
+
+def _why_not(run: Run) -> StoreError | None:
+    """What is wrong with the tables of a run; None where nothing is."""
+    checker = checks.Checker()
+    try:
+        for name in run.tables:
+            _check_table(run.path / f"{name}{_SUFFIX}", schema.TABLES[name], checker)
+    except StoreError as error:
+        return error
+    return None
+
+
+def _check_table(file: Path, table: schema.Table, checker: checks.Checker) -> None:
+    with _opened(file, table) as parquet:
+        _check_columns(file, table, parquet.schema_arrow)
+        if not parquet.metadata.num_rows:
+            raise StoreError(f"{file}: has no rows, and a table without rows has no file; {_cure(file)}")
+        for group in range(parquet.num_row_groups):
+            rows = _with_later(parquet.read_row_group(group), table)
+            if problem := checker.piece(table, rows):
+                raise StoreError(f"{file}: {problem}; {_cure(file)}")
+        if problem := checker.end(table):
+            raise StoreError(f"{file}: {problem}; {_cure(file)}")
 
 
 def conform(name: str, rows: Rows) -> pa.Table:
@@ -446,6 +606,8 @@ def scan_foreign(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a parquet file that is not a run's, batch by batch, its texts cut to `text_limit` characters.
 
+    Texts come as dictionaries, so that one that stands in a million rows is held once.
+
     Raises:
         StoreError: the file is damaged, or a text column unpacks to more than it should.
     """
@@ -473,59 +635,94 @@ def _cut(texts: pa.Array, limit: int) -> pa.Array:
     if not pa.types.is_dictionary(texts.type):
         return pc.utf8_slice_codeunits(texts.cast(pa.string()), 0, limit)
     values = pc.utf8_slice_codeunits(texts.dictionary.cast(pa.string()), 0, limit)
-    return pa.DictionaryArray.from_arrays(texts.indices, values).dictionary_decode()
+    return pa.DictionaryArray.from_arrays(texts.indices, values)
 
 
-def _row_count(file: Path) -> int:
+@contextmanager
+def _opened(file: Path, categories: schema.Table | None = None) -> Iterator[pq.ParquetFile]:
+    """A parquet file of a run.
+
+    Args:
+        file: the file.
+        categories: the table whose text columns are read as dictionaries; None for none.
+
+    Raises:
+        StoreError: it is no readable parquet file, or turns out to be damaged while it is read.
+    """
+    # A column that came later may be missing, and cannot be asked for then.
+    texts = [c.name for c in categories.columns if pa.types.is_string(c.type) and not c.later] if categories else []
+    _check_kind(file)
     try:
-        return int(pq.read_metadata(file).num_rows)
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"{file}: not a readable parquet file ({_first_line(error)}); {_cure(file)}") from error
+        source = pa.OSFile(os.fsencode(file))
+        parquet = pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True)
+    except Exception as error:  # a damaged footer makes pyarrow raise nearly anything
+        raise StoreError(f"{file}: not a readable parquet file ({_what(error)}); {_cure(file)}") from error
+    with parquet:
+        try:
+            yield parquet
+        except StoreError:
+            raise
+        except Exception as error:
+            raise StoreError(f"{file}: damaged ({_what(error)}); {_cure(file)}") from error
 
 
-def _footer(file: Path) -> pa.Schema:
+def _check_kind(file: Path) -> int:
+    """The size of a file in bytes; a FIFO would be waited for, and a folder read as several files."""
     try:
-        return pq.read_schema(file)
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"{file}: not a readable parquet file ({_first_line(error)}); {_cure(file)}") from error
+        stat = file.stat()
+    except OSError as error:
+        raise StoreError(f"{file}: cannot be read ({error.strerror}); {_cure(file)}") from error
+    if not S_ISREG(stat.st_mode):
+        raise StoreError(f"{file}: is not a file but {_KINDS.get(S_IFMT(stat.st_mode), 'something else')}; {_cure(file)}")
+    return stat.st_size
 
 
-def _check_columns(file: Path, table: schema.Table) -> None:
-    found = _footer(file)
+def _check_ends(file: Path) -> None:
+    """A parquet file begins and ends with the same four bytes; one that was cut off does not."""
+    size = _check_kind(file)
+    try:
+        with file.open("rb") as opened:
+            begin = opened.read(len(_MAGIC))
+            opened.seek(max(size - len(_MAGIC), 0))
+            end = opened.read(len(_MAGIC))
+    except OSError as error:
+        raise StoreError(
+            f"{file}: cannot be read ({error.strerror}); give yourself the right to, or remove the folder"
+        ) from error
+    if not begin == end == _MAGIC:
+        raise StoreError(f"{file}: not a readable parquet file (it was cut off, or is another file); {_cure(file)}")
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return os.path.lexists(file)
+    except (OSError, ValueError):
+        return False
+
+
+def _check_columns(file: Path, table: schema.Table, found: pa.Schema) -> None:
     for column in table.columns:
-        if column.name not in found.names:
+        count = found.names.count(column.name)
+        if count > 1:
+            raise StoreError(f"{file}: has column {column.name} {count} times; {_cure(file)}")
+        if not count:
             if column.later:
                 continue
             raise StoreError(f"{file}: lacks column {column.name} of schema version {schema.SCHEMA_VERSION}; {_cure(file)}")
-        if found.field(column.name).type != column.type:
-            raise StoreError(
-                f"{file}: column {column.name} is {found.field(column.name).type}, not {column.type}; {_cure(file)}"
-            )
+        kind = found.field(column.name).type
+        if (kind.value_type if pa.types.is_dictionary(kind) else kind) != column.type:
+            raise StoreError(f"{file}: column {column.name} is {kind}, not {column.type}; {_cure(file)}")
     foreign = [name for name in found.names if name not in table.arrow.names]
     if foreign:
         raise StoreError(f"{file}: has the foreign column {foreign[0]}; {_cure(file)}")
 
 
-def _read(file: Path, table: schema.Table, columns: Sequence[str], categories: bool = False) -> pa.Table:
-    _check_columns(file, table)
-    lacking = {column.name for column in table.columns if column.later} - set(_footer(file).names)
-    there = [name for name in columns if name not in lacking]
-    texts = [name for name in there if categories and pa.types.is_string(table.arrow.field(name).type)]
-    try:
-        found = pq.read_table(file, columns=there, read_dictionary=texts).unify_dictionaries()
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"{file}: damaged ({_first_line(error)}); {_cure(file)}") from error
-    for name in lacking.intersection(columns):
-        found = found.append_column(table.arrow.field(name), pa.nulls(len(found), table.arrow.field(name).type))
-    return found.select(columns)
-
-
-def _read_column(file: Path, name: str) -> Any:
-    try:
-        values = pq.read_table(file, columns=[name]).column(name).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise StoreError(f"{file}: damaged ({_first_line(error)}); {_cure(file)}") from error
-    return values[0] if values else None
+def _with_later(found: pa.Table, table: schema.Table) -> pa.Table:
+    """With the columns that came later, and which the file may lack, as nulls."""
+    for column in table.columns:
+        if column.later and column.name not in found.column_names:
+            found = found.append_column(column.field, pa.nulls(len(found), column.type))
+    return found
 
 
 def _frame(table: schema.Table, arrow: pa.Table) -> pd.DataFrame:
@@ -544,6 +741,11 @@ def _as_int64(_: pa.DataType) -> pd.Int64Dtype:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _what(error: Exception) -> str:
+    """What went wrong while reading, without the file's name, which stands before it."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else _first_line(error)
 
 
 def _cure(file: Path) -> str:

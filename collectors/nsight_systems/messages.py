@@ -1,4 +1,4 @@
-"""Warnings and errors that Nsight Systems itself left in a report."""
+"""What is to be told of a report: warnings and errors that Nsight Systems itself left in it, and how it was opened."""
 
 import re
 from typing import Final
@@ -14,7 +14,9 @@ _FOLDERS: Final = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\s\\/:'\"]+)*[\\/](?=[^\s
 
 
 def take_over_messages(report: Report, notes: Notes) -> None:
-    """Warnings and errors that Nsight Systems itself left in the report, without paths and each once."""
+    """Remarks on the report, then what Nsight Systems itself left in it, without paths and each once."""
+    for severity, text in report.remarks:
+        notes.add(severity, "report", text)
     seen: set[str] = set()
     for row in report.rows("DIAGNOSTIC_EVENT", ["severity"], ["text"]):
         text = " ".join(_FOLDERS.sub("", row["text"]).split())[:_LENGTH]

@@ -18,6 +18,7 @@ import adbc_driver_sqlite.dbapi as adbc
 import pyarrow as pa
 
 from collectors.nsight_systems.run import export
+from collectors.nsight_systems.unsettled import settled
 from collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
 from data import store
 
@@ -25,6 +26,11 @@ _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _NSYS_MAGIC: Final = b"NVIDIA Tegra Profiler Report"
 _LFS_MAGIC: Final = b"version https://git-lfs"
 _CURE: Final = "name a .nsys-rep, or what `nsys export --type sqlite` or `--type parquetdir` made of it"
+
+#: More, and no export has nearly as many, are refused.
+_MOST_TABLES: Final = 10_000
+#: Of SQLite's virtual machine, to read the name of one; it takes about 6.
+_STEPS_A_TABLE: Final = 15
 
 #: Any of these beside StringIds shows that Nsight Systems wrote the tables.
 _MARKS: Final = frozenset(
@@ -38,28 +44,24 @@ _MARKS: Final = frozenset(
 class SqliteReport(Report):
     """A SQLite export, opened read-only and immutable.
 
+    Args:
+        path: a database that no program has open, and with nothing beside it that belongs into it, as `settled` gives it.
+        name: the file's name, for messages.
+        remarks: as `settled` gives them.
+
     Raises:
         ReportError: it is not one, or it is damaged.
     """
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, remarks: Sequence[tuple[str, str]] = ()) -> None:
         self._uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
         _check_length(path, name)
         try:
             with closing(sqlite3.connect(self._uri, uri=True)) as database:
-                # Views and virtual tables are passed over: their rows may be made up without end.
-                tables = database.execute(
-                    "select name from sqlite_master where type = 'table' and sql not like 'create virtual%'"
-                ).fetchall()
-                columns = {
-                    str(table): frozenset(
-                        str(row[0]) for row in database.execute("select name from pragma_table_info(?)", (table,))
-                    )
-                    for (table,) in tables
-                }
+                columns = _columns(database, name)
         except (sqlite3.Error, UnicodeError) as error:
             raise ReportError(f"{name}: a damaged SQLite file ({error}); export it again") from error
-        super().__init__(name, _of_nsys(name, columns))
+        super().__init__(name, _of_nsys(name, columns), remarks)
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         # ADBC takes a column's type from the first batch, so every column is given one that does not change.
@@ -79,6 +81,7 @@ class ParquetReport(Report):
 
     def __init__(self, folder: Path, name: str) -> None:
         self._files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
+        _refuse_many(name, len(self._files))
         try:
             columns = {table: store.foreign_columns(file) for table, file in self._files.items()}
         except store.StoreError as error:
@@ -108,7 +111,8 @@ def open_report(path: Path) -> Iterator[Report]:
     if is_folder:
         yield ParquetReport(path, path.name)
     elif head.startswith(_SQLITE_MAGIC):
-        yield SqliteReport(path, path.name)
+        with settled(path) as (database, remarks):
+            yield SqliteReport(database, path.name, remarks)
     elif head.startswith(_NSYS_MAGIC):
         with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
             exported = export(path, _made_by(head), Path(folder))
@@ -134,6 +138,41 @@ def _of_nsys(name: str, columns: Columns) -> Columns:
     if "StringTable" in columns and any(table.startswith("CUPTI_ACTIVITY") for table in columns):
         raise ReportError(f"{name}: a database of nvprof, not of Nsight Systems; profile again with nsys, or {_CURE}")
     raise ReportError(f"{name}: not an export of Nsight Systems (no table StringIds among its tables); {_CURE}")
+
+
+def _columns(database: sqlite3.Connection, name: str) -> Columns:
+    """Table -> names of its columns. Views and virtual tables are passed over: their rows may be made up without end.
+
+    SQLite's time to read the names of tables grows with the square of their number, and every table's rows are read in a connection of
+    their own: 100,000 tables would take minutes.
+    """
+    too_many: list[bool] = []
+
+    def stop() -> bool:
+        too_many.append(True)
+        return True
+
+    database.set_progress_handler(stop, _STEPS_A_TABLE * _MOST_TABLES)
+    try:
+        query = "select name from sqlite_master where type = 'table' and sql not like 'create virtual%'"
+        tables = [str(table) for (table,) in database.execute(query)]
+    except sqlite3.OperationalError as error:
+        if too_many:
+            _refuse_many(name, _MOST_TABLES + 1)
+        raise error
+    _refuse_many(name, len(tables))
+    database.set_progress_handler(None, 0)
+    return {
+        table: frozenset(str(row[0]) for row in database.execute("select name from pragma_table_info(?)", (table,)))
+        for table in tables
+    }
+
+
+def _refuse_many(name: str, tables: int) -> None:
+    if tables > _MOST_TABLES:
+        raise ReportError(
+            f"{name}: has over {_MOST_TABLES:,} tables, where an export of Nsight Systems has about a hundred; export it again"
+        )
 
 
 def _check_length(path: Path, name: str) -> None:

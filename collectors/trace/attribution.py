@@ -9,12 +9,11 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from collectors.trace import coverage
+
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
 NONE: Final = -1
-_PAIRS_AT_ONCE: Final = 4_000_000
-#: Beyond this many (range, launch) pairs the busy time of the widest ranges is not computed.
-_PAIRS_IN_ALL: Final = 300_000_000
 
 
 def distinct(values: Int64s) -> Int64s:
@@ -118,6 +117,14 @@ def depths(parent: Int64s) -> Int64s:
     return depth
 
 
+def around(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
+    """Index of the nearest chosen range among each and those that enclose it, `NONE` where there is none; the step is doubled too."""
+    at = np.where(chosen, np.arange(len(parent)), parent)
+    while (climbing := np.flatnonzero((at >= 0) & ~chosen[at])).size:
+        at[climbing] = at[at[climbing]]
+    return at
+
+
 class Launches(NamedTuple):
     """Device work whose launch is known: launching thread, start of the launch, and start and end on the device, in ns."""
 
@@ -128,10 +135,7 @@ class Launches(NamedTuple):
 
 
 class DeviceTime(NamedTuple):
-    """For each range, over the device work launched while it was open on the thread.
-
-    `items` is the number of pieces of work; `NONE` marks a range for which the rest was not computed.
-    """
+    """For each range, over the device work launched while it was open on the thread; `items` is the number of pieces of work."""
 
     items: Int64s
     start: Int64s
@@ -150,20 +154,12 @@ def device_time(thread: Int64s, start: Int64s, end: Int64s, launches: Launches) 
         last[ranges] = begin + np.searchsorted(work.launched[begin:stop], end[ranges])
     items = np.maximum(last - first, 0)
     result = DeviceTime(items, np.zeros_like(items), np.zeros_like(items), np.zeros_like(items))
-    in_order = bool(np.all(work.start[1:] >= work.start[:-1]))
-
-    narrow_first = np.argsort(items, kind="stable")
-    narrow_first = narrow_first[items[narrow_first] > 0]
-    pairs = np.cumsum(items[narrow_first])
-    kept = int(np.searchsorted(pairs, _PAIRS_IN_ALL, side="right"))
-    begin = 0
-    while begin < kept:
-        done = pairs[begin - 1] if begin else 0
-        stop = min(kept, max(begin + 1, int(np.searchsorted(pairs, done + _PAIRS_AT_ONCE, side="right"))))
-        chosen = narrow_first[begin:stop]
-        result.start[chosen], result.end[chosen], result.busy[chosen] = _unions(first[chosen], items[chosen], work, in_order)
-        begin = stop
-    items[narrow_first[kept:]] = NONE
+    some = np.flatnonzero(items)
+    # Ranges that hold the same work, as nested ones often do, are one window.
+    width = len(work.start) + 1
+    windows, window = np.unique(first[some] * width + last[some], return_inverse=True)
+    for column, found in zip(result[1:], coverage.of_windows(work.start, work.end, *np.divmod(windows, width)), strict=True):
+        column[some] = found[window]
     return result
 
 
@@ -175,25 +171,3 @@ def _by_launch(launches: Launches) -> Launches:
         return launches
     sorting = np.lexsort((launches.launched, launches.thread))
     return Launches(*(column[sorting] for column in launches))
-
-
-def _unions(first: Int64s, count: Int64s, work: Launches, in_order: bool) -> tuple[Int64s, Int64s, Int64s]:
-    """First start, last end and union length of `count` launches from `first` on, for each range."""
-    heads = np.cumsum(count) - count
-    owner = np.repeat(np.arange(len(count)), count)
-    picked = np.arange(len(owner)) - np.repeat(heads - first, count)
-    begins, ends = work.start[picked], work.end[picked]
-    if not in_order:
-        sorting = np.lexsort((begins, owner))
-        begins, ends = begins[sorting], ends[sorting]
-    starts = begins[heads]
-    latest = np.maximum.reduceat(ends, heads)
-    # Ranges are laid one behind the other on one axis, so that one running maximum serves them all.
-    width = latest - starts + 1
-    shift = np.cumsum(width) - width - starts
-    begins = begins + shift[owner]
-    ends = ends + shift[owner]
-    covered = np.maximum.accumulate(ends)
-    covered = np.concatenate((begins[:1], covered[:-1]))
-    gained = np.maximum(ends - np.maximum(begins, covered), 0)
-    return starts, latest, np.add.reduceat(gained, heads)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collectors.nvtx_ranges import DOMAIN, SAMPLE_TEXT, WARM_UP
-from collectors.trace.attribution import NONE, Int64s, depths, parents
+from collectors.trace.attribution import NONE, Int64s, around, depths, parents
 from collectors.trace.nvtx_table import Ranges
 from data import naming
 from data.naming import CellName, Naming, distinct
@@ -49,11 +49,9 @@ class Cells:
         above = parents(ranges.thread[ours], ranges.end[ours])
         depth = depths(above)
         for column, level in (("workload", 0), ("case", 1), ("variant", 2), ("config", 2), ("scope", 3), ("round", 3)):
-            inside = np.flatnonzero(depth >= level)
-            holder = inside.copy()  # the range itself, or the one of that level that encloses it
-            while (deeper := np.flatnonzero(depth[holder] > level)).size:
-                holder[deeper] = above[holder[deeper]]
-            self._fill(column, ours[inside], ranges.text[ours[holder]])
+            holder = around(above, depth == level)  # the range itself, or the one of that level that encloses it
+            inside = np.flatnonzero(holder >= 0)
+            self._fill(column, ours[inside], ranges.text[ours[holder[inside]]])
 
     def _fill(self, column: str, at: Int64s, text: Int64s) -> None:
         used, place = np.unique(text, return_inverse=True)

@@ -12,7 +12,7 @@ from collectors.trace import attribution
 from collectors.trace.attribution import Int64s
 from collectors.trace.notes import Notes
 from collectors.trace.report import Report
-from collectors.trace.strings import Strings, or_else
+from collectors.trace.strings import Strings, as_dictionary, or_else
 from data import schema
 
 #: NvtxEventType of ranges -> our styles.
@@ -77,7 +77,7 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
         usable &= ~backwards
         notes.count("warning", "nvtx", "{} NVTX ranges without a start, or that end before they start, are left out",
                     int(wanted.sum() - usable.sum()))  # fmt: skip
-        encoded = message.filter(pa.array(usable)).dictionary_encode()
+        encoded = as_dictionary(message.filter(pa.array(usable)))
         codes = np.array([texts.setdefault(text, len(texts)) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
         columns["text"].append(codes[encoded.indices.to_numpy()] if len(codes) else np.empty(0, np.int64))
         columns["thread"].append(batch.column("globalTid").fill_null(0).to_numpy()[usable])
@@ -117,22 +117,17 @@ def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
     notes.count("warning", "nvtx", "{} NVTX ranges were never closed; they are taken as open until the trace's end", unclosed)
 
 
-def range_rows(
-    ranges: Ranges, work: attribution.Launches, cells: dict[str, pa.Array], notes: Notes, at_once: int
-) -> list[pa.Table]:
+def range_rows(ranges: Ranges, work: attribution.Launches, cells: dict[str, pa.Array], at_once: int) -> list[pa.Table]:
     """Rows of table `ranges`, in pieces.
 
     Args:
         ranges: all ranges.
         work: device work launched inside any of them.
         cells: columns workload, variant, config, case, scope and round, null where a range is not a cell's.
-        notes: told where a busy time was not computed.
         at_once: rows a piece.
     """
     found = attribution.device_time(ranges.thread, ranges.start, ranges.end, work)
-    notes.count("warning", "nvtx", "{} NVTX ranges enclose too much work to project: they lack gpu times",
-                int((found.items < 0).sum()))  # fmt: skip
-    idle = found.items <= 0
+    idle = found.items == 0
     number = np.arange(len(ranges))
     table = pa.table(
         {

@@ -29,10 +29,11 @@ class Report(ABC):
     Args:
         name: the file's name, for messages and column `source`.
         columns: table -> names of its columns.
+        remarks: severity and text of what is to be told about how it was opened.
     """
 
-    def __init__(self, name: str, columns: Columns) -> None:
-        self.name, self.columns = name, columns
+    def __init__(self, name: str, columns: Columns, remarks: Sequence[tuple[str, str]] = ()) -> None:
+        self.name, self.columns, self.remarks = name, columns, remarks
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether it has the table, with those columns."""
@@ -42,7 +43,8 @@ class Report(ABC):
         """Rows of a table, read ahead in a thread. A column that the report lacks is null; a table that it lacks has no rows.
 
         Returns:
-            record batches of at most `BATCH_ROWS` rows: int64 columns (null where null), then text columns ("" where null).
+            record batches of at most `BATCH_ROWS` rows: int64 columns (null where null), then text columns ("" where null): strings, or
+            a dictionary of them where the report has one.
 
         Raises:
             ReportError: the file is damaged.
@@ -78,9 +80,13 @@ class Report(ABC):
 
 
 def _clean(array: pa.Array) -> pa.Array:
-    """Text without nulls, in valid UTF-8, at most `TEXT_LIMIT` characters long."""
+    """Text without nulls, in valid UTF-8, at most `TEXT_LIMIT` characters long; a dictionary stays one."""
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        values, indices = _clean(array.dictionary), array.indices
+        if indices.null_count:
+            indices = pc.cast(indices, pa.int32()).fill_null(len(values))
+            values = pa.concat_arrays([values, pa.array([""])])
+        return pa.DictionaryArray.from_arrays(indices, values)
     if not pa.types.is_string(array.type):
         array = array.cast(pa.string())
     array = array.fill_null("")

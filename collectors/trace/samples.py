@@ -12,6 +12,7 @@ from collectors.nvtx_ranges import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
 from collectors.plan import Cell
 from collectors.trace.notes import Notes
 from collectors.trace.report import Report
+from collectors.trace.strings import as_dictionary
 from collectors.trace.tables import write_tables
 from collectors.worker import diagnostic_row
 from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
@@ -35,10 +36,11 @@ def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
         columns `KEY` and duration_ns, int64; of a sample that was taken again, the last.
     """
     table = pa.concat_tables(ranges)
-    inner = table.filter(pc.match_substring_regex(table["text"].cast(pa.string()), f"^{EXECUTIONS_TEXT.pattern}$"))
+    inner = table.filter(_matching(table["text"], f"^{EXECUTIONS_TEXT.pattern}$"))
     columns = ["parent_id", "text", "start_ns", "gpu_start_ns", "gpu_end_ns", "gpu_busy_ns", "round", *_CELL]
     found = inner.select(columns).to_pandas().dropna(subset=["round", "gpu_busy_ns", "variant"])
-    texts = dict(zip(table["range_id"].to_pylist(), table["text"].to_pylist(), strict=True)) if len(found) else {}
+    around = table.filter(pc.is_in(table["range_id"], inner["parent_id"].unique()))
+    texts = dict(zip(around["range_id"].to_pylist(), around["text"].to_pylist(), strict=True))
     sample = [SAMPLE_TEXT.fullmatch(texts.get(parent) or "") for parent in found["parent_id"]]
     found = found.assign(
         cache=[match["cache"] if match else None for match in sample],
@@ -52,6 +54,14 @@ def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
     duration_ns = (last["device_ns"] / last["executions"]).round().astype(np.int64)
     found_samples: pd.DataFrame = last[KEY].assign(duration_ns=duration_ns).astype({"round": np.int32, "twin": np.int8})
     return found_samples
+
+
+def _matching(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+    """Which rows match; each text of a dictionary is looked at once."""
+    chunks = [as_dictionary(chunk) for chunk in texts.chunks]
+    return pa.chunked_array(
+        [pc.match_substring_regex(chunk.dictionary, pattern).take(chunk.indices) for chunk in chunks], pa.bool_()
+    )
 
 
 def retimed(samples: pd.DataFrame, traced: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:

@@ -19,16 +19,21 @@ class Strings:
     """Id -> text, for columns at once."""
 
     def __init__(self, report: Report) -> None:
-        ids, values = [np.empty(0, np.int64)], [pa.array([], pa.string())]
+        # Each text is held once, in however many rows it stands.
+        ids, places, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([""])]
+        count = 1
         for batch in report.batches("StringIds", ["id"], ["value"]):
+            texts = as_dictionary(batch.column("value"))
             ids.append(batch.column("id").fill_null(-1).to_numpy())
-            values.append(batch.column("value"))
-        every = np.concatenate(ids)
-        self._ids, first = np.unique(every, return_index=True)
-        self._values = pa.chunked_array(values, pa.string()).take(pa.array(first))
+            places.append(count + texts.indices.to_numpy().astype(np.int64))
+            values.append(texts.dictionary)
+            count += len(texts.dictionary)
+        self._ids, first = np.unique(np.concatenate(ids), return_index=True)
+        self._places = np.concatenate(places)[first]
+        self._values = pa.chunked_array(values, pa.string())
 
     def of(self, ids: pa.Array, *, calls: bool = False) -> pa.Array:
-        """The texts of an int64 column of ids; "" where the id is null or unknown.
+        """The texts of an int64 column of ids, as a dictionary; "" where the id is null or unknown.
 
         Args:
             ids: column of ids.
@@ -36,15 +41,18 @@ class Strings:
         """
         encoded = ids.fill_null(-1).dictionary_encode()
         distinct = encoded.dictionary.to_numpy()
-        place = np.searchsorted(self._ids, distinct)
-        known = place < len(self._ids)
-        known[known] = self._ids[place[known]] == distinct[known]
-        texts = self._values.take(pa.array(place, mask=~known)).combine_chunks().fill_null("")
+        at = np.searchsorted(self._ids, distinct)
+        known = at < len(self._ids)
+        known[known] = self._ids[at[known]] == distinct[known]
+        place = np.zeros(len(distinct), np.int64)
+        place[known] = self._places[at[known]]
+        used, number = np.unique(place, return_inverse=True)
+        texts = self._values.take(pa.array(used)).combine_chunks()
         if isinstance(texts, pa.ChunkedArray):
             texts = pa.concat_arrays(texts.chunks) if texts.num_chunks else pa.array([], pa.string())
         if calls:
             texts = pa.array([_VERSION_SUFFIX.sub("", name) for name in texts.to_pylist()], pa.string())
-        return pa.DictionaryArray.from_arrays(encoded.indices, texts)
+        return pa.DictionaryArray.from_arrays(pa.array(number[encoded.indices.to_numpy()].astype(np.int32)), texts)
 
 
 class Codes:
@@ -64,9 +72,20 @@ class Codes:
         return numbered
 
 
-def or_else(texts: pa.Array, others: pa.Array) -> pa.Array:
-    """`texts`, and where it is empty `others`; each a text column or a dictionary of texts."""
-    if pa.types.is_dictionary(texts.type) and pc.all(pc.not_equal(texts.dictionary, "")).as_py():
+def as_dictionary(texts: pa.Array) -> pa.DictionaryArray:
+    """A text column as a dictionary of the texts that stand in it, in the order of their first appearance."""
+    if not pa.types.is_dictionary(texts.type):
+        return texts.dictionary_encode()
+    used = texts.indices.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(used.indices, texts.dictionary.take(used.dictionary))
+
+
+def or_else(texts: pa.Array, others: pa.Array) -> pa.DictionaryArray:
+    """`texts`, and where it is empty `others`; each a text column or a dictionary of texts, perhaps with one text twice."""
+    texts = as_dictionary(texts)
+    empty = pc.equal(texts.dictionary, "")
+    if not pc.any(empty).as_py():
         return texts
-    texts, others = (array.cast(pa.string()) for array in (texts, others))
-    return pc.if_else(pc.equal(texts, ""), others, texts)
+    others = as_dictionary(others)
+    places = pc.if_else(empty.take(texts.indices), pc.add(others.indices, len(texts.dictionary)), texts.indices)
+    return pa.DictionaryArray.from_arrays(pc.cast(places, pa.int32()), pa.concat_arrays([texts.dictionary, others.dictionary]))

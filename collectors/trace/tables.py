@@ -49,7 +49,7 @@ def _write_ranges(
     """Rows of `ranges`, in pieces, once they are written."""
     cells = Cells(ranges)
     named = cells.name(naming, workload) if naming else 0
-    pieces = range_rows(ranges, work.launches(), cells.columns(), notes, BATCH_ROWS)
+    pieces = range_rows(ranges, work.launches(), cells.columns(), BATCH_ROWS)
     _append(writer, "ranges", pieces)
     if naming and not named:
         notes.add(

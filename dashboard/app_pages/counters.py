@@ -115,7 +115,10 @@ def _no_counters(run: store.Run) -> None:
     others = {
         name: other
         for name, other in runs.listing(runs.data_dirs()).runs.items()
-        if "counters" in other.tables and other.info["device_name"] == run.info["device_name"] and other.path != run.path
+        if "counters" in other.tables
+        and other.info["device_name"] == run.info["device_name"]
+        and other.path != run.path
+        and runs.opens(other)
     }
     with_these = {
         name: other

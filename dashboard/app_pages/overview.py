@@ -32,11 +32,7 @@ def page() -> None:
     widgets.heading("Overview", "Which variant wins, by how much, and how far is it from what this device can do?")
     shown, frames = [], []
     for each, workloads in _to_show(run):
-        try:
-            frame: pd.DataFrame = runs.ask(each, queries.overview, runs.PROJECT)
-        except store.StoreError as error:
-            frame = pd.DataFrame()
-            st.caption(plain(str(error)))
+        frame: pd.DataFrame = runs.ask(each, queries.overview, runs.PROJECT)
         shown.append(each)
         frames.append(frame if frame.empty or workloads is None else frame[frame["workload"].isin(workloads)])
     for each, frame in zip(shown, frames, strict=True):
@@ -57,7 +53,8 @@ def _to_show(run: store.Run) -> list[tuple[store.Run, Collection[str] | None]]:
     others = [other for other in runs.listing(runs.data_dirs()).runs.values() if other.path != run.path]
     alike = [other for other in others if runs.is_recorded(other) == runs.is_recorded(run)]
     unlike = [other for other in others if runs.is_recorded(other) != runs.is_recorded(run)]
-    return [*_of_device(run, alike), *(shown for first in unlike[:1] for shown in _of_device(first, unlike[1:]))]
+    first = next(filter(runs.opens, unlike), None)
+    return [*_of_device(run, alike), *(_of_device(first, unlike) if first else ())]
 
 
 def _of_device(run: store.Run, others: Sequence[store.Run]) -> list[tuple[store.Run, Collection[str] | None]]:
@@ -65,7 +62,7 @@ def _of_device(run: store.Run, others: Sequence[store.Run]) -> list[tuple[store.
     covered = _timed(run)
     found: list[tuple[store.Run, Collection[str] | None]] = [(run, None)]
     for other in sorted(others, key=lambda other: other.info["collector"] != run.info["collector"]):
-        if _device(other) == _device(run) and (new := _timed(other) - covered):
+        if _device(other) == _device(run) and (new := _timed(other) - covered) and runs.opens(other):
             found.append((other, new))
             covered = covered | new
     return found
@@ -75,12 +72,12 @@ def _device(run: store.Run) -> str:
     return str(run.info["device_name"] or run.info["cpu_name"])
 
 
-def _timed(run: store.Run) -> set[str]:
+def _timed(run: store.Run) -> frozenset[str]:
     """The workloads of a run that has samples."""
     try:
-        return set(run.table("cases", ["workload"])["workload"]) if run.rows("samples") else set()
+        return run.timed
     except store.StoreError:
-        return set()
+        return frozenset()
 
 
 def _run_block(run: store.Run, frame: pd.DataFrame) -> None:

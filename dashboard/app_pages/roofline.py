@@ -94,7 +94,7 @@ def _counted(run: store.Run, workload: str) -> store.Run | None:
     mine = set(sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None))
     every = sorted(runs.listing(runs.data_dirs()).runs.values(), key=lambda other: other.info["started_at"], reverse=True)
     for other in every:
-        if "counters" not in other.tables or other.info["device_name"] != run.info["device_name"]:
+        if "counters" not in other.tables or other.info["device_name"] != run.info["device_name"] or not runs.opens(other):
             continue
         found: pd.DataFrame = runs.ask_as(other, None, queries.executed, workload)
         if mine & set(found[["variant", "source_sha256"]].itertuples(index=False, name=None)):

@@ -14,13 +14,15 @@ from dashboard.text import plain
 from data import store
 
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
+_MOST_BAD: Final = 20
 _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 
 def page() -> None:
     """Draw the page."""
     widgets.heading("Runs & checks", "May these numbers be believed?")
-    if runs.chosen() is None:
+    chosen = runs.chosen()
+    if chosen is None or not runs.opens(chosen):
         _bad_runs()
     run = widgets.run_of_page()
     topics = {
@@ -43,9 +45,13 @@ def page() -> None:
 
 
 def _bad_runs() -> None:
-    """Runs that cannot be opened, each with its cure."""
-    for bad in runs.listing(runs.data_dirs()).bad:
-        st.error(f"**{plain(bad.path.name)}** cannot be opened. {plain(bad.reason)}")
+    """Runs that cannot be opened, each with its cure; the page says of the run that it shows what is wrong with it."""
+    chosen = runs.chosen()
+    bad = [each for each in runs.listing(runs.data_dirs()).bad if chosen is None or each.path != chosen.path]
+    for each in bad[:_MOST_BAD]:
+        st.error(f"**{plain(each.name)}** cannot be opened. {plain(each.reason)}")
+    if len(bad) > _MOST_BAD:
+        st.error(f"{len(bad) - _MOST_BAD} more runs cannot be opened. Move these elsewhere to see why.")
 
 
 def _findings(run: store.Run) -> None:
@@ -188,7 +194,11 @@ def _other_run(run: store.Run, collector: str) -> store.Run | None:
     name = state.choose(
         f"with.{collector}", collector, [*newest, "none"], text=lambda name: _label(here[name]) if name in here else "none"
     )
-    return here.get(name)
+    other = here.get(name)
+    if other is None or runs.opens(other):
+        return other
+    st.caption(plain(f"Run {name} cannot be opened; Findings says why."))
+    return None
 
 
 def _label(run: store.Run) -> str:

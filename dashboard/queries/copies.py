@@ -7,6 +7,7 @@ import pandas as pd
 
 from dashboard.queries.run_data import VERDICT_CELL, RunData
 from dashboard.queries.trace_data import NONE, Int64s, lookup
+from dashboard.queries.trace_ranges import nearest
 
 _SCOPE: Final = "end_to_end"
 _DIRECTIONS: Final = ("h2d", "d2h")
@@ -115,7 +116,4 @@ def _unattributed(data: RunData) -> tuple[Any, Any]:
 
 def _outermost(at: Int64s, parent: Int64s, ours: Any, outermost: Any) -> Int64s:
     """Of each place of a range, that of the outermost of ours around it; `NONE` where it is not within one."""
-    at = np.where((at >= 0) & ours[at], at, NONE)
-    while (inner := (at >= 0) & ~outermost[at]).any():
-        at[inner] = parent[at[inner]]
-    return at
+    return np.where((at >= 0) & ours[at], nearest(parent, outermost)[at], NONE)

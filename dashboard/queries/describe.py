@@ -102,8 +102,8 @@ def rounded(values: "pd.Series[float]") -> npt.NDArray[np.float64]:
     found = np.asarray(values, dtype=float)
     tenths = found * 10
     result = np.asarray(np.floor(tenths + 0.5) / 10)
-    # Only near a tie does it matter how the number is written.
-    for place in np.flatnonzero(np.abs(tenths - np.floor(tenths) - 0.5) < 1e-6 * np.maximum(1, np.abs(tenths))):
+    # Only near a tie does it matter how the number is written: within the last digits that a float holds.
+    for place in np.flatnonzero(np.abs(tenths - np.floor(tenths) - 0.5) < 1e-14 * np.maximum(1, np.abs(tenths))):
         result[place] = float(Decimal(repr(float(found[place]))).quantize(_TENTH, ROUND_HALF_UP))
     return result
 

@@ -11,7 +11,7 @@ import pandas as pd
 from dashboard.queries.timeline_detail import Detail, Window, detail
 from dashboard.queries.timeline_lanes import Int32s, Lane, Lanes
 from dashboard.queries.trace_data import NONE, Int64s, Traces, lookup
-from dashboard.queries.trace_ranges import parents
+from dashboard.queries.trace_ranges import nearest, parents
 from dashboard.queries.trace_samples import of_the_measurement
 
 ColorBy = Literal["variant", "kernel"]
@@ -164,11 +164,8 @@ def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Cod
         of_pair[place] = number
     ours = (workloads.codes >= 0) & (names.codes >= 0)
     color = np.where(ours, of_pair[np.where(ours, workloads.codes.astype(np.int64) * width + names.codes, -1)], _RANGE)
-    above = parents(traces).copy()
-    while (open_ := np.flatnonzero((color == _RANGE) & (above >= 0))).size:
-        color[open_] = color[above[open_]]
-        above[open_] = above[above[open_]]
-    return color.astype(np.uint8)
+    around = nearest(parents(traces), color != _RANGE)
+    return np.where(around >= 0, color[around], _RANGE).astype(np.uint8)
 
 
 def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int64s:
@@ -239,19 +236,20 @@ def names(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> list[str]
     """Name of each event of a lane, plain text."""
     rows = lane.row[places]
     if lane.kind == "ranges":
-        return _text_of(traces, "ranges", "text", rows)
+        return text_of(traces, "ranges", "text", rows)
     if lane.kind == "calls":
-        return _text_of(traces, "api_calls", "name", rows)
+        return text_of(traces, "api_calls", "name", rows)
     kernel = rows < lanes.kernels
     found = np.empty(len(rows), dtype=object)
     if kernel.any():
-        found[kernel] = [name.removeprefix("void ") for name in _text_of(traces, "kernels", "full_name", rows[kernel])]
+        found[kernel] = [name.removeprefix("void ") for name in text_of(traces, "kernels", "full_name", rows[kernel])]
     if not kernel.all():
-        found[~kernel] = _text_of(traces, "memory_ops", "kind", rows[~kernel] - lanes.kernels)
+        found[~kernel] = text_of(traces, "memory_ops", "kind", rows[~kernel] - lanes.kernels)
     return list(found)
 
 
-def _text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> list[str]:
+def text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> list[str]:
+    """Texts of some rows; empty where null."""
     texts = traces.texts(table, column)
     return [str(texts.categories[code]) if code >= 0 else "" for code in texts.codes[rows]]
 
@@ -271,7 +269,7 @@ def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFr
             inner = ranges_of(traces, table, rows[of_table] - shift)
             found = np.full(len(inner), "", dtype=object)
             if (inner >= 0).any():
-                found[inner >= 0] = _text_of(traces, "ranges", "text", inner[inner >= 0])
+                found[inner >= 0] = text_of(traces, "ranges", "text", inner[inner >= 0])
             frame.loc[of_table, "range"] = found
     if kernel.any() and lanes.kernels <= _FACTS_OF_MOST:
         traces.read("kernels", *_SHAPE)
@@ -281,5 +279,5 @@ def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFr
         copies = rows[~kernel] - lanes.kernels
         frame.loc[~kernel, "bytes"] = traces.numbers("memory_ops", "bytes")[copies]
         for column in ("src_memory", "dst_memory"):
-            frame.loc[~kernel, column] = _text_of(traces, "memory_ops", column, copies)
+            frame.loc[~kernel, column] = text_of(traces, "memory_ops", column, copies)
     return frame.replace(NONE, np.nan)

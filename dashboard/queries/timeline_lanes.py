@@ -25,6 +25,8 @@ _FREE: Final = 1 << 30
 _STREAMS_SHOWN: Final = 8
 _THREADS_SHOWN: Final = 5
 _DEPTHS_SHOWN: Final = 5
+#: Ranges nested deeper, and events of which more run at once, have no lane: nobody reads so many, and each costs time.
+MOST_LAYERS: Final = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +94,14 @@ class Lanes:
         begin_ns: start of the first event.
         end_ns: end of the last; later than `begin_ns`.
         kernels: rows of table `kernels`: in a device lane, further rows are those of `memory_ops`.
+        too_deep: how many events have no lane, since they lie below `MOST_LAYERS` others.
     """
 
     lanes: tuple[Lane, ...]
     begin_ns: int
     end_ns: int
     kernels: int
+    too_deep: int = 0
 
     def busiest(self) -> tuple[Lane, ...]:
         """Lanes of the streams that are busy longest and of the threads with most events, in the order of `lanes`."""
@@ -156,7 +160,8 @@ def build(traces: Traces) -> Lanes | None:
     several = len({lane.owner[0] for lane in lanes}) > 1
     lanes.sort(key=_order)
     kernels = sum(len(batch[0]) for batch in traces.scan("kernels", "device")) if "kernels" in held else 0
-    return Lanes(tuple(_grouped(lane, several) for lane in lanes), begin, max(end, begin + 1), kernels)
+    too_deep = sum(len(events.start) for events in every) - sum(map(len, lanes))
+    return Lanes(tuple(_grouped(lane, several) for lane in lanes), begin, max(end, begin + 1), kernels, too_deep)
 
 
 def _read(traces: Traces, tables: Sequence[str], *keys: str) -> _Events:
@@ -206,9 +211,11 @@ def _device_lanes(events: _Events) -> Iterator[Lane]:
 def _range_lanes(events: _Events, free: npt.NDArray[np.bool_], trace_end: int) -> Iterator[Lane]:
     process, thread, depth = events.keys
     events.end[events.end < 0] = trace_end
-    level = np.where(free, _FREE, depth)
+    level = np.where(free, _FREE, np.minimum(depth, MOST_LAYERS))
     next_level: dict[tuple[int, ...], int] = {}
     for (*place, depth_or_free), rows in _sorted_groups((process, thread, level), events.start, events.end):
+        if depth_or_free == MOST_LAYERS:
+            continue
         owner = tuple(place)
         label = "NVTX start/end" if depth_or_free == _FREE else f"NVTX depth {depth_or_free}"
         for lane in _layered("ranges", owner, label, events, rows, next_level.get(owner, 0)):
@@ -231,8 +238,10 @@ def _layered(
         return
     np.maximum(mine.end, mine.start, out=mine.end)
     layer = layers(mine.start, mine.end)
-    for number in range(int(layer.max()) + 1):
-        inside = np.flatnonzero(layer == number)
+    order = np.argsort(layer, kind="stable")
+    cuts = np.searchsorted(layer[order], np.arange(min(int(layer.max()) + 1, MOST_LAYERS) + 1))
+    for number, (first, last) in enumerate(pairwise(cuts.tolist())):
+        inside = order[first:last]
         name = label if number == 0 else f"{label} ({number + 1})"
         yield _lane(kind, owner, name, _gathered(mine, inside), numbers[inside], first_level + number)
 

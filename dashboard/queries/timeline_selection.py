@@ -6,13 +6,14 @@ from typing import Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from dashboard.queries.timeline import Bools, Lit, ranges_of
+from dashboard.queries.timeline import Bools, Lit, ranges_of, text_of
 from dashboard.queries.timeline_lanes import Lane, Lanes
 from dashboard.queries.trace_data import NONE, Int64s, Traces, lookup
-from dashboard.queries.trace_ranges import parents
+from dashboard.queries.trace_ranges import nearest, parents
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
 _WHAT: Final = {"ranges": "range", "kernels": "kernel", "memory_ops": "memory operation", "api_calls": "API call"}
+_NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", "api_calls": "name"}
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,7 @@ def belongs(traces: Traces, chosen: Chosen) -> Lit:
                 found[table] = _held(traces, table, found["ranges"])
     else:
         _same_call(traces, chosen, found)
-        for place in _ranges_around(traces, chosen):
-            found["ranges"][place] = True
+        found["ranges"][_ranges_around(traces, chosen)] = True
     return Lit(np.concatenate([found["kernels"], found["memory_ops"]]), found["ranges"], found["api_calls"])
 
 
@@ -121,13 +121,18 @@ def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
     found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
     found[chosen.table][chosen.row] = True
     _same_call(traces, chosen, found)
-    rows = [(table, row) for table in ("kernels", "memory_ops", "api_calls") for row in np.flatnonzero(found[table]).tolist()]
-    rows += [("ranges", row) for row in _ranges_around(traces, chosen)]
-    lines = []
-    for table, row in rows:
-        start, end = (int(traces.numbers(table, column)[row]) for column in ("start_ns", "end_ns"))
-        lines.append((_WHAT[table], _name(traces, table, row), start - begin_ns, pd.NA if end == NONE else end - start))
-    return pd.DataFrame(lines, columns=["what", "name", "start_ns", "duration_ns"]).astype({"duration_ns": "Int64"})
+    rows = {table: np.flatnonzero(found[table]) for table in ("kernels", "memory_ops", "api_calls")}
+    parts = []
+    for table, places in {**rows, "ranges": np.array(_ranges_around(traces, chosen), dtype=np.int64)}.items():
+        if len(places):
+            start, end = _times(traces, table, places)
+            lasts = pd.array(np.where(end == NONE, NONE, end - start), dtype="Int64")
+            lasts[end == NONE] = pd.NA
+            names = [name.removeprefix("void ") for name in text_of(traces, table, _NAME[table], places)]
+            parts.append(
+                pd.DataFrame({"what": _WHAT[table], "name": names, "start_ns": start - begin_ns, "duration_ns": lasts})
+            )
+    return pd.concat(parts, ignore_index=True)
 
 
 def title(traces: Traces, chosen: Chosen) -> str:
@@ -166,22 +171,13 @@ def _times(traces: Traces, table: str, rows: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _name(traces: Traces, table: str, row: int) -> str:
-    texts = traces.texts(table, {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", "api_calls": "name"}[table])
-    return str(texts[row]).removeprefix("void ")
+    return text_of(traces, table, _NAME[table], np.array([row]))[0].removeprefix("void ")
 
 
 def _inside(traces: Traces, row: int) -> Bools:
     """Mask of a range and all in it."""
     above = parents(traces)
-    inside = np.zeros(len(above), dtype=bool)
-    inside[row] = True
-    open_ = np.flatnonzero(above >= 0)
-    while len(open_):
-        # A pass a level: a range is in when the one around it is.
-        found = open_[inside[above[open_]] & ~inside[open_]]
-        if not len(found):
-            break
-        inside[found] = True
+    inside: Bools = nearest(above, np.arange(len(above)) == row) >= 0
     return inside
 
 
@@ -199,10 +195,10 @@ def _ranges_around(traces: Traces, chosen: Chosen) -> list[int]:
     if "ranges" not in traces.tables:
         return []
     place = int(ranges_of(traces, chosen.table, np.array([chosen.row]))[0])
-    above, found = parents(traces), []
-    while place >= 0:
+    above, found = parents(traces).tolist(), []
+    while place >= 0 and len(found) < len(above):
         found.append(place)
-        place = int(above[place])
+        place = above[place]
     return found
 
 

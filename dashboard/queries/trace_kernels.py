@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.queries import trace_nesting
+from dashboard.queries import trace_nesting, trace_windows
 from dashboard.queries.describe import Tally, rounded, statistics, tally
 from dashboard.queries.run_data import RunData
 from dashboard.queries.trace_data import MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, of_calls
@@ -18,6 +18,10 @@ _MOST_COUNTERS: Final = 1 << 22
 _FEW_PAIRS: Final = 1 << 12
 #: Few enough that what is made of them stays in the processor's cache.
 _ROWS_AT_ONCE: Final = 1 << 16
+#: Ranges nested deeper are not followed level by level.
+_MOST_LEVELS: Final = 1 << 10
+#: So many ranges beside what they hold are laid out, 1 GB at most; of more, windows are summed.
+_MOST_PAIRS: Final = 1 << 24
 
 
 class _Kernels(NamedTuple):
@@ -46,10 +50,10 @@ class _Owners(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """By owner and kernel name, numbered `owner * names + name`: durations, a kernel's once for every range that holds it; how many
-    kernels; and how many ranges."""
+    """By owner and kernel name, numbered `owner * names + name`: statistics of the durations, a kernel's once for every range that holds
+    it; how many kernels; and how many ranges."""
 
-    durations: Tally
+    durations: pd.DataFrame
     kernels: "pd.Series[int]"
     ranges: "pd.Series[int]"
 
@@ -75,9 +79,10 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     if has_graphs(traces):
         kernels = kernels.of(without_graphs(traces, "kernels"))
     width = max(len(names.categories), 1)
-    simple = trace_nesting.only_nested(traces)
-    owners, sums = _by_parents(traces, kernels, owners, width) if simple else _by_times(traces, kernels, owners, width)
-    found = statistics(sums.durations)
+    shallow = int(traces.numbers("ranges", "depth").max(initial=0)) < _MOST_LEVELS
+    by_parents = _by_parents(traces, kernels, owners, width) if shallow and trace_nesting.only_nested(traces) else None
+    owners, sums = by_parents or _by_times(traces, kernels, owners, width)
+    found = sums.durations
     who, what = np.divmod(found.index.to_numpy(dtype=np.int64), width)
     label = owners.named[who]
     frame = pd.DataFrame(
@@ -95,8 +100,9 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     return frame.sort_values(list(order), ascending=list(order.values()), na_position="first", ignore_index=True)
 
 
-def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
-    """Where ranges nest, the chain of a range's owners outwards says who owns its kernels, and there are few different chains."""
+def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums] | None:
+    """Where ranges nest, the chain of a range's owners outwards says who owns its kernels, and there are few different chains; None
+    where there are not."""
     parent = parents(traces)
     chain, last, before = _chains(owners.of_range, parent, traces.numbers("ranges", "depth"))
     pair = chain[kernels.holder]
@@ -114,20 +120,27 @@ def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) 
     n = np.bincount(counted.group, weights=counted.n, minlength=len(pairs)).astype(np.int64)
     link, name = np.divmod(pairs, width)
     rows, groups, once = list[Int64s](), list[Int64s](), list[pd.DataFrame]()
+    row, live, laid_out = np.arange(len(counted.group)), np.arange(len(pairs)), 0
+    group = np.empty(len(pairs), dtype=np.int64)
     # Level by level outwards: the innermost range, the one around it, and so on.
-    while (link >= 0).any():
-        group = np.where(link >= 0, last[link] * width + name, NONE)
-        live = np.flatnonzero(link >= 0)
+    while len(live):
+        laid_out += len(row) + len(live)
+        if laid_out > _MOST_PAIRS:
+            return None
+        group[live] = last[link[live]] * width + name[live]
         once.append(pd.DataFrame({"pair": live, "group": group[live], "n": n[live]}))
-        rows.append(np.flatnonzero(group[counted.group] >= 0))
-        groups.append(group[counted.group[rows[-1]]])
-        link = np.where(link >= 0, before[link], NONE)
+        rows.append(row)
+        groups.append(group[counted.group[row]])
+        link[live] = before[link[live]]
+        live = live[link[live] >= 0]
+        row = row[link[counted.group[row]] >= 0]
     row, owned = np.concatenate(rows), np.concatenate(groups)
     order = np.lexsort((counted.value[row], owned))
     durations = Tally(owned[order], counted.value[row][order], counted.n[row][order])
     instances = pd.concat(once).drop_duplicates(["pair", "group"]).groupby("group")["n"].sum()
     held_pairs = _pairs_up(kernels, parent, width)
-    return owners, _Sums(durations, instances, _counts(owners.of_range[held_pairs // width] * width + held_pairs % width))
+    in_ranges = _counts(owners.of_range[held_pairs // width] * width + held_pairs % width)
+    return owners, _Sums(statistics(durations), instances, in_ranges)
 
 
 def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64s, Int64s]:
@@ -139,9 +152,9 @@ def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64
     chain = np.full(len(owner), NONE)
     last, before = list[Int64s](), list[Int64s]()
     first, width = 0, int(owner.max(initial=0)) + 1
-    for level in range(int(depth.max(initial=NONE)) + 1):
-        rows = np.flatnonzero(depth == level)
-        around = chain[parent[rows]] if level else np.full(len(rows), NONE)
+    outermost_first = np.argsort(depth, kind="stable")
+    for rows in np.split(outermost_first, np.flatnonzero(np.diff(depth[outermost_first])) + 1) if len(depth) else ():
+        around = np.where(parent[rows] >= 0, chain[parent[rows]], NONE)
         code, pairs = pd.factorize((around + 1) * width + owner[rows])
         chain[rows] = first + code
         last.append(pairs % width)
@@ -151,25 +164,63 @@ def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64
 
 
 def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
-    """Where ranges overlap otherwise, every range beside every kernel launched within it."""
+    """Where ranges overlap otherwise, each holds the kernels launched within it: neighbours in the order of the launches."""
     ranges = trace_nesting.places(traces)
-    launches = trace_nesting.launches_of(traces, ranges, "kernels", kernels.row)
-    holder, kernel = trace_nesting.held(ranges, launches).pairs()
-    outside = np.ones(len(kernels.row), dtype=bool)
-    outside[kernel] = False
+    held = trace_nesting.held(ranges, trace_nesting.launches_of(traces, ranges, "kernels", kernels.row))
+    some = held.first < held.last
+    size = len(held.launch) + 1
+    open_at = np.bincount(held.first[some], minlength=size) - np.bincount(held.last[some], minlength=size)
+    outside = held.launch[np.cumsum(open_at)[:-1] == 0]
     alone, owners = _threads(traces, kernels.of(outside), owners)
-    owner = np.concatenate((owners.of_range[holder], alone))
-    every = np.concatenate((kernel, np.flatnonzero(outside)))
-    group = owner * width + kernels.name[every]
+    alone = alone * width + kernels.name[outside]
+    few = int((held.last - held.first).sum()) <= _MOST_PAIRS
+    inside = (_of_pairs if few else _of_windows)(kernels, held, owners, width)
+    groups = np.unique(alone)
+    counted = tally(np.searchsorted(groups, alone), kernels.duration[outside], len(groups))
+    durations = statistics(counted._replace(group=groups[counted.group]))
+    joined = [frame for frame in (inside.durations, durations) if len(frame)]
+    return owners, _Sums(pd.concat(joined) if joined else durations, pd.concat([inside.kernels, _counts(alone)]), inside.ranges)
+
+
+def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
+    """Every range beside every kernel in it."""
+    holder, kernel = held.pairs()
+    owner = owners.of_range[holder]
+    group = owner * width + kernels.name[kernel]
     number, (groups,) = codes_of(group)
     order = np.argsort(groups)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    counted = tally(rank[number], kernels.duration[every], len(groups))
-    once = ~pd.DataFrame({"owner": owner, "kernel": every}).duplicated().to_numpy()
+    counted = tally(rank[number], kernels.duration[kernel], len(groups))
+    once = ~pd.DataFrame({"owner": owner, "kernel": kernel}).duplicated().to_numpy()
     held_pairs = distinct(holder * width + kernels.name[kernel], len(owners.of_range) * width)
     in_ranges = _counts(owners.of_range[held_pairs // width] * width + held_pairs % width)
-    return owners, _Sums(counted._replace(group=groups[order][counted.group]), _counts(group[once]), in_ranges)
+    return _Sums(statistics(counted._replace(group=groups[order][counted.group])), _counts(group[once]), in_ranges)
+
+
+def _of_windows(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
+    """The same of each name's kernels, in the order of their launches: those in a range are neighbours there too."""
+    names = kernels.name[held.launch].astype(np.int64)
+    by_name = np.argsort(names, kind="stable")
+    some = np.flatnonzero(held.first < held.last)
+    # Ranges of one owner that hold the same are one window, which counts as often as they are.
+    ends = pd.DataFrame({"owner": owners.of_range[some], "first": held.first[some], "last": held.last[some]})
+    windows = ends.groupby(list(ends), as_index=False).size()
+    owner, first, last, times = (windows[name].to_numpy() for name in ("owner", "first", "last", "size"))
+    parts = list[tuple[Int64s, ...]]()
+    begins = np.searchsorted(names[by_name], np.arange(width + 1))
+    for name in np.flatnonzero(np.diff(begins)).tolist():
+        launched = by_name[begins[name] : begins[name + 1]]
+        left, right = np.searchsorted(launched, first), np.searchsorted(launched, last)
+        rows = np.flatnonzero(left < right)
+        parts.append((owner[rows] * width + name, begins[name] + left[rows], begins[name] + right[rows], times[rows]))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.lexsort((columns[1], columns[0]))
+    found = trace_windows.Windows(*(column[order] for column in columns))
+    durations = trace_windows.statistics(kernels.duration[held.launch][by_name], found)
+    in_ranges = np.add.reduceat(found.times, found.heads)
+    covered = trace_windows.covered(found)
+    return _Sums(durations, pd.Series(covered, index=durations.index), pd.Series(in_ranges, index=durations.index))
 
 
 def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s, _Owners]:
@@ -195,13 +246,15 @@ def _pairs_up(kernels: _Kernels, parent: Int64s, width: int) -> Int64s:
             marks[pairs] = True
         else:
             found.append(np.unique(pairs))
-    level = np.flatnonzero(marks) if len(marks) else distinct(np.concatenate(found), size)
-    every = [level]
-    while len(level):
-        above = parent[level // width]
-        level = distinct((above * width + level % width)[above >= 0], size)
-        every.append(level)
-    return distinct(np.concatenate(every), size)
+    every = np.flatnonzero(marks) if len(marks) else distinct(np.concatenate(found), size)
+    above = np.full(len(parent), NONE)
+    for places, around in trace_nesting.climbs(parent):
+        above[places] = around
+        higher = above[every // width]
+        passed_on = (higher * width + every % width)[higher >= 0]
+        every = distinct(np.concatenate((every, passed_on)), size)
+        above[places] = NONE
+    return every
 
 
 def _counts(numbers: Int64s) -> "pd.Series[int]":

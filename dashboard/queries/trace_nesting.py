@@ -5,13 +5,12 @@ closed as open until the last range's start or end, and the shortest range aroun
 and ranges only nest, all that follows from `parent_id`, and nothing of this module is needed.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from dashboard.queries.trace_data import NONE, Int64s, Traces, codes_of, lookup, of_calls
-
-_FAR: Final = np.iinfo(np.int64).max
 
 
 class Places(NamedTuple):
@@ -85,13 +84,17 @@ def launches_of(traces: Traces, ranges: Places, table: str, rows: Int64s) -> Lau
     return Launches(thread, start, end)
 
 
-def held(ranges: Places, launches: Launches) -> Held:
-    """What each range holds. Launches of one thread follow one another, so those within a range are neighbours."""
-    order = np.lexsort((launches.start, launches.thread))
+def held(ranges: Places, launches: Launches, call: Int64s | None = None) -> Held:
+    """What each range holds. Launches of one thread follow one another, so those within a range are neighbours.
+
+    Args:
+        call: number of the call of each launch; those of one call then stand side by side.
+    """
+    order = np.lexsort((launches.start, launches.thread) if call is None else (call, launches.start, launches.thread))
     first, last = np.zeros(len(ranges.start), dtype=np.int64), np.zeros(len(ranges.start), dtype=np.int64)
     thread = launches.thread[order]
-    for one in np.unique(ranges.thread).tolist():
-        rows = np.flatnonzero(ranges.thread == one)
+    for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
+        one = ranges.thread[rows[0]]
         begin, stop = np.searchsorted(thread, one), np.searchsorted(thread, one, side="right")
         mine = order[begin:stop]
         first[rows] = begin + np.searchsorted(launches.start[mine], ranges.start[rows])
@@ -100,15 +103,46 @@ def held(ranges: Places, launches: Launches) -> Held:
 
 
 def shortest_around(ranges: Places) -> Int64s:
-    """Place of the shortest range of the same thread around each; `NONE` for an outermost one."""
-    parent = np.full(len(ranges.start), NONE)
-    for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
-        open_now: list[tuple[int, int, int]] = []  # length, end, place
-        for row, start, end in zip(rows.tolist(), ranges.start[rows].tolist(), ranges.end[rows].tolist(), strict=True):
-            open_now = [each for each in open_now if each[1] >= start]
-            parent[row] = min((each for each in open_now if each[1] >= end), default=(_FAR, 0, NONE))[2]
-            open_now.append((end - start, end, row))
+    """Place of the shortest range of the same thread around each; `NONE` for an outermost one.
+
+    In the order of `_by_thread` it is an earlier one that ends no sooner. Blocks of 2, 4, 8… neighbours are sorted by end, the last first,
+    and in each the shortest so far of its earlier half is offered to its later half: n log n, whatever the overlaps.
+    """
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *_by_thread(ranges.thread, ranges.start, ranges.end)])
+    end, count = ranges.end[rows], len(rows)
+    by_length = np.lexsort((rows, end, end - ranges.start[rows]))
+    rank = np.empty(count, dtype=np.int64)
+    rank[by_length] = np.arange(count)
+    best = np.full(count, count)
+    # An earlier thread sorts behind, as if it had ended, so that none of its ranges is around one of a later thread.
+    order = np.lexsort((-end, -_numbered(ranges.thread[rows])))
+    for level in reversed(range(max(count - 1, 0).bit_length())):
+        later = order >> level & 1
+        block = order >> level + 1
+        # Of a later block all are lower, so that one running minimum serves them all.
+        offered = np.minimum.accumulate(np.where(later, count, rank[order]) - block * (count + 1)) + block * (count + 1)
+        best[order] = np.where(later, np.minimum(best[order], offered), best[order])
+        order = _halved(order, later, level)
+    parent = np.full(count, NONE)
+    found = np.flatnonzero(best < count)
+    parent[rows[found]] = rows[by_length[best[found]]]
     return parent
+
+
+def _numbered(thread: Int64s) -> Int64s:
+    """Numbers the threads, which stand one behind the other."""
+    return np.cumsum(np.diff(thread, prepend=thread[:1]) != 0)
+
+
+def _halved(order: Int64s, later: Int64s, level: int) -> Int64s:
+    """The order with the earlier half of each block of 2^(level + 1) before its later half, each half as it was."""
+    begin = order >> level + 1 << level + 1
+    # Blocks before are full, so that half of them are later ones.
+    later_before = np.cumsum(later) - later - begin // 2
+    place = np.where(later, begin + (1 << level) + later_before, np.arange(len(order)) - later_before)
+    found = np.empty_like(order)
+    found[place] = order
+    return found
 
 
 def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
@@ -120,11 +154,24 @@ def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
     return np.split(rows, np.flatnonzero(np.diff(thread[rows])) + 1) if len(rows) else []
 
 
+def climbs(parent: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
+    """Places of ranges, and of those 1, then 2, then 4… levels around them: as often as it takes to reach the outermost.
+
+    What is passed on from the one to the other at each step reaches every level. A circle, which no import writes, ends too.
+    """
+    above = parent.copy()
+    for _ in range(len(parent).bit_length()):
+        places = np.flatnonzero(above >= 0)
+        if not len(places):
+            return
+        around = above[places]
+        yield places, around
+        above[places] = above[around]
+
+
 def depths(parent: Int64s) -> Int64s:
-    """How many ranges enclose each, counted by doubling the step up the tree."""
-    depth, above = (parent >= 0).astype(np.int64), parent.copy()
-    while (climbing := np.flatnonzero(above >= 0)).size:
-        step = above[climbing]
-        depth[climbing] += depth[step]
-        above[climbing] = above[step]
+    """How many ranges enclose each."""
+    depth = (parent >= 0).astype(np.int64)
+    for places, around in climbs(parent):
+        depth[places] += depth[around]
     return depth

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.queries import trace_nesting
+from dashboard.queries import trace_nesting, trace_windows
 from dashboard.queries.describe import describe, rounded, times
 from dashboard.queries.run_data import RunData
 from dashboard.queries.trace_data import GRAPH, MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, lookup
@@ -86,12 +86,22 @@ def named(traces: Traces) -> Named:
     traces.read("ranges", "domain", "text", "style")
     label, style = labels(traces), traces.texts("ranges", "style")
     code, (names, styles) = codes_of(label.codes.astype(np.int64), style.codes.astype(np.int64))
-    words = np.asarray(label.categories, dtype=object)[names]
-    ways = np.array([STYLES[style.categories[each]] for each in styles], dtype=object)
-    order = np.lexsort((ways.astype(str), words.astype(str)))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return Named(rank[code], words[order], ways[order])
+    words = np.asarray(label.categories, dtype=object)
+    ways = np.array([STYLES[each] for each in style.categories], dtype=object)
+    # Each word is compared once, and stays an object: an array of fixed width would take the longest word's room for every one.
+    order = np.lexsort((_ranks(ways)[styles], _ranks(words)[names]))
+    return Named(_inverse(order)[code], words[names][order], ways[styles][order])
+
+
+def _ranks(words: npt.NDArray[Any]) -> Int64s:
+    """Place of each word among all, sorted; they are distinct."""
+    return _inverse(np.argsort(words))
+
+
+def _inverse(order: Int64s) -> Int64s:
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return place
 
 
 def range_ns(traces: Traces) -> Int64s:
@@ -114,9 +124,15 @@ def nearest(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
         parent: as `parents` gives it.
         chosen: a mask of the ranges.
     """
-    at = np.arange(len(parent))
-    while (searching := (at >= 0) & ~chosen[at]).any():
-        at[searching] = parent[at[searching]]
+    at = np.where(chosen, np.arange(len(parent)), parent)
+    searching = np.flatnonzero((at >= 0) & ~chosen[at])
+    # Each pass doubles the step up the tree. Only a circle, which no import writes, is left after the last.
+    for _ in range(len(parent).bit_length()):
+        at[searching] = at[at[searching]]
+        searching = searching[(at[searching] >= 0) & ~chosen[at[searching]]]
+        if not len(searching):
+            break
+    at[searching] = NONE
     return at
 
 
@@ -158,10 +174,8 @@ def _by_parents(traces: Traces) -> _Projected:
     start, end, depth = (traces.numbers("ranges", name) for name in ("gpu_start_ns", "gpu_end_ns", "depth"))
     parent = parents(traces)
     count = _launches(traces, len(parent))
-    # The deepest first, so that each passes on all that it holds.
-    for level in range(int(depth.max(initial=0)), 0, -1):
-        rows = np.flatnonzero((depth == level) & (parent >= 0))
-        np.add.at(count, parent[rows], count[rows])
+    for places, around in trace_nesting.climbs(parent):
+        np.add.at(count, around, count[places])
     # What encloses too much work was not projected.
     return _Projected(np.where(start >= 0, count, 0), start, end, parent, depth)
 
@@ -200,13 +214,13 @@ def _by_times(traces: Traces) -> _Projected:
     if parts:
         joined = trace_nesting.Launches(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         start, end, process, correlation = (np.concatenate(column) for column in zip(*columns, strict=True))
-        found = trace_nesting.held(ranges, joined)
-        holder, work = found.pairs()
-        heads = (found.first < found.last).nonzero()[0]
-        cuts = np.flatnonzero(np.diff(holder, prepend=NONE))
-        if len(heads):
-            first[heads], last[heads] = np.minimum.reduceat(start[work], cuts), np.maximum.reduceat(end[work], cuts)
-        launch, _ = codes_of(process, correlation)
-        once = distinct(holder * max(len(launch), 1) + launch[work], size * max(len(launch), 1))
-        launches = np.bincount(once // max(len(launch), 1), minlength=size)
+        call, _ = codes_of(process, correlation)
+        found = trace_nesting.held(ranges, joined, call)
+        some = np.flatnonzero(found.first < found.last)
+        windows = found.first[some], found.last[some]
+        first[some] = trace_windows.least(start[found.launch], *windows)
+        last[some] = -trace_windows.least(-end[found.launch], *windows)
+        # The work of one call stands side by side.
+        begins = np.cumsum(np.diff(call[found.launch], prepend=NONE) != 0)
+        launches[some] = begins[windows[1] - 1] - begins[windows[0]] + 1
     return _Projected(launches, first, last, parent, trace_nesting.depths(parent))

@@ -147,7 +147,11 @@ def test_a_column_that_came_later_reads_as_null_in_a_run_that_lacks_it(tmp_path:
         writer.append("run", [run_row("r1")])
         texts = {c.name: None if c.nullable else "" for c in schema.VARIANTS.columns}
         writer.append(
-            "variants", [texts | {"variant": "v", "kind": "cuda", "role": "rung", "precision": "fp32", "transfer": "pinned"}]
+            "variants",
+            [
+                texts
+                | {"workload": "w", "variant": "v", "kind": "cuda", "role": "rung", "precision": "fp32", "transfer": "pinned"}
+            ],
         )
         path = writer.commit()
     assert store.open_run(path).table("variants")["transfer"].tolist() == ["pinned"]

@@ -1,0 +1,309 @@
+"""Whether the values of a run's tables are such that `schema` allows: nulls, closed sets, ranges, keys, and what one table says of another.
+
+Works on Arrow tables, column by column, so that millions of rows take a fraction of a second; a row is looked for only where there is
+something to tell. Nothing here reads a file.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data import schema
+
+Int64s = npt.NDArray[np.int64]
+
+_MOST_CHARACTERS: Final = 40  # of a value that a message quotes
+_MOST_CODES: Final = 1 << 62
+_MOST_SPARE: Final = 4  # entries of a look-up table for each number in it
+
+
+class Problem(NamedTuple):
+    """A value that may not be: `column` names it, `row` counts from 0 (None where no row is to blame), `text` says what is wrong."""
+
+    column: str
+    row: int | None
+    text: str
+
+    def __str__(self) -> str:
+        return f"column {self.column}{'' if self.row is None else f', row {self.row + 1:,}'}: {self.text}"
+
+
+class Checker:
+    """Checks the tables of one run, in the order of `schema.TABLES`: a table may name rows of one that came before it.
+
+    A long table may come in pieces; `end` is called after the last piece of each.
+    """
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._pieces: list[pa.Table] = []
+        self._known: dict[str, pa.Table] = {}
+        self._ranges: _Numbers | None = None
+
+    def piece(self, table: schema.Table, rows: pa.Table) -> Problem | None:
+        """The first problem of some rows of a table, which has all its columns; texts may be dictionaries."""
+        found = first_problem(table, rows) or self._strangers(table, rows)
+        if found is not None:
+            return found._replace(row=None if found.row is None else found.row + self._rows)
+        self._rows += len(rows)
+        together = [name for name in rows.column_names if name in _needed(table)]
+        if together:
+            self._pieces.append(rows.select(together))
+        return None
+
+    def end(self, table: schema.Table) -> Problem | None:
+        """The first problem of a table as a whole: keys that are there twice, rows that name no row, parents that form a circle."""
+        whole = pa.concat_tables(self._pieces, promote_options="permissive").unify_dictionaries() if self._pieces else None
+        self._rows, self._pieces = 0, []
+        if whole is None:
+            return None
+        self._known[table.name] = whole
+        if table is schema.RANGES:
+            self._ranges = _Numbers(_int64s(whole["range_id"]))
+        if found := _duplicate(table, whole):
+            return found
+        if table is schema.RANGES:
+            assert self._ranges is not None
+            return _bad_parent(whole, self._ranges)
+        return self._unknown(table, whole)
+
+    def _strangers(self, table: schema.Table, rows: pa.Table) -> Problem | None:
+        """Device work of a range that is not there. A report may lack the ranges that its launches are of."""
+        if table is schema.RANGES or "range_id" not in rows.column_names or self._ranges is None:
+            return None
+        ids = _int64s(rows["range_id"], null=self._ranges.first)
+        unknown = np.flatnonzero(self._ranges.places(ids) < 0)
+        return Problem("range_id", int(unknown[0]), f"is {ids[unknown[0]]}, and no range has that id") if len(unknown) else None
+
+    def _unknown(self, table: schema.Table, whole: pa.Table) -> Problem | None:
+        """A row of a variant or a case that the run does not have."""
+        for name in ("variants", "cases") if table.name in ("results", "samples", "counters") else ():
+            key = list(schema.TABLES[name].key)
+            named = _distinct(whole, key)
+            there = set(_distinct(self._known[name], key)) if name in self._known else set()
+            if strangers := [values for values in named if values not in there]:
+                what = " / ".join(map(str, strangers[0]))
+                return Problem(key[-1], named[strangers[0]], f"is {_quoted(what)}, and table {name} has no such row")
+        return None
+
+
+def first_problem(table: schema.Table, rows: pa.Table) -> Problem | None:
+    """The first problem of rows each for itself."""
+    for column in table.columns:
+        if found := _of_column(column, rows[column.name]):
+            return found
+    for start, end in table.spans:
+        early = pc.less(rows[end], rows[start])
+        if pc.any(early).as_py():
+            row = _first(early)
+            return Problem(end, row, f"is {rows[end][row]}, before {start}, which is {rows[start][row]}")
+    return None
+
+
+def _of_column(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
+    if problem := _invalid(column, values):
+        return problem
+    if values.null_count and not column.nullable:
+        return Problem(column.name, _first(pc.is_null(values)), "is null, and may not be")
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return _of_numbers(column, values)
+    if column.values or column.json_object or column.named:
+        return _of_texts(column, values)
+    return None
+
+
+def _invalid(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
+    """Text that is not UTF-8, or what a damaged page left."""
+    if pa.types.is_primitive(values.type):
+        return None
+    first = 0
+    for chunk in values.chunks:
+        try:
+            chunk.validate(full=True)
+        except pa.ArrowInvalid as error:
+            row = next((row for row in range(len(chunk)) if not _decodes(chunk[row])), None)
+            what = "is not text in UTF-8" if row is not None else f"is damaged ({str(error).splitlines()[0]})"
+            return Problem(column.name, None if row is None else first + row, what)
+        first += len(chunk)
+    return None
+
+
+def _decodes(value: pa.Scalar) -> bool:
+    try:
+        value.as_py()
+    except (UnicodeDecodeError, pa.ArrowException, IndexError):
+        return False
+    return True
+
+
+def _of_numbers(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
+    if pa.types.is_floating(column.type) and column.finite and pc.any(odd := pc.invert(pc.is_finite(values))).as_py():
+        row = _first(odd)
+        return Problem(column.name, row, f"is {values[row].as_py()}, and has to be a finite number")
+    if column.least is None and column.most is None:
+        return None
+    extremes = pc.min_max(values).as_py()
+    for bound, extreme, beyond, word in (
+        (column.least, extremes["min"], pc.less, "least"), (column.most, extremes["max"], pc.greater, "most"),
+    ):  # fmt: skip
+        # NaN is neither less nor greater.
+        if bound is not None and extreme is not None and (extreme < bound if word == "least" else extreme > bound):
+            row = _first(beyond(values, pa.scalar(bound, column.type)))
+            return Problem(column.name, row, f"is {values[row].as_py()}, and has to be at {word} {bound:g}")
+    return None
+
+
+def _of_texts(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
+    for text in pc.unique(values).to_pylist():
+        if text is None:
+            continue
+        if column.values and text not in column.values:
+            what = f"is {_quoted(text)}, and has to be one of {', '.join(column.values)}"
+        elif column.named and not text:
+            what = "is empty, and has to name something"
+        elif column.json_object and text and not _is_object(text):
+            what = f"is {_quoted(text)}, and has to be a JSON object whose numbers are finite"
+        else:
+            continue
+        return Problem(column.name, _first(pc.equal(values.cast(pa.string()), text)), what)
+    return None
+
+
+def _is_object(text: str) -> bool:
+    """Whether it is a JSON object, the numbers among whose values a float64 can hold."""
+    try:
+        found = json.loads(text)
+        return isinstance(found, dict) and all(math.isfinite(each) for each in found.values() if isinstance(each, int | float))
+    except (ValueError, OverflowError, RecursionError):
+        return False
+
+
+def _needed(table: schema.Table) -> frozenset[str]:
+    """Columns that are looked at when the table is complete."""
+    return frozenset({*table.key, "parent_id", "depth"} if table is schema.RANGES else table.key)
+
+
+def _duplicate(table: schema.Table, whole: pa.Table) -> Problem | None:
+    if not table.key:
+        return None
+    codes = _codes(whole, table.key)
+    ordered = np.sort(codes)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return None
+    order = np.argsort(codes, kind="stable")
+    again = order[1:][codes[order[1:]] == codes[order[:-1]]]
+    row = int(again.min())
+    first = int(np.flatnonzero(codes == codes[row])[0])
+    key = ", ".join(f"{name}={_quoted(str(whole[name][row]))}" for name in table.key)
+    return Problem(" + ".join(table.key), row, f"is the key of a row, and row {first + 1:,} has the same: {key}")
+
+
+def _codes(rows: pa.Table, names: Sequence[str]) -> Int64s:
+    """A number for each row; rows have the same number where they are equal in these columns."""
+    code, size = np.zeros(len(rows), dtype=np.int64), 1
+    for name in names:
+        numbers, count = _numbered(rows[name])
+        if size * count > _MOST_CODES:
+            distinct, code = np.unique(code, return_inverse=True)
+            size = len(distinct)
+        if size * count > _MOST_CODES:
+            distinct, numbers = np.unique(numbers, return_inverse=True)
+            count = len(distinct)
+        code, size = code * count + numbers, size * count
+    return code
+
+
+def _numbered(values: pa.ChunkedArray) -> tuple[Int64s, int]:
+    """Numbers from 0 that tell the values apart, and how many there may be."""
+    if pa.types.is_integer(values.type):
+        numbers = _int64s(values)
+        low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+        if high - low < _MOST_CODES:
+            return numbers - low, high - low + 1
+        distinct, numbers = np.unique(numbers, return_inverse=True)
+        return numbers, len(distinct)
+    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    encoded = encoded.unify_dictionaries()
+    if not encoded.num_chunks:
+        return np.empty(0, dtype=np.int64), 1
+    words = len(encoded.chunk(0).dictionary)
+    codes = [chunk.indices.fill_null(words).to_numpy().astype(np.int64, copy=False) for chunk in encoded.chunks]
+    return np.concatenate(codes), words + 1
+
+
+def _distinct(rows: pa.Table, names: Sequence[str]) -> dict[tuple[Any, ...], int]:
+    """The distinct rows of some columns, each with the first place where it stands."""
+    _, first = np.unique(_codes(rows, names), return_index=True)
+    found = rows.select(list(names)).take(pa.array(first))
+    values = zip(*(found[name].to_pylist() for name in names), strict=True)
+    return dict(zip(values, first.tolist(), strict=True))
+
+
+class _Numbers:
+    """Finds where numbers stand in `ids`, which are distinct or about to be refused: in a table where they are dense, else by bisection."""
+
+    def __init__(self, ids: Int64s) -> None:
+        self._ids = ids
+        self.first, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
+        span = high - self.first + 1
+        self._dense = span <= _MOST_SPARE * len(ids) + 1024
+        if self._dense:
+            self._table = np.full(span, -1, dtype=np.int64)
+            self._table[ids - self.first] = np.arange(len(ids))
+        else:
+            self._table = np.argsort(ids, kind="stable")
+
+    def places(self, wanted: Int64s) -> Int64s:
+        """Place of each wanted number; -1 where it is not there."""
+        if self._dense:
+            # Bounds are compared before they are subtracted, which may overflow.
+            inside = (wanted >= self.first) & (wanted < self.first + len(self._table))
+            return np.where(inside, self._table[np.where(inside, wanted - self.first, 0)], -1)
+        at = np.minimum(np.searchsorted(self._ids, wanted, sorter=self._table), len(self._ids) - 1)
+        return np.where(self._ids[self._table[at]] == wanted, self._table[at], -1)
+
+
+def _bad_parent(whole: pa.Table, ranges: _Numbers) -> Problem | None:
+    """A parent that is not there, or is not one level above: where each is, nobody can be above itself."""
+    parents, depth, ids = whole["parent_id"], _int64s(whole["depth"]), _int64s(whole["range_id"])
+    outermost = pc.is_null(parents).to_numpy()
+    above = _int64s(parents, null=ranges.first)
+    place = np.where(outermost, -1, ranges.places(above))
+    for wrong, text in (
+        ((place < 0) & ~outermost, "is {parent}, and no range has that id"),
+        (place == np.arange(len(place)), "is {parent}, the range itself"),
+        (~outermost & (depth != depth[place] + 1), "is {parent}, whose depth is {above} where it has to be one less than {depth}; "
+         "the parents form a circle, or one of them is wrong"),
+        (outermost & (depth != 0), "is null, which says that nothing is around it, and its depth is {depth}"),
+    ):  # fmt: skip
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            row = int(rows[0])
+            said = text.format(parent=above[row], above=depth[place[row]], depth=depth[row])
+            return Problem("parent_id", row, f"of range {ids[row]} {said}")
+    return None
+
+
+def _int64s(values: pa.ChunkedArray, null: int = 0) -> Int64s:
+    return np.asarray((values.fill_null(null) if values.null_count else values).to_numpy(), dtype=np.int64)
+
+
+def _first(mask: pa.ChunkedArray) -> int:
+    """The first row of a mask that is set, where one is known to be."""
+    return int(pc.index(mask, True).as_py())
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…")
+
+
+def one_row(table: schema.Table, row: Mapping[str, Any]) -> Problem | None:
+    """The null of a table's only row, as Python values, that may not be: what a list of runs has to know of table `run`."""
+    missing = (column.name for column in table.columns if not column.nullable and row.get(column.name) is None)
+    return next((Problem(name, 0, "is null, and may not be") for name in missing), None)
