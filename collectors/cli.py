@@ -1,6 +1,7 @@
 """The command line: `python -m collectors record|profile|import|list|runs|doctor`."""
 
 import os
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -62,6 +63,8 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help
 Files = Annotated[list[Path] | None, typer.Option("--workload", help="A Python file of your own that declares a workload.")]
 VariantFrom = Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")]
 
+_FORMATS: Final = ("table", "markdown", "csv", "json")
+
 #: Collectors under which a recording runs, instead of in them.
 UNDER_TOOL: Final = {"nsight_systems": nsight_systems_record.record, "nsight_compute": nsight_compute_record.record}
 
@@ -86,11 +89,14 @@ def record_command(
     ] = "1",
     launcher: Annotated[str, typer.Option(help="What starts several: local (mpiexec on this host), mpirun or srun.")] = "local",
     launcher_args: Annotated[str, typer.Option(help="Further arguments of the launcher.")] = "",
+    form: Annotated[str, typer.Option("--format", help=f"Of the answer: {', '.join(_FORMATS)}.")] = "table",
     summary: Annotated[bool, typer.Option("--summary/--no-summary", hidden=True)] = True,
     if_none: Annotated[bool, typer.Option("--if-none", help="Record only if the folder has no run yet.")] = False,
 ) -> None:
-    """Verify and measure every variant, and write the run. Its id is the last line of stdout."""
+    """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table."""
     runs.check_label(label)
+    if form not in _FORMATS:
+        raise plan.PlanError(f"--format {form}: no such format; choose {', '.join(_FORMATS)}")
     if if_none and (existing := store.list_runs([data_dir])[0]):
         print(existing[0].run_id)
         return
@@ -123,7 +129,9 @@ def record_command(
             run_id, _ = _record("cuda_events", why, request, work, data_dir, label, starter, stop)
         if summary:
             _summarize(data_dir / run_id)
-        _print_id(run_id)
+            _answer(data_dir / run_id, form)
+        if form == "table":
+            _print_id(run_id)
     if stop.number:
         raise typer.Exit(stop.exit_code)
 
@@ -289,6 +297,17 @@ def _print_id(run_id: str) -> None:
         print(run_id, flush=True)
     except OSError:  # nobody reads it; nor should Python try again at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _answer(path: Path, form: str) -> None:
+    """Print which variants win. The dashboard compares runs, and no room here imports it."""
+    project = Path(__file__).resolve().parent.parent
+    command = [sys.executable, "-m", "dashboard", "answer", str(path.resolve()), "--format", form]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    with suppress(OSError):
+        print(done.stdout, end="", flush=True)
+    if done.returncode:
+        _say(f"{path.name}: the answer could not be made ({done.stderr.strip().splitlines()[-1:] or 'nothing was said'})")
 
 
 def _summarize(path: Path) -> None:
