@@ -22,8 +22,9 @@ class SavedElsewhere(StoreError):
     """The data folder could not be written, and the run is in another one. The message names it."""
 
     def __init__(self, data_dir: Path, why: str, path: Path) -> None:
+        move = f"{'' if data_dir.is_dir() else f'mkdir -p {data_dir} && '}mv {path} {data_dir}/"
         super().__init__(
-            f"{data_dir}: cannot be written ({why}); the run was saved elsewhere; when it can: mv {path} {data_dir}/"
+            f"{data_dir}: cannot be written ({why}); the run was saved elsewhere; to move it when there is room: {move}"
         )
         self.path = path
 

@@ -5,8 +5,9 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import pandas as pd
 from plotly.offline import get_plotlyjs
 
 from dashboard import images
@@ -19,6 +20,8 @@ from dashboard.report import CONFIG, chart_page, report
 FORMATS: Final = ("html", *images.FORMATS, "csv")
 DEFAULT_FORMATS: Final = ("html", "svg", "png", "csv")
 REPORT: Final = "report.html"
+#: How a cell begins that spreadsheets compute (OWASP, CSV injection), in full width too.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")
 _PROJECT: Final = Path(__file__).resolve().parent.parent
 
 
@@ -46,6 +49,21 @@ def why_no_images() -> str | None:
 def html(chart: Chart) -> str:
     """One chart as a self-contained page, with its note; no request leaves it."""
     return chart_page(chart)
+
+
+def csv(frame: pd.DataFrame) -> str:
+    """A frame as CSV, without its index. A text that a spreadsheet would take for a formula begins with an apostrophe; numbers stay."""
+    texts = [name for name in frame.columns if frame[name].dtype.kind == "O"]
+    inert = frame.assign(**{name: frame[name].astype(object).map(_inert) for name in texts})
+    return str(inert.rename(columns=_inert).to_csv(index=False))
+
+
+def _inert(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    # A carriage return alone is not quoted, and would begin a row.
+    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def parse_formats(names: str) -> tuple[str, ...]:
@@ -101,7 +119,7 @@ def write(
             if "html" in formats:
                 _write_page(chart, staging)
             if "csv" in formats:
-                chart.data.to_csv(staging / f"{chart.name}.csv", index=False)
+                (staging / f"{chart.name}.csv").write_text(csv(chart.data), encoding="utf-8")
         if "html" in formats:
             # One copy for all pages: it is some hundred times larger than a chart.
             (staging / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import streamlit as st
 
-from dashboard.text import plain
+from dashboard.text import plain, short
 
 Style = Literal["select", "segmented"]
 
@@ -150,7 +150,7 @@ def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, .
         unknown = [value for value in in_url if value not in options]
         if unknown:
             st.session_state[_NOTES].append(
-                f"The link asks for {label.lower()} {', '.join(unknown)}, which is not here; showing {', '.join(known or fallback)}."
+                f"The link asks for {label.lower()} {short(', '.join(dict.fromkeys(unknown)))}, which is not here; showing {', '.join(known or fallback)}."
             )
         return known or fallback
     values = _shown(key) or remembered

@@ -14,6 +14,14 @@ _TAKEN: Final = re.compile(
 _WORD_JOINER: Final = "\u2060"  # takes no room and breaks no line
 
 
+_MOST_CHARACTERS: Final = 80
+
+
+def short(text: str) -> str:
+    """A text out of a URL, which may have any length, as a sentence can hold it."""
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+
+
 def plain(text: str) -> str:
     """Text that Streamlit's Markdown shows as it is: a name out of a report is never markup, and an address in it no link.
 

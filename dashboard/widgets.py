@@ -235,7 +235,7 @@ def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:
         "html": lambda: export.html(chart()),
         "svg": lambda: export.image(chart(), "svg"),
         "png": lambda: export.image(chart(), "png"),
-        "csv": lambda: chart().data.to_csv(index=False),
+        "csv": lambda: export.csv(chart().data),
     }
     for kind, write in writers.items():
         needs_browser = kind in ("svg", "png")

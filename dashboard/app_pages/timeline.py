@@ -5,7 +5,7 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from dashboard import runs, state, widgets
+from dashboard import export, runs, state, widgets
 from dashboard.charts import timeline as charts
 from dashboard.charts.numbers import format_duration
 from dashboard.charts.template import Look
@@ -15,7 +15,7 @@ from dashboard.queries import timeline_detail, timeline_selection
 from dashboard.queries.timeline_lanes import Lane, Lanes, build
 from dashboard.queries.timeline_selection import Chosen
 from dashboard.queries.trace_data import Traces
-from dashboard.text import plain
+from dashboard.text import plain, short
 from data import store
 
 _KINDS: Final = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
@@ -87,7 +87,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
     asked = state.text_of("chosen", run.run_id)
     chosen = timeline_selection.parse(asked, traces)
     if asked and chosen is None:
-        st.caption(plain(f"The link asks for {asked}, which this trace has not."))
+        st.caption(plain(f"The link asks for {short(asked)}, which this trace has not."))
     lit = runs.share(run, timeline_selection.belongs, chosen) if chosen else None
     scene = queries.scene(traces, lanes, shown, window, coloring, lit)
 
@@ -118,7 +118,7 @@ def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
         if low < high and low < lanes.end_ns:
             return low, min(high, lanes.end_ns)
     if asked:
-        st.caption(plain(f"The link asks for the window {asked}, which this trace has not; showing all of it."))
+        st.caption(plain(f"The link asks for the window {short(asked)}, which this trace has not; showing all of it."))
     return lanes.begin_ns, lanes.end_ns
 
 
@@ -191,7 +191,7 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None
     if len(frame):
         widgets.table(frame, column_config=_COLUMNS, height="content" if len(frame) < 8 else 300)
         st.download_button(
-            "CSV", lambda: frame.to_csv(index=False), f"timeline-{chosen}.csv", "text/csv", key="download chosen", type="tertiary",
+            "CSV", lambda: export.csv(frame), f"timeline-{chosen}.csv", "text/csv", key="download chosen", type="tertiary",
             on_click="ignore",
         )  # fmt: skip
 

@@ -20,11 +20,12 @@ _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 def page() -> None:
     """Draw the page."""
-    widgets.heading("Runs & checks", "May these numbers be believed?")
     chosen = runs.chosen()
     if chosen is None or not runs.opens(chosen):
+        _heading()
         _bad_runs()
     run = widgets.run_of_page()
+    _heading()
     topics = {
         "findings": "Findings",
         "verdicts": "Verdicts",
@@ -42,6 +43,10 @@ def page() -> None:
     }  # fmt: skip
     sections[topic](run)
     widgets.end_page()
+
+
+def _heading() -> None:
+    widgets.heading("Runs & checks", "May these numbers be believed?")
 
 
 def _bad_runs() -> None:

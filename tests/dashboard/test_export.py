@@ -1,5 +1,6 @@
 """The export: what it writes, what it leaves alone, and what it says when it cannot."""
 
+import io
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from choreographer.channels.pipe import Pipe
 from typer.testing import CliRunner
@@ -50,6 +53,37 @@ def test_an_export_of_a_topic_has_its_charts_alone(runs: Path, tmp_path: Path) -
     code, said = command("host", "--out", tmp_path / "out", "--format", "csv", "--topic", "overview", "--data-dir", runs)
     assert code == 0, said
     assert len(list((tmp_path / "out").glob("*.csv"))) == 1
+
+
+def test_a_text_that_is_a_formula_is_a_text_in_csv_and_a_number_stays_one() -> None:
+    texts = ["=1+1", "+1", "-x", "@y", "\tz", "\rz", "＝1", "a=b", "'=1", "a\r=b", None]
+    frame = pd.DataFrame({"=head": texts, "number": [-1.5] * 11, "whole": pd.array([-2] * 10 + [None], dtype="Int64")})
+    for kind in (object, "str", "category"):
+        written = export.csv(frame.astype({"=head": kind}))
+        read = pd.read_csv(io.StringIO(written, newline=""), keep_default_na=False, dtype=str)
+        assert list(read.columns) == ["'=head", "number", "whole"]
+        assert list(read["'=head"]) == ["'=1+1", "'+1", "'-x", "'@y", "'\tz", "'\nz", "'＝1", "a=b", "'=1", "a\n=b", ""]
+        assert set(read["number"]) == {"-1.5"}
+        assert set(read["whole"]) == {"-2", ""}
+
+
+def test_csv_is_written_in_one_place() -> None:
+    writers = [file.name for file in Path(export.__file__).parent.rglob("*.py") if ".to_csv(" in file.read_text()]
+    assert writers == ["export.py"]
+
+
+def test_an_exported_csv_has_no_formula_out_of_a_run(tmp_path: Path) -> None:
+    run = synthetic_run.write_host_run(tmp_path, "host", rounds=8)
+    variants = pq.read_table(run / "variants.parquet")
+    titles = pa.array([f"=HYPERLINK({number})" for number in range(len(variants))]).cast(variants.schema.field("title").type)
+    pq.write_table(variants.set_column(variants.schema.get_field_index("title"), "title", titles), run / "variants.parquet")
+    code, said = command(
+        "host", "--out", tmp_path / "out", "--format", "csv", "--topic", "overview,comparisons", "--data-dir", tmp_path
+    )
+    assert code == 0, said
+    written = [file.read_text() for file in (tmp_path / "out").glob("*.csv")]
+    assert any("'=HYPERLINK(" in text for text in written)
+    assert not any(",=" in text or ',"=' in text or "\n=" in text for text in written)
 
 
 def test_an_empty_data_dir_is_one_clear_line(tmp_path: Path) -> None:

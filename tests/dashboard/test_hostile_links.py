@@ -1,0 +1,68 @@
+"""Links that ask for what cannot be: each page opens, with a line on it, and never with a traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import synthetic_counters, synthetic_ranges, synthetic_scaling, synthetic_trace
+from tests.dashboard.test_app import PAGES, Open, open_app, words
+
+__all__ = ["open_app"]
+
+pytestmark = pytest.mark.xdist_group("app")
+#: The run to open a page on, where `counted`, which has two workloads and counters, has nothing for it.
+RUNS = {"timeline": "trace", "calls": "trace", "transfers": "trace", "gpus": "scaling", "picker": "annotated"}
+#: Each parameter that a page reads.
+KEYS = (
+    "workload", "scope", "cache", "case", "case.n", "case.perm", "case.images", "metric", "variants", "series", "precision", "table", "show",
+    "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
+    "counters_of", "with.cupti", "none of ours",
+)  # fmt: skip
+VALUES = {
+    "empty": "",
+    "long": "a" * 3_000,
+    "unicode": "\u202e\x00\U0001f600\u0663-\u0664",
+    "markup": "**b** [l](http://evil.example) <script>alert(1)</script>",
+    "a number beyond all": "9" * 30,
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for write in (synthetic_counters.write, synthetic_ranges.write, synthetic_scaling.write, synthetic_trace.write):
+        write(folder)
+    return folder
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path, page: str, value: str) -> None:
+    app = open_app(made, page, run=RUNS.get(page, "counted"), **dict.fromkeys(KEYS, VALUES[value]))
+    assert not app.error
+    assert app.sidebar.selectbox[0].value == RUNS.get(page, "counted")
+    assert "a" * 100 not in words(app), "what a link asks for is said in short"
+
+
+@pytest.mark.parametrize(
+    "value", ["kernels-999999", "kernels--1", "kernels-", "-1", "5-1", "7-7", f"{'9' * 30}-0", "9999999999999-0", "nan-inf"]
+)
+@pytest.mark.parametrize("key", ["chosen", "window"])
+def test_a_place_that_a_trace_has_not_is_one_line(open_app: Open, made: Path, key: str, value: str) -> None:
+    app = open_app(made, "timeline", run="trace", **{key: value})
+    assert not app.error
+    assert f"The link asks for {'the window ' if key == 'window' else ''}{value}, which this trace has not" in words(app)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_run_and_a_pattern_that_cannot_be_used_are_no_traceback(open_app: Open, made: Path, value: str) -> None:
+    app = open_app(made, "sizes", run=VALUES[value])
+    assert app.sidebar.selectbox[0].value
+    app = open_app(made, "sizes", run="annotated", pick=VALUES[value])
+    assert VALUES[value] == "" or "The link picks variants by a pattern that cannot be used" in words(app)
+
+
+def test_a_repeated_value_is_one_choice(open_app: Open, made: Path) -> None:
+    app = open_app(made, "ladder", run="counted", workload=["conv2d", "tensor_transpose", "conv2d"], cache=["hot", "x", "x"])
+    assert (app.query_params["workload"], app.query_params["cache"]) == ("conv2d", "hot")
+    assert "The link asks for l2 x, which is not here; showing hot." in words(app)
