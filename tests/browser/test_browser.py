@@ -9,7 +9,7 @@ import pytest
 from tests import synthetic_run
 from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, serving, settle, sync_api
 
-PAGES = ("", "sizes", "published", "ladder", "roofline", "details", "trust")
+PAGES = ("", "overview", "sizes", "published", "ladder", "roofline", "details", "trust")
 
 
 @pytest.fixture(scope="module")
