@@ -161,7 +161,7 @@ def runs_command(data_dir: DataDir = _LOCAL) -> None:
     for run in good:
         print(f"{run.run_id}  {run.title}")
     for broken in bad:
-        print(f"{broken.path.name}  cannot be opened: {broken.reason}", file=sys.stderr)
+        print(f"{broken.name}  cannot be opened: {broken.reason}", file=sys.stderr)
 
 
 @app.command("doctor")

@@ -123,7 +123,10 @@ def _launches(device: CudaDevice) -> list[dict[str, Any]]:
         "graph_node": (empty.graph_node_ns, f"each of {many} empty kernels in a CUDA graph"),
         "event_overhead": (empty.event_overhead_ns, "launch less graph_node; taken off every device time of cuda_events"),
     }
-    return [_row(device, name, value_ns / 1000, "us", f"{method}, {_MEDIAN}") for name, (value_ns, method) in how.items()]
+    # The difference of two medians may come out at zero or below, and a ceiling is more than that.
+    return [
+        _row(device, name, max(value_ns, 1.0) / 1000, "us", f"{method}, {_MEDIAN}") for name, (value_ns, method) in how.items()
+    ]
 
 
 def _row(device: CudaDevice, name: str, value: float, unit: str, method: str) -> dict[str, Any]:

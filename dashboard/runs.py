@@ -19,7 +19,7 @@ from dashboard.queries import run_data
 from dashboard.queries.picked import pick
 from dashboard.queries.run_data import RunData
 from dashboard.queries.timeline_lanes import Lanes
-from data import store
+from data import files, store
 from data.naming import Naming, NamingError
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
@@ -94,7 +94,7 @@ def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:
         f"{run.run_id}@{folder.name}/{run.path.name}",
         f"{run.run_id}@{run.path}",
     )
-    return next(name for name in map(store.one_line, names) if name not in taken)
+    return next(name for name in map(files.one_line, names) if name not in taken)
 
 
 def choose(run: store.Run | None, picked: Naming | None = None) -> None:
@@ -189,7 +189,7 @@ def look_of(run: store.Run, theme: Theme) -> Look:
 
 def _key(run: store.Run) -> tuple[bytes, Hashable]:
     """Tells a run from every other, and from itself before a file of it was changed. A path need not be UTF-8."""
-    return os.fsencode(run.path), store.state_of(run.path)
+    return os.fsencode(run.path), files.state_of(run.path)
 
 
 @st.cache_resource(show_spinner="Reading the run …", max_entries=8)

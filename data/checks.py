@@ -6,7 +6,7 @@ something to tell. Nothing here reads a file.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -143,9 +143,12 @@ def _decodes(value: pa.Scalar) -> bool:
 
 
 def _of_numbers(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
-    if pa.types.is_floating(column.type) and column.finite and pc.any(odd := pc.invert(pc.is_finite(values))).as_py():
-        row = _first(odd)
-        return Problem(column.name, row, f"is {values[row].as_py()}, and has to be a finite number")
+    if pa.types.is_floating(column.type) and column.finite:
+        # Where a null may be, NaN stands for one, as it does in a frame.
+        odd = pc.is_inf(values) if column.nullable else pc.invert(pc.is_finite(values))
+        if pc.any(odd).as_py():
+            row = _first(odd)
+            return Problem(column.name, row, f"is {values[row].as_py()}, and has to be a finite number")
     if column.least is None and column.most is None:
         return None
     extremes = pc.min_max(values).as_py()
@@ -301,9 +304,3 @@ def _first(mask: pa.ChunkedArray) -> int:
 
 def _quoted(text: str) -> str:
     return repr(text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…")
-
-
-def one_row(table: schema.Table, row: Mapping[str, Any]) -> Problem | None:
-    """The null of a table's only row, as Python values, that may not be: what a list of runs has to know of table `run`."""
-    missing = (column.name for column in table.columns if not column.nullable and row.get(column.name) is None)
-    return next((Problem(name, 0, "is null, and may not be") for name in missing), None)

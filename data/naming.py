@@ -131,8 +131,9 @@ def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) ->
     Args:
         cell: of each range, the number of its cell.
         start_ns: its start; rounds are counted within a cell in this order.
-        host_ns: its duration on the host; negative where that is not known, which gives no sample of scope `operation`.
-        busy_ns: `gpu_busy_ns`; negative where it launched nothing, which gives no sample of scope `device`.
+        host_ns: its duration on the host; negative where that is not known. Only a positive one gives a sample of scope `operation`:
+            a clock that is coarse reads 0, and nothing can be compared with that.
+        busy_ns: `gpu_busy_ns`; negative where it launched nothing. Only a positive one gives a sample of scope `device`.
 
     Returns:
         Columns of equal length: `cell`, `scope` (place in `SCOPES`), `round` and `duration_ns`.
@@ -142,7 +143,7 @@ def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) ->
     counts = np.bincount(cell)
     first = (np.cumsum(counts) - counts)[cell] if len(cell) else cell
     round_number = np.arange(len(cell)) - first
-    ran, timed = np.flatnonzero(busy_ns >= 0), np.flatnonzero(host_ns >= 0)
+    ran, timed = np.flatnonzero(busy_ns > 0), np.flatnonzero(host_ns > 0)
     return {
         "cell": np.concatenate([cell[ran], cell[timed]]),
         "scope": np.repeat(np.arange(2), [len(ran), len(timed)]),

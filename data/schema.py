@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ class Column:
         later: the column came after runs of this schema version had been written: in a run that lacks it, it reads as null.
         least: of the numbers; None where any will do.
         most: likewise.
-        finite: a float64 is neither infinite nor NaN.
+        finite: a float64 is not infinite, nor NaN where it may not be null.
         named: the text is not empty.
         json_object: the text is a JSON object, or empty.
     """
@@ -68,15 +69,15 @@ class Table:
     key: tuple[str, ...] = ()
     spans: tuple[tuple[str, str], ...] = ()
 
-    @property
+    @cached_property
     def arrow(self) -> pa.Schema:
         return pa.schema([column.field for column in self.columns])
 
 
 #: Of times and of ids, so that the difference of any two is an int64.
-_FAR: Final = 1 << 62
+FAR: Final = 1 << 62
 #: Of bytes and operations, so that the sum of a thousand is an int64.
-_MOST_WORK: Final = 1 << 53
+MOST_WORK: Final = 1 << 53
 
 
 def _text(name: str, meaning: str, **rules: Any) -> Column:
@@ -88,15 +89,15 @@ def _int(name: str, meaning: str, unit: str = "", *, bits: int = 64, **rules: An
 
 
 def _time(name: str, meaning: str, *, nullable: bool = False) -> Column:
-    return _int(name, meaning, "ns", nullable=nullable, least=-_FAR, most=_FAR)
+    return _int(name, meaning, "ns", nullable=nullable, least=-FAR, most=FAR)
 
 
 def _id(name: str, meaning: str, *, nullable: bool = False) -> Column:
-    return _int(name, meaning, nullable=nullable, least=0, most=_FAR)
+    return _int(name, meaning, nullable=nullable, least=0, most=FAR)
 
 
 def _work(name: str, meaning: str, unit: str) -> Column:
-    return _int(name, meaning, unit, least=0, most=_MOST_WORK)
+    return _int(name, meaning, unit, least=0, most=MOST_WORK)
 
 
 def _float(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
@@ -119,7 +120,7 @@ _START = _time("start_ns", "start on the trace's clock")
 _END = _time("end_ns", "end on the trace's clock")
 _PROCESS = _id("process", "process id in the trace")
 _CORRELATION = _int(
-    "correlation", "joins an API call to the device work that it caused; unique within a process", least=-_FAR, most=_FAR
+    "correlation", "joins an API call to the device work that it caused; unique within a process", least=-FAR, most=FAR
 )
 _RANGE = _id("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
 _STREAM = _int("stream", "CUDA stream id in the trace", nullable=True)
@@ -252,7 +253,7 @@ SAMPLES = Table(
         _int("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1),
         _int("round", "pass over all variants of the case that the sample belongs to", bits=32, least=0),
         _int("position", "place within the round's shuffled order", bits=16, least=0),
-        _int("duration_ns", "time of one execution; a batch is divided by its length", "ns", least=1, most=_FAR),
+        _int("duration_ns", "time of one execution; a batch is divided by its length", "ns", least=1, most=FAR),
         _int("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),
         _int("temperature_c", "GPU temperature", "°C", bits=16, nullable=True),
         _float("power_w", "GPU power draw", "W", nullable=True),
@@ -283,11 +284,11 @@ RANGES = Table(
             "ns",
             nullable=True,
             least=0,
-            most=_FAR,
+            most=FAR,
         ),
         *(_of_ours(column) for column in _CELL),
         _text("scope", "as in `samples`; null where the range is not one of ours", nullable=True),
-        _int("round", "as in `samples`; null where the range is not one of ours", bits=32, nullable=True),
+        _int("round", "as in `samples`; null where the range is not one of ours", bits=32, nullable=True, least=0),
     ),
     ("range_id",),
     (("start_ns", "end_ns"), ("gpu_start_ns", "gpu_end_ns")),

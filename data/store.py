@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISREG
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -23,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from data import checks, schema
+from data import checks, files, schema
+from data.files import one_line, state_of
 from data.staging import Staging, is_taken, sync
 
 DATA_DIR: Final = Path(__file__).resolve().parent
@@ -37,8 +37,6 @@ _ROWS_A_GROUP: Final = 1_000_000
 _TEXT_BYTES_A_GROUP: Final = 1_000_000_000
 _SUFFIX: Final = ".parquet"
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
-_MAGIC: Final = b"PAR1"
-_KINDS: Final = {S_IFDIR: "a folder", S_IFIFO: "a FIFO", S_IFSOCK: "a socket", S_IFCHR: "a device", S_IFBLK: "a device"}
 _AT_ONCE: Final = 4  # runs that are listed side by side
 _MOST_NAMES: Final = 20  # of runs in a message
 
@@ -48,12 +46,6 @@ class StoreError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
-
-
-def one_line(text: str) -> str:
-    """Text that can be printed and sent anywhere: bytes of a file's name that are not UTF-8, and what ends or hides a line, as escapes."""
-    known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in known)
 
 
 class RunExists(StoreError):
@@ -184,6 +176,7 @@ class RunWriter:
                 written,
                 compression="zstd",
                 compression_level=self._compression_level,
+                write_page_checksum=True,
                 use_dictionary=[field.name for field in written if not pa.types.is_integer(field.type)],
                 # Times and ids differ little from row to row: half the bytes of a dictionary, read in a third of the time.
                 column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if pa.types.is_integer(field.type)},
@@ -335,6 +328,7 @@ class BadRun:
 #: What was found out about a folder, with what tells whether it changed since.
 _glanced: Final[dict[Path, tuple[Hashable, Run | BadRun]]] = {}
 _opened_before: Final[dict[Path, tuple[Hashable, StoreError | None]]] = {}
+_listed: Final[dict[Path, frozenset[str]]] = {}
 
 
 def open_run(path: Path) -> Run:
@@ -346,7 +340,7 @@ def open_run(path: Path) -> Run:
         StoreError: the folder has no readable table `run`, or a table of another schema version, or a foreign file, or a table has
             damaged pages or values that `schema` does not allow.
     """
-    if not path.is_dir():
+    if not files.is_folder(path):
         raise StoreError(f"{path}: no such run; `python -m collectors runs` lists those there are")
     found = _glance(path)
     if isinstance(found, BadRun):
@@ -361,24 +355,6 @@ def open_run(path: Path) -> Run:
     return found
 
 
-def state_of(path: Path) -> Hashable:
-    """Differs after a file of a run was changed, or the run gave its name to another."""
-    try:
-        with os.scandir(path) as entries:
-            return tuple(sorted((entry.name, *_state(entry)) for entry in entries))
-    except OSError as error:
-        return error.errno
-
-
-def _state(file: Path | os.DirEntry[str]) -> tuple[int, int, int]:
-    """Size, time of change and number of a file; those of the link where a link leads nowhere."""
-    try:
-        stat = file.stat()
-    except OSError:
-        stat = file.stat(follow_symlinks=False)
-    return stat.st_size, stat.st_mtime_ns, stat.st_ino
-
-
 def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
     """Every run below the folders, newest first, and every folder that should be one and cannot be opened.
 
@@ -391,7 +367,7 @@ def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
         try:
             paths = _run_folders(folder)
         except OSError as error:
-            found.append(BadRun(folder, one_line(f"{folder}: cannot be read ({error.strerror}); give yourself the right to")))
+            found.append(BadRun(folder, one_line(f"{folder}: cannot be read ({error.strerror}); choose another --data-dir")))
             continue
         with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
             new = [path for path in paths if path not in _glanced]
@@ -419,14 +395,14 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
     """
     places = [Path(name), *(folder / name for folder in folders)] if "\0" not in name else []
     for path in places:
-        if _is_file(path / f"run{_SUFFIX}"):
+        if os.path.lexists(path / f"run{_SUFFIX}"):
             return open_run(path)
     good, bad = list_runs(folders)
     for run in good:
-        if name in (run.info["label"], run.run_id):
+        if name and name in (run.info["label"], run.run_id):
             return open_run(run.path)
     for path in (*(run.path for run in bad if name in (run.path.name, run.name)), *places[:1]):
-        if name and path.is_dir():
+        if name and files.is_folder(path):
             return open_run(path)
     known = sorted({run.info["label"] or run.run_id for run in good})
     more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
@@ -434,15 +410,16 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
 
 
 def _run_folders(folder: Path) -> list[Path]:
-    """Folders of runs, by name; what was known of others is forgotten."""
+    """Folders of runs, by name; what was known of those that are gone is forgotten."""
     if not folder.is_dir():
         return []
     with os.scandir(folder) as entries:
-        paths = [folder / entry.name for entry in entries if not entry.name.startswith((".", "_")) and entry.is_dir()]
-    for known in (_glanced, _opened_before):
-        for gone in {path for path in tuple(known) if path.parent == folder} - set(paths):
-            known.pop(gone, None)
-    return sorted(paths)
+        names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and entry.is_dir()}
+    for gone in _listed.get(folder, frozenset()) - names:
+        _glanced.pop(folder / gone, None)
+        _opened_before.pop(folder / gone, None)
+    _listed[folder] = frozenset(names)
+    return [folder / name for name in sorted(names)]
 
 
 def _refused_before(path: Path) -> str | None:
@@ -455,7 +432,7 @@ def _glance(path: Path) -> Run | BadRun:
     """What table `run` says, and whether the others look like tables from outside; remembered until the folder changes."""
     try:
         folder = path.stat()
-        now: Hashable = (folder.st_mtime_ns, folder.st_ino, *_state(path / f"run{_SUFFIX}"))
+        now: Hashable = (folder.st_mtime_ns, folder.st_ino, *files.file_state(path / f"run{_SUFFIX}"))
     except OSError as error:
         now = error.errno
     known = _glanced.get(path)
@@ -477,7 +454,8 @@ def _read_run(path: Path) -> Run:
         raise StoreError(f"{path}: has no run{_SUFFIX}, so it is not a complete run; record or import it again")
     tables = []
     for name in names:
-        _check_ends(path / name)
+        if problem := files.ends_problem(path / name):
+            raise StoreError(f"{path / name}: {problem}; {_cure(path / name)}")
         tables.append(name.removesuffix(_SUFFIX))
     with _opened(file) as parquet:
         found = parquet.schema_arrow
@@ -497,8 +475,8 @@ def _read_run(path: Path) -> Run:
         foreign = next((name for name in tables if name not in schema.TABLES), None)
         if foreign is not None:
             raise StoreError(f"{path / foreign}{_SUFFIX}: not a table of schema version {written}; remove the file")
-        if problem := checks.first_problem(schema.RUN, read):
-            raise StoreError(f"{file}: {problem}; {_cure(file)}")
+        if wrong := checks.first_problem(schema.RUN, read):
+            raise StoreError(f"{file}: {wrong}; {_cure(file)}")
         return Run(path, read.to_pylist()[0], tuple(name for name in schema.TABLES if name in tables))
 
 
@@ -651,7 +629,8 @@ def _opened(file: Path, categories: schema.Table | None = None) -> Iterator[pq.P
     """
     # A column that came later may be missing, and cannot be asked for then.
     texts = [c.name for c in categories.columns if pa.types.is_string(c.type) and not c.later] if categories else []
-    _check_kind(file)
+    if problem := files.kind_problem(file):
+        raise StoreError(f"{file}: {problem}; {_cure(file)}")
     try:
         source = pa.OSFile(os.fsencode(file))
         parquet = pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True)
@@ -664,40 +643,6 @@ def _opened(file: Path, categories: schema.Table | None = None) -> Iterator[pq.P
             raise
         except Exception as error:
             raise StoreError(f"{file}: damaged ({_what(error)}); {_cure(file)}") from error
-
-
-def _check_kind(file: Path) -> int:
-    """The size of a file in bytes; a FIFO would be waited for, and a folder read as several files."""
-    try:
-        stat = file.stat()
-    except OSError as error:
-        raise StoreError(f"{file}: cannot be read ({error.strerror}); {_cure(file)}") from error
-    if not S_ISREG(stat.st_mode):
-        raise StoreError(f"{file}: is not a file but {_KINDS.get(S_IFMT(stat.st_mode), 'something else')}; {_cure(file)}")
-    return stat.st_size
-
-
-def _check_ends(file: Path) -> None:
-    """A parquet file begins and ends with the same four bytes; one that was cut off does not."""
-    size = _check_kind(file)
-    try:
-        with file.open("rb") as opened:
-            begin = opened.read(len(_MAGIC))
-            opened.seek(max(size - len(_MAGIC), 0))
-            end = opened.read(len(_MAGIC))
-    except OSError as error:
-        raise StoreError(
-            f"{file}: cannot be read ({error.strerror}); give yourself the right to, or remove the folder"
-        ) from error
-    if not begin == end == _MAGIC:
-        raise StoreError(f"{file}: not a readable parquet file (it was cut off, or is another file); {_cure(file)}")
-
-
-def _is_file(file: Path) -> bool:
-    try:
-        return os.path.lexists(file)
-    except (OSError, ValueError):
-        return False
 
 
 def _check_columns(file: Path, table: schema.Table, found: pa.Schema) -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from data import schema
 from data.schema import TABLES, Column
 from tests import synthetic_counters, synthetic_run, synthetic_trace
 from tests.synthetic_scaling import row
@@ -27,6 +28,28 @@ _VARIANTS: Final = ("copy", "v01_naive", "v03_register_tile", "cudnn", "numpy")
 _CASES: Final = ("n=512", "n=1024")
 _SCOPES: Final = ("device", "end_to_end", "phase:allocate", "phase:h2d", "phase:compute", "phase:d2h", "phase:free")
 _FLIPS: Final = 6  # of bits, each in a file of its own, of each table
+_NOT_NEGATIVE: Final = frozenset(
+    [
+        "flops",
+        "min_bytes",
+        "h2d_bytes",
+        "d2h_bytes",
+        "bytes",
+        "verified_elements",
+        "gpus",
+        "rank",
+        "twin",
+        "round",
+        "position",
+        "duration_ns",
+        "range_id",
+        "parent_id",
+        "depth",
+        "process",
+        "thread",
+        "gpu_busy_ns",
+    ]
+)
 _LARGEST: Final = {8: 2**7 - 1, 16: 2**15 - 1, 32: 2**31 - 1, 64: 2**63 - 1}
 _NOT_UTF8: Final = b"caf\xe9 \xff"
 _TEXTS: Final = {"empty": "", "odd": "king", "markup": "<b>\n`x` $a$ [a](b)\x00\u202e", "long": "x" * 20_000}
@@ -91,6 +114,12 @@ def copy_of(run: Path, name: str) -> Path:
     for file in run.iterdir():
         os.link(file, copy / file.name)
     return copy
+
+
+def renamed(run: Path) -> None:
+    """Gives a copy its folder's name as id and label."""
+    for column in ("run_id", "label"):
+        _with_value("run", schema.RUN.columns[schema.RUN.arrow.names.index(column)], run.name)(run)
 
 
 def every_damage() -> Iterator[Damage]:
@@ -191,6 +220,8 @@ def _of_column(table: str, column: Column) -> Iterator[Damage]:
         f"{table}.{column.name}: another type", table, _replaced(table, column, lambda n: pa.array([1] * n, wrong_type)), True
     )
     for name, value, refused in _values(table, column):
+        if isinstance(value, str) and not (refused or column.named):
+            continue  # any text will do: `odd_everywhere` puts them
         yield Damage(f"{table}.{column.name}: {name}", table, _with_value(table, column, value), refused)
     if pa.types.is_string(column.type):
         yield Damage(f"{table}.{column.name}: not UTF-8", table, _with_value(table, column, _NOT_UTF8), True)
@@ -205,13 +236,46 @@ def _values(table: str, column: Column) -> Iterator[tuple[str, Any, bool]]:
             yield name, text, bool(column.values) or (is_json and name not in ("empty", "nested", "null"))
     elif pa.types.is_integer(column.type):
         largest = _LARGEST[column.type.bit_width]
-        yield from (("zero", 0, column.name == "duration_ns"), ("negative", -1, False))
-        yield from (("least", -largest - 1, False), ("largest", largest, False))
+        yield from (("zero", 0, column.name == "duration_ns"), ("negative", -1, column.name in _NOT_NEGATIVE))
+        yield from (("least", -largest - 1, column.name in _NOT_NEGATIVE), ("largest", largest, False))
     elif pa.types.is_floating(column.type):
         for name, number in _NUMBERS.items():
-            yield name, number, table == "ceilings" and name != "huge"
+            below = name in ("negative", "far below") and table in ("ceilings", "results")
+            yield (
+                name,
+                number,
+                below or (table == "ceilings" and name != "huge") or (table == "counters" and not np.isfinite(number)),
+            )
     elif pa.types.is_timestamp(column.type):
         yield from (("before all", -(2**63) + 1, True), ("after all", 2**63 - 1, True), ("in 1970", 0, False))
+
+
+def odd_everywhere(turn: int) -> Callable[[Path], None]:
+    """Puts odd values, all of which a run may hold, into the second row of every table, other ones in each turn.
+
+    What identifies rows, times and the tree of ranges stays.
+    """
+
+    def make(run: Path) -> None:
+        for table in TABLES.values():
+            kept = {*table.key, *schema.SAMPLES.key, "schema_version", "range_id", "parent_id", "depth"}
+            for place, column in enumerate(each for each in table.columns if each.name not in kept):
+                may = [value for _, value, refused in _values(table.name, column) if not refused and _fits(column, value)]
+                if may and not column.name.endswith("_ns"):
+                    _with_value(table.name, column, may[(place + turn) % len(may)])(run)
+
+    return make
+
+
+def _fits(column: Column, value: Any) -> bool:
+    if column.name == "params":
+        return False
+    if not isinstance(value, int | float):
+        return True
+    allowed = not column.finite or np.isfinite(value) or (column.nullable and np.isnan(value))
+    return bool(
+        allowed and not value < (-np.inf if column.least is None else column.least) and not value > (column.most or np.inf)
+    )
 
 
 def _with_value(table: str, column: Column, value: Any) -> Callable[[Path], None]:

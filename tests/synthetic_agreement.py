@@ -127,8 +127,10 @@ def _case() -> dict[str, Any]:
 
 
 def _range(range_id: int, parent: int | None, text: str, cell: Mapping[str, Any]) -> dict[str, Any]:
+    # The workload's range holds those of the samples, and each of them its executions.
+    depth = 0 if parent is None else 1 if parent == 0 else 2
     times = {"start_ns": range_id, "end_ns": range_id + 1_000}
-    about = {"range_id": range_id, "parent_id": parent, "depth": 0, "process": 1, "thread": 1, "domain": "warpladder"}
+    about = {"range_id": range_id, "parent_id": parent, "depth": depth, "process": 1, "thread": 1, "domain": "warpladder"}
     return _row("ranges") | about | times | {"text": text, "style": "push_pop"} | cell
 
 

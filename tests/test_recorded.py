@@ -18,6 +18,11 @@ def test_every_recorded_run_opens() -> None:
     assert not BAD
 
 
+@pytest.mark.parametrize("run", GOOD, ids=lambda run: run.run_id)
+def test_every_recorded_run_passes_the_check_of_its_values(run: store.Run) -> None:
+    assert store.open_run(run.path).rows("results") > 0
+
+
 def test_the_recorded_runs_stay_under_ten_megabytes() -> None:
     assert sum(file.stat().st_size for file in store.RECORDED.rglob("*.parquet")) < 10_000_000
 

@@ -15,8 +15,8 @@ _FOLDERS: Final = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\s\\/:'\"]+)*[\\/](?=[^\s
 
 def take_over_messages(report: Report, notes: Notes) -> None:
     """Remarks on the report, then what Nsight Systems itself left in it, without paths and each once."""
-    for severity, text in report.remarks:
-        notes.add(severity, "report", text)
+    for remark in report.remarks:
+        notes.add(remark[0], "report", remark[1])
     seen: set[str] = set()
     for row in report.rows("DIAGNOSTIC_EVENT", ["severity"], ["text"]):
         text = " ".join(_FOLDERS.sub("", row["text"]).split())[:_LENGTH]

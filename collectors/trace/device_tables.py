@@ -13,6 +13,7 @@ from collectors.trace.notes import Notes
 from collectors.trace.nvtx_table import process_of, thread_of
 from collectors.trace.report import Report
 from collectors.trace.strings import Codes, Strings, or_else
+from data import schema
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -21,6 +22,9 @@ SET: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
 API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 _BACKTRACE: Final = 67
+#: What a count of bytes, a time and a correlation id may be at most; times and ids also below zero.
+_MOST_BYTES: Final = schema.MOST_WORK
+_FAR: Final = schema.FAR
 _CORRELATION_BITS: Final = 38
 
 #: CUpti_ActivityMemcpyKind -> our kinds. Arrays are device memory; 13 is a migration between devices.
@@ -83,7 +87,7 @@ def api_rows(report: Report, strings: Strings, innermost: Innermost, calls: Call
         once = pc.not_equal(batch.column("eventClass").fill_null(0), _BACKTRACE)
         batch = _with_times(batch.filter(once), "API calls", notes)
         thread, start = _numbers(batch, "globalTid"), _numbers(batch, "start")
-        correlation = _numbers(batch, "correlationId")
+        correlation = _correlations(batch)
         inside = innermost.at(thread, start).astype(np.int32)
         calls.add(thread, correlation, start, _numbers(batch, "end"), inside)
         yield pa.table(
@@ -188,7 +192,7 @@ class DeviceWork:
                 {
                     **self._common(batch, "copies"),
                     "kind": _named(batch, "copyKind", _COPY_KINDS),
-                    "bytes": batch.column("bytes").fill_null(0),
+                    "bytes": np.clip(_numbers(batch, "bytes"), 0, _MOST_BYTES),
                     "src_memory": _named(batch, "srcKind", _MEMORY_KINDS),
                     "dst_memory": _named(batch, "dstKind", _MEMORY_KINDS),
                 }
@@ -202,14 +206,14 @@ class DeviceWork:
                 {
                     **self._common(batch, "memory sets"),
                     "kind": pa.repeat("memset", len(batch)).cast(pa.string()),
-                    "bytes": batch.column("bytes").fill_null(0),
+                    "bytes": np.clip(_numbers(batch, "bytes"), 0, _MOST_BYTES),
                     "src_memory": pa.nulls(len(batch), pa.string()),
                     "dst_memory": _named(batch, "memKind", _MEMORY_KINDS),
                 }
             )
 
     def _common(self, batch: pa.RecordBatch, what: str) -> dict[str, pa.Array]:
-        process, correlation = _numbers(batch, "globalPid"), _numbers(batch, "correlationId")
+        process, correlation = _numbers(batch, "globalPid"), _correlations(batch)
         device = np.clip(_numbers(batch, "deviceId"), -(1 << 31), (1 << 31) - 1)
         launch = self._launch = self._calls.find(process >> 24, correlation)
         found = launch >= 0
@@ -247,7 +251,9 @@ class DeviceWork:
 
 
 def _with_times(batch: pa.RecordBatch, what: str, notes: Notes) -> pa.RecordBatch:
-    timed = pc.greater_equal(batch.column("end"), batch.column("start")).fill_null(False)
+    start, end = batch.column("start"), batch.column("end")
+    timed = pc.and_(pc.greater_equal(end, start), pc.and_(pc.greater_equal(start, -_FAR), pc.less_equal(end, _FAR)))
+    timed = timed.fill_null(False)
     notes.count("warning", "times", f"{{}} {what} without a start or an end, or that end before they start, are left out",
                 len(batch) - int(pc.sum(timed).as_py() or 0))  # fmt: skip
     return batch.filter(timed)
@@ -255,6 +261,10 @@ def _with_times(batch: pa.RecordBatch, what: str, notes: Notes) -> pa.RecordBatc
 
 def _numbers(batch: pa.RecordBatch, name: str) -> Int64s:
     return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _correlations(batch: pa.RecordBatch) -> Int64s:
+    return np.clip(_numbers(batch, "correlationId"), -_FAR, _FAR)
 
 
 def _int32(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -51,7 +51,7 @@ def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
     found["device_ns"] = np.where(found["cache"] == "cold", span, found["gpu_busy_ns"])
     sums = found.groupby([*KEY, "parent_id"], as_index=False)[["device_ns", "executions"]].sum()
     last = sums.sort_values("parent_id").drop_duplicates(KEY, keep="last")
-    duration_ns = (last["device_ns"] / last["executions"]).round().astype(np.int64)
+    duration_ns = (last["device_ns"] / last["executions"]).round().clip(lower=1).astype(np.int64)
     found_samples: pd.DataFrame = last[KEY].assign(duration_ns=duration_ns).astype({"round": np.int32, "twin": np.int8})
     return found_samples
 

@@ -12,7 +12,7 @@ from dashboard.charts.template import Look
 from dashboard.components.timeline import Act, payload, timeline
 from dashboard.queries import timeline as queries
 from dashboard.queries import timeline_detail, timeline_selection
-from dashboard.queries.timeline_lanes import Lane, Lanes, build
+from dashboard.queries.timeline_lanes import MOST_LAYERS, Lane, Lanes, build
 from dashboard.queries.timeline_selection import Chosen
 from dashboard.queries.trace_data import Traces
 from dashboard.text import plain, short
@@ -49,6 +49,8 @@ def page() -> None:
         st.caption(
             f"{left_out} of {len(lanes.lanes)} lanes are left out: those of the least busy streams and threads. All shows them."
         )
+    if lanes.too_deep:
+        st.caption(f"{lanes.too_deep:,} events lie below {MOST_LAYERS} others at once and are in no lane.")
     _draw(run, lanes, shown, left_out, color_by)
     widgets.end_page()
 

@@ -1,5 +1,6 @@
-"""How numbers are written: three significant digits with an SI unit."""
+"""How numbers are written: three significant digits with an SI unit; `∞` for what a float64 cannot hold."""
 
+import math
 from typing import Final
 
 import pandas as pd
@@ -47,6 +48,8 @@ def format_error(relative: float) -> str:
     """`3.1e-4`, two digits; `0` where nothing differs; `–` for a null."""
     if pd.isna(relative):
         return NOTHING
+    if math.isinf(relative):
+        return significant(relative)
     mantissa, exponent = f"{relative:.1e}".split("e")
     return f"{mantissa}e{int(exponent)}" if relative else "0"
 
@@ -71,6 +74,8 @@ def format_half_width(middle: float, low: float, high: float) -> str:
 def significant(value: float) -> str:
     """Three significant digits without an exponent: `0.0123`, `1.23`, `123`, `1230`."""
     rounded = float(f"{value:.3g}")
+    if math.isinf(rounded):
+        return "∞" if rounded > 0 else "−∞"
     if rounded == 0:
         return "0"
     magnitude = int(f"{abs(rounded):e}".split("e")[1])

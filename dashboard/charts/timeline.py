@@ -14,7 +14,7 @@ from dashboard.queries import timeline_detail
 from dashboard.queries.run_data import RunData
 from dashboard.queries.timeline import Coloring, Shown, Swatch, facts, names
 from dashboard.queries.timeline_detail import Window
-from dashboard.queries.timeline_lanes import Lane, Lanes, build
+from dashboard.queries.timeline_lanes import MOST_LAYERS, Lane, Lanes, build
 from dashboard.queries.trace_data import Traces
 
 #: Of what is no variant and no kernel, by its place among the swatches: quieter than those.
@@ -159,6 +159,7 @@ def timeline(
     )  # fmt: skip
     missing = left_out + len(scene) - len(drawn)
     more = f" {missing} further lanes are left out." if missing else ""
+    more += f" {lanes.too_deep:,} events lie below {MOST_LAYERS} others at once and are in no lane." if lanes.too_deep else ""
     title = _answer(scene, window)
     note = look.note(
         f"each event at its time on the trace's clock. Events narrower than a bar of "

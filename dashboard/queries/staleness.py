@@ -26,9 +26,12 @@ def stale_variants(data: RunData, root: Path) -> pd.DataFrame:
     rows = []
     for workload, variant, source_path, text, sha256 in data.variants[columns].itertuples(index=False):
         file = root / source_path
-        if not source_path or not file.resolve().is_relative_to(root.resolve()):
-            continue
-        reason = _reason(file, text, sha256)
+        try:
+            if not source_path or not file.resolve().is_relative_to(root.resolve()):
+                continue
+            reason = _reason(file, text, sha256)
+        except (OSError, ValueError):  # a path that no file can have, or a file that may not be read
+            reason = "the file cannot be read"
         if reason:
             rows.append({"workload": workload, "variant": variant, "source_path": source_path, "reason": reason})
     return pd.DataFrame(rows, columns=["workload", "variant", "source_path", "reason"])

@@ -195,7 +195,7 @@ def _ranges_around(traces: Traces, chosen: Chosen) -> list[int]:
     if "ranges" not in traces.tables:
         return []
     place = int(ranges_of(traces, chosen.table, np.array([chosen.row]))[0])
-    above, found = parents(traces).tolist(), []
+    above, found = parents(traces).tolist(), list[int]()
     while place >= 0 and len(found) < len(above):
         found.append(place)
         place = above[place]

@@ -218,9 +218,11 @@ def _of_windows(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, wi
     order = np.lexsort((columns[1], columns[0]))
     found = trace_windows.Windows(*(column[order] for column in columns))
     durations = trace_windows.statistics(kernels.duration[held.launch][by_name], found)
-    in_ranges = np.add.reduceat(found.times, found.heads)
-    covered = trace_windows.covered(found)
-    return _Sums(durations, pd.Series(covered, index=durations.index), pd.Series(in_ranges, index=durations.index))
+    instances, in_ranges = (
+        pd.Series(each, index=durations.index, dtype=np.int64)
+        for each in (trace_windows.covered(found), np.add.reduceat(found.times, found.heads))
+    )
+    return _Sums(durations, instances, in_ranges)
 
 
 def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s, _Owners]:
@@ -268,4 +270,4 @@ def _counts(numbers: Int64s) -> "pd.Series[int]":
 
 
 def _nullable(values: Int64s) -> "pd.api.extensions.ExtensionArray":
-    return pd.array([None if value < 0 else value for value in values.tolist()], dtype="Int64")
+    return pd.arrays.IntegerArray(values, values < 0)

@@ -176,7 +176,7 @@ def _by_parents(traces: Traces) -> _Projected:
     count = _launches(traces, len(parent))
     for places, around in trace_nesting.climbs(parent):
         np.add.at(count, around, count[places])
-    # What encloses too much work was not projected.
+    # Imports of before left what encloses too much work without device time.
     return _Projected(np.where(start >= 0, count, 0), start, end, parent, depth)
 
 

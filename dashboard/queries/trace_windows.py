@@ -89,7 +89,7 @@ def _squares(values: Int64s, summed: Any, n: Int64s, total: Int64s) -> npt.NDArr
     rest = total - n * near
     wrapped = (summed(values * values) - near * (total + rest)).astype(np.float64)
     exact = wrapped + 2.0**64 * np.rint((rough - wrapped) / 2.0**64)
-    return np.maximum(exact - rest.astype(np.float64) ** 2 / n, 0)
+    return np.asarray(np.maximum(exact - rest.astype(np.float64) ** 2 / n, 0), dtype=np.float64)
 
 
 def _of_rank(values: Int64s, windows: Windows, heads: Int64s, rank: Int64s) -> Int64s:

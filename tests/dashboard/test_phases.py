@@ -36,6 +36,8 @@ RANGES = (
     (7, None, "warpladder", "device.cold#0", "v02_kernels", "block=8", "device", 0, 60_000, 61_000),
     (8, None, "warpladder", "operation.hot#0", "numpy", "", "operation", 0, 70_000, 90_000),
 )
+#: How many ranges are around those that have a parent.
+DEPTHS = {1: 1, 2: 2, 3: 1, 4: 1}
 #: name, range_id, duration.
 KERNELS = (
     ("forward_gemm", 2, 1_000),
@@ -79,7 +81,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         writer.append(
             "ranges",
             [
-                row("ranges", range_id=number, parent_id=parent, domain=domain, text=text, variant=variant, config=config, scope=scope,
+                row("ranges", range_id=number, parent_id=parent, depth=DEPTHS.get(number, 0), domain=domain, text=text, variant=variant, config=config, scope=scope,
                     round=turn, start_ns=start, end_ns=end, style="push_pop", workload="mlp" if variant else None, case=CASES[1] if variant else None)
                 for number, parent, domain, text, variant, config, scope, turn, start, end in RANGES
             ],

@@ -53,11 +53,24 @@ API_CALLS = (
 MEMORY_OPS = (("h2d", 1_000_000, 100, 12), ("h2d", 2_000_000, 150, 13), ("memset", 4_096, 60, 2))
 
 
+def depth_of(parent: int | None) -> int:
+    """How many ranges are around one with that parent."""
+    return 0 if parent is None else 1 + depth_of(next(above for number, above, *_ in RANGES if number == parent))
+
+
 def write(data_dir: Path, run_id: str = "recorded", *, kind: str = "recording", kernels: Any = KERNELS) -> Path:
     """A run of that trace, one event after the other."""
     tables: dict[str, list[dict[str, Any]]] = {
         "ranges": [
-            {"range_id": number, "parent_id": parent, "domain": domain, "text": text, "style": "push_pop", "end_ns": 1}
+            {
+                "range_id": number,
+                "parent_id": parent,
+                "depth": depth_of(parent),
+                "domain": domain,
+                "text": text,
+                "style": "push_pop",
+                "end_ns": 1,
+            }
             for number, parent, domain, text in RANGES
         ],
         "kernels": [{"name": name, "full_name": name, "end_ns": ns, "range_id": inside} for name, ns, inside in kernels],

@@ -1,12 +1,15 @@
 """The summaries of `nsys stats` and the queries on copies, on a trace whose figures are counted by hand."""
 
 from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dashboard.charts import traces as charts
 from dashboard.charts.template import Look
@@ -222,6 +225,13 @@ def test_copies_are_told_apart_by_kind_and_host_memory_with_what_kernels_hide(tr
         ("memset", "", 1, 4096, 100, 40.96, 0, 0.0),
     ]
     assert found["percent_of_run"].tolist() == pytest.approx([100 * part / 11_600 for part in (2000, 1000, 1000, 100)])
+
+
+@given(st.lists(st.integers(0, 10**13), min_size=1, max_size=20), st.sampled_from([1, 2, 3, 7, 10, 20, 40]))
+def test_a_number_is_rounded_as_it_is_written_however_great(values: list[int], by: int) -> None:
+    quotients = [value / by for value in values]
+    written = [float(Decimal(repr(each)).quantize(Decimal("0.1"), ROUND_HALF_UP)) for each in quotients]
+    assert rounded(pd.Series(quotients)).tolist() == written
 
 
 def test_overlapping_intervals_count_once() -> None:

@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.trace import attribution
+from collectors.trace import attribution, coverage
 from collectors.trace.attribution import NONE, Innermost, Launches, depths, device_time, parents
+from tests.limits import cpu_seconds
 
 
 def columns(*rows: tuple[int, ...]) -> list[np.ndarray]:
@@ -85,3 +86,44 @@ def test_arrays_agree_with_a_plain_loop_on_any_overlaps(rows: list[tuple[int, in
             union = {tick for begin, stop in inside for tick in range(begin, stop)}
             assert found.busy[index] == len(union)
             assert (found.start[index], found.end[index]) == (min(b for b, _ in inside), max(e for _, e in inside))
+
+
+Work = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), min_size=1, max_size=25)
+
+
+@given(Work, st.lists(st.tuples(st.integers(0, 24), st.integers(1, 25)), min_size=1, max_size=12))
+def test_a_sweep_over_all_work_gives_the_times_of_each_window_laid_out(
+    work: list[tuple[int, int]], windows: list[tuple[int, int]]
+) -> None:
+    start, end = columns(*((begin, begin + length) for begin, length in work))
+    first, last = columns(*((min(a, b - 1, len(work) - 1), min(max(a + 1, b), len(work))) for a, b in windows))
+    expected = [
+        len({tick for place in range(a, b) for tick in range(start[place], end[place])})
+        for a, b in zip(first, last, strict=True)
+    ]
+    assert coverage._by_sweep(start, end, first, last).tolist() == expected
+    assert coverage._beside_one_another(start, end, first, last - first).tolist() == expected
+    earliest, latest, busy = coverage.of_windows(start, end, first, last)
+    assert busy.tolist() == expected
+    assert earliest.tolist() == [min(start[a:b]) for a, b in zip(first, last, strict=True)]
+    assert latest.tolist() == [max(end[a:b]) for a, b in zip(first, last, strict=True)]
+
+
+def test_work_of_absurd_length_is_swept_too() -> None:
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    start, end, first, last = (np.array(each, dtype=np.int64) for each in ([least, 0], [most, 5], [0, 1], [2, 2]))
+    assert coverage._by_sweep(start, end, first, last)[1] == 5
+
+
+def test_windows_over_all_the_work_take_no_longer_than_the_work() -> None:
+    # Of two streams: the work is not in the order of its launches.
+    count = 50_000
+    place = np.arange(count)
+    start = 10 * place + 5_000 * (place % 2)
+    first, last = place // 2, count - place // 4
+    with cpu_seconds(3):
+        _, _, busy = coverage.of_windows(start, start + 8, first, last)
+    chosen = [0, 1, 777, count - 1]
+    assert (
+        busy[chosen].tolist() == coverage._beside_one_another(start, start + 8, first[chosen], (last - first)[chosen]).tolist()
+    )

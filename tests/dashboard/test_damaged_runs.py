@@ -1,0 +1,189 @@
+"""A run can be damaged in a thousand ways; none may end in a traceback or a hang, or take another run down."""
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from data import store
+from tests import damage, open_damaged
+from tests.dashboard.test_app import PAGES, Open, open_app, words
+
+__all__ = ["open_app"]
+
+ROOT = Path(__file__).resolve().parents[2]
+#: No damage takes a tenth of this.
+HANGS_S = 60
+#: Of those that may open, one in so many is drawn.
+DRAWN = 100
+
+pytestmark = pytest.mark.xdist_group("app")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("damaged")
+    damage.write_whole(made, "good")
+    return made
+
+
+def outcomes(folder: Path, drawn: int = DRAWN) -> Iterator[tuple[str, str]]:
+    """Each damage with what was wrong; a process that hangs or dies is replaced by one that goes on behind that damage."""
+    names = [each.name for each in damage.every_damage()]
+    number = 0
+    while number < len(names):
+        command = [sys.executable, "-W", "ignore", "-m", "tests.open_damaged", str(folder), str(number), str(drawn)]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            said = lines_of(process)
+            while True:
+                try:
+                    begun = said.get(timeout=HANGS_S)
+                    wrong = said.get(timeout=HANGS_S) if begun else ""
+                except queue.Empty:
+                    process.kill()
+                    wrong = "hangs"
+                if not wrong.endswith("\n"):
+                    break
+                yield names[number], wrong.strip()
+                number += 1
+        if number < len(names):
+            yield names[number], wrong or "the process died"
+            number += 1
+
+
+def lines_of(process: "subprocess.Popen[str]") -> "queue.Queue[str]":
+    """What a process prints, line by line, each as soon as it is there; an empty text at its end."""
+    said: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        for line in process.stdout or ():
+            said.put(line)
+        said.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    return said
+
+
+def test_no_damage_ends_in_a_traceback_or_a_hang_or_takes_another_run_down(folder: Path) -> None:
+    tried = list(outcomes(folder))
+    assert len(tried) >= 1_000
+    assert [f"{name}: {wrong}" for name, wrong in tried if wrong] == []
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_a_run_of_odd_values_that_may_be_is_drawn(folder: Path, turn: int) -> None:
+    bad = damage.copy_of(folder / "good", f"odd{turn}")
+    damage.odd_everywhere(turn)(bad)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        open_damaged.draw(store.open_run(bad))
+
+
+#: Of each kind one: what a page is asked to show, and what it says instead. None: the run is not among those to choose from.
+SAMPLE = {
+    "ranges.parent_id: a circle of two": "column parent_id, row 1",
+    "samples.duration_ns: zero": "column duration_ns, row 2",
+    "variants.role: odd": "column role, row 2",
+    "api_calls: no rows": "api_calls.parquet: has no rows",
+    "kernels: zeros within": "kernels.parquet: not a readable parquet file",
+    "cases: a column twice": "has column workload 2 times",
+    "samples: a FIFO": None,
+    "run.label: not UTF-8": None,
+    "run.started_at: null": None,
+}
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a good run, a bad one of each of `SAMPLE`, and one of odd values."""
+    made = tmp_path_factory.mktemp("several")
+    damage.write_whole(made, "good")
+    named = {each.name: each for each in damage.every_damage()}
+    for number, name in enumerate(SAMPLE):
+        bad = damage.copy_of(made / "good", f"bad{number}")
+        damage.renamed(bad)
+        named[name].make(bad)
+    odd = damage.copy_of(made / "good", "odd")
+    damage.odd_everywhere(1)(odd)
+    damage.renamed(odd)
+    return made
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_app: Open, several: Path, page: str) -> None:
+    for number, said in enumerate(SAMPLE.values()):
+        app = open_app(several, page, run=f"bad{number}")
+        if said is None:
+            assert app.sidebar.selectbox[0].value in ("good", "odd")
+        else:
+            assert said in words(app), f"{page}: {list(SAMPLE)[number]}"
+    app = open_app(several, page, run="good")
+    assert app.sidebar.selectbox[0].value == "good"
+    assert "Cannot be opened: bad0, bad1" in words(app), "the sidebar names those that cannot be opened"
+    assert not [each for each in app.main.error if "good" in str(each.value)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_draws_a_run_of_odd_values(open_app: Open, several: Path, page: str) -> None:
+    app = open_app(several, page, run="odd")
+    assert app.sidebar.selectbox[0].value == "odd"
+
+
+def test_a_page_asked_for_no_run_takes_the_first_that_opens(open_app: Open, tmp_path: Path) -> None:
+    damage.write_whole(tmp_path, "good")
+    named = {each.name: each for each in damage.every_damage()}
+    for name in ("samples.duration_ns: zero", "variants.role: odd"):
+        bad = damage.copy_of(tmp_path / "good", f"a {name}")
+        damage.renamed(bad)
+        named[name].make(bad)
+    app = open_app(tmp_path, "trust")
+    assert app.sidebar.selectbox[0].options == ["good"]
+    assert not app.main.exception
+    reasons = [str(error.value).replace("\\", "") for error in app.main.error]
+    assert len(reasons) == 2
+    assert "duration_ns, row 2: is 0" in reasons[0] and "role, row 2: is 'king'" in reasons[1]
+    assert all("remove the folder a " in reason for reason in reasons)
+
+
+def test_a_bad_run_stays_where_it_is_chosen_and_goes_when_another_is(open_app: Open, several: Path) -> None:
+    app = open_app(several, "sizes", run="bad1")
+    assert app.sidebar.selectbox[0].value == "bad1"
+    app.run()
+    assert app.sidebar.selectbox[0].value == "bad1" and "column duration_ns, row 2" in words(app)
+    app.sidebar.selectbox[0].select("good").run()
+    assert not app.main.error and not app.exception
+    app.run()
+    assert "bad1" not in app.sidebar.selectbox[0].options
+
+
+def test_runs_of_one_id_can_each_be_chosen(open_app: Open, tmp_path: Path) -> None:
+    damage.write_whole(tmp_path, "good")
+    for name in ("copy", "another"):
+        damage.copy_of(tmp_path / "good", name)
+    app = open_app(tmp_path, "sizes")
+    names = {
+        f"good@{tmp_path.name}",
+        f"good@{tmp_path.name}/copy",
+        f"good@{tmp_path.name}/another",
+        f"good@{tmp_path.name}/good",
+    }
+    assert len(app.sidebar.selectbox[0].options) == 3
+    for number in range(3):
+        app.sidebar.selectbox[0].select_index(number).run()
+        assert not app.exception and not app.main.error
+        assert "".join(app.query_params["run"]) in {"good", *names}
+
+
+def test_a_folder_whose_name_is_not_utf8_is_shown_like_any_other(open_app: Open, tmp_path: Path) -> None:
+    damage.write_whole(tmp_path, "good")
+    (tmp_path / "good").rename(tmp_path / os.fsdecode(b"caf\xe9"))
+    (tmp_path / os.fsdecode(b"bad\xe9\n")).mkdir()
+    app = open_app(tmp_path, "overview")
+    assert app.sidebar.selectbox[0].options == ["good"]
+    assert r"bad\xe9\n" in "".join(str(caption.value) for caption in app.sidebar.caption).replace("\\\\", "\\")

@@ -1,0 +1,92 @@
+"""What surrounds what, and sums of overlapping windows: against a plain loop on random ranges."""
+
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.queries import trace_nesting, trace_windows
+from dashboard.queries.timeline_layers import layers
+from dashboard.queries.trace_data import NONE
+from dashboard.queries.trace_nesting import Places
+from dashboard.queries.trace_ranges import nearest
+from dashboard.queries.trace_windows import Windows
+from tests.limits import cpu_seconds
+
+Rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)
+Trees = st.integers(1, 40).flatmap(lambda size: st.tuples(*(st.integers(-1, place - 1) for place in range(size))))
+
+
+def places(rows: list[tuple[int, int, int]]) -> Places:
+    thread, start, length = (np.array(column, dtype=np.int64) for column in (zip(*rows, strict=True) if rows else ([], [], [])))
+    return Places(thread, start, start + length)
+
+
+@given(Rows)
+def test_the_shortest_range_around_each_is_that_of_a_plain_loop(rows: list[tuple[int, int, int]]) -> None:
+    ranges = places(rows)
+    found = trace_nesting.shortest_around(ranges)
+    # By start, the longer first: those that come first may be around those that come later.
+    order = sorted(range(len(rows)), key=lambda row: (rows[row][0], rows[row][1], -rows[row][2], row))
+    for number, row in enumerate(order):
+        thread, start, length = rows[row]
+        around = [
+            (rows[other][2], rows[other][1] + rows[other][2], other)
+            for other in order[:number]
+            if rows[other][0] == thread and rows[other][1] + rows[other][2] >= start + length
+        ]
+        assert found[row] == min(around, default=(0, 0, NONE))[2]
+
+
+@given(Trees, st.randoms(use_true_random=False))
+def test_the_nearest_chosen_range_is_that_of_a_plain_climb(tree: tuple[int, ...], random: Any) -> None:
+    chosen = np.array([random.random() < 0.3 for _ in tree])
+    found = nearest(np.array(tree), chosen)
+    depth = trace_nesting.depths(np.array(tree))
+    for place in range(len(tree)):
+        at, levels, above = place, 0, tree[place]
+        while at >= 0 and not chosen[at]:
+            at = tree[at]
+        while above >= 0:
+            levels, above = levels + 1, tree[above]
+        assert (found[place], depth[place]) == (at, levels)
+
+
+def test_a_circle_among_ranges_ends() -> None:
+    circle = np.array([1, 2, 0, 3, 2, NONE])
+    with cpu_seconds(1):
+        assert nearest(circle, np.zeros(6, dtype=bool)).tolist() == [NONE] * 6
+        assert nearest(circle, np.array([True, *[False] * 5])).tolist() == [0, 0, 0, NONE, 0, NONE]
+        trace_nesting.depths(circle)
+
+
+def test_many_ranges_that_overlap_in_turn_take_no_time() -> None:
+    count = 100_000
+    start = np.arange(count)
+    ranges = Places(np.zeros(count, dtype=np.int64), start, start + count)
+    with cpu_seconds(1):
+        assert (trace_nesting.shortest_around(ranges) == NONE).all()
+    with cpu_seconds(1):
+        assert layers(start, start + count).tolist() == list(range(count))
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=30), st.data())
+def test_statistics_of_windows_are_those_of_their_values_one_by_one(values: list[int], data: st.DataObject) -> None:
+    window = st.tuples(st.integers(0, len(values) - 1), st.integers(1, len(values)), st.integers(1, 3), st.integers(0, 3))
+    rows = sorted(
+        (group, min(a, b - 1), max(a + 1, b), times)
+        for a, b, times, group in data.draw(st.lists(window, min_size=1, max_size=9))
+    )
+    windows = Windows(*(np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)))
+    found = trace_windows.statistics(np.array(values), windows)
+    covered = dict(zip(found.index, trace_windows.covered(windows), strict=True))
+    assert list(found.index) == sorted({row[0] for row in rows})
+    for group, row in found.iterrows():
+        mine = [value for number, a, b, times in rows if number == group for value in values[a:b] * times]
+        assert (row["total"], row["n"], row["min"], row["max"]) == (sum(mine), len(mine), min(mine), max(mine))
+        assert row["median"] == pytest.approx(statistics.median(mine), rel=1e-15)
+        assert row["stddev"] == pytest.approx(statistics.stdev(mine) if len(mine) > 1 else 0, rel=1e-9, abs=1e-3)
+        assert covered[group] == len({place for number, a, b, _ in rows if number == group for place in range(a, b)})
