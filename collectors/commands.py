@@ -190,7 +190,7 @@ def _print_id(run_id: str) -> None:
 def _answer(path: Path, form: str) -> None:
     """Print which variants win. The dashboard compares runs, and no room here imports it."""
     project = Path(__file__).resolve().parent.parent
-    command = [sys.executable, "-m", "dashboard", "answer", str(path.resolve()), "--format", form]
+    command = [sys.executable, "-m", "dashboard.answer", str(path.resolve()), form]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     with suppress(OSError):
         print(done.stdout, end="", flush=True)

@@ -2,7 +2,9 @@
 
 import io
 import json
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import pandas as pd
@@ -10,9 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from dashboard.charts.numbers import NOTHING, format_duration, format_interval, format_percent, format_ratio
+from dashboard.queries import run_data
 from dashboard.queries.overview import overview
 from dashboard.queries.precision import word
 from dashboard.queries.run_data import RunData
+from data import store
 
 Format = Literal["table", "markdown", "csv", "json"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -105,3 +109,13 @@ def _table(lines: list[tuple[str, ...]]) -> str:
     console = Console(file=text, width=1000, highlight=False, markup=False, no_color=True)
     console.print(table)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def main(path: str, form: str) -> None:
+    """Print the answer of the run in a folder. What a recording calls at its end: it needs nothing that draws."""
+    assert form in FORMATS
+    print(render(figures(run_data.load(store.open_run(Path(path)))), form), end="")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
