@@ -1,37 +1,24 @@
 """The command line: `python -m collectors record|profile|import|list|runs|doctor`."""
 
-import os
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
-from rich.table import Table
 from typer.core import TyperGroup
 
-from collectors import choice, doctor, launchers, plan, record, runs
-from collectors.nsight_compute import parse as nsight_compute
-from collectors.nsight_compute import record as nsight_compute_record
-from collectors.nsight_systems import profile
-from collectors.nsight_systems import record as nsight_systems_record
-from collectors.nsight_systems.parse import import_report
-from collectors.salvage import salvage
-from collectors.signals import Leave, Stop
-from collectors.trace.report import ReportError
-from data import store
-from data.naming import Naming, NamingError
-from workloads import registry
-from workloads.api import WorkloadError, format_params
+from collectors import choice
 
-#: What a user can get wrong; each message is one line that says where, what, and what to do.
-MISTAKES = (
-    plan.PlanError, WorkloadError, choice.CollectorError, store.StoreError, ReportError, NamingError, runs.LabelError,
-)  # fmt: skip
+#: What a user can get wrong, by module; each message is one line that says where, what, and what to do.
+_MISTAKES: Final = {
+    "collectors.plan": "PlanError",
+    "collectors.choice": "CollectorError",
+    "collectors.runs": "LabelError",
+    "collectors.trace.report": "ReportError",
+    "data.naming": "NamingError",
+    "data.store": "StoreError",
+    "workloads.api": "WorkloadError",
+}
 
 
 class OneLineErrors(TyperGroup):
@@ -40,30 +27,34 @@ class OneLineErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except MISTAKES as error:
+        except Exception as error:
+            if not isinstance(error, _mistakes()):
+                raise
             print(error, file=sys.stderr)
             raise typer.Exit(2) from error
+
+
+def _mistakes() -> tuple[type[Exception], ...]:
+    """Those of the modules that have been imported: of another none can come."""
+    return tuple(getattr(sys.modules[module], name) for module, name in _MISTAKES.items() if module in sys.modules)
+
+
+def _folder(text: str) -> Path:
+    from data import store
+
+    return store.folder(text)
 
 
 app = typer.Typer(cls=OneLineErrors, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
 
-class _Screen(Console):
-    """Stderr, which may go before the recording does; Rich would end the command then."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-
-
-_screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
-
-DataDir = Annotated[Path, typer.Option("--data-dir", parser=store.folder, help="Folder that runs are written to.")]
+DataDir = Annotated[Path, typer.Option("--data-dir", parser=_folder, help="Folder that runs are written to.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Workloads; all when none is named.")]
 Files = Annotated[list[Path] | None, typer.Option("--workload", help="A Python file of your own that declares a workload.")]
 VariantFrom = Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")]
 
-#: Collectors under which a recording runs, instead of in them.
-UNDER_TOOL: Final = {"nsight_systems": nsight_systems_record.record, "nsight_compute": nsight_compute_record.record}
+_LOCAL: Final = Path(__file__).resolve().parent.parent / "data" / "local"
+_FORMATS: Final = ("table", "markdown", "csv", "json")
 
 
 @app.command("record")
@@ -71,11 +62,14 @@ def record_command(
     workloads: Names = None,
     workload_files: Files = None,
     case_set: Annotated[str, typer.Option("--cases", help="quick, report or full.")] = "quick",
-    cases: Annotated[list[str] | None, typer.Option("--case", help="One case by name; may be given again.")] = None,
+    cases: Annotated[
+        list[str] | None, typer.Option("--case", help="One case, by name or axes: n=3000; may be given again.")
+    ] = None,
+    axes: Annotated[list[str] | None, typer.Option("--axis", help="A sweep: n=1000,2000,4000; may be given again.")] = None,
     variants: Annotated[str, typer.Option("--variants", help="Variants to take, with commas between; all when empty.")] = "",
     collector: Annotated[str, typer.Option(help=f"auto, {', '.join(choice.COLLECTORS)}.")] = "auto",
     label: Annotated[str, typer.Option(help="Your name for the run.")] = "",
-    data_dir: DataDir = store.LOCAL,
+    data_dir: DataDir = _LOCAL,
     seed: Annotated[int, typer.Option(min=0, help="Of the inputs and of the order of the rounds.")] = 0,
     max_rounds: Annotated[int, typer.Option(min=0, help="Most rounds of a scope; 0 for the case set's own limit.")] = 0,
     gpus: Annotated[
@@ -83,11 +77,16 @@ def record_command(
     ] = "1",
     launcher: Annotated[str, typer.Option(help="What starts several: local (mpiexec on this host), mpirun or srun.")] = "local",
     launcher_args: Annotated[str, typer.Option(help="Further arguments of the launcher.")] = "",
+    form: Annotated[str, typer.Option("--format", help=f"Of the answer: {', '.join(_FORMATS)}.")] = "table",
     summary: Annotated[bool, typer.Option("--summary/--no-summary", hidden=True)] = True,
     if_none: Annotated[bool, typer.Option("--if-none", help="Record only if the folder has no run yet.")] = False,
 ) -> None:
-    """Verify and measure every variant, and write the run. Its id is the last line of stdout."""
-    runs.check_label(label)
+    """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table."""
+    from collectors import commands, launchers, plan
+    from data import store
+
+    if form not in _FORMATS:
+        raise plan.PlanError(f"--format {form}: no such format; choose {', '.join(_FORMATS)}")
     if if_none and (existing := store.list_runs([data_dir])[0]):
         print(existing[0].run_id)
         return
@@ -95,52 +94,14 @@ def record_command(
         names=workloads or [],
         files=workload_files or [],
         case_set=case_set,
-        cases=cases or [],
+        cases=[*(cases or []), *plan.sweep_of(axes or [])],
         variants=[name.strip() for name in variants.split(",") if name.strip()],
         seed=seed,
         max_rounds=max_rounds or None,
         gpus=plan.counts_of(gpus),
     )
-    work = plan.make_plan(request)
     starter = launchers.Launcher.parse(launcher, launcher_args)
-    name, why = choice.choose(collector, choice.TOGETHER if work.most_gpus > 1 else choice.TIMING)
-    starter.check(work, name)
-    salvage(data_dir)
-    with Stop() as stop:
-        try:
-            run_id, _ = _record(name, why, request, work, data_dir, label, starter, stop)
-        except (choice.CollectorError, ReportError) as error:
-            if stop.number:
-                _say(str(error))
-                raise typer.Exit(stop.exit_code) from error
-            if collector != "auto":
-                raise
-            why = f"{name} was tried first: {error}"
-            run_id, _ = _record("cuda_events", why, request, work, data_dir, label, starter, stop)
-        if summary:
-            _summarize(data_dir / run_id)
-        _print_id(run_id)
-    if stop.number:
-        raise typer.Exit(stop.exit_code)
-
-
-def _record(
-    name: str,
-    why: str,
-    request: plan.Request,
-    work: plan.Plan,
-    data_dir: Path,
-    label: str,
-    launcher: launchers.Launcher,
-    stop: Stop,
-) -> tuple[str, int]:
-    """The run's id, and the signal that interrupted it, or 0."""
-    headline = f"collector {name}: {why}"
-    if name in UNDER_TOOL:
-        _say(headline)
-        return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:], stop)
-    with _BarProgress(headline) as progress:
-        return record.Recorder(work, name, progress, launcher).record(data_dir, label, sys.argv[1:], stop)
+    commands.record_run(request, collector, starter, data_dir, label, form, summary)
 
 
 @app.command(
@@ -148,23 +109,15 @@ def _record(
 )
 def profile_command(
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The program to profile, with its arguments.")],
-    data_dir: DataDir = store.LOCAL,
+    data_dir: DataDir = _LOCAL,
     label: Annotated[str, typer.Option(help="Your name for the run.")] = "",
     variant_from: VariantFrom = "",
     keep: Annotated[Path | None, typer.Option(help="Keep the report as this .nsys-rep file.")] = None,
 ) -> None:
     """Profile a program of your own under Nsight Systems and import what it did. The run's id is the last line of stdout."""
-    runs.check_label(label)
-    naming = Naming.parse(variant_from) if variant_from else None
-    salvage(data_dir)
-    with Stop() as stop:
-        run_id, exit_code = profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop)
-        if exit_code:
-            _say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
-        _print_id(run_id)
-    exit_code = stop.exit_code or exit_code
-    if exit_code:
-        raise typer.Exit(exit_code)
+    from collectors import commands
+
+    commands.profile(command, data_dir, label, variant_from, keep)
 
 
 @app.command("import")
@@ -172,30 +125,22 @@ def import_command(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH...", help=".nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.")
     ],
-    data_dir: DataDir = store.LOCAL,
+    data_dir: DataDir = _LOCAL,
     label: Annotated[str, typer.Option(help="Your name for the runs.")] = "",
     variant_from: VariantFrom = "",
 ) -> None:
     """Import reports of Nsight Systems and Nsight Compute, a run each. The last run's id is the last line of stdout."""
-    runs.check_label(label)
-    naming = Naming.parse(variant_from) if variant_from else None
-    refused = False
-    salvage(data_dir)
-    with Leave():
-        for path in paths:
-            try:
-                read = nsight_compute.import_report if nsight_compute.is_report(path) else import_report
-                print(read(path, data_dir, label, naming, sys.argv[1:]), flush=True)
-            except (ReportError, NamingError, store.StoreError) as error:
-                print(error, file=sys.stderr)
-                refused = True
-    if refused:
-        raise typer.Exit(2)
+    from collectors import commands
+
+    commands.import_reports(paths, data_dir, label, variant_from)
 
 
 @app.command("list")
 def list_command(workloads: Names = None, workload_files: Files = None) -> None:
     """List workloads, their variants and their cases."""
+    from workloads import registry
+    from workloads.api import format_params
+
     for workload in registry.load_all(workloads or [], workload_files or []):
         print(f"{workload.name}: {workload.title}")
         for variant in workload.variants:
@@ -208,8 +153,10 @@ def list_command(workloads: Names = None, workload_files: Files = None) -> None:
 
 
 @app.command("runs")
-def runs_command(data_dir: DataDir = store.LOCAL) -> None:
+def runs_command(data_dir: DataDir = _LOCAL) -> None:
     """List the runs there are: those that ship with the project, and those in the data folder."""
+    from data import store
+
     good, bad = store.list_runs([store.RECORDED, data_dir])
     for run in good:
         print(f"{run.run_id}  {run.title}")
@@ -220,68 +167,12 @@ def runs_command(data_dir: DataDir = store.LOCAL) -> None:
 @app.command("doctor")
 def doctor_command() -> None:
     """Say what is found on this machine, what is missing, and how to get it."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from collectors import doctor
+
     table = Table("", "what", "found, or how to get it", box=None)
     for finding in doctor.examine():
         table.add_row("[green]yes[/]" if finding.found else "[yellow]no[/]", finding.what, finding.detail)
     Console(highlight=False).print(table)
-
-
-class _BarProgress(record.Progress):
-    """A bar on stderr, with the time that is left, from the moment that measuring starts; in a file, a line for each job that is done."""
-
-    def __init__(self, headline: str) -> None:
-        self._headline = headline
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        left = (TextColumn("left"), TimeRemainingColumn())
-        self._bar = Bar(*columns, *left, console=_screen, disable=not _screen.is_terminal)
-        self._task = self._bar.add_task("starting", total=None)
-        self._since = time.monotonic()
-
-    def __enter__(self) -> "_BarProgress":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        with suppress(OSError):
-            self._bar.stop()
-
-    def start(self, jobs: int) -> None:
-        _screen.print(self._headline, markup=False)
-        self._bar.start()
-        self._bar.update(self._task, total=jobs)
-
-    def job(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
-        self._since = time.monotonic()
-
-    def advance(self) -> None:
-        self._bar.advance(self._task)
-        if self._bar.disable:
-            (task,) = self._bar.tasks
-            took = f"{task.completed:.0f}/{task.total:.0f} {task.description}: {time.monotonic() - self._since:.1f} s"
-            _screen.print(took, markup=False)
-
-
-def _say(text: str) -> None:
-    """On stderr, which may be gone with its terminal: the run is stored all the same."""
-    with suppress(OSError):
-        _screen.print(text, markup=False)
-
-
-def _print_id(run_id: str) -> None:
-    try:
-        print(run_id, flush=True)
-    except OSError:  # nobody reads it; nor should Python try again at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _summarize(path: Path) -> None:
-    """Verdicts and findings of a run, on stderr."""
-    run = store.open_run(path)
-    counts = run.table("results")["status"].value_counts()
-    _say(", ".join(f"{count} {status}" for status, count in counts.items()))
-    for row in run.table("results").query("status not in ('ok', 'skipped')").to_dict("records"):
-        cell = plan.Cell(row["workload"], row["variant"], row["config"], row["case"])
-        _say(f"{cell}: {row['status']}: {row['detail']}")
-    for row in run.table("diagnostics").query("severity != 'info'").to_dict("records"):
-        about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
-        _say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from typing import Any
 
 from cuda.bindings import nvrtc
 
+from collectors.kernel_cache import key_of, read, write
 from workloads.api import CudaVariant
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'")
@@ -39,55 +40,98 @@ class CompiledModule:
     constants: dict[str, str]
 
 
-def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> CompiledModule:
-    """Compile the named kernels of a variant.
+@dataclass(frozen=True)
+class Compilation:
+    """Everything that machine code depends on, but for the compiler's version.
+
+    Attributes:
+        where: the file that messages name.
+        kernels, constants: name expressions, and `__constant__` symbols.
+        arch: such as `sm_90`.
+        options: further ones of NVRTC.
+    """
+
+    source: str
+    where: str
+    kernels: tuple[str, ...]
+    constants: tuple[str, ...]
+    arch: str
+    options: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Name of its entry in the cache."""
+        version = "{}.{}".format(*_checked(nvrtc.nvrtcVersion(), many=True))
+        return key_of(version, self.source, self.where, self.kernels, self.constants, self.arch, self.options)
+
+
+def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> Compilation:
+    """What compiles the named kernels of a variant.
 
     Args:
         variant: its source and options.
         kernels: name expressions, e.g. `transpose<2, 1, 0>`.
         arch: real architecture, e.g. `sm_90`; of a variant for one architecture only, that one is taken instead.
+    """
+    where = variant.source_path or variant.name
+    target = variant.only_architecture or arch
+    return Compilation(variant.source_text, where, tuple(kernels), tuple(variant.constants), target, variant.options)
+
+
+def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> CompiledModule:
+    """Compile the named kernels of a variant, or take what an earlier compilation left; arguments as of `compilation_of`.
 
     Raises:
         CompileError: NVRTC refuses the source or the options.
     """
-    where = variant.source_path or variant.name
-    target = variant.only_architecture or arch
-    return _compile(variant.source_text, where, tuple(kernels), tuple(variant.constants), target, variant.options)
+    return compiled(compilation_of(variant, kernels, arch))
 
 
 @cache
-def _compile(
-    source: str, where: str, kernels: tuple[str, ...], constants: tuple[str, ...], arch: str, extra_options: tuple[str, ...]
-) -> CompiledModule:
-    program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), where.encode(), 0, [], []))
+def compiled(what: Compilation) -> CompiledModule:
+    """Machine code from the cache on disk, or else compiled and kept there. Raises CompileError."""
+    key = what.key
+    if (found := read(key)) is not None:
+        facts, cubin = found
+        kernels = {name: CompiledKernel(*resources) for name, resources in facts["kernels"].items()}
+        return CompiledModule(cubin, kernels, facts["constants"])
+    module = compile_anew(what)
+    facts = {"kernels": {name: astuple(kernel) for name, kernel in module.kernels.items()}, "constants": module.constants}
+    write(key, facts, module.cubin)
+    return module
+
+
+def compile_anew(what: Compilation) -> CompiledModule:
+    """Compile, whatever is in the cache. Raises CompileError."""
+    program = _checked(nvrtc.nvrtcCreateProgram(what.source.encode(), what.where.encode(), 0, [], []))
     try:
-        addresses = {name: f"&{name}" for name in constants}
-        for expression in (*kernels, *addresses.values()):
+        addresses = {name: f"&{name}" for name in what.constants}
+        for expression in (*what.kernels, *addresses.values()):
             _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
         # Without --no-cache a second compilation of a source reports no resources.
-        options = [f"--gpu-architecture={arch}", "--std=c++17", "--ptxas-options=-v", "--no-cache", *extra_options]
+        options = [f"--gpu-architecture={what.arch}", "--std=c++17", "--ptxas-options=-v", "--no-cache", *what.options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
         _checked(nvrtc.nvrtcGetProgramLog(program, log))
         text = log.decode(errors="replace").rstrip("\0 \n")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise CompileError(f"{where} does not compile for {arch}: {text or status.name}")
+            raise CompileError(f"{what.where} does not compile for {what.arch}: {text or status.name}")
         cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
         _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
         return CompiledModule(
             cubin,
-            {expression: _resources(_lowered(program, expression), text) for expression in kernels},
+            {expression: _resources(_lowered(program, expression), text) for expression in what.kernels},
             {name: _lowered(program, expression) for name, expression in addresses.items()},
         )
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def _checked(answer: tuple[Any, ...]) -> Any:
+def _checked(answer: tuple[Any, ...], *, many: bool = False) -> Any:
     status, *rest = answer
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(f"NVRTC: {status.name}; is nvidia-cuda-nvrtc installed?")
-    return rest[0] if rest else None
+    return rest if many else rest[0] if rest else None
 
 
 def _lowered(program: object, expression: str) -> str:

@@ -24,7 +24,7 @@ from collectors.gpu_state import GpuState, is_throttled
 from collectors.host_clock import check_importable
 from collectors.nvtx_ranges import executions_text, nvtx_range
 from collectors.rounds import Pass, Reading
-from collectors.transfers import PartPlan, plan_parts
+from collectors.transfers import PartPlan, kernel_names, plan_parts
 from collectors.verify import poison
 from workloads.api import (
     Array,
@@ -271,8 +271,7 @@ class CudaBench:
         steps = variant.launches(self._case, config)
         launches = kernels_of(steps)
         parts = plan_parts(self._workload, self._case, variant, config) if variant.transfer == "overlapped" else ()
-        every = (*launches, *(launch for part in parts for launch in part.launches))
-        module = compile_variant(variant, sorted({launch.kernel for launch in every}), self.device.arch)
+        module = compile_variant(variant, kernel_names(steps, parts), self.device.arch)
         loaded = load(module)
         scratch = make_scratch(variant.scratch(self._case, config))
         buffers = {**self.inputs, **self.outputs, **scratch}

@@ -10,6 +10,7 @@ from cupy.cuda.function import Module
 from collectors.compiler import CompiledModule
 from collectors.tensor_maps import encode
 from collectors.verify import poison
+from workloads import torch_bridge
 from workloads.api import Array, Buffer, Buffers, Launch, TensorMap
 from workloads.communication import RowsOf
 
@@ -58,15 +59,16 @@ def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Call
     """
     # What is allocated meanwhile is the graph's for good: it writes there at each launch, also where that was freed since.
     pool = cupy.cuda.MemoryPool()
+    of_torch, allocating = torch_bridge.memory_of_a_graph()
     stream.begin_capture(runtime.streamCaptureModeRelaxed)
     try:
-        with cupy.cuda.using_allocator(pool.malloc):
+        with cupy.cuda.using_allocator(pool.malloc), allocating:
             for _ in range(times):
                 enqueue()
     finally:
         graph = stream.end_capture()
 
-    def launch(memory: tuple[object, ...] = (pool, enqueue)) -> None:  # held for as long as the graph can be launched
+    def launch(memory: tuple[object, ...] = (pool, of_torch, enqueue)) -> None:  # held for as long as the graph can be launched
         graph.launch(stream)
 
     return launch

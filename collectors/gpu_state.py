@@ -57,3 +57,10 @@ def _ask(question: Any, *arguments: Any) -> Any:
 
 def _watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else milliwatts / 1000
+
+
+def architectures() -> tuple[str, ...]:
+    """Of this host's GPUs, each once, such as `sm_90`. Touches none."""
+    pynvml.nvmlInit()
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    return tuple(dict.fromkeys("sm_{}{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle)) for handle in handles))

@@ -1,6 +1,7 @@
 """What a run will measure, and how long it may take: the same plan for every collector."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -9,6 +10,7 @@ from collectors.declared import case_row, variant_row
 from collectors.transfers import check_covered, rows_of
 from workloads import registry
 from workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
+from workloads.axes import AxisError, sweep
 
 CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
 
@@ -49,7 +51,8 @@ class Limits:
         max_rounds: most rounds of one scope and cache.
         seconds: time for the rounds of one scope and cache, once min_rounds are done.
         cell_timeout_s: a cell that shows no progress for so long is ended.
-        budget_s: time for the whole run, once for each number of GPUs; what is left then is skipped. None for no limit.
+        budget_s: time for measuring, once for each number of GPUs; cases that are not reached by then are left out of the run. None for
+            no limit.
     """
 
     target: float = 0.005
@@ -61,10 +64,14 @@ class Limits:
 
 
 LIMITS: Final[dict[CaseSet, Limits]] = {
-    "quick": Limits(max_rounds=50, seconds=0.4, cell_timeout_s=60.0, budget_s=26.0),
+    "quick": Limits(max_rounds=50, seconds=0.4, cell_timeout_s=60.0, budget_s=60.0),
     "report": Limits(seconds=2.0),
     "full": Limits(),
 }
+
+
+#: `budget_s` of `quick` where host variants alone are measured.
+HOST_BUDGET_S: Final = 30.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,12 @@ class Plan:
         """The most ranks that share a case."""
         return max(job.gpus for job in self.jobs)
 
+    def on_host(self) -> "Plan":
+        """The same where there is no GPU: less is measured, and less time taken."""
+        if self.limits.budget_s is None:
+            return self
+        return replace(self, limits=replace(self.limits, budget_s=min(self.limits.budget_s, HOST_BUDGET_S)))
+
 
 @dataclass(frozen=True)
 class Request:
@@ -121,7 +134,7 @@ class Request:
         names: workloads of the project; all when neither names nor files are given.
         files: Python files of the user's that declare a workload.
         case_set: `quick`, `report` or `full`; ignored where cases are named.
-        cases: names of the cases to take, instead of a set.
+        cases: cases to take, instead of a set: names of those declared, or values of the workload's axes.
         variants: names of the variants to take; all when empty.
         seed: of the inputs and of the order of the rounds.
         max_rounds: most rounds of one scope and cache; None for what the case set says.
@@ -160,11 +173,11 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
     names, files, case_set, cases, variants = request.names, request.files, request.case_set, request.cases, request.variants
     if case_set not in CASE_SETS:
         raise PlanError(f"{case_set}: no such set of cases; choose {', '.join(CASE_SETS)}")
-    workloads = registry.load_all(names, files)
+    workloads = [_with_cases(workload, cases) for workload in registry.load_all(names, files)]
     of_files = workloads[len(workloads) - len(files) :]
     paths = {workload.name: file for workload, file in zip(of_files, files, strict=True)}
-    _check_names("variant", variants, {v.name for w in workloads for v in w.variants}, workloads)
-    _check_names("case", cases, {c.name for w in workloads for c in w.cases}, workloads)
+    _check_variants(variants, workloads)
+    cases = _canonical(cases, workloads)
     _check_counts(request.gpus, workloads)
     notes: list[str] = []
     jobs = tuple(
@@ -185,7 +198,27 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
         limits = replace(limits, max_rounds=request.max_rounds, min_rounds=min(limits.min_rounds, request.max_rounds))
     if limits.budget_s:
         limits = replace(limits, budget_s=limits.budget_s * len(request.gpus))
+        jobs = _breadth_first(jobs, workloads)
     return Plan(tuple(workloads), jobs, limits, request.seed, tuple(notes))
+
+
+def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload]) -> tuple[Job, ...]:
+    """The largest case of each workload, then the next of each, so that what the time does not reach is a case and no workload."""
+    cases = {(workload.name, case.name): case for workload in workloads for case in workload.cases}
+    turns: list[tuple[int, Job]] = []
+    for workload in workloads:
+        mine = [job for job in jobs if job.workload.name == workload.name]
+        mine.sort(key=lambda job: -(cases[job.workload.name, job.case].size_rank or 0))
+        turns += enumerate(mine)
+    return tuple(job for _, job in sorted(turns, key=lambda turn: turn[0]))
+
+
+def sweep_of(given: Sequence[str]) -> list[str]:
+    """The cases of a sweep, as the command line takes its axes. Raises PlanError."""
+    try:
+        return list(sweep(given)) if given else []
+    except AxisError as error:
+        raise PlanError(f"--axis {error}; write for instance --axis n=1000,2000,4000") from error
 
 
 def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tuple[Cell, ...]:
@@ -248,10 +281,39 @@ def _counts(workload: Workload, case: Case, asked: Sequence[int], notes: list[st
         yield gpus
 
 
-def _check_names(what: str, asked: Sequence[str], known: set[str], workloads: Sequence[Workload]) -> None:
+def _check_variants(asked: Sequence[str], workloads: Sequence[Workload]) -> None:
+    known = dict.fromkeys(variant.name for workload in workloads for variant in workload.variants)
     for name in asked:
         if name not in known:
-            where = ", ".join(w.name for w in workloads)
-            raise PlanError(
-                f"{name}: no such {what} in {where}; see python -m collectors list {' '.join(w.name for w in workloads)}"
-            )
+            where = ", ".join(workload.name for workload in workloads)
+            raise PlanError(f"{name}: no such variant in {where}, whose variants are {', '.join(known)}")
+
+
+def _canonical(asked: Sequence[str], workloads: Sequence[Workload]) -> list[str]:
+    """Names of the cases that were asked for, of whichever workload has them. Raises WorkloadError where none has one."""
+    names = []
+    for text in asked:
+        found = [case.name for case in (_case_of(workload, text) for workload in workloads) if case]
+        if not found:
+            workloads[0].case(text)  # which says why
+            raise PlanError(f"{text}: no such case")
+        names += found
+    return names
+
+
+def _case_of(workload: Workload, text: str) -> Case | None:
+    with suppress(WorkloadError):
+        return workload.case(text)
+    return None
+
+
+def _with_cases(workload: Workload, asked: Sequence[str]) -> Workload:
+    """The workload with those of the cases asked for that it does not declare, ranked by size among all that are asked for."""
+    declared = {case.name for case in workload.cases}
+    cases = {case.name: case for case in (_case_of(workload, text) for text in asked) if case}
+    if set(cases) <= declared:
+        return workload
+    sizes = sorted({case.min_bytes for case in cases.values()})
+    ranked = {name: replace(case, size_rank=sizes.index(case.min_bytes)) for name, case in cases.items()}
+    others = [case for case in workload.cases if case.name not in cases]
+    return replace(workload, cases=(*others, *ranked.values()))

@@ -1,5 +1,6 @@
 """Records a run: drives the child process through the plan, contains what goes wrong in it, and writes the run."""
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from collectors import compile_ahead, kernel_cache
 from collectors.allreduce import sizes_of
 from collectors.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
 from collectors.journal import Journal
@@ -17,7 +19,7 @@ from collectors.launchers import Launcher, RankedChild
 from collectors.measure import result_row
 from collectors.plan import Cell, Job, Plan
 from collectors.processes import POLL_S
-from collectors.recording import begin, job_event
+from collectors.recording import begin, job_event, unreached_event
 from collectors.signals import Stop, Stopped
 from collectors.worker import Describe, DescribeAllReduce, Measure, diagnostic_row
 
@@ -28,6 +30,9 @@ _SAME_SIGNAL_S: Final = 0.5
 
 class Progress:
     """Told how far the run is; the command line shows a bar."""
+
+    def compiling(self, done: int, jobs: int) -> None:
+        """Before anything is measured; with 0 first."""
 
     def start(self, jobs: int) -> None: ...
 
@@ -41,6 +46,9 @@ class _Unbreakable(Progress):
 
     def __init__(self, told: Progress) -> None:
         self._told = told
+
+    def compiling(self, done: int, jobs: int) -> None:
+        self._tell(lambda: self._told.compiling(done, jobs))
 
     def start(self, jobs: int) -> None:
         self._tell(lambda: self._told.start(jobs))
@@ -95,6 +103,7 @@ class Recorder:
             self._journal = Journal(data_dir, begin(self._plan, self._collector, label, datetime.now(UTC), arguments))
             try:
                 try:
+                    self._compile()
                     self._describe()
                     self._measure()
                 except Stopped:
@@ -110,6 +119,19 @@ class Recorder:
                     self._end_child(gpus, _LEAVE_TIMEOUT_S)
 
     # -- measuring -------------------------------------------------------------------------------------------------
+
+    def _compile(self) -> None:
+        """Have compiled what will be measured, so that nothing compiles beside a timed sample."""
+        kernel_cache.share_with_libraries()
+        architectures: Sequence[str] = ()
+        if self._collector != "host_clock":
+            from collectors.gpu_state import architectures as of_gpus
+
+            architectures = of_gpus()
+        jobs = compile_ahead.jobs_of(self._plan, architectures)
+        if jobs:
+            self._progress.compiling(0, len(jobs))
+        compile_ahead.compile_all(jobs, lambda done: self._progress.compiling(done, len(jobs)), self._stop.check)
 
     def _describe(self) -> None:
         self._progress.start(len(self._plan.jobs) + 1)
@@ -142,18 +164,29 @@ class Recorder:
         deadline = None if self._plan.limits.budget_s is None else time.monotonic() + self._plan.limits.budget_s
         for note in self._plan.notes:
             self._diagnose("info", "gpus", note)
-        for planned in self._plan.jobs:
+        for number, planned in enumerate(self._plan.jobs):
             self._stop.check()
+            if deadline is not None and time.monotonic() > deadline:
+                self._leave_out(self._plan.jobs[number:])
+                return
             verdicts = self._journal.recording.verdicts
             job = replace(planned, cells=tuple(cell for cell in planned.cells if not verdicts.is_lost(cell)))
             among = f" among {job.gpus}" if job.gpus > 1 else ""
             self._progress.job(f"{job.workload.name} {job.case}{among}")
-            if deadline is not None and time.monotonic() > deadline:
-                why = f"the run's {self._plan.limits.budget_s:g} s were used up"
-                self._journal.note(job_event(job.gpus, [result_row(cell, "skipped", why) for cell in job.cells]), durable=False)
-            elif job.cells:
+            if job.cells:
                 self._measure_job(job)
             self._progress.advance()
+
+    def _leave_out(self, jobs: Sequence[Job]) -> None:
+        """What there was no time for is no part of the run; how to record it is said once."""
+        cases = list(dict.fromkeys((job.workload, job.case) for job in jobs))
+        words = ["python -m collectors record"]
+        words += dict.fromkeys(f"--workload {of.file}" if of.file else of.name for of, _ in cases)
+        words += dict.fromkeys(f"--case {shlex.quote(case)}" for _, case in cases)
+        count = f"{len(cases)} case{'s' if len(cases) > 1 else ''}"
+        text = f"{count} not reached within {self._plan.limits.budget_s:g} s of measuring; to record them: {' '.join(words)}"
+        self._journal.note(unreached_event(jobs), durable=False)
+        self._diagnose("info", "not_reached", text)
 
     def _measure_job(self, job: Job) -> None:
         """Measure a case, as often as it takes to get past the cells that bring the child down."""

@@ -18,7 +18,7 @@ from collectors.cupti.report import CapturedReport
 from collectors.declared import case_row, variant_row
 from collectors.environment import NO_GPU, host_facts
 from collectors.measure import result_row
-from collectors.plan import Cell, Plan
+from collectors.plan import Cell, Job, Plan
 from collectors.trace.notes import Notes
 from collectors.trace.samples import add_trace
 from collectors.verdicts import Verdicts
@@ -41,7 +41,7 @@ def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: 
     Raises:
         StoreError: a workload declares what no run can hold.
     """
-    cells = [[*asdict(cell).values(), job.gpus] for job in plan.jobs for cell in job.cells]
+    cells = [_with_gpus(cell, job.gpus) for job in plan.jobs for cell in job.cells]
     taken = {tuple(cell[:2]) for cell in cells}
     found: Event = {
         "kind": "begin",
@@ -91,6 +91,15 @@ def job_event(
     }  # fmt: skip
 
 
+def unreached_event(jobs: Sequence[Job]) -> Event:
+    """There was no time for these; they are no part of the run."""
+    return {"kind": "unreached", "cells": [_with_gpus(cell, job.gpus) for job in jobs for cell in job.cells]}
+
+
+def _with_gpus(cell: Cell, gpus: int) -> list[Any]:
+    return [*asdict(cell).values(), gpus]
+
+
 def to_line(event: Event) -> str:
     """The event as JSON, on one line."""
     return json.dumps(event, default=_plain)
@@ -118,6 +127,7 @@ class Recording:
         self._resources: dict[tuple[str, str], tuple[int, ...]] = {}
         self._samples: list[pa.Table] = []
         self._traced = False
+        self._unreached: set[tuple[Any, ...]] = set()
         self.verdicts = Verdicts(set())
         self.finished = 0
         self.captured: list[Any] = []
@@ -134,6 +144,8 @@ class Recording:
                 self._tables["ceilings"] += event["ceilings"]
             case "diagnostics":
                 self._tables["diagnostics"] += event["rows"]
+            case "unreached":
+                self._unreached |= {tuple(cell) for cell in event["cells"]}
             case "job":
                 self._take_job(event)
                 self._samples += [samples] if samples is not None else []
@@ -166,10 +178,17 @@ class Recording:
         Raises:
             StoreError: the folder cannot be written.
         """
-        for *names, gpus in self._begun["cells"]:
+        reached = [cell for cell in self._begun["cells"] if tuple(cell) not in self._unreached]
+        for *names, gpus in reached:
             if not self.verdicts.has(cell := Cell(*names), gpus):
                 self.verdicts.add(result_row(cell, "skipped", unreached), gpus)
-        cases, variants = self._begun["cases"], [self._with_resources(row) for row in self._begun["variants"]]
+        cases = [
+            row
+            for row in self._begun["cases"]
+            if any(cell[0] == row["workload"] and cell[3] == row["case"] for cell in reached)
+        ]
+        named = {tuple(cell[:2]) for cell in reached}
+        variants = [self._with_resources(row) for row in self._begun["variants"] if (row["workload"], row["variant"]) in named]
         samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
         diagnostics = list(self._tables["diagnostics"])
         if self.captured:

@@ -103,6 +103,12 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     return tuple(planned)
 
 
+def kernel_names(steps: Iterable[Step], parts: Iterable[PartPlan]) -> list[str]:
+    """Name expressions of the kernels of an operation and of its parts, each once: what is compiled together."""
+    launches = [*(step for step in steps if isinstance(step, Launch)), *(launch for part in parts for launch in part.launches)]
+    return sorted({launch.kernel for launch in launches})
+
+
 def rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, Rows]:
     """A part's rows of every buffer of the whole case: all of those that have as many in the part."""
     inputs, outputs = workload.buffers(part.case)

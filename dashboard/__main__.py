@@ -1,10 +1,14 @@
-"""`python -m dashboard app` opens the pages; `export RUN --out DIR` writes the charts of a run as files, without a browser open."""
+"""`python -m dashboard app` opens the pages; `export RUN --out DIR` writes the charts of a run as files, without a browser open.
+
+`answer RUN` prints which variants win.
+"""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dashboard import answer
 from dashboard import export as exporter
 from dashboard.charts.catalogue import TOPICS
 from dashboard.queries import run_data
@@ -41,6 +45,23 @@ def app_command(
     try:
         server.serve([store.folder(text) for text in data_dir or []], address, port)
     except (server.ServerError, store.StoreError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+
+
+@app.command("answer")
+def answer_command(
+    run: Annotated[str, typer.Argument(help="Id, label or folder of the run.")],
+    form: Annotated[str, typer.Option("--format", help=f"Of {', '.join(answer.FORMATS)}.")] = "table",
+    data_dir: DataDirs = None,
+) -> None:
+    """Print a row a workload and precision: the best variant, its time, and what it is over the baseline and the best peer."""
+    try:
+        if form not in answer.FORMATS:
+            raise store.StoreError(f"--format {form}: no such format; choose {', '.join(answer.FORMATS)}")
+        data = run_data.load(store.find_run(run, [*map(store.folder, data_dir or []), store.LOCAL, store.RECORDED]))
+        typer.echo(answer.render(answer.figures(data), form), nl=False)
+    except store.StoreError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
 

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from workloads.axes import Axis, AxisError, describe, parse_params
 from workloads.communication import AllReduce
 
 Array = Any  # numpy.ndarray on the host, cupy.ndarray on a GPU
@@ -391,6 +392,8 @@ class Workload:
         baseline: the rung or host variant that speedups are counted from, on the GPU.
         host_baseline: likewise where there is no GPU.
         tolerance: largest relative L2 error that passes, by precision.
+        axes: of its cases, for `--case n=3000` and `--axis n=1000,2000`; none where only the cases declared can be taken.
+        make_case: the case of such parameters, in the order of the axes.
         shares: what each of so many ranks does of a case, in the order of the ranks: parts that follow one another and cover it. It raises
             NotShareable where they are too many. None for a workload that one process does alone.
     """
@@ -406,6 +409,8 @@ class Workload:
     host_baseline: str = ""
     tolerance: Mapping[str, float] = field(default_factory=lambda: dict(TOLERANCE))
     shares: Callable[[Case, int], Sequence[Part]] | None = None
+    axes: tuple[Axis, ...] = ()
+    make_case: Callable[[Params], Case] | None = None
 
     def __post_init__(self) -> None:
         for name in (self.name, *(variant.name for variant in self.variants)):
@@ -428,8 +433,20 @@ class Workload:
         return {variant.name: variant for variant in self.variants}[name]
 
     def case(self, name: str) -> Case:
-        """The case of that name. Raises KeyError."""
-        return {case.name: case for case in self.cases}[name]
+        """The case of that name, or that the axes have there.
+
+        Raises:
+            WorkloadError: there is none; the message lists the axes.
+        """
+        for case in self.cases:
+            if case.name == name:
+                return case
+        if self.make_case is None or not self.axes:
+            raise WorkloadError(f"{name}: no such case in {self.name}, which has {', '.join(case.name for case in self.cases)}")
+        try:
+            return self.make_case(parse_params(name, self.axes))
+        except AxisError as error:
+            raise WorkloadError(f"{name}: no case of {self.name}: {error}; its axes are {describe(self.axes)}") from error
 
 
 def read_source(file: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from collectors import choice, cli
+from collectors import choice, cli, commands
 from data import store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,9 +33,19 @@ def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
         ),
         (
             ["record", "conv2d", "--variants", "v99_magic"],
-            "v99_magic: no such variant in conv2d; see python -m collectors list conv2d",
+            "v99_magic: no such variant in conv2d, whose variants are v01_copy, v02_naive_global",
         ),
-        (["record", "conv2d", "--case", "n=-1"], "n=-1: no such case in conv2d"),
+        (
+            ["record", "conv2d", "--case", "n=-1"],
+            "n=-1: no case of conv2d: n=-1 is not a whole number; its axes are n (1 to 32,768)",
+        ),
+        (["record", "conv2d", "--axis", "m=3,4"], "m=3: no case of conv2d: there is no axis m; its axes are n (1 to 32,768)"),
+        (["record", "conv2d", "--axis", "n"], "--axis n is not NAME=VALUE,VALUE...; write for instance --axis n=1000,2000"),
+        (["record", "conv2d", "--format", "xml"], "--format xml: no such format; choose table, markdown, csv, json"),
+        (
+            ["record", "--workload", "docs/examples/row_sum.py", "--case", "rows=7"],
+            "rows=7: no such case in row_sum, which has rows=1000",
+        ),
         (["record", "conv2d", "--cases", "some"], "some: no such set of cases; choose quick, report, full"),
         (["record", "conv2d", "--collector", "guess"], "guess: no such collector; choose auto"),
         (["record", "--workload", "absent.py"], "absent.py: no such file"),
@@ -131,9 +141,19 @@ def test_where_auto_chose_a_tool_that_fails_the_recording_goes_on_without_it(
         return "run", False
 
     monkeypatch.setattr(choice, "choose", lambda name, among: ("nsight_systems", "asked for"))
-    monkeypatch.setattr(cli, "_record", record)
+    monkeypatch.setattr(commands, "_record", record)
     asked = ["record", "conv2d", "--no-summary", "--data-dir", str(tmp_path)]
     assert CliRunner().invoke(cli.app, [*asked, "--collector", "auto"]).stdout == "run\n"
     assert tried[1] == ("cuda_events", "nsight_systems was tried first: nsys wrote no report")
     assert CliRunner().invoke(cli.app, [*asked, "--collector", "nsight_systems"]).exit_code == 2
     assert len(tried) == 3
+
+
+def test_help_and_the_list_of_workloads_load_nothing_that_they_do_not_need() -> None:
+    for arguments in (["--help"], ["list", "conv2d"]):
+        code = (
+            "import sys; from collectors.cli import app; app(sys.argv[1:], standalone_mode=False);"
+            "print([m for m in ('pandas', 'pyarrow', 'numba', 'multiprocessing') if m in sys.modules], file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stderr.strip() == "[]", arguments

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from collectors import choice
-from collectors.cli import UNDER_TOOL
+from collectors.commands import UNDER_TOOL
 from collectors.plan import Request, make_plan
 from collectors.record import Recorder
 from data import store

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from workloads.api import Buffer, Case, CaseSet, Params
+from workloads.axes import Axis, AxisError
 
 SIZE: Final = 7  # of the filters, along both sides
 ODD_SHAPE: Final = "3x37x41"  # batch, height and width: no multiple of any tile
@@ -48,9 +49,18 @@ def shape_of(case: Case) -> Shape:
     return _shape(case.params)
 
 
+AXES: Final = (
+    Axis("layer", 1, 2),
+    Axis("batch", 1, 100_000),
+    Axis("shape", 1, 8192, extents=3, instead_of="batch"),
+)
+
+
 def case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case with its operations and bytes, from the definition: the taps of an output are a multiply-add each."""
     shape = _shape(params)
+    if min(shape.out_height, shape.out_width) < 1:
+        raise AxisError(f"images of {shape.height}x{shape.width} are smaller than a filter of {SIZE}x{SIZE}")
     outputs = shape.batch * shape.maps * shape.out_height * shape.out_width
     declared = (buffer for side in _buffers(shape) for buffer in side.values())
     return Case(

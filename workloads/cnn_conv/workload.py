@@ -46,6 +46,8 @@ WORKLOAD: Final = Workload(
     baseline="v01_milestone3",
     host_baseline="numba_serial",
     tolerance=TOLERANCE,
+    axes=problem.AXES,
+    make_case=problem.case,
 )
 
 

@@ -22,6 +22,7 @@ from workloads.api import (
     Workload,
     ceil_div,
 )
+from workloads.axes import Axis
 from workloads.conv2d import host, peers
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
@@ -179,6 +180,10 @@ _VARIANTS: Final[tuple[Variant, ...]] = (
     _rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3], [2, 4]), _stacked),
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),
+    LibraryVariant(
+        "npp", "NPP, edge repeated", "peer", requires=("cupy",), reference=peers.replicated, prepare=peers.npp_filter
+    ),
+    LibraryVariant("cupy_ndimage", "CuPy ndimage", "peer", requires=("cupyx",), prepare=peers.cupy_ndimage),
     HostVariant("numpy", "NumPy", "host", run=host.numpy_shifted),
     HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial),
     HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
@@ -203,4 +208,6 @@ WORKLOAD: Final = Workload(
     baseline="v02_naive_global",
     host_baseline="numba_serial",
     tolerance={**TOLERANCE, "fp32": FP32_TOLERANCE},
+    axes=(Axis("n", 1, 32768), Axis("shape", 1, 32768, extents=2, instead_of="n")),
+    make_case=make_case,
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Params, Workload
+from workloads.axes import Axis
 from workloads.gan_tconv import host, network, peers
 from workloads.gan_tconv.rungs import CUDA_VARIANTS
 
@@ -20,6 +21,18 @@ LIBRARY_VARIANTS: Final = (
     LibraryVariant("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32", requires=_TORCH, prepare=peers.cudnn_nhwc_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_tf32),
     LibraryVariant("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_nhwc_tf32),
+    LibraryVariant(
+        *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
+        requires=(*_TORCH, "triton"),
+        prepare=peers.compiled_fp32,
+        graph=True,
+    ),
+    LibraryVariant(
+        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
+        requires=(*_TORCH, "triton"),
+        prepare=peers.compiled_tf32,
+        graph=True,
+    ),
 )
 
 _MOST_ON_HOST: Final = 1000
@@ -56,6 +69,8 @@ WORKLOAD: Final = Workload(
     host_baseline="numba_serial",
     tolerance={**TOLERANCE, "fp32": FP32_TOLERANCE, "3xtf32": SPLIT_TOLERANCE},
     shares=network.shares,
+    axes=(Axis("images", 1, 20000),),
+    make_case=network.make_case,
 )
 
 

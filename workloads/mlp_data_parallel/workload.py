@@ -3,6 +3,7 @@
 from typing import Final
 
 from workloads.api import Case, HostVariant, Workload
+from workloads.axes import Axis
 from workloads.mlp_data_parallel import host, problem
 from workloads.mlp_data_parallel.rungs import CUDA_VARIANTS
 from workloads.mlp_training import problem as step
@@ -25,6 +26,8 @@ WORKLOAD: Final = Workload(
     host_baseline="numpy",
     tolerance=problem.TOLERANCES,
     shares=problem.shares,
+    axes=(Axis("batch", 1, 65536),),
+    make_case=step.make_case,
 )
 
 

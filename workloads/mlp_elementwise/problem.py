@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
+from workloads.axes import Axis
 
 #: Operation -> arithmetic operations of an element by its definition, an exponential and a division counted as one each.
 #: softmax: compared with the largest, which is subtracted, exp, added up, divided.
@@ -27,6 +28,12 @@ BINARY: Final = ("subtract", "multiply")
 
 REPORT_SIZE: Final = 1000
 ODD_SHAPE: Final = "1003x517"  # rows x columns: columns that are not aligned to 16 bytes, no multiple of any tile
+
+AXES: Final = (
+    Axis("op", words=OPERATIONS),
+    Axis("n", 1, 32768),
+    Axis("shape", 1, 1 << 20, extents=2, instead_of="n"),
+)
 
 #: Relative L2 error that passes. The worst is a column sum of 8192 terms of random signs, one after another in float32: off by
 #: about 0.42 * 2^-24 * sqrt(8192 / 2) = 1.6e-6; every other order of adding has less, and the other operations a few 2^-24.

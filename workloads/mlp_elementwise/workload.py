@@ -19,6 +19,12 @@ WORKLOAD: Final = Workload(
     variants=(
         *CUDA_VARIANTS,
         LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
+        LibraryVariant(
+            *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
+            requires=("torch", "triton"),
+            prepare=peers.torch_compiled,
+            graph=True,
+        ),
         *HOST_VARIANTS,
     ),
     buffers=problem.buffers,
@@ -27,6 +33,8 @@ WORKLOAD: Final = Workload(
     baseline="v01_naive",
     host_baseline="numba_serial",
     tolerance=problem.TOLERANCES,
+    axes=problem.AXES,
+    make_case=problem.make_case,
 )
 
 

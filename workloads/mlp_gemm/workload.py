@@ -1,6 +1,7 @@
 """D = alpha A B + beta C in column-major float32: the product that a perceptron's training spends its time in."""
 
 from workloads.api import Case, HostVariant, LibraryVariant, Workload
+from workloads.axes import Axis
 from workloads.mlp_gemm import host, peers, problem
 from workloads.mlp_gemm.rungs import CUDA_VARIANTS
 from workloads.mlp_gemm.wgmma import WGMMA_VARIANTS
@@ -41,6 +42,8 @@ WORKLOAD = Workload(
     baseline="v01_one_dimensional",
     host_baseline="numba_serial",
     tolerance=problem.TOLERANCES,
+    axes=(Axis("n", 1, 8192), Axis("shape", 1, 8192, extents=3, instead_of="n")),
+    make_case=problem.make_case,
 )
 
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from workloads.api import Case, HostVariant, LibraryVariant, Workload
+from workloads.axes import Axis
 from workloads.mlp_training import host, peers, problem, programs
 from workloads.mlp_training.rungs import CUDA_VARIANTS
 
@@ -14,6 +15,8 @@ PROGRAM: Final = LibraryVariant(
     prepare=programs.products_only,
     device_only=False,
 )
+
+_COMPILER: Final = ("torch", "triton")
 
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
@@ -27,6 +30,18 @@ LIBRARY_VARIANTS: Final = (
         "tf32",
         requires=("torch",),
         prepare=peers.torch_tf32,
+        graph=True,
+    ),
+    LibraryVariant(
+        *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
+        requires=_COMPILER,
+        prepare=peers.compiled_fp32,
+        graph=True,
+    ),
+    LibraryVariant(
+        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
+        requires=_COMPILER,
+        prepare=peers.compiled_tf32,
         graph=True,
     ),
 )
@@ -50,6 +65,8 @@ WORKLOAD: Final = Workload(
     baseline="v02_on_the_gpu",
     host_baseline="numba_serial",
     tolerance=problem.TOLERANCES,
+    axes=(Axis("batch", 1, 65536),),
+    make_case=problem.make_case,
 )
 
 

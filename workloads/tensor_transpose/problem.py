@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from workloads.api import Buffer, Case, CaseSet, Params
+from workloads.axes import Axis
 
 Triple = tuple[int, int, int]
 
@@ -42,7 +43,16 @@ def emulation_cases() -> tuple[Case, ...]:
     return tuple(case({"shape": shape, "perm": perm}, ("full",), None) for shape in shapes for perm in PERMUTATIONS)
 
 
-def case(params: Params, sets: tuple[CaseSet, ...], size_rank: int | None) -> Case:
+#: Of an extent, the largest for which a cube has fewer than 2^31 elements.
+_LONGEST: Final = 1290
+AXES: Final = (
+    Axis("n", 1, _LONGEST),
+    Axis("shape", 1, 1 << 20, extents=3, instead_of="n"),
+    Axis("perm", words=PERMUTATIONS),
+)
+
+
+def case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case of a cube, `{"n": 64, "perm": "210"}`, or of any shape, `{"shape": "65x127x33", "perm": "210"}`."""
     elements = int(np.prod(_shape(params)))
     return Case(params, flops=0, min_bytes=_BYTES_PER_ELEMENT * elements, sets=sets, size_rank=size_rank)

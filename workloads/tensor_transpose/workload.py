@@ -8,6 +8,14 @@ LIBRARY_VARIANTS = (
     LibraryVariant(name="cupy", title="CuPy copyto", role="peer", requires=("cupy",), prepare=peers.cupy_copy),
     LibraryVariant(name="torch", title="PyTorch copy_", role="peer", requires=("cupy", "torch"), prepare=peers.torch_copy),
     LibraryVariant(
+        name="torch_compile",
+        title="torch.compile, CUDA graph",
+        role="peer",
+        requires=("cupy", "torch", "triton"),
+        prepare=peers.torch_compiled,
+        graph=True,
+    ),
+    LibraryVariant(
         name="cutensor", title="cuTENSOR permute", role="peer", requires=("cupy", "cutensor"), prepare=peers.cutensor_permute
     ),
     LibraryVariant(
@@ -40,6 +48,8 @@ WORKLOAD = Workload(
     baseline="v03_simple",
     host_baseline="numba_serial",
     tolerance={"fp32": 0.0},
+    axes=problem.AXES,
+    make_case=problem.case,
 )
 
 

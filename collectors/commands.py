@@ -1,0 +1,215 @@
+"""What the commands that measure or read reports do, once their options are known; see `collectors.cli`."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from collectors import choice, launchers, plan, record, runs
+from collectors.nsight_compute import parse as nsight_compute
+from collectors.nsight_compute import record as nsight_compute_record
+from collectors.nsight_systems import profile as nsight_systems_profile
+from collectors.nsight_systems import record as nsight_systems_record
+from collectors.nsight_systems.parse import import_report
+from collectors.salvage import salvage
+from collectors.signals import Leave, Stop
+from collectors.trace.report import ReportError
+from data import store
+from data.naming import Naming, NamingError
+
+
+class _Screen(Console):
+    """Stderr, which may go before the recording does; Rich would end the command then."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
+_screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
+
+#: Collectors under which a recording runs, instead of in them.
+UNDER_TOOL: Final = {"nsight_systems": nsight_systems_record.record, "nsight_compute": nsight_compute_record.record}
+
+
+def record_run(
+    request: plan.Request, collector: str, launcher: launchers.Launcher, data_dir: Path, label: str, form: str, summary: bool
+) -> None:
+    """Verify and measure what is asked for, write the run, and print the answer in a form.
+
+    Args:
+        summary: False where another recording started this one, and reads the run's id alone.
+    """
+    runs.check_label(label)
+    work = plan.make_plan(request)
+    name, why = choice.choose(collector, choice.TOGETHER if work.most_gpus > 1 else choice.TIMING)
+    launcher.check(work, name)
+    work = work.on_host() if name == "host_clock" else work
+    salvage(data_dir)
+    with Stop() as stop:
+        try:
+            run_id, _ = _record(name, why, request, work, data_dir, label, launcher, stop)
+        except (choice.CollectorError, ReportError) as error:
+            if stop.number:
+                _say(str(error))
+                raise typer.Exit(stop.exit_code) from error
+            if collector != "auto":
+                raise
+            why = f"{name} was tried first: {error}"
+            run_id, _ = _record("cuda_events", why, request, work, data_dir, label, launcher, stop)
+        if summary:
+            _summarize(data_dir / run_id)
+            _answer(data_dir / run_id, form)
+        if form == "table":
+            _print_id(run_id)
+    if stop.number:
+        raise typer.Exit(stop.exit_code)
+
+
+def _record(
+    name: str,
+    why: str,
+    request: plan.Request,
+    work: plan.Plan,
+    data_dir: Path,
+    label: str,
+    launcher: launchers.Launcher,
+    stop: Stop,
+) -> tuple[str, int]:
+    """The run's id, and the signal that interrupted it, or 0."""
+    headline = f"collector {name}: {why}"
+    if name in UNDER_TOOL:
+        _say(headline)
+        return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:], stop)
+    with _BarProgress(headline) as progress:
+        return record.Recorder(work, name, progress, launcher).record(data_dir, label, sys.argv[1:], stop)
+
+
+def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
+    """Profile a program under Nsight Systems and import what it did."""
+    runs.check_label(label)
+    naming = Naming.parse(variant_from) if variant_from else None
+    salvage(data_dir)
+    with Stop() as stop:
+        run_id, exit_code = nsight_systems_profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop)
+        if exit_code:
+            _say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
+        _print_id(run_id)
+    exit_code = stop.exit_code or exit_code
+    if exit_code:
+        raise typer.Exit(exit_code)
+
+
+def import_reports(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
+    """Import reports, a run each; the id of each is a line on stdout."""
+    runs.check_label(label)
+    naming = Naming.parse(variant_from) if variant_from else None
+    refused = False
+    salvage(data_dir)
+    with Leave():
+        for path in paths:
+            try:
+                read = nsight_compute.import_report if nsight_compute.is_report(path) else import_report
+                print(read(path, data_dir, label, naming, sys.argv[1:]), flush=True)
+            except (ReportError, NamingError, store.StoreError) as error:
+                print(error, file=sys.stderr)
+                refused = True
+    if refused:
+        raise typer.Exit(2)
+
+
+class _BarProgress(record.Progress):
+    """A bar on stderr, with the time that is left, from the moment that measuring starts; in a file, a line for each job that is done."""
+
+    def __init__(self, headline: str) -> None:
+        self._headline = headline
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        left = (TextColumn("left"), TimeRemainingColumn())
+        self._bar = Bar(*columns, *left, console=_screen, disable=not _screen.is_terminal)
+        self._task = self._bar.add_task("starting", total=None)
+        self._since = time.monotonic()
+
+    def __enter__(self) -> "_BarProgress":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        with suppress(OSError):
+            self._bar.stop()
+
+    def compiling(self, done: int, jobs: int) -> None:
+        if done == 0:
+            self._begin()
+        self._bar.update(self._task, description=f"compiling {done} of {jobs}", completed=done, total=jobs)
+        if self._bar.disable and done == jobs:
+            _screen.print(f"compiled {jobs}: {time.monotonic() - self._since:.1f} s", markup=False)
+
+    def start(self, jobs: int) -> None:
+        self._begin()
+        self._bar.reset(self._task, total=jobs)
+
+    def _begin(self) -> None:
+        if self._headline:
+            _screen.print(self._headline, markup=False)
+            self._headline = ""
+        self._bar.start()
+        self._since = time.monotonic()
+
+    def job(self, text: str) -> None:
+        self._bar.update(self._task, description=text)
+        self._since = time.monotonic()
+
+    def advance(self) -> None:
+        self._bar.advance(self._task)
+        if self._bar.disable:
+            (task,) = self._bar.tasks
+            took = f"{task.completed:.0f}/{task.total:.0f} {task.description}: {time.monotonic() - self._since:.1f} s"
+            _screen.print(took, markup=False)
+
+
+def _say(text: str) -> None:
+    """On stderr, which may be gone with its terminal: the run is stored all the same."""
+    with suppress(OSError):
+        _screen.print(text, markup=False)
+
+
+def _print_id(run_id: str) -> None:
+    try:
+        print(run_id, flush=True)
+    except OSError:  # nobody reads it; nor should Python try again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _answer(path: Path, form: str) -> None:
+    """Print which variants win. The dashboard compares runs, and no room here imports it."""
+    project = Path(__file__).resolve().parent.parent
+    command = [sys.executable, "-m", "dashboard.answer", str(path.resolve()), form]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    with suppress(OSError):
+        print(done.stdout, end="", flush=True)
+    if done.returncode:
+        _say(f"{path.name}: the answer could not be made ({done.stderr.strip().splitlines()[-1:] or 'nothing was said'})")
+
+
+def _summarize(path: Path) -> None:
+    """Verdicts and findings of a run, on stderr."""
+    run = store.open_run(path)
+    results, diagnostics = run.table("results"), run.table("diagnostics")
+    counts = ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
+    skipped = results.loc[results["status"] == "skipped", "detail"].value_counts()
+    reasons = [f"{count}: {reason}" for reason, count in skipped.head(3).items()]
+    more = f"; {len(skipped) - 3} more reasons on Runs & checks" if len(skipped) > 3 else ""
+    why = f" ({'; '.join(reasons)}{more})" if reasons else ""
+    _say(f"{counts}{why}")
+    for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
+        _say(f"{plan.Cell.of(row)}: {row['status']}: {row['detail']}")
+    for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
+        about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
+        _say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")

@@ -1,0 +1,121 @@
+"""The answer of a run as text: which variant wins each workload, how far it is from the floor, and over which peer."""
+
+import io
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from dashboard.charts.numbers import NOTHING, format_duration, format_interval, format_percent, format_ratio
+from dashboard.queries import run_data
+from dashboard.queries.overview import overview
+from dashboard.queries.precision import word
+from dashboard.queries.run_data import RunData
+from data import store
+
+Format = Literal["table", "markdown", "csv", "json"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+
+_FIGURES: Final = [
+    "workload", "precision", "case", "scope", "cache", "best", "best_config", "best_ns", "best_ns_low", "best_ns_high",
+    "percent_of_floor", "baseline", "baseline_config", "speedup", "speedup_low", "speedup_high",
+    "peer", "peer_config", "over_peer", "over_peer_low", "over_peer_high",
+]  # fmt: skip
+_HEADINGS: Final = (
+    "workload",
+    "precision",
+    "case",
+    "best",
+    "time",
+    "of the floor",
+    "over the baseline",
+    "over the best peer",
+    "distrust",
+)
+
+
+def figures(data: RunData) -> pd.DataFrame:
+    """A row a workload and precision, as of `queries.overview`, with `run_id` first, `peer_tied` and `distrust` (text) last.
+
+    Times are in nanoseconds and ratios of times; `peer_tied` is true where the interval of `over_peer` holds 1, null without a peer.
+    """
+    found = overview(data)
+    rows = found[_FIGURES].copy()
+    rows.insert(0, "run_id", str(data.info["run_id"]))
+    tied = (found["over_peer_low"] <= 1) & (found["over_peer_high"] >= 1)
+    rows["peer_tied"] = tied.astype("boolean").mask(found["over_peer"].isna())
+    rows["distrust"] = ["; ".join(badges) for badges in found["badges"]]
+    return rows
+
+
+def render(rows: pd.DataFrame, form: Format) -> str:
+    """The rows of `figures` as text that ends with a line feed; empty where there are none, but for JSON."""
+    if form == "json":
+        return json.dumps(json.loads(rows.to_json(orient="records")), indent=1) + "\n"
+    if rows.empty:
+        return ""
+    if form == "csv":
+        return rows.to_csv(index=False)
+    lines = [_line(row) for row in rows.to_dict("records")]
+    return _markdown(lines) if form == "markdown" else _table(lines)
+
+
+def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    time = " ".join((format_duration(row["best_ns"]), f"({_interval(row, 'best_ns', format_duration)})"))
+    return (
+        str(row["workload"]),
+        word(str(row["precision"])),
+        str(row["case"]),
+        _variant(row, "best"),
+        time,
+        format_percent(row["percent_of_floor"]),
+        f"{format_ratio(row['speedup'])} {_variant(row, 'baseline')}" if pd.notna(row["speedup"]) else NOTHING,
+        _over_peer(row),
+        str(row["distrust"]),
+    )
+
+
+def _over_peer(row: Mapping[Any, Any]) -> str:
+    if pd.isna(row["over_peer"]):
+        return NOTHING
+    said = "tied with" if row["peer_tied"] else f"{format_ratio(row['over_peer'])}"
+    return f"{said} {_variant(row, 'peer')} ({_interval(row, 'over_peer', format_ratio)})"
+
+
+def _interval(row: Mapping[Any, Any], name: str, text: Callable[[float], str]) -> str:
+    return format_interval(text(row[f"{name}_low"]), text(row[f"{name}_high"]))
+
+
+def _variant(row: Mapping[Any, Any], name: str) -> str:
+    config = row[f"{name}_config"]
+    return f"{row[name]}[{config}]" if isinstance(config, str) and config else str(row[name])
+
+
+def _markdown(lines: list[tuple[str, ...]]) -> str:
+    rows = [_HEADINGS, ("---",) * len(_HEADINGS), *lines]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
+
+
+def _table(lines: list[tuple[str, ...]]) -> str:
+    table = Table(*_HEADINGS, box=None, pad_edge=False)
+    for line in lines:
+        table.add_row(*line)
+    text = io.StringIO()
+    console = Console(file=text, width=1000, highlight=False, markup=False, no_color=True)
+    console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def main(path: str, form: str) -> None:
+    """Print the answer of the run in a folder. What a recording calls at its end: it needs nothing that draws."""
+    assert form in FORMATS
+    print(render(figures(run_data.load(store.open_run(Path(path)))), form), end="")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

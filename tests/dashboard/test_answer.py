@@ -1,0 +1,49 @@
+"""The answer of a run as text."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from dashboard import answer
+from dashboard.queries import run_data
+from data import store
+
+RUN = store.RECORDED / "20261121T225545Z-h200-gan-tconv-7d25"
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    return answer.figures(run_data.load(store.open_run(RUN)))
+
+
+def test_each_precision_has_a_row_with_the_best_rung_and_the_best_peer_named(rows: pd.DataFrame) -> None:
+    assert rows["precision"].tolist() == ["fp32", "3xtf32", "tf32"]
+    assert rows["best"].tolist() == ["v09_graph", "v12_warpgroups_3xtf32", "v13_warpgroups_tf32"]
+    assert rows["peer"].tolist() == ["cudnn", "cudnn", "cudnn_nhwc_tf32"]
+    assert (rows["over_peer_low"] > 1).all()
+    assert not rows["peer_tied"].any()
+
+
+def test_all_forms_tell_the_same(rows: pd.DataFrame) -> None:
+    table = answer.render(rows, "table").splitlines()
+    assert table[0].split("  ")[0] == "workload"
+    assert "29.6 ms (29.6 to 29.9 ms)" in table[1]
+    assert "2.64× cudnn (2.63× to 2.64×)" in table[1]
+    markdown = answer.render(rows, "markdown").splitlines()
+    assert len(markdown) == 2 + len(rows)
+    assert all(line.count(" | ") == 8 for line in markdown)
+    parsed = json.loads(answer.render(rows, "json"))
+    assert [row["best_ns"] for row in parsed] == pytest.approx(rows["best_ns"].tolist())
+    assert answer.render(rows, "csv").splitlines()[0].startswith("run_id,workload,precision,case")
+
+
+def test_a_tie_with_the_peer_is_said(rows: pd.DataFrame) -> None:
+    tied = rows.head(1).assign(over_peer=1.0, over_peer_low=0.99, over_peer_high=1.01, peer_tied=True)
+    assert "tied with cudnn (0.990× to 1.01×)" in answer.render(tied, "table")
+
+
+def test_a_run_that_compares_nothing_has_no_rows(rows: pd.DataFrame) -> None:
+    none = rows.head(0)
+    assert [answer.render(none, form) for form in ("table", "markdown", "csv")] == ["", "", ""]
+    assert json.loads(answer.render(none, "json")) == []
