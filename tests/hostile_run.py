@@ -21,7 +21,7 @@ FIXED = {
     "cases": {"params"},
     "results": {"status"},
     "samples": {"cache", "scope"},
-    "ranges": {"scope", "cache"},
+    "ranges": {"scope", "cache", "style"},
     "memory_ops": {"kind", "src_memory", "dst_memory"},
     "counters": {"metric", "unit"},
     "diagnostics": {"severity"},

@@ -243,7 +243,8 @@ def test_a_run_under_a_tool_that_has_no_room_is_saved_elsewhere(tmp_path: Path, 
 
     def fill(writer: store.RunWriter) -> None:
         writer.append("run", [{**run.info, "run_id": writer.run_id}])
-        writer.append("samples", run.table("samples"))
+        for table in ("variants", "cases", "results", "samples"):
+            writer.append(table, run.table(table))
 
     with runs.open_writer(tmp_path / "data", STARTED, "") as writer:
         shutil.rmtree(tmp_path / "data")
