@@ -71,7 +71,8 @@ def _choose_run() -> None:
     asked = {st.query_params.get("run"), st.session_state.get(_SHOWN)}
     default = None
     if not asked & (found.runs.keys() | found.refused.keys()):
-        default = next((name for name, run in found.runs.items() if runs.opens(run)), None)
+        with st.spinner("Checking the run …"):
+            default = next((name for name, run in found.runs.items() if runs.opens(run)), None)
         found = runs.listing(folders)  # without those that turned out to be bad
     # A run that somebody looks at stays where it is chosen, bad as it is.
     options = {**found.runs, **{name: run for name, run in found.refused.items() if name in asked}}
@@ -81,7 +82,9 @@ def _choose_run() -> None:
         st.session_state[_SHOWN] = name
         runs.choose(options[name], _picked(name))
         _facts(options[name].info)
-        if not runs.opens(options[name]):
+        with st.spinner("Checking the run …"):
+            opens = runs.opens(options[name])
+        if not opens:
             found = runs.listing(folders)
     else:
         runs.choose(None)

@@ -25,8 +25,8 @@ def state_of(folder: Path) -> Hashable:
         return error.errno
 
 
-def file_state(file: Path | os.DirEntry[str]) -> tuple[int, int, int]:
-    """Size, time of change and number of a file; those of the link where a link leads nowhere.
+def file_state(file: Path | os.DirEntry[str]) -> tuple[int, ...]:
+    """Size, time of change, number and rights of a file; those of the link where a link leads nowhere.
 
     Raises:
         OSError: it is not there.
@@ -35,7 +35,7 @@ def file_state(file: Path | os.DirEntry[str]) -> tuple[int, int, int]:
         stat = file.stat()
     except OSError:
         stat = file.stat(follow_symlinks=False)
-    return stat.st_size, stat.st_mtime_ns, stat.st_ino
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_mode
 
 
 def is_folder(path: Path) -> bool:
@@ -67,3 +67,11 @@ def ends_problem(file: Path) -> str | None:
     except OSError as error:
         return f"cannot be read ({error.strerror}{'; chmod u+r gives the right' if isinstance(error, PermissionError) else ''})"
     return None if begin == end == _PARQUET else "not a readable parquet file (it was cut off, or is another file)"
+
+
+def is_passing(error: BaseException | None) -> bool:
+    """Whether it may go well the next time: the system refused, or had no memory; a file's content was not to blame.
+
+    pyarrow raises an OSError without a number for content, too.
+    """
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and bool(error.errno))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -325,8 +325,16 @@ class BadRun:
         return one_line(self.path.name)
 
 
+class _Glanced(NamedTuple):
+    """What was found in a folder when it, and all of its files if it was bad, were in these states."""
+
+    now: Hashable
+    found: Run | BadRun
+    files: Hashable = None
+
+
 #: What was found out about a folder, with what tells whether it changed since.
-_glanced: Final[dict[Path, tuple[Hashable, Run | BadRun]]] = {}
+_glanced: Final[dict[Path, _Glanced]] = {}
 _opened_before: Final[dict[Path, tuple[Hashable, StoreError | None]]] = {}
 _listed: Final[dict[Path, frozenset[str]]] = {}
 
@@ -349,7 +357,8 @@ def open_run(path: Path) -> Run:
     known = _opened_before.get(path)
     if known is None or known[0] != now:
         known = (now, _why_not(found))
-        _opened_before[path] = known
+        if not (known[1] and files.is_passing(known[1].__cause__)):
+            _opened_before[path] = known
     if known[1] is not None:
         raise StoreError(str(known[1]))
     return found
@@ -436,14 +445,18 @@ def _glance(path: Path) -> Run | BadRun:
     except OSError as error:
         now = error.errno
     known = _glanced.get(path)
-    if known is None or known[0] != now:
-        try:
-            known = (now, _read_run(path))
-        except Exception as error:  # whatever it is, it must not hide the other runs
-            said = error if isinstance(error, StoreError) else StoreError(f"{path}: {_what(error)}; {_cure(path / 'run')}")
-            known = (now, BadRun(path, str(said)))
-        _glanced[path] = known
-    return known[1]
+    # Of a bad run any file may be mended.
+    if known and known.now == now and (isinstance(known.found, Run) or known.files == state_of(path)):
+        return known.found
+    try:
+        known = _Glanced(now, _read_run(path))
+    except Exception as error:  # whatever it is, it must not hide the other runs
+        said = error if isinstance(error, StoreError) else StoreError(f"{path}: {_what(error)}; {_cure(path / 'run')}")
+        known = _Glanced(now, BadRun(path, str(said)), state_of(path))
+        if files.is_passing(error.__cause__ or error):
+            return known.found
+    _glanced[path] = known
+    return known.found
 
 
 def _read_run(path: Path) -> Run:

@@ -95,6 +95,29 @@ def test_a_run_that_fails_its_check_counts_as_bad_until_it_is_mended(alone: Path
     assert [run.run_id for run in store.list_runs([alone])[0]] == ["r1"]
 
 
+def test_a_run_that_is_mended_in_place_is_good_again(alone: Path) -> None:
+    file = write(alone, cases=[case_row("a")]) / "cases.parquet"
+    sound = file.read_bytes()
+    file.write_bytes(sound[:-1])
+    assert [bad.path.name for bad in store.list_runs([alone])[1]] == ["r1"]
+    file.write_bytes(sound)
+    good, bad = store.list_runs([alone])
+    assert [run.run_id for run in good] == ["r1"] and bad == []
+
+
+def test_what_the_system_refused_once_is_tried_again(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(alone, cases=[case_row("a")])
+    store.list_runs([alone])
+    with monkeypatch.context() as patched, pytest.raises(store.StoreError, match="Too many open files"):
+
+        def none_left(*_: Any) -> None:
+            raise OSError(24, "Too many open files")
+
+        patched.setattr(pa, "OSFile", none_left)
+        store.open_run(path)
+    assert store.open_run(path).run_id == "r1"
+
+
 def null_date(run: Path) -> None:
     nothing = pa.nulls(1, pa.timestamp("us", tz="UTC"))
     rewrite(run / "run.parquet", lambda table: table.set_column(table.column_names.index("started_at"), "started_at", nothing))
