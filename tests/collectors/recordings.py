@@ -29,7 +29,17 @@ class Recording:
         self.data_dir = folder / "data"
         self._mark = f"WARPLADDER_TEST={uuid.uuid4().hex}"
         name, _, value = self._mark.partition("=")
-        command = [sys.executable, "-m", "collectors", "record", "--collector", "host_clock", "--max-rounds", "7"]
+        command = [
+            sys.executable,
+            "-m",
+            "collectors",
+            "record",
+            "--collector",
+            "host_clock",
+            "--max-rounds",
+            "7",
+            "--no-summary",
+        ]
         self._out, self._err = folder / "stdout", folder / "stderr"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
