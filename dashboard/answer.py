@@ -16,6 +16,7 @@ from dashboard.queries import run_data
 from dashboard.queries.overview import overview
 from dashboard.queries.precision import word
 from dashboard.queries.run_data import RunData
+from dashboard.spreadsheet import csv
 from data import store
 
 Format = Literal["table", "markdown", "csv", "json"]
@@ -60,7 +61,7 @@ def render(rows: pd.DataFrame, form: Format) -> str:
     if rows.empty:
         return ""
     if form == "csv":
-        return rows.to_csv(index=False)
+        return csv(rows)
     lines = [_line(row) for row in rows.to_dict("records")]
     return _markdown(lines) if form == "markdown" else _table(lines)
 

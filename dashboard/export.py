@@ -5,9 +5,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import pandas as pd
 from plotly.offline import get_plotlyjs
 
 from dashboard import images
@@ -16,12 +15,11 @@ from dashboard.charts.template import Chart
 from dashboard.queries.overview import overview
 from dashboard.queries.run_data import RunData
 from dashboard.report import CONFIG, chart_page, report
+from dashboard.spreadsheet import csv
 
 FORMATS: Final = ("html", *images.FORMATS, "csv")
 DEFAULT_FORMATS: Final = ("html", "svg", "png", "csv")
 REPORT: Final = "report.html"
-#: How a cell begins that spreadsheets compute (OWASP, CSV injection), in full width too.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")
 _PROJECT: Final = Path(__file__).resolve().parent.parent
 
 
@@ -49,21 +47,6 @@ def why_no_images() -> str | None:
 def html(chart: Chart) -> str:
     """One chart as a self-contained page, with its note; no request leaves it."""
     return chart_page(chart)
-
-
-def csv(frame: pd.DataFrame) -> str:
-    """A frame as CSV, without its index. A text that a spreadsheet would take for a formula begins with an apostrophe; numbers stay."""
-    texts = [name for name in frame.columns if frame[name].dtype.kind == "O"]
-    inert = frame.assign(**{name: frame[name].astype(object).map(_inert) for name in texts})
-    return str(inert.rename(columns=_inert).to_csv(index=False))
-
-
-def _inert(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    # A carriage return alone is not quoted, and would begin a row.
-    text = value.replace("\r\n", "\n").replace("\r", "\n")
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def parse_formats(names: str) -> tuple[str, ...]:

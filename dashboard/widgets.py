@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import export, runs, state
+from dashboard import export, runs, spreadsheet, state
 from dashboard.charts.template import Chart, Theme
 from dashboard.queries import axes
 from dashboard.queries.axes import View
@@ -235,7 +235,7 @@ def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:
         "html": lambda: export.html(chart()),
         "svg": lambda: export.image(chart(), "svg"),
         "png": lambda: export.image(chart(), "png"),
-        "csv": lambda: export.csv(chart().data),
+        "csv": lambda: spreadsheet.csv(chart().data),
     }
     for kind, write in writers.items():
         needs_browser = kind in ("svg", "png")

@@ -22,9 +22,9 @@ from tests.damage import Damage, copy_of, every_damage
 
 def main(arguments: Sequence[str]) -> None:
     """Make and try the damages."""
-    folder, first, drawn = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    folder, (first, drawn, step) = Path(arguments[0]), map(int, arguments[1:])
     opened = 0
-    for number, damage in islice(enumerate(every_damage()), first, None):
+    for number, damage in islice(enumerate(every_damage()), first * step, None, step):
         print(number, flush=True)
         wrong = ""
         shutil.rmtree(folder / "bad", ignore_errors=True)  # of a process that was killed

@@ -5,7 +5,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from dashboard import export, runs, state, widgets
+from dashboard import runs, spreadsheet, state, widgets
 from dashboard.charts import counter_words as words
 from dashboard.charts import counters as charts
 from dashboard.queries import counters as queries
@@ -96,7 +96,7 @@ def _all_metrics(run: store.Run, workload: str, case: str) -> None:
         shown = frame if name == "all" else frame[frame["variant"] == name]
         st.download_button(
             "CSV",
-            lambda: export.csv(shown),
+            lambda: spreadsheet.csv(shown),
             "counters.csv",
             "text/csv",
             key="download counters",

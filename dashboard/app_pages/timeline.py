@@ -5,7 +5,7 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from dashboard import export, runs, state, widgets
+from dashboard import runs, spreadsheet, state, widgets
 from dashboard.charts import timeline as charts
 from dashboard.charts.numbers import format_duration
 from dashboard.charts.template import Look
@@ -193,7 +193,7 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None
     if len(frame):
         widgets.table(frame, column_config=_COLUMNS, height="content" if len(frame) < 8 else 300)
         st.download_button(
-            "CSV", lambda: export.csv(frame), f"timeline-{chosen}.csv", "text/csv", key="download chosen", type="tertiary",
+            "CSV", lambda: spreadsheet.csv(frame), f"timeline-{chosen}.csv", "text/csv", key="download chosen", type="tertiary",
             on_click="ignore",
         )  # fmt: skip
 

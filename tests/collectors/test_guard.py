@@ -56,12 +56,14 @@ DAEMON = "(setsid sh -c 'echo $$; exec sleep 3600' &) ; "
 
 
 @needs_proc
-@pytest.mark.parametrize("then", ["exit 3", "exec sleep 3600"])
+@pytest.mark.parametrize("then", ["read go; exit 3", "exec sleep 3600"])
 def test_a_daemon_that_the_command_left_is_ended_too(then: str) -> None:
-    with Guarded(["sh", "-c", DAEMON + then], stdout=subprocess.PIPE, text=True) as command:
-        assert command.process.stdout
+    with Guarded(["sh", "-c", DAEMON + then], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as command:
+        assert command.process.stdin and command.process.stdout
         daemon = int(command.process.stdout.readline())
-        if then == "exit 3":
+        command.process.stdin.write("go\n")
+        command.process.stdin.close()
+        if then.endswith("exit 3"):
             assert command.wait(30)
             assert command.process.returncode == 3
         else:

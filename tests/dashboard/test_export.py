@@ -15,7 +15,7 @@ import pytest
 from choreographer.channels.pipe import Pipe
 from typer.testing import CliRunner
 
-from dashboard import export, images
+from dashboard import export, images, spreadsheet
 from dashboard.__main__ import app
 from dashboard.charts.template import Chart
 from dashboard.queries.run_data import RunData, load
@@ -59,7 +59,7 @@ def test_a_text_that_is_a_formula_is_a_text_in_csv_and_a_number_stays_one() -> N
     texts = ["=1+1", "+1", "-x", "@y", "\tz", "\rz", "＝1", "a=b", "'=1", "a\r=b", None]
     frame = pd.DataFrame({"=head": texts, "number": [-1.5] * 11, "whole": pd.array([-2] * 10 + [None], dtype="Int64")})
     for kind in (object, "str", "category"):
-        written = export.csv(frame.astype({"=head": kind}))
+        written = spreadsheet.csv(frame.astype({"=head": kind}))
         read = pd.read_csv(io.StringIO(written, newline=""), keep_default_na=False, dtype=str)
         assert list(read.columns) == ["'=head", "number", "whole"]
         assert list(read["'=head"]) == ["'=1+1", "'+1", "'-x", "'@y", "'\tz", "'\nz", "'＝1", "a=b", "'=1", "a\n=b", ""]
@@ -69,7 +69,7 @@ def test_a_text_that_is_a_formula_is_a_text_in_csv_and_a_number_stays_one() -> N
 
 def test_csv_is_written_in_one_place() -> None:
     writers = [file.name for file in Path(export.__file__).parent.rglob("*.py") if ".to_csv(" in file.read_text()]
-    assert writers == ["export.py"]
+    assert writers == ["spreadsheet.py"]
 
 
 def test_an_exported_csv_has_no_formula_out_of_a_run(tmp_path: Path) -> None:

@@ -1,16 +1,9 @@
-"""The same convolution by libraries: cuDNN reached through PyTorch, CuPy, and NPP of the CUDA toolkit."""
+"""cuDNN's convolution, reached through PyTorch."""
 
-import ctypes
-import os
-from collections.abc import Callable, Mapping
-from ctypes.util import find_library
-from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
+from collections.abc import Callable
 
 from workloads.api import Buffers, Case
-from workloads.conv2d.host import RADIUS, SIZE, reference
+from workloads.conv2d.host import RADIUS
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -62,118 +55,3 @@ def _convolution(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callabl
         )
 
     return operation
-
-
-def cupy_ndimage(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
-    """CuPy's correlation of images, one call.
-
-    Idea: `correlate` of the package that mirrors SciPy's; CuPy writes a kernel for the filter's size and this border.
-    Bottleneck: One thread an output pixel, which takes its 25 pixels and 25 weights from global memory and the caches.
-    Next: A library that is made for images: NPP.
-    Source: cupyx.scipy.ndimage.correlate, mode="constant".
-    """
-    from cupyx.scipy.ndimage import correlate
-
-    a, b, c = inputs["a"], inputs["b"], outputs["c"]
-
-    def operation() -> None:
-        correlate(b, a, output=c, mode="constant")
-
-    return operation
-
-
-def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
-    """NVIDIA's library for images, one call, with the border that it offers: the pixel at the edge, again and again.
-
-    Idea: The library for this very operation. It has no border of zeros, so it is verified against its own definition; inside the
-        image both are the same, and so is the work.
-    Bottleneck: 1.9 to 2 times the copy's time on an H200 from 2048 x 2048 on.
-    Next: More pixels a thread, and all loads before the arithmetic: `v09_loads_first`.
-    Source: NVIDIA NPP, nppiFilterBorder_32f_C1R_Ctx with NPP_BORDER_REPLICATE.
-    """
-    import cupy
-
-    library = ctypes.CDLL(npp_library())
-    context = _context(cupy)
-    image, result = inputs["b"], outputs["c"]
-    # A convolution by NPP's words: the filter lies in memory from its last weight to its first.
-    weights = cupy.ascontiguousarray(inputs["a"][::-1, ::-1])
-    height, width = image.shape
-    size, origin = _Pair(width, height), _Pair(0, 0)
-    step = ctypes.c_int(width * image.itemsize)
-    call = library.nppiFilterBorder_32f_C1R_Ctx
-    arguments = (
-        *(ctypes.c_void_p(image.data.ptr), step, size, origin, ctypes.c_void_p(result.data.ptr), step, size),
-        *(ctypes.c_void_p(weights.data.ptr), _Pair(SIZE, SIZE), _Pair(RADIUS, RADIUS), ctypes.c_int(_REPLICATE), context),
-    )
-
-    def operation(kept: object = weights) -> None:
-        status = call(*arguments)
-        if status:
-            raise RuntimeError(f"NPP: status {status}")
-
-    return operation
-
-
-def replicated(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """The convolution with the pixels at the edge repeated outside, in float64."""
-    padded = {"a": inputs["a"], "b": np.pad(inputs["b"], RADIUS, mode="edge")}
-    return {"c": np.ascontiguousarray(reference(case, padded)["c"][RADIUS:-RADIUS, RADIUS:-RADIUS])}
-
-
-def npp_library() -> str:
-    """Path of libnppif, of the CUDA toolkit or of a package of it; a name that cannot be loaded where there is none."""
-    found = find_library("nppif")
-    if found:
-        return found
-    folders = [Path(os.environ.get(name, "/usr/local/cuda")) / "lib64" for name in ("CUDA_HOME", "CUDA_PATH")]
-    for folder in folders:
-        for file in sorted(folder.glob("libnppif.so*")):
-            return str(file)
-    return "libnppif.so"
-
-
-_REPLICATE: Final = 2  # NPP_BORDER_REPLICATE
-
-
-class _Pair(ctypes.Structure):
-    """NppiSize (width, height) and NppiPoint (x, y)."""
-
-    _fields_ = (("x", ctypes.c_int), ("y", ctypes.c_int))
-
-
-class _Context(ctypes.Structure):
-    """NppStreamContext, which NPP takes by value."""
-
-    _fields_ = (
-        ("stream", ctypes.c_void_p),
-        ("device", ctypes.c_int),
-        ("multiprocessors", ctypes.c_int),
-        ("threads_a_multiprocessor", ctypes.c_int),
-        ("threads_a_block", ctypes.c_int),
-        ("shared_bytes_a_block", ctypes.c_size_t),
-        ("major", ctypes.c_int),
-        ("minor", ctypes.c_int),
-        ("stream_flags", ctypes.c_uint),
-        ("reserved", ctypes.c_int),
-    )
-
-
-def _context(cupy: Any) -> _Context:
-    device = cupy.cuda.Device().id
-    properties = cupy.cuda.runtime.getDeviceProperties(device)
-    return _Context(
-        cupy.cuda.get_current_stream().ptr,
-        device,
-        properties["multiProcessorCount"],
-        properties["maxThreadsPerMultiProcessor"],
-        properties["maxThreadsPerBlock"],
-        properties["sharedMemPerBlock"],
-        properties["major"],
-        properties["minor"],
-        _NON_BLOCKING,
-        0,
-    )
-
-
-_NON_BLOCKING: Final = 1  # cudaStreamNonBlocking

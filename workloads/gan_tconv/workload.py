@@ -21,18 +21,6 @@ LIBRARY_VARIANTS: Final = (
     LibraryVariant("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32", requires=_TORCH, prepare=peers.cudnn_nhwc_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_tf32),
     LibraryVariant("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_nhwc_tf32),
-    LibraryVariant(
-        *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
-        requires=(*_TORCH, "triton"),
-        prepare=peers.compiled_fp32,
-        graph=True,
-    ),
-    LibraryVariant(
-        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
-        requires=(*_TORCH, "triton"),
-        prepare=peers.compiled_tf32,
-        graph=True,
-    ),
 )
 
 _MOST_ON_HOST: Final = 1000

@@ -19,12 +19,6 @@ WORKLOAD: Final = Workload(
     variants=(
         *CUDA_VARIANTS,
         LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
-        LibraryVariant(
-            *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
-            requires=("torch", "triton"),
-            prepare=peers.torch_compiled,
-            graph=True,
-        ),
         *HOST_VARIANTS,
     ),
     buffers=problem.buffers,

@@ -16,8 +16,6 @@ PROGRAM: Final = LibraryVariant(
     device_only=False,
 )
 
-_COMPILER: Final = ("torch", "triton")
-
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
     LibraryVariant(
@@ -30,18 +28,6 @@ LIBRARY_VARIANTS: Final = (
         "tf32",
         requires=("torch",),
         prepare=peers.torch_tf32,
-        graph=True,
-    ),
-    LibraryVariant(
-        *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
-        requires=_COMPILER,
-        prepare=peers.compiled_fp32,
-        graph=True,
-    ),
-    LibraryVariant(
-        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
-        requires=_COMPILER,
-        prepare=peers.compiled_tf32,
         graph=True,
     ),
 )

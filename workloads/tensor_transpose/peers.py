@@ -120,22 +120,6 @@ class _Cutensor:
             raise RuntimeError(f"cuTENSOR: {self._library.cutensorGetErrorString(status).decode()}")
 
 
-def torch_compiled(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
-    """The kernel that PyTorch's compiler writes in Triton for the permuted copy, in a CUDA graph.
-
-    Idea: A tile a block, chosen for these shapes and strides; no launch from Python.
-    Bottleneck: The order in which blocks reach pages of DRAM, where both sides of the tile are coalesced.
-    Next: Tiles and their order by hand: the last rungs.
-    Source: torch.compile of `out.copy_(x.permute(...))`, TorchInductor.
-    """
-    from workloads import torch_bridge
-
-    torch_bridge.use_current_stream()
-    view = torch_bridge.as_tensor(inputs["x"]).permute(perm_of(case))
-    out = torch_bridge.as_tensor(outputs["y"])
-    return torch_bridge.compile_for_graph(lambda: out.copy_(view))
-
-
 def cupy_unsynchronized(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """A pitfall, kept as a specimen: the call is timed on the host and nobody waits for the device.
 

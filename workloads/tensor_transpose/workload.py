@@ -8,14 +8,6 @@ LIBRARY_VARIANTS = (
     LibraryVariant(name="cupy", title="CuPy copyto", role="peer", requires=("cupy",), prepare=peers.cupy_copy),
     LibraryVariant(name="torch", title="PyTorch copy_", role="peer", requires=("cupy", "torch"), prepare=peers.torch_copy),
     LibraryVariant(
-        name="torch_compile",
-        title="torch.compile, CUDA graph",
-        role="peer",
-        requires=("cupy", "torch", "triton"),
-        prepare=peers.torch_compiled,
-        graph=True,
-    ),
-    LibraryVariant(
         name="cutensor", title="cuTENSOR permute", role="peer", requires=("cupy", "cutensor"), prepare=peers.cutensor_permute
     ),
     LibraryVariant(
