@@ -1,7 +1,7 @@
-"""Damages a run again and again and tries to use it, in a process that may hang or die: `python -m tests.open_damaged FOLDER FIRST DRAWN`.
+"""Damages a run again and again and tries to use it, in a process that may hang or die: `python -m tests.open_damaged FOLDER FIRST DRAWN STEP`.
 
-FOLDER has a run `good`. Damage number FIRST and all after it are made to a copy, `bad`, which is listed and opened beside `good`. Of those
-that open in spite of it, every DRAWN-th is drawn and reported too. Each damage gives two lines: its number as it begins, and then what was
+FOLDER has a run `good`. Of all damages one in STEP is made to a copy, `bad`, the FIRST of these and all after it, and the copy is listed and
+opened beside `good`. Of those that open in spite of it, every DRAWN-th is drawn and reported too. Each damage gives two lines: its number as it begins, and then what was
 wrong, which is nothing where all went well.
 """
 
