@@ -1,7 +1,8 @@
 """Compiles everything that a plan needs side by side, one process a core, before anything is timed.
 
-The machine code goes to the caches on disk, where the process that measures finds it. What does not compile here is left for that process,
-which gives the cell its verdict. `python -m collectors.compile_ahead COUNT` takes a job a line on its input and says of each when it is done.
+That is kernels, functions of Numba, and what PyTorch's compiler makes of library variants. The machine code goes to the caches on disk, where
+the process that measures finds it. What does not compile here is left for that process, which gives the cell its verdict.
+`python -m collectors.compile_ahead COUNT` takes a job a line on its input and says of each when it is done.
 """
 
 import json
@@ -17,27 +18,30 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import astuple
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from collectors import kernel_cache
-from collectors.plan import Plan
+from collectors.plan import Plan, WorkloadRef
 from collectors.processes import POLL_S, Guarded
 from collectors.transfers import kernel_names, plan_parts
-from workloads import registry
-from workloads.api import Case, CudaVariant, HostVariant, Variant, Workload, format_params
+from workloads import torch_bridge
+from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant, Workload, format_params
 
 #: The phase is given up when nothing was done for so long.
 _PATIENCE_S: Final = 120.0
-_KERNELS, _FUNCTION = "kernels", "function"
+_KERNELS, _RUN_ONCE = "kernels", "run once"
 
 Job = tuple[Any, ...]
 
 
 def jobs_of(plan: Plan, architectures: Sequence[str]) -> list[Job]:
-    """What is not in the cache yet of what the cells of a plan need, each once: kernels for GPUs, and functions that Numba compiles.
+    """What is not in the cache yet of what the cells of a plan need, each once: kernels for GPUs, and variants that are compiled
+    when they run.
 
     Args:
         plan: what will be measured.
@@ -57,8 +61,31 @@ def jobs_of(plan: Plan, architectures: Sequence[str]) -> list[Job]:
                     for share in _shares(workload, case, job.gpus):
                         found |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
                 elif isinstance(variant, HostVariant) and "numba" in variant.requires:
-                    found[_FUNCTION, job.workload.name, str(job.workload.file or ""), variant.name] = None
+                    # Its machine code depends on types, not on sizes.
+                    least = min((c for c in workload.cases if variant.skip(c, config) is None), key=lambda c: c.min_bytes)
+                    found[_run_once_job(job.workload, variant, least)] = None
+                elif isinstance(variant, LibraryVariant) and architectures and {*torch_bridge.COMPILER} <= {*variant.requires}:
+                    mark = _mark_of(variant, case, architectures)
+                    if not kernel_cache.holds(mark):
+                        found[_run_once_job(job.workload, variant, case, mark)] = None
     return list(found)
+
+
+def _run_once_job(workload: WorkloadRef, variant: Variant, case: Case, mark: str = "") -> Job:
+    """
+    Args:
+        mark: key of the cache under which it is noted that this was done.
+    """
+    return _RUN_ONCE, workload.name, str(workload.file or ""), variant.name, case.name, mark
+
+
+def _mark_of(variant: Variant, case: Case, architectures: Sequence[str]) -> str:
+    return kernel_cache.key_of(_RUN_ONCE, variant.name, variant.source_sha256, case.name, architectures, _compiler_versions())
+
+
+@cache
+def _compiler_versions() -> tuple[str, ...]:
+    return tuple(f"{name} {metadata.version(name)}" for name in ("torch", "triton"))
 
 
 def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
@@ -128,22 +155,20 @@ def _do(job: Sequence[Any]) -> None:
             source, where, kernels, constants, arch, options = rest
             compiled(Compilation(source, where, tuple(kernels), tuple(constants), arch, tuple(options)))
         else:
-            name, file, variant = rest
-            workload = registry.load_file(Path(file)) if file else registry.load(name)
-            _run_once(workload, workload.variant(variant))
+            name, file, variant, case, mark = rest
+            workload = WorkloadRef(name, Path(file) if file else None).load()
+            _run_once(workload, workload.case(case), workload.variant(variant))
+            if mark:
+                kernel_cache.write(mark, {}, b"")
 
 
-def _run_once(workload: Workload, variant: Variant) -> None:
-    """Run a function on the smallest case that it takes: its machine code depends on types, not on sizes."""
-    from collectors.host_clock import HostBench
+def _run_once(workload: Workload, case: Case, variant: Variant) -> None:
+    """Run a variant, so that what it compiles at its first call is in the caches."""
     from collectors.problem import Problem
+    from collectors.worker import make_benches
 
-    for case in sorted(workload.cases, key=lambda case: case.min_bytes):
-        config = variant.configs[0]
-        if variant.skip(case, config) is None:
-            bench = HostBench(workload, case, Problem(workload, case, np.random.default_rng(0)).inputs)
-            bench.run(bench.prepare(variant, config))
-            return
+    bench = make_benches("cuda_events")[variant.kind](workload, case, Problem(workload, case, np.random.default_rng(0)).inputs)
+    bench.run(bench.prepare(variant, variant.configs[0]))
 
 
 def main(workers: int) -> None:

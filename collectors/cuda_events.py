@@ -32,6 +32,7 @@ from workloads.api import (
     Case,
     CudaVariant,
     LibraryVariant,
+    NotInstalled,
     Params,
     Variant,
     Workload,
@@ -248,7 +249,11 @@ class CudaBench:
             check_importable(variant.requires)
             if not variant.device_only:
                 return self._prepare_program(variant)
-            enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs))
+            more = (self.communicator,) if variant.communicates else ()
+            try:
+                enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs), *more)
+            except NotInstalled as missing:
+                raise Unavailable(str(missing)) from missing
             operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
             if variant.graph:
                 enqueue()  # libraries set themselves up at the first call, which no graph can hold

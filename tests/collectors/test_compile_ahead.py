@@ -24,13 +24,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_too() -> None:
-    kinds = [(job[0], job[2] if job[0] == "kernels" else job[1:]) for job in compile_ahead.jobs_of(PLAN, ["sm_90"])]
+    kinds = [(job[0], job[2] if job[0] == "kernels" else job[1:5]) for job in compile_ahead.jobs_of(PLAN, ["sm_90"])]
     assert kinds == [
         ("kernels", "workloads/conv2d/kernels/v02_naive_global.cu"),
         ("kernels", "workloads/conv2d/kernels/v03_coalesced.cu"),
-        ("function", ("conv2d", "", "numba_serial")),
+        ("run once", ("conv2d", "", "numba_serial", "n=256")),
     ]
-    assert [job[0] for job in compile_ahead.jobs_of(PLAN, [])] == ["function"]
+    assert [job[0] for job in compile_ahead.jobs_of(PLAN, [])] == ["run once"]
 
 
 def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
@@ -38,14 +38,17 @@ def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
     told: list[int] = []
     compile_ahead.compile_all(jobs, told.append, lambda: None)
     assert told == [1, 2, 3]
-    assert [job[0] for job in compile_ahead.jobs_of(PLAN, ["sm_90"])] == ["function"]  # whose cache is Numba's
+    assert [job[0] for job in compile_ahead.jobs_of(PLAN, ["sm_90"])] == ["run once"]  # whose cache is Numba's
     assert list((cache / "numba").rglob("*.nbc"))
     variant = registry.load("conv2d").variant("v02_naive_global")
     assert kernel_cache.holds(compilation_of(variant, ["conv2d"], "sm_90").key)
 
 
 def test_what_does_not_compile_is_left_for_its_verdict() -> None:
-    jobs = [("kernels", "this is not CUDA", "x.cu", ("k",), (), "sm_90", ()), ("function", "conv2d", "", "no_such_variant")]
+    jobs = [
+        ("kernels", "this is not CUDA", "x.cu", ("k",), (), "sm_90", ()),
+        ("run once", "conv2d", "", "no_such_variant", "n=256", ""),
+    ]
     told: list[int] = []
     compile_ahead.compile_all(jobs, told.append, lambda: None)
     assert told == [1, 2]
