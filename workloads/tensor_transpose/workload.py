@@ -3,19 +3,10 @@
 from workloads.api import Case, HostVariant, LibraryVariant, Workload
 from workloads.tensor_transpose import host, peers, problem
 from workloads.tensor_transpose.rungs import CUDA_VARIANTS
-from workloads.torch_bridge import COMPILER
 
 LIBRARY_VARIANTS = (
     LibraryVariant(name="cupy", title="CuPy copyto", role="peer", requires=("cupy",), prepare=peers.cupy_copy),
     LibraryVariant(name="torch", title="PyTorch copy_", role="peer", requires=("cupy", "torch"), prepare=peers.torch_copy),
-    LibraryVariant(
-        name="torch_compile",
-        title="torch.compile, CUDA graph",
-        role="peer",
-        requires=("cupy", "torch", *COMPILER),
-        prepare=peers.torch_compiled,
-        graph=True,
-    ),
     LibraryVariant(
         name="cutensor", title="cuTENSOR permute", role="peer", requires=("cupy", "cutensor"), prepare=peers.cutensor_permute
     ),
