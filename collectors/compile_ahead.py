@@ -30,7 +30,7 @@ from collectors.plan import Plan, WorkloadRef
 from collectors.processes import POLL_S, Guarded
 from collectors.transfers import kernel_names, plan_parts
 from workloads import torch_bridge
-from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant, Workload, format_params
+from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
 
 #: The phase is given up when nothing was done for so long.
 _PATIENCE_S: Final = 120.0
@@ -60,32 +60,37 @@ def jobs_of(plan: Plan, architectures: Sequence[str]) -> list[Job]:
                 if isinstance(variant, CudaVariant):
                     for share in _shares(workload, case, job.gpus):
                         found |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
-                elif isinstance(variant, HostVariant) and "numba" in variant.requires:
-                    # Its machine code depends on types, not on sizes.
-                    least = min((c for c in workload.cases if variant.skip(c, config) is None), key=lambda c: c.min_bytes)
-                    found[_run_once_job(job.workload, variant, least)] = None
-                elif isinstance(variant, LibraryVariant) and architectures and {*torch_bridge.COMPILER} <= {*variant.requires}:
-                    mark = _mark_of(variant, case, architectures)
-                    if not kernel_cache.holds(mark):
-                        found[_run_once_job(job.workload, variant, case, mark)] = None
+                elif first := _first_call(workload, variant, case, config, architectures):
+                    found[_RUN_ONCE, job.workload.name, str(job.workload.file or ""), variant.name, *first] = None
     return list(found)
 
 
-def _run_once_job(workload: WorkloadRef, variant: Variant, case: Case, mark: str = "") -> Job:
-    """
-    Args:
-        mark: key of the cache under which it is noted that this was done.
-    """
-    return _RUN_ONCE, workload.name, str(workload.file or ""), variant.name, case.name, mark
-
-
-def _mark_of(variant: Variant, case: Case, architectures: Sequence[str]) -> str:
-    return kernel_cache.key_of(_RUN_ONCE, variant.name, variant.source_sha256, case.name, architectures, _compiler_versions())
+def _first_call(
+    workload: Workload, variant: Variant, case: Case, config: Params, architectures: Sequence[str]
+) -> tuple[str, str] | None:
+    """Where a variant is compiled when it runs: the case to run it on, and the key under which the cache notes that this was done,
+    or none where the compiler's own cache is looked up in no time. None where nothing is compiled, or it has been done."""
+    least = min((each for each in workload.cases if variant.skip(each, config) is None), key=lambda each: each.min_bytes)
+    requires = set(variant.requires) if isinstance(variant, HostVariant | LibraryVariant) else set()
+    if isinstance(variant, HostVariant):
+        return (least.name, "") if "numba" in requires else None  # whose machine code depends on types, not on sizes
+    if not architectures or not requires:
+        return None
+    if requires >= {*torch_bridge.COMPILER}:
+        on, versions = case, _versions("torch", "triton")
+    elif requires <= {"cupy", "cupyx"}:
+        on, versions = least, _versions("cupy")
+    else:
+        return None
+    mark = kernel_cache.key_of(_RUN_ONCE, variant.name, variant.source_sha256, on.name, architectures, versions)
+    return None if kernel_cache.holds(mark) else (on.name, mark)
 
 
 @cache
-def _compiler_versions() -> tuple[str, ...]:
-    return tuple(f"{name} {metadata.version(name)}" for name in ("torch", "triton"))
+def _versions(*modules: str) -> tuple[str, ...]:
+    """Of the packages that these modules come from."""
+    packages = metadata.packages_distributions()
+    return tuple(f"{package} {metadata.version(package)}" for module in modules for package in packages.get(module, ()))
 
 
 def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
@@ -163,12 +168,17 @@ def _do(job: Sequence[Any]) -> None:
 
 
 def _run_once(workload: Workload, case: Case, variant: Variant) -> None:
-    """Run a variant, so that what it compiles at its first call is in the caches."""
+    """Run a variant and compare what it gives, so that what both compile at their first call is in the caches."""
     from collectors.problem import Problem
+    from collectors.verify import compare
     from collectors.worker import make_benches
 
-    bench = make_benches("cuda_events")[variant.kind](workload, case, Problem(workload, case, np.random.default_rng(0)).inputs)
-    bench.run(bench.prepare(variant, variant.configs[0]))
+    torch_bridge.time_algorithms = False
+    problem = Problem(workload, case, np.random.default_rng(0))
+    bench = make_benches("cuda_events")[variant.kind](workload, case, problem.inputs)
+    outputs = bench.run(bench.prepare(variant, variant.configs[0]))
+    if variant.kind != "host":
+        compare(outputs, bench.place({name: array.astype(np.float64) for name, array in outputs.items()}), 1.0)
 
 
 def main(workers: int) -> None:

@@ -171,11 +171,16 @@ class Recorder:
                 self._journal.note({"kind": "described", "facts": facts, "ceilings": ceilings})
             return True
 
-        try:
-            self._ask(gpus, request, (), START_TIMEOUT_S, take)
-        except ChildLost as lost:
-            self._diagnose("error", "ceilings", f"{else_say}: {lost.detail}")
-            self._end_child(gpus)
+        for tries_left in (1, 0):
+            try:
+                self._ask(gpus, request, (), START_TIMEOUT_S, take)
+                return
+            except ChildLost as lost:
+                self._end_child(gpus)
+                # The first may have died of a module that it imported; the next imports nothing before it must.
+                if not tries_left or lost.status == "timeout":
+                    self._diagnose("error", "ceilings", f"{else_say}: {lost.detail}")
+                    return
 
     def _measure(self) -> None:
         deadline = None if self._plan.limits.budget_s is None else time.monotonic() + self._plan.limits.budget_s

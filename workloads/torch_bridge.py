@@ -16,6 +16,8 @@ from workloads.communication import Communicator
 COMPILER: Final = ("torch._inductor.compile_fx", "triton")
 #: Calls before a compiled function may be captured in a CUDA graph: PyTorch compiles at the first, and its libraries settle.
 _WARM_UPS: Final = 3
+#: Whether cuDNN times its algorithms for each new shape and keeps the fastest; off where a variant runs only to be compiled.
+time_algorithms = True
 
 
 def as_tensor(array: Array) -> Any:
@@ -74,12 +76,12 @@ def join_ranks(communicator: Communicator) -> None:
 
 @contextmanager
 def tf32(allowed: bool) -> Any:
-    """Allow TensorFloat-32 in products and convolutions, or forbid it, and let cuDNN time its algorithms; as it was afterwards."""
+    """Allow TensorFloat-32 in products and convolutions, or forbid it, and let cuDNN time its algorithms (`time_algorithms`); as it was afterwards."""
     import torch
 
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark
-    matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = allowed, allowed, True
+    matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = allowed, allowed, time_algorithms
     try:
         yield
     finally:
