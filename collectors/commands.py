@@ -22,8 +22,9 @@ from collectors.nsight_systems import record as nsight_systems_record
 from collectors.nsight_systems.parse import import_report
 from collectors.salvage import salvage
 from collectors.signals import Leave, Stop
+from collectors.trace.notes import Notes
 from collectors.trace.report import ReportError
-from data import store
+from data import files, store
 from data.naming import Naming, NamingError
 
 
@@ -36,6 +37,8 @@ class _Screen(Console):
 
 _screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
 
+#: Of an import; Nsight Systems may leave dozens in a report.
+_MOST_WARNINGS: Final = 10
 #: Collectors under which a recording runs, instead of in them.
 UNDER_TOOL: Final = {"nsight_systems": nsight_systems_record.record, "nsight_compute": nsight_compute_record.record}
 
@@ -99,7 +102,9 @@ def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: st
     naming = Naming.parse(variant_from) if variant_from else None
     salvage(data_dir)
     with Stop() as stop:
-        run_id, exit_code = nsight_systems_profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop)
+        notes = Notes()
+        run_id, exit_code = nsight_systems_profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
+        _warn(run_id, notes)
         if exit_code:
             _say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
         _print_id(run_id)
@@ -109,21 +114,35 @@ def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: st
 
 
 def import_reports(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
-    """Import reports, a run each; the id of each is a line on stdout."""
+    """Import reports, a run each; the id of each is a line on stdout, and what is to be distrusted about it is on stderr."""
     runs.check_label(label)
     naming = Naming.parse(variant_from) if variant_from else None
     refused = False
     salvage(data_dir)
     with Leave():
         for path in paths:
+            notes = Notes()
+            of_ncu = nsight_compute.is_report(path) or nsight_compute.is_printed(path)
+            read = nsight_compute.import_report if of_ncu else import_report
             try:
-                read = nsight_compute.import_report if nsight_compute.is_report(path) else import_report
-                print(read(path, data_dir, label, naming, sys.argv[1:]), flush=True)
+                run_id = read(path, data_dir, label, naming, sys.argv[1:], notes)
+                _warn(path.name, notes)
+                print(run_id, flush=True)
             except (ReportError, NamingError, store.StoreError) as error:
                 print(error, file=sys.stderr)
                 refused = True
     if refused:
         raise typer.Exit(2)
+
+
+def _warn(name: str, notes: Notes) -> None:
+    """The warnings and errors of an import on stderr, the first few in full."""
+    warnings = notes.warnings()
+    for text in warnings[:_MOST_WARNINGS]:
+        _say(files.one_line(f"{name}: {text}"))
+    if len(warnings) > _MOST_WARNINGS:
+        more = len(warnings) - _MOST_WARNINGS
+        _say(files.one_line(f"{name}: {more} more warnings on the dashboard's page Runs & checks"))
 
 
 class _BarProgress(record.Progress):

@@ -580,14 +580,15 @@ def frame(name: str, rows: Rows) -> pd.DataFrame:
     return _frame(schema.TABLES[name], conform(name, rows))
 
 
-def foreign_columns(file: Path) -> frozenset[str]:
-    """Names of the columns of a parquet file that is not a run's.
+def foreign_columns(file: Path) -> tuple[frozenset[str], int]:
+    """Names of the columns of a parquet file that is not a run's, and how many rows it has.
 
     Raises:
         StoreError: the file is not parquet.
     """
     try:
-        return frozenset(pq.read_schema(file).names)
+        metadata = pq.read_metadata(file)
+        return frozenset(metadata.schema.to_arrow_schema().names), int(metadata.num_rows)
     except (pa.ArrowException, OSError) as error:
         raise StoreError(f"{file.name}: not a readable parquet file ({_first_line(error)}); export the report again") from error
 
