@@ -41,7 +41,7 @@ def date_of_file(path: Path, notes: Notes) -> datetime:
     """When a report's file was last written, in UTC, and a note that this stands for the start of its capture."""
     notes.add(
         "warning",
-        "report",
+        "date",
         "the report does not say when it was captured, so that the date of its file stands for it; a copy or a download may have changed that",
     )
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)
