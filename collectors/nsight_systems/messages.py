@@ -66,7 +66,6 @@ _NOT_TAKEN: Final = {
     "GENERIC_EVENTS": "further events",
     "ETW_EVENTS": "Windows events",
     "WDDM_QUEUE_PACKET_START_EVENTS": "Windows GPU queues",
-    "PROFILER_OVERHEAD": "overhead of the profiler",
 }
 
 
@@ -96,5 +95,5 @@ def tell_what_is_not_taken(report: Report, notes: Notes) -> None:
     if tables:
         listed = ", ".join(f"{what} ({', '.join(names)})" for what, names in tables.items())
         notes.add(
-            "info", "report", f"these tables of the report are not taken over: {listed}; Nsight Systems itself shows them"
+            "info", "tables", f"these tables of the report are not taken over: {listed}; Nsight Systems itself shows them"
         )
