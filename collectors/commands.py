@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import typer
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -63,7 +63,7 @@ def record_run(
         except (choice.CollectorError, ReportError) as error:
             if stop.number:
                 _say(str(error))
-                raise typer.Exit(stop.exit_code) from error
+                raise click.exceptions.Exit(stop.exit_code) from error
             if collector != "auto":
                 raise
             why = f"{name} was tried first: {error}"
@@ -74,7 +74,7 @@ def record_run(
         if form == "table":
             _print_id(run_id)
     if stop.number:
-        raise typer.Exit(stop.exit_code)
+        raise click.exceptions.Exit(stop.exit_code)
 
 
 def _record(
@@ -110,7 +110,7 @@ def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: st
         _print_id(run_id)
     exit_code = stop.exit_code or exit_code
     if exit_code:
-        raise typer.Exit(exit_code)
+        raise click.exceptions.Exit(exit_code)
 
 
 def import_reports(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
@@ -132,7 +132,7 @@ def import_reports(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
                 print(error, file=sys.stderr)
                 refused = True
     if refused:
-        raise typer.Exit(2)
+        raise click.exceptions.Exit(2)
 
 
 def _warn(name: str, notes: Notes) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from ncu_reports import CREATED, VERSION, block, field, launch, write
-from typer.testing import CliRunner
 
 from collectors.cli import app
 from collectors.nsight_compute import metrics, parse
