@@ -155,9 +155,9 @@ def record_command(
 @click.option("--keep", type=_FILE, metavar="FILE", help="Keep the report as this .nsys-rep file.")
 def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
     """Profile a program of your own under Nsight Systems and import what it did. The run's id is the last line of stdout."""
-    from collectors import commands
+    from collectors import report_commands
 
-    commands.profile(command, data_dir, label, variant_from, keep)
+    report_commands.profile(command, data_dir, label, variant_from, keep)
 
 
 @app.command("import")
@@ -170,9 +170,9 @@ def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
 
     PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.
     """
-    from collectors import commands
+    from collectors import report_commands
 
-    commands.import_reports(paths, data_dir, label, variant_from)
+    report_commands.import_reports(paths, data_dir, label, variant_from)
 
 
 @app.command("list")
