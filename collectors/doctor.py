@@ -10,8 +10,7 @@ from typing import Final
 
 from collectors.choice import GPU_MODULES, gpu_problem, has_module
 from collectors.environment import cpu_name
-from collectors.launchers import Launcher
-from collectors.tools import NCU, NSYS, Tool
+from collectors.tools import LAUNCHERS, NCU, NSYS, Tool, launcher_program
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _PEERS: Final = {"torch": "peers by cuBLAS and cuDNN", "cutensor": "the cuTENSOR peer"}
@@ -39,8 +38,8 @@ def examine() -> Iterator[Finding]:
     yield _tool(NSYS, "optional: developer.nvidia.com/nsight-systems")
     yield _tool(NCU, "optional: developer.nvidia.com/nsight-compute")
     yield _package("mpi4py", "mpi4py", "optional, for several GPUs: pip install -r requirements-mpi.txt")
-    program = Launcher().program
-    yield Finding("mpiexec", program is not None, program or "starts processes on several GPUs; comes with the same")
+    program = launcher_program("local")
+    yield Finding(LAUNCHERS["local"], program is not None, program or "starts processes on several GPUs; comes with the same")
     yield _package("nvidia.nccl", "nvidia-nccl-cu13", "optional, for training on several GPUs: pip install nvidia-nccl-cu13")
     yield _package("ncu_report", "ncu-report", "reads reports of Nsight Compute; optional: pip install -r requirements-ncu.txt")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)

@@ -25,6 +25,8 @@ _FACTS: Final = (
     ("cuda_version", "CUDA"), ("cpu_name", "processor"), ("os", "system"), ("python_version", "Python"), ("collector", "collector"),
     ("started_at", "started (UTC)"), ("git_commit", "commit"), ("command", "command"), ("packages", "packages"),
 )  # fmt: skip
+#: Those about the program that wrote the run, which of an import is not the one that was profiled.
+_OF_COLLECTOR: Final = ("python_version", "git_commit", "packages")
 _STYLE: Final = """
 :root { color-scheme: light; }
 body { font: 15px/1.5 Inter, system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif; color: #1f2328; background: #fff;
@@ -103,7 +105,8 @@ def _facts(data: RunData) -> str:
         **data.info, "started_at": f"{data.info['started_at']:%Y-%m-%d %H:%M:%S}",
         "packages": ", ".join(f"{name} {version}" for name, version in json.loads(data.info["packages"] or "{}").items()),
     }  # fmt: skip
-    pairs = ((label, _text(info[name])) for name, label in _FACTS)
+    importer = "importer's " if info["kind"] == "import" else ""
+    pairs = ((f"{importer if name in _OF_COLLECTOR else ''}{label}", _text(info[name])) for name, label in _FACTS)
     return "<dl>" + "".join(f"<dt>{label}</dt><dd>{html.escape(value)}</dd>" for label, value in pairs if value) + "</dl>"
 
 

@@ -213,7 +213,7 @@ def _label(run: store.Run) -> str:
 def _launches_and_copies(run: store.Run) -> None:
     """What a run's own trace says against it."""
     if not runs.load(run).traces:
-        widgets.no_trace("no trace")
+        widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     lost: tuple[str, ...] = runs.ask(run, copies.dropped)
     for text in lost:
         st.error(plain(text))
