@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from typer.testing import CliRunner as TyperRunner
 
 from collectors import cli
 from dashboard.__main__ import app as dashboard
@@ -162,11 +161,11 @@ def test_one_bad_run_leaves_runs_export_and_record_if_none_working(alone: Path, 
     assert said[1] == "worse" and len(said) == 2
     assert "\x1b" not in listed.stderr
 
-    exported = TyperRunner().invoke(
+    exported = CliRunner().invoke(
         dashboard, ["export", "mine", "--out", str(tmp_path / "out"), "--format", "csv", "--data-dir", str(alone)]
     )
     assert exported.exit_code == 0, exported.output
-    refused = TyperRunner().invoke(
+    refused = CliRunner().invoke(
         dashboard, ["export", "worse", "--out", str(tmp_path / "o"), "--format", "csv", "--data-dir", str(alone)]
     )
     assert refused.exit_code == 2 and refused.stderr.count("\n") == 1 and "worse" in refused.stderr
