@@ -9,6 +9,7 @@ import streamlit as st
 from dashboard import runs, state, widgets
 from dashboard.charts import agreement as charts
 from dashboard.charts import distribution
+from dashboard.charts.numbers import format_measure, significant
 from dashboard.queries import agreement, axes, cells, compare, copies, precision, staleness, trust
 from dashboard.text import plain
 from data import store
@@ -244,7 +245,7 @@ def _attributed(found: copies.Attribution) -> str:
     if not found.outside and not found.unlaunched:
         return f"All {found.kernels:,} kernels were launched inside a range, by a call that was traced."
     shares = [
-        f"{count:,} ({100 * time_ns / max(found.time_ns, 1):.2g} % of their time) {what}"
+        f"{count:,} ({significant(100 * time_ns / max(found.time_ns, 1), 2)} % of their time) {what}"
         for count, time_ns, what in (
             (found.outside, found.outside_ns, "were launched outside of any range"),
             (found.unlaunched, found.unlaunched_ns, "have a launch that was not traced"),
@@ -267,7 +268,8 @@ def _ceilings(run: store.Run) -> None:
     ceilings = runs.load(run).ceilings
     if ceilings.empty:
         widgets.nothing("This run measured no ceiling.", "Record it again: make record.")
-    widgets.table(ceilings, column_config={"value": st.column_config.NumberColumn(format="%.4g")})
+    told = [format_measure(*figure) for figure in ceilings[["value", "unit"]].itertuples(index=False, name=None)]
+    widgets.table(ceilings.assign(value=told).drop(columns="unit"))
 
 
 def _run(run: store.Run) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
+from dashboard.charts.numbers import format_duration, format_interval, format_over, format_percent, format_rate, format_ratio
 from dashboard.charts.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
 from dashboard.charts.ticks import apart, ticks
 from dashboard.queries.precision import compared, precisions, word
@@ -252,10 +252,15 @@ def _title(known: pd.DataFrame, look: Look, series: str, metric: Metric, axis: _
     firsts = [compared(largest, precision).iloc[0] for precision in found]
     told = []
     for precision, best in zip(found, firsts, strict=True):
-        suffix = {"speedup": f" {best['baseline']}", "percent_of_floor": f" of the {best['floor_bound']} floor"}.get(metric, "")
+        figure = f" with {axis.write(best[metric])}"
+        if metric == "percent_of_floor":
+            figure += f" of the {best['floor_bound']} floor"
+        elif metric == "speedup":
+            pair = (best["variant"], best["config"]), (best["baseline"], best["baseline_config"])
+            figure = f", {format_over(best['speedup'], *pair)}"
         # A peer of fp32 can be ahead of every rung in 3xTF32.
         ahead = f" (before any in {word(precision)})" if best["precision"] != precision else ""
-        told.append(f"{look.named(best['workload'], best['variant'])}{ahead} with {axis.write(best[metric])}{suffix}")
+        told.append(f"{look.named(best['workload'], best['variant'])}{ahead}{figure}")
     return f"{where}: at {largest['size'].iloc[0]}, first {'are' if len(told) > 1 else 'is'} {'; '.join(told)}"
 
 

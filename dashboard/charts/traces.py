@@ -125,7 +125,8 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     """Time of `queries.transfers.stages`, not empty, by stage: one line a variant of a case, or a range of a foreign report."""
     figure = blank(look.theme, 340)
     labels = list(_STAGES.values())
-    shown = frame.head(_MOST_BARS)
+    title, told = _stages_told(frame)
+    shown = _drawn(frame, told)
     for number, row in enumerate(shown.to_dict("records")):
         style = look.style(row["workload"], row["variant"])
         known = (row["workload"], row["variant"]) in look.styles
@@ -143,26 +144,48 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_yaxes(type="log", title_text="time", range=bounds, **ticks(low, high, format_duration, logarithmic=True))
     figure.update_xaxes(type="category", range=[-0.2, len(labels) - 0.8])
     figure.update_layout(legend={"x": 1.01, "y": 1})
-    counts = f"{frame['n'].min()} to {frame['n'].max()}" if frame["n"].nunique() > 1 else str(frame["n"].iloc[0])
+    counts = f"{shown['n'].min()} to {shown['n'].max()}" if shown["n"].nunique() > 1 else str(shown["n"].iloc[0])
+    part = f" {len(shown)} of {len(frame)} rows are drawn; the data has all." if len(shown) < len(frame) else ""
     note = look.note(
         f"medians over the ranges that hold a kernel and a copy, n = {counts}. Kernel: durations on the device; + launch: "
         "and of the calls that launched them; + copies: and of the copies; end to end: the range on the host, where these may overlap."
+        f"{part}"
     )
-    return Chart("transfer-stages", _stages_title(frame), figure, frame, note)
+    return Chart("transfer-stages", title, figure, frame, note)
 
 
-def _stages_title(frame: pd.DataFrame) -> str:
-    """How far the fastest kernel's speedup over the first variant of its case shrinks; of ranges of a foreign report, what copies add."""
+def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
+    """The title, and the index of the rows that it is about.
+
+    It tells how far the fastest kernel's speedup over the first variant of its case shrinks; of ranges of a foreign report, what copies add.
+    """
     fast = frame.nlargest(1, "speedup_kernel").iloc[0]
     if fast["workload"] and fast["speedup_kernel"] > 1:
-        first = frame[(frame["workload"] == fast["workload"]) & (frame["case"] == fast["case"])].iloc[0]
+        first = _of_case(frame, fast).iloc[0]
         speedups = ", ".join(f"{format_ratio(fast[f'speedup_{stage}'])} {label}" for stage, label in _STAGES.items())
-        return f"{_cut(fast['variant'], 30)} over {_cut(first['variant'], 30)}: {speedups}"
+        same = fast["variant"] == first["variant"]
+        who, over = (_cut(row["variant"], 30) + (f" [{row['config'] or 'default'}]" if same else "") for row in (fast, first))
+        where = f"{fast['workload']}, {fast['case']}: " if fast["case"] else ""
+        return f"{where}{who} over {over}: {speedups}", [first.name, fast.name]
     worst = frame.assign(part=frame["with_copies_ns"] / frame["kernel_ns"]).nlargest(1, "part").iloc[0]
-    return (
+    title = (
         f"With launch and copies {_cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time, end to end "
         f"{format_ratio(worst['end_to_end_ns'] / worst['kernel_ns'])}"
     )
+    return title, [worst.name]
+
+
+def _of_case(frame: pd.DataFrame, row: "pd.Series[Any]") -> pd.DataFrame:
+    return frame[(frame["workload"] == row["workload"]) & (frame["case"] == row["case"])]
+
+
+def _drawn(frame: pd.DataFrame, told: list[Any]) -> pd.DataFrame:
+    """All rows where they can be told apart; else those of one case, that of the rows that the title tells of, and these among them."""
+    if len(frame) <= _MOST_BARS:
+        return frame
+    of_case = _of_case(frame, frame.loc[told[0]]).index
+    others = [place for place in of_case if place not in told]
+    return frame.loc[sorted([*told, *others[: _MOST_BARS - len(told)]])]
 
 
 def _transfer_hover(row: dict[Any, Any]) -> str:

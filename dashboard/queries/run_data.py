@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dashboard.queries.trace_data import NO_TRACES, Traces
+from dashboard.text import without_exponents
 from data import schema, store
 
 #: The columns that name what a group of samples measured.
@@ -139,6 +140,9 @@ def load(run: store.Run) -> RunData:
     # Hundreds of thousands of rows, which are grouped by their text.
     alone, together = _by_ranks(run.table("samples", categories=True))
     tables = {name: run.table(name) for name in names}
+    for name, column in (("diagnostics", "text"), ("results", "detail")):
+        told = tables[name][column]
+        tables[name] = tables[name].assign(**{column: told.map(without_exponents, na_action="ignore").astype(told.dtype)})
     return RunData(info=run.info, samples=alone, together=together, **tables, traces=Traces(run))
 
 

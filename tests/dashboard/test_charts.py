@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.charts import distribution, ladder, numbers, ticks
+from dashboard.charts import distribution, ladder, numbers, sizes, ticks
 from dashboard.charts.catalogue import charts_of
 from dashboard.charts.template import look
 from dashboard.queries import ladder as ladders
+from dashboard.queries import sizes as over_sizes
 from dashboard.queries.axes import View
 from dashboard.queries.run_data import RunData, load
 from data import store
@@ -51,6 +52,17 @@ def test_rates_bytes_ratios_and_percentages_have_three_significant_digits() -> N
     assert (numbers.format_percent(97.53), numbers.format_percent(99.97)) == ("97.5 %", "100 %")
     assert numbers.format_interval("12.2 µs", "12.4 µs") == "12.2 to 12.4 µs"
     assert numbers.format_interval("998 ns", "1.02 µs") == "998 ns to 1.02 µs"
+
+
+def test_a_ceiling_is_written_with_the_si_prefix_of_its_size() -> None:
+    figures = [(4257.9, "GB/s"), (71_200, "GB/s"), (307.8, "TFLOP/s"), (0.0614, "TFLOP/s"), (2.88, "us"), (12.0, "passes")]
+    written = ["4.26 TB/s", "71.2 TB/s", "308 TFLOP/s", "61.4 GFLOP/s", "2.88 µs", "12.0 passes"]
+    assert [numbers.format_measure(*figure) for figure in figures] == written
+
+
+def test_no_number_is_written_with_an_exponent() -> None:
+    assert numbers.format_half_width(100, 99.99999, 100.00001) == "±0.00001 %"
+    assert [numbers.significant(value, 2) for value in (100.0, 0.000012, 99.7)] == ["100", "0.000012", "100"]
 
 
 def test_ticks_stand_at_round_numbers() -> None:
@@ -149,7 +161,7 @@ def test_of_many_samples_every_kth_is_drawn_and_the_note_says_so(run: RunData) -
     many = cell.loc[cell.index.repeat(100)].assign(round=range(1200))
     chart = distribution.samples_over_rounds(many, look(run))
     assert len(chart.figure.data[0].x) == 400
-    assert "n = 1200" in chart.note and "Every 3. sample is drawn." in chart.note
+    assert "n = 1200" in chart.note and " 1 sample of 3 is drawn." in chart.note
 
 
 def test_half_the_interval_stands_relative_to_the_median() -> None:
@@ -175,6 +187,23 @@ def test_the_ladder_has_bars_up_to_twenty_times_the_least_and_marks_beyond_or_wh
         ("near", "auto"): bars, ("near", "linear"): bars, ("near", "log"): marks,
         ("far", "auto"): marks, ("far", "linear"): bars, ("far", "log"): marks,
     }  # fmt: skip
+
+
+def test_no_title_compares_the_baseline_with_itself(run: RunData) -> None:
+    cold = View("device", "cold")
+    rungs = ladders.ladder(run, "tensor_transpose", "n=512,perm=210", cold)
+    alone = ladder.ladder(rungs[rungs["variant"] == "v01_simple"], look(run)).title
+    assert alone.endswith("of the memory floor, the baseline itself")
+    over_size = over_sizes.sizes(run, "tensor_transpose", cold, "perm=210")
+    regions = over_sizes.regions(run, "tensor_transpose", "perm=210")
+    chart = sizes.over_size(over_size[over_size["variant"] == "v01_simple"], regions, look(run), "speedup")
+    assert chart.title == "tensor_transpose, perm=210: at n=512, first is v01_simple, the baseline itself"
+
+
+def test_a_variant_over_another_config_of_itself_names_the_config(run: RunData) -> None:
+    rungs = ladders.ladder(run, "conv2d", "n=8192", View("device", "cold"))
+    title = ladder.ladder(rungs[rungs["variant"] == "v01_naive"], look(run)).title
+    assert title.endswith("× v01_naive [block=8]"), "block=16 is the fastest"
 
 
 def test_a_cell_above_its_ceiling_says_so_in_the_hover_and_in_the_note(run: RunData) -> None:

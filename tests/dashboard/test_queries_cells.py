@@ -366,3 +366,11 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
         "operation hot: at the limit of 3 s": 1,
     }
     assert trust.verdicts(run_of([], [], results)).to_dict("records") == [{"workload": "w", "ok": 2, "timeout": 1, "total": 3}]
+
+
+def test_a_finding_that_was_recorded_with_an_exponent_is_read_without_one() -> None:
+    (full,) = (run for run in store.list_runs([store.RECORDED])[0] if run.info["label"] == "H200 full")
+    assert full.table("diagnostics")["text"].str.contains("7.12e+04 GB/s", regex=False).any(), "as it was written"
+    read = load(full)
+    assert not read.diagnostics["text"].str.contains("e+", regex=False).any()
+    assert read.diagnostics["text"].str.contains("71,200 GB/s", regex=False).any()
