@@ -16,6 +16,9 @@ from data import store
 
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
 _MOST_BAD: Final = 20
+_RECORD_ANOTHER: Final = (
+    "Record the same cases by one: python -m collectors record --collector cupti (or nsight_systems, or nsight_compute)."
+)
 _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 
@@ -162,12 +165,12 @@ def _collectors(run: store.Run) -> None:
     if mine.empty:
         widgets.nothing(f"This run of {collector} has no device times.", "Choose another run.")
     with widgets.controls():
-        others = {name: other for name in agreement.COLLECTORS if name != collector and (other := _other_run(run, name))}
+        theirs = {name: _runs_of(name, run) for name in agreement.COLLECTORS if name != collector}
+        others = {name: other for name, here in theirs.items() if here and (other := _other_run(run, mine, name, here))}
+    if not any(theirs.values()):
+        widgets.nothing(f"No other collector has a run on {run.info['device_name']} here.", _RECORD_ANOTHER)
     if not others:
-        widgets.nothing(
-            f"No other collector has a run on {run.info['device_name']} here.",
-            "Record one: python -m collectors record --collector cupti (or nsight_systems, or nsight_compute).",
-        )
+        widgets.nothing("No run is chosen to compare with.", _RECORD_ANOTHER)
     times: dict[str, pd.DataFrame] = {name: runs.ask(other, agreement.device_times) for name, other in others.items()}
     frame = agreement.compare(mine, times)
     changed = agreement.left_out(mine, times)
@@ -185,8 +188,8 @@ def _collectors(run: store.Run) -> None:
         widgets.table(outside.loc[order].drop(columns=["above", "agrees"]))
 
 
-def _other_run(run: store.Run, collector: str) -> store.Run | None:
-    """The run of another collector to compare with, the newest first; None where the device has none, or none is wanted."""
+def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
+    """The recordings of a collector on the device of a run, by what the URL calls each, the newest first."""
     every = runs.listing(runs.data_dirs()).runs
     here = {
         name: other
@@ -194,17 +197,39 @@ def _other_run(run: store.Run, collector: str) -> store.Run | None:
         if other.info["collector"] == collector and other.info["device_name"] == run.info["device_name"]
         and other.info["kind"] == "recording"
     }  # fmt: skip
-    if not here:
-        return None
     newest = sorted(here, key=lambda name: here[name].info["started_at"], reverse=True)
+    return {name: here[name] for name in newest}
+
+
+def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[str, store.Run]) -> store.Run | None:
+    """The run of another collector to compare with: at first the newest that has a cell of this run; None where none is wanted.
+
+    Args:
+        mine: `agreement.device_times` of the run.
+        here: `_runs_of` the other collector, not empty.
+    """
+    comparable = [name for name, other in here.items() if runs.opens(other) and _share_a_cell(mine, other)]
     name = state.choose(
-        f"with.{collector}", collector, [*newest, "none"], text=lambda name: _label(here[name]) if name in here else "none"
+        f"with.{collector}",
+        collector,
+        [*here, "none"],
+        default=comparable[0] if comparable else "none",
+        text=lambda name: _label(here[name]) if name in here else "none",
+        owner=str(run.path),
     )
     other = here.get(name)
-    if other is None or runs.opens(other):
-        return other
-    st.caption(plain(f"Run {name} cannot be opened; Findings says why."))
-    return None
+    if not comparable:
+        st.caption(plain(f"No run of {collector} has a cell in common with this run."))
+    elif other is not None and name not in comparable:
+        opens = runs.opens(other)
+        why = "has no cell in common with this run" if opens else "cannot be opened; Findings says why"
+        st.caption(plain(f"Run {name} {why}."))
+        return other if opens else None
+    return other
+
+
+def _share_a_cell(mine: pd.DataFrame, other: store.Run) -> bool:
+    return agreement.share_a_cell(mine, runs.ask(other, agreement.device_times))
 
 
 def _label(run: store.Run) -> str:

@@ -176,7 +176,8 @@ def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
 
 
 def _of_case(frame: pd.DataFrame, row: "pd.Series[Any]") -> pd.DataFrame:
-    return frame[(frame["workload"] == row["workload"]) & (frame["case"] == row["case"])]
+    found: pd.DataFrame = frame[(frame["workload"] == row["workload"]) & (frame["case"] == row["case"])]
+    return found
 
 
 def _drawn(frame: pd.DataFrame, told: list[Any]) -> pd.DataFrame:

@@ -91,6 +91,11 @@ class RunData:
         """Workloads in the order in which they were recorded."""
         return tuple(self.cases["workload"].unique())
 
+    def hosts(self, workload: str) -> frozenset[str]:
+        """The workload's variants that run on the processor, however many processes they take."""
+        of_workload = self.variants[self.variants["workload"] == workload]
+        return frozenset(of_workload.loc[of_workload["kind"] == "host", "variant"])
+
     def rounds(self, workload: str, case: str, scope: str, cache: str) -> "Rounds":
         """Durations in nanoseconds, indexed by round, of everything that was sampled in one case and view."""
         return Rounds(self.grouped, self._places.get((workload, case, scope, cache), {}))

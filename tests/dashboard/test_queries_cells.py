@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.queries import compare, staleness, trust
+from dashboard.queries import compare, sizes, staleness, trust
 from dashboard.queries.axes import View, baseline, charted_cases, series, views
 from dashboard.queries.cells import best_config, cells
 from dashboard.queries.overview import overview
@@ -192,6 +192,37 @@ def test_the_baseline_against_itself_holds_one_unless_the_two_differ() -> None:
     biased = run_of([variant("v01_a")], samples("v01_a", STEADY) + samples("v01_a", [110] * 6, twin=1))
     (row,) = compare.noise_floors(biased).to_dict("records")
     assert row["ratio"] == pytest.approx(1.1) and not row["holds_one"]
+
+
+def noisy_host_run() -> RunData:
+    """Two rungs 10 % apart whose A/A is exact, and two host variants 10 % apart of which one's second copy is off by half."""
+    timed = [
+        *(samples("v01_a", [110] * 6) + samples("v01_a", [110] * 6, twin=1) + samples("v02_b", STEADY)),
+        *(samples("numpy", [1100] * 6, gpus=0) + samples("numpy", [1650] * 6, gpus=0, twin=1)),
+        *samples("numba", [1000] * 6, gpus=0),
+    ]
+    made = [variant("v01_a"), variant("v02_b"), variant("numpy", "host", "host"), variant("numba", "host", "host")]
+    cases = [{"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 1, "min_bytes": 1}]
+    return run_of(made, timed, cases=cases)
+
+
+@pytest.mark.parametrize(("reference", "of_rung", "of_host"), [("v01_a", "faster", "slower"), ("numpy", "faster", "tied")])
+def test_the_noise_of_a_host_variant_judges_no_device_time_and_the_other_way_round(
+    reference: str, of_rung: str, of_host: str
+) -> None:
+    found = compare.speedups(noisy_host_run(), "w", "n=1", "device", "cold", reference).set_index("variant")
+    assert found.loc["v02_b", "verdict"] == of_rung
+    assert found.loc["numba", "verdict"] == of_host
+    assert found.loc[["v02_b", "numba"], "noise_high"].tolist() == ([1.0, 1.5] if reference == "v01_a" else [1.5, 1.5])
+
+
+def test_steps_and_winners_of_the_device_are_not_tied_by_the_noise_of_the_host() -> None:
+    data = noisy_host_run()
+    assert compare.steps(data, "w", "n=1", COLD)["verdict"].tolist() == ["", "faster"]
+    (winner,) = sizes.best_per_size(data, "w", COLD, ("rung",)).to_dict("records")
+    assert (winner["variant"], winner["tied"]) == ("v02_b", False)
+    (winner,) = sizes.best_per_size(data, "w", COLD, ("host",)).to_dict("records")
+    assert (winner["variant"], winner["tied"]) == ("numba", True)
 
 
 def test_the_baseline_is_the_variant_with_a_second_copy() -> None:
