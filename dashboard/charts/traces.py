@@ -127,14 +127,12 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     labels = list(_STAGES.values())
     title, told = _stages_told(frame)
     shown = _drawn(frame, told)
-    for number, row in enumerate(shown.to_dict("records")):
+    for row in shown.to_dict("records"):
         style = look.style(row["workload"], row["variant"])
-        known = (row["workload"], row["variant"]) in look.styles
-        color = style.color if known else _COLORS[number % len(_COLORS)]
         name = " ".join(filter(None, (row["variant"], row["config"], row["case"])))
         figure.add_scatter(
             x=labels, y=[row[f"{stage}_ns"] for stage in _STAGES], mode="lines+markers", name=text(_cut(name, 40)),
-            line={"color": color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 9, "color": color},
+            line={"color": style.color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 9, "color": style.color},
             hoverinfo="text", hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
         )  # fmt: skip
     values = shown[[f"{stage}_ns" for stage in _STAGES]]
@@ -229,6 +227,3 @@ def _told_apart(names: list[str]) -> list[str]:
         for place, name in zip(places, whole, strict=True):
             found[place] = _cut(f"{name[:_HEAD_CHARACTERS]}…{name[start:]}", _NAME_CHARACTERS)
     return found
-
-
-_COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

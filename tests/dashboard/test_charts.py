@@ -79,18 +79,6 @@ def test_labels_of_values_close_together_make_room_for_each_other() -> None:
     assert ticks.apart(doubling) == doubling
 
 
-def test_a_variant_has_a_colour_and_symbol_of_its_own_that_no_other_variant_of_its_workload_has(run: RunData) -> None:
-    for theme in ("light", "dark"):
-        styles = look(run, theme).styles
-        for workload in run.workloads:
-            coloured = run.variants[
-                (run.variants["workload"] == workload) & ~run.variants["role"].isin(["ceiling", "specimen"])
-            ]
-            taken = [styles[workload, name] for name in coloured["variant"]]
-            assert len({style.color for style in taken}) == len(taken)
-    assert styles["conv2d", "numba_serial"] == styles["tensor_transpose", "numba_serial"]
-
-
 def test_every_chart_of_a_run_has_its_own_name_a_note_and_few_marks(run: RunData) -> None:
     charts = list(charts_of(run))
     assert len({chart.name for chart in charts}) == len(charts) > 50
