@@ -166,7 +166,10 @@ def _collectors(run: store.Run) -> None:
         widgets.nothing(f"This run of {collector} has no device times.", "Choose another run.")
     with widgets.controls():
         theirs = {name: _runs_of(name, run) for name in agreement.COLLECTORS if name != collector}
-        others = {name: other for name, here in theirs.items() if here and (other := _other_run(run, mine, name, here))}
+        chosen = {name: _other_run(run, mine, name, here) for name, here in theirs.items() if here}
+    others = {name: other for name, (other, _) in chosen.items() if other}
+    if notes := " ".join(note for _, note in chosen.values() if note):
+        st.caption(plain(notes))
     if not any(theirs.values()):
         widgets.nothing(f"No other collector has a run on {run.info['device_name']} here.", _RECORD_ANOTHER)
     if not others:
@@ -201,8 +204,8 @@ def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
     return {name: here[name] for name in newest}
 
 
-def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[str, store.Run]) -> store.Run | None:
-    """The run of another collector to compare with: at first the newest that has a cell of this run; None where none is wanted.
+def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[str, store.Run]) -> tuple[store.Run | None, str]:
+    """The run of another collector to compare with, at first the newest that has a cell of this run, and why it gives nothing.
 
     Args:
         mine: `agreement.device_times` of the run.
@@ -218,14 +221,11 @@ def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[st
         owner=str(run.path),
     )
     other = here.get(name)
+    if other is not None and not runs.opens(other):
+        return None, f"Run {name} cannot be opened; Findings says why."
     if not comparable:
-        st.caption(plain(f"No run of {collector} has a cell in common with this run."))
-    elif other is not None and name not in comparable:
-        opens = runs.opens(other)
-        why = "has no cell in common with this run" if opens else "cannot be opened; Findings says why"
-        st.caption(plain(f"Run {name} {why}."))
-        return other if opens else None
-    return other
+        return other, f"No run of {collector} has a cell in common with this run."
+    return other, f"Run {name} has no cell in common with this run." if other and name not in comparable else ""
 
 
 def _share_a_cell(mine: pd.DataFrame, other: store.Run) -> bool:

@@ -57,7 +57,10 @@ _NUMBERED: Final = re.compile(r"v([0-9]{1,4})(?![0-9])")
 #: Chosen so that the peers and host variants that ship have different colours within each workload.
 _SALT: Final = b"37921"
 _DASHES: Final = {"ceiling": "longdash", "rung": "solid", "peer": "dash", "host": "dot", "specimen": "longdashdot"}
-_GREY: Final = {"ceiling": ("diamond-open", "square-open", "hexagon-open"), "specimen": ("circle-open", "pentagon-open")}
+_GREY: Final = {
+    "ceiling": ("diamond-open", "square-open", "hexagon-open"),
+    "specimen": ("circle-open", "pentagon-open", "star-open", "hexagram-open"),
+}
 _PATTERNS: Final = {"ceiling": "-", "rung": "", "peer": "/", "host": ".", "specimen": "x"}
 #: The dashboard's own font first, which its pages carry; an exported chart takes what its reader has.
 _FONT: Final = (
