@@ -9,7 +9,15 @@ import pandas as pd
 import plotly.io as pio
 from plotly.offline import get_plotlyjs
 
-from dashboard.charts.numbers import format_duration, format_error, format_interval, format_percent, format_ratio, significant
+from dashboard.charts.numbers import (
+    ITSELF,
+    format_duration,
+    format_error,
+    format_interval,
+    format_percent,
+    format_ratio,
+    significant,
+)
 from dashboard.charts.template import Chart
 from dashboard.queries import trust
 from dashboard.queries.precision import word
@@ -129,7 +137,7 @@ def _overview(summary: pd.DataFrame) -> str:
         (
             row["workload"], word(row["precision"]), format_error(row["error"]), f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else row["case"],
             f"{_who(row['baseline'], row['baseline_config'])} ({word(row['baseline_precision'])})" if pd.notna(row["baseline"]) else "", _who(row["best"], row["best_config"]), _with_ends(row, "best_ns", format_duration),
-            _with_ends(row, "speedup", format_ratio), _with_ends(row, "percent_of_floor", format_percent),
+            ITSELF if (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"]) else _with_ends(row, "speedup", format_ratio), _with_ends(row, "percent_of_floor", format_percent),
             "" if pd.isna(row["peer"]) else f"{_with_ends(row, 'over_peer', format_ratio)} {row['peer']} ({word(row['peer_precision'])})", row["n"], "; ".join(row["badges"]),
         )
         for row in summary.to_dict("records")
