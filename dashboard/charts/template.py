@@ -55,7 +55,7 @@ SYMBOLS: Final = (
 _ENDINGS: Final = {"rung": "", "peer": "-open", "host": "-dot"}
 _NUMBERED: Final = re.compile(r"v([0-9]{1,4})(?![0-9])")
 #: Chosen so that the peers and host variants that ship have different colours within each workload.
-_SALT: Final = b"37921"
+_SALT: Final = b"9689"
 _DASHES: Final = {"ceiling": "longdash", "rung": "solid", "peer": "dash", "host": "dot", "specimen": "longdashdot"}
 _GREY: Final = {
     "ceiling": ("diamond-open", "square-open", "hexagon-open"),
