@@ -48,7 +48,7 @@ def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
     texts = dict(zip(around["range_id"].to_pylist(), around["text"].to_pylist(), strict=True))
     sample = [SAMPLE_TEXT.fullmatch(texts.get(parent) or "") for parent in found["parent_id"]]
     found = found.assign(
-        cache=[match["cache"] if match else None for match in sample],
+        cache=pd.Series([match["cache"] if match else None for match in sample], index=found.index, dtype="str"),
         twin=[int(match is not None and match["mark"] == TWIN) for match in sample],
         executions=[int(EXECUTIONS_TEXT.fullmatch(text)["executions"]) for text in found["text"]],  # type: ignore[index]
     ).dropna(subset=["cache"])
@@ -104,8 +104,17 @@ def add_trace(
     """
     written = write_tables(report, writer, None, "", notes)
     retimed_samples, rows = retimed(samples, traced_samples(written.ranges))
-    slower = "operation and end_to_end are the host's clock while a tracer was at work, which lengthens every launch"
-    return retimed_samples, [diagnostic_row("info", "tracing", slower), *rows]
+    slower = diagnostic_row(
+        "info",
+        "tracing",
+        "operation and end_to_end are the host's clock while a tracer was at work, which lengthens every launch",
+    )
+    none = diagnostic_row(
+        "warning",
+        "tracing",
+        "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why",
+    )
+    return retimed_samples, [*([none] if samples.empty else []), slower, *rows]
 
 
 def _lost_rows(lost: pd.DataFrame) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from collectors.nsight_systems.source import open_report
 from collectors.trace.notes import Notes
 from collectors.trace.samples import add_trace
-from data import schema
+from data import schema, store
 from data.store import RunWriter
 from tests.collectors.nsight_systems import reports
 
@@ -21,7 +21,9 @@ def sample(cache: str, round_number: int, duration_ns: int, twin: int = 0, scope
     return {**cell, **place, "duration_ns": duration_ns, **state}
 
 
-def traced(tmp_path: Path, samples: list[dict[str, Any]], inner: list[tuple[str, int, int, list[tuple[int, int]]]]) -> Any:
+def traced(
+    tmp_path: Path, samples: list[dict[str, Any]] | pd.DataFrame, inner: list[tuple[str, int, int, list[tuple[int, int]]]]
+) -> Any:
     """Samples with the times of a trace in which each inner range (text of its sample, start, executions) launched that device work."""
     ours = {"domainId": 1}
     events = [reports.nvtx("warpladder", 0, None, 75, **ours), reports.nvtx("conv2d", 0, 10_000, **ours)]
@@ -99,3 +101,22 @@ def test_how_far_events_and_trace_agree_is_told(tmp_path: Path, event_ns: int, s
     )  # fmt: skip
     [agreement] = [row for row in diagnostics if row["source"] == "agreement"]
     assert says in agreement["text"]
+
+
+@pytest.mark.parametrize("inner", [[], [("device.cold#0", 1_000, 1, [(20_000, 20_100)])]])
+def test_where_nothing_was_measured_there_are_no_samples_and_the_trace_is_written_all_the_same(
+    tmp_path: Path, inner: list[Any]
+) -> None:
+    nothing = store.frame("samples", [])
+    found, diagnostics = traced(tmp_path, nothing, inner)
+    assert found.empty
+    assert [(row["severity"], row["source"]) for row in diagnostics] == [("warning", "tracing"), ("info", "tracing")]
+    assert diagnostics[0]["text"] == (
+        "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why"
+    )
+
+
+def test_where_the_trace_has_none_of_the_samples_all_device_samples_are_told_as_lost(tmp_path: Path) -> None:
+    found, diagnostics = traced(tmp_path, [sample("cold", 0, 1), sample("hot", 0, 7, scope="operation")], [])
+    assert found["scope"].tolist() == ["operation"]
+    assert [row["source"] for row in diagnostics] == ["tracing", "lost"]
