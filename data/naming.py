@@ -25,7 +25,7 @@ SAME: Final = {"rank": 0, "cache": "hot", "twin": 0, "position": 0}
 UNKNOWN: Final = ("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
 #: Findings of the source `variant-from`; `{}` stands for how many ranges.
 TAKEN: Final = (
-    "{} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range ran on the device, "
+    "{} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range, or attributed to it by time, ran on the device, "
     "operation the range's own duration on the host. Results were not verified, precision is not known and stands as fp32, caches "
     "are as the program left them and stand as hot, and no floor is known"
 )
