@@ -36,7 +36,7 @@ from streamlit.testing.v1 import AppTest
 from data import store
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-RUN: Final = store.RECORDED / "20261121T204348Z-h200-mlp-training-0994"
+RUN: Final = store.RECORDED / "20261122T160555Z-h200-mlp-training-5224"
 PAGES: Final = ("overview", "ladder", "roofline", "counters", "gpus", "trust")
 REPEATS: Final = 5
 GOAL_CLICK_S: Final = 0.3

@@ -80,10 +80,6 @@ class BenchCommunicator(Communicator, Protocol):
         """The largest of all ranks' numbers: what they must agree on, though each measured its own."""
         ...
 
-    def broadcast(self, value: Any) -> Any:
-        """What rank 0 gave."""
-        ...
-
 
 class OneProcess(Alone):
     """The communicator of a process alone."""
@@ -92,9 +88,6 @@ class OneProcess(Alone):
         """Nothing: nobody else is waited for."""
 
     def largest(self, value: int) -> int:
-        return value
-
-    def broadcast(self, value: Any) -> Any:
         return value
 
 

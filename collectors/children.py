@@ -123,12 +123,13 @@ class ChildProcess(Child):
 
     Args:
         collector: name of the collector.
+        modules: what it imports before it takes its first request; those that it cannot import it leaves.
 
     Raises:
         OSError: no process can be started.
     """
 
-    def __init__(self, collector: str) -> None:
+    def __init__(self, collector: str, modules: Sequence[str] = ()) -> None:
         self.connection, theirs = multiprocessing.Pipe()
         with theirs, tempfile.TemporaryFile() as shared:
             self.progress = np.memmap(shared, np.int64, "w+", shape=(2,)).view(np.ndarray)
@@ -137,7 +138,8 @@ class ChildProcess(Child):
             # The same modules as here, from whatever folder; an interrupt is the parent's business, from the first moment on.
             code = (
                 "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-                f"sys.path[:] = {sys.path!r}; from collectors.worker import main; main({fds[0]}, {fds[1]}, {collector!r})"
+                f"sys.path[:] = {sys.path!r}; from collectors.worker import main; "
+                f"main({fds[0]}, {fds[1]}, {collector!r}, {tuple(modules)!r})"
             )
             self._process = Guarded([sys.executable, "-c", code], pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_STDERR)
 

@@ -1,11 +1,11 @@
 """The command line: `python -m collectors record|profile|import|list|runs|doctor`."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from collectors import choice
 
@@ -21,7 +21,7 @@ _MISTAKES: Final = {
 }
 
 
-class OneLineErrors(TyperGroup):
+class OneLineErrors(click.Group):
     """Turns a user's mistake into its line on stderr and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -31,7 +31,7 @@ class OneLineErrors(TyperGroup):
             if not isinstance(error, _mistakes()):
                 raise
             print(error, file=sys.stderr)
-            raise typer.Exit(2) from error
+            raise click.exceptions.Exit(2) from error
 
 
 def _mistakes() -> tuple[type[Exception], ...]:
@@ -45,43 +45,86 @@ def _folder(text: str) -> Path:
     return store.folder(text)
 
 
-app = typer.Typer(cls=OneLineErrors, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
-
-
-DataDir = Annotated[Path, typer.Option("--data-dir", parser=_folder, help="Folder that runs are written to.")]
-Names = Annotated[list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Workloads; all when none is named.")]
-Files = Annotated[list[Path] | None, typer.Option("--workload", help="A Python file of your own that declares a workload.")]
-VariantFrom = Annotated[str, typer.Option(help="nvtx:REGEX with groups variant, workload, config, case.")]
-
 _LOCAL: Final = Path(__file__).resolve().parent.parent / "data" / "local"
 _FORMATS: Final = ("table", "markdown", "csv", "json")
+_FILE: Final = click.Path(path_type=Path)
+
+#: Arguments and options that several commands have.
+_names = click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
+_files = click.option(
+    "--workload",
+    "workload_files",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="A Python file of your own that declares a workload.",
+)
+_data_dir = click.option(
+    "--data-dir",
+    type=_folder,
+    metavar="FOLDER",
+    default=_LOCAL,
+    show_default="data/local",
+    help="Folder that runs are written to.",
+)
+_label = click.option("--label", default="", show_default=False, help="Your name for the run.")
+_variant_from = click.option(
+    "--variant-from",
+    default="",
+    show_default=False,
+    metavar="nvtx:REGEX",
+    help="nvtx:REGEX with groups variant, workload, config, case.",
+)
+
+
+@click.group(cls=OneLineErrors, no_args_is_help=True, context_settings={"show_default": True}, help=__doc__)
+def app() -> None:
+    pass
 
 
 @app.command("record")
+@_names
+@_files
+@click.option("--cases", "case_set", default="quick", help="quick, report or full.")
+@click.option("--case", "cases", multiple=True, help="One case, by name or axes: n=3000; may be given again.")
+@click.option("--axis", "axes", multiple=True, help="A sweep: n=1000,2000,4000; may be given again.")
+@click.option("--variants", default="", show_default=False, help="Variants to take, with commas between; all when empty.")
+@click.option("--collector", default="auto", help=f"auto, {', '.join(choice.COLLECTORS)}.")
+@_label
+@_data_dir
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the inputs and of the order of the rounds.")
+@click.option(
+    "--max-rounds", type=click.IntRange(min=0), default=0, help="Most rounds of a scope; 0 for the case set's own limit."
+)
+@click.option("--gpus", default="1", help="Numbers of GPUs (processes without a GPU) that share a case, such as 1,2,4.")
+@click.option("--launcher", default="local", help="What starts several: local (mpiexec on this host), mpirun or srun.")
+@click.option("--launcher-args", default="", show_default=False, help="Further arguments of the launcher.")
+@click.option("--format", "form", default="table", help=f"Of the answer: {', '.join(_FORMATS)}.")
+@click.option("--summary/--no-summary", default=True, hidden=True)
+@click.option("--if-none", is_flag=True, help="Record only if the folder has no run yet.")
 def record_command(
-    workloads: Names = None,
-    workload_files: Files = None,
-    case_set: Annotated[str, typer.Option("--cases", help="quick, report or full.")] = "quick",
-    cases: Annotated[
-        list[str] | None, typer.Option("--case", help="One case, by name or axes: n=3000; may be given again.")
-    ] = None,
-    axes: Annotated[list[str] | None, typer.Option("--axis", help="A sweep: n=1000,2000,4000; may be given again.")] = None,
-    variants: Annotated[str, typer.Option("--variants", help="Variants to take, with commas between; all when empty.")] = "",
-    collector: Annotated[str, typer.Option(help=f"auto, {', '.join(choice.COLLECTORS)}.")] = "auto",
-    label: Annotated[str, typer.Option(help="Your name for the run.")] = "",
-    data_dir: DataDir = _LOCAL,
-    seed: Annotated[int, typer.Option(min=0, help="Of the inputs and of the order of the rounds.")] = 0,
-    max_rounds: Annotated[int, typer.Option(min=0, help="Most rounds of a scope; 0 for the case set's own limit.")] = 0,
-    gpus: Annotated[
-        str, typer.Option(help="Numbers of GPUs (processes without a GPU) that share a case, such as 1,2,4.")
-    ] = "1",
-    launcher: Annotated[str, typer.Option(help="What starts several: local (mpiexec on this host), mpirun or srun.")] = "local",
-    launcher_args: Annotated[str, typer.Option(help="Further arguments of the launcher.")] = "",
-    form: Annotated[str, typer.Option("--format", help=f"Of the answer: {', '.join(_FORMATS)}.")] = "table",
-    summary: Annotated[bool, typer.Option("--summary/--no-summary", hidden=True)] = True,
-    if_none: Annotated[bool, typer.Option("--if-none", help="Record only if the folder has no run yet.")] = False,
+    workloads: Sequence[str],
+    workload_files: Sequence[Path],
+    case_set: str,
+    cases: Sequence[str],
+    axes: Sequence[str],
+    variants: str,
+    collector: str,
+    label: str,
+    data_dir: Path,
+    seed: int,
+    max_rounds: int,
+    gpus: str,
+    launcher: str,
+    launcher_args: str,
+    form: str,
+    summary: bool,
+    if_none: bool,
 ) -> None:
-    """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table."""
+    """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table.
+
+    WORKLOAD: those to record; all when none is named.
+    """
     from collectors import commands, launchers, plan
     from data import store
 
@@ -91,10 +134,10 @@ def record_command(
         print(existing[0].run_id)
         return
     request = plan.Request(
-        names=workloads or [],
-        files=workload_files or [],
+        names=list(workloads),
+        files=list(workload_files),
         case_set=case_set,
-        cases=[*(cases or []), *plan.sweep_of(axes or [])],
+        cases=[*cases, *plan.sweep_of(list(axes))],
         variants=[name.strip() for name in variants.split(",") if name.strip()],
         seed=seed,
         max_rounds=max_rounds or None,
@@ -104,44 +147,46 @@ def record_command(
     commands.record_run(request, collector, starter, data_dir, label, form, summary)
 
 
-@app.command(
-    "profile", context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
-)
-def profile_command(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The program to profile, with its arguments.")],
-    data_dir: DataDir = _LOCAL,
-    label: Annotated[str, typer.Option(help="Your name for the run.")] = "",
-    variant_from: VariantFrom = "",
-    keep: Annotated[Path | None, typer.Option(help="Keep the report as this .nsys-rep file.")] = None,
-) -> None:
+@app.command("profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@_data_dir
+@_label
+@_variant_from
+@click.option("--keep", type=_FILE, metavar="FILE", help="Keep the report as this .nsys-rep file.")
+def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
     """Profile a program of your own under Nsight Systems and import what it did. The run's id is the last line of stdout."""
-    from collectors import commands
+    from collectors import report_commands
 
-    commands.profile(command, data_dir, label, variant_from, keep)
+    report_commands.profile(command, data_dir, label, variant_from, keep)
 
 
 @app.command("import")
-def import_command(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help=".nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.")
-    ],
-    data_dir: DataDir = _LOCAL,
-    label: Annotated[str, typer.Option(help="Your name for the runs.")] = "",
-    variant_from: VariantFrom = "",
-) -> None:
-    """Import reports of Nsight Systems and Nsight Compute, a run each. The last run's id is the last line of stdout."""
-    from collectors import commands
+@click.argument("paths", nargs=-1, required=True, type=_FILE, metavar="PATH...")
+@_data_dir
+@_label
+@_variant_from
+def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
+    """Import reports of Nsight Systems and Nsight Compute, a run each. The last run's id is the last line of stdout.
 
-    commands.import_reports(paths, data_dir, label, variant_from)
+    PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.
+    """
+    from collectors import report_commands
+
+    report_commands.import_reports(paths, data_dir, label, variant_from)
 
 
 @app.command("list")
-def list_command(workloads: Names = None, workload_files: Files = None) -> None:
-    """List workloads, their variants and their cases."""
+@_names
+@_files
+def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> None:
+    """List workloads, their variants and their cases.
+
+    WORKLOAD: those to list; all when none is named.
+    """
     from workloads import registry
     from workloads.api import format_params
 
-    for workload in registry.load_all(workloads or [], workload_files or []):
+    for workload in registry.load_all(workloads, workload_files):
         print(f"{workload.name}: {workload.title}")
         for variant in workload.variants:
             configs = " ".join(f"[{format_params(config)}]" for config in variant.configs if config)
@@ -153,7 +198,8 @@ def list_command(workloads: Names = None, workload_files: Files = None) -> None:
 
 
 @app.command("runs")
-def runs_command(data_dir: DataDir = _LOCAL) -> None:
+@_data_dir
+def runs_command(data_dir: Path) -> None:
     """List the runs there are: those that ship with the project, and those in the data folder."""
     from data import store
 

@@ -1,30 +1,25 @@
-"""What the commands that measure or read reports do, once their options are known; see `collectors.cli`."""
+"""What the command that measures does, once its options are known; see `collectors.cli`."""
 
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import typer
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from collectors import choice, launchers, plan, record, runs
-from collectors.nsight_compute import parse as nsight_compute
 from collectors.nsight_compute import record as nsight_compute_record
-from collectors.nsight_systems import profile as nsight_systems_profile
 from collectors.nsight_systems import record as nsight_systems_record
-from collectors.nsight_systems.parse import import_report
 from collectors.salvage import salvage
-from collectors.signals import Leave, Stop
+from collectors.screen import print_id, say
+from collectors.signals import Stop
 from collectors.trace.report import ReportError
 from data import store
-from data.naming import Naming, NamingError
 
 
 class _Screen(Console):
@@ -59,8 +54,8 @@ def record_run(
             run_id, _ = _record(name, why, request, work, data_dir, label, launcher, stop)
         except (choice.CollectorError, ReportError) as error:
             if stop.number:
-                _say(str(error))
-                raise typer.Exit(stop.exit_code) from error
+                say(str(error))
+                raise click.exceptions.Exit(stop.exit_code) from error
             if collector != "auto":
                 raise
             why = f"{name} was tried first: {error}"
@@ -69,9 +64,9 @@ def record_run(
             _summarize(data_dir / run_id)
             _answer(data_dir / run_id, form)
         if form == "table":
-            _print_id(run_id)
+            print_id(run_id)
     if stop.number:
-        raise typer.Exit(stop.exit_code)
+        raise click.exceptions.Exit(stop.exit_code)
 
 
 def _record(
@@ -87,43 +82,10 @@ def _record(
     """The run's id, and the signal that interrupted it, or 0."""
     headline = f"collector {name}: {why}"
     if name in UNDER_TOOL:
-        _say(headline)
+        say(headline)
         return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:], stop)
     with _BarProgress(headline) as progress:
         return record.Recorder(work, name, progress, launcher).record(data_dir, label, sys.argv[1:], stop)
-
-
-def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
-    """Profile a program under Nsight Systems and import what it did."""
-    runs.check_label(label)
-    naming = Naming.parse(variant_from) if variant_from else None
-    salvage(data_dir)
-    with Stop() as stop:
-        run_id, exit_code = nsight_systems_profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop)
-        if exit_code:
-            _say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
-        _print_id(run_id)
-    exit_code = stop.exit_code or exit_code
-    if exit_code:
-        raise typer.Exit(exit_code)
-
-
-def import_reports(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
-    """Import reports, a run each; the id of each is a line on stdout."""
-    runs.check_label(label)
-    naming = Naming.parse(variant_from) if variant_from else None
-    refused = False
-    salvage(data_dir)
-    with Leave():
-        for path in paths:
-            try:
-                read = nsight_compute.import_report if nsight_compute.is_report(path) else import_report
-                print(read(path, data_dir, label, naming, sys.argv[1:]), flush=True)
-            except (ReportError, NamingError, store.StoreError) as error:
-                print(error, file=sys.stderr)
-                refused = True
-    if refused:
-        raise typer.Exit(2)
 
 
 class _BarProgress(record.Progress):
@@ -174,19 +136,6 @@ class _BarProgress(record.Progress):
             _screen.print(took, markup=False)
 
 
-def _say(text: str) -> None:
-    """On stderr, which may be gone with its terminal: the run is stored all the same."""
-    with suppress(OSError):
-        _screen.print(text, markup=False)
-
-
-def _print_id(run_id: str) -> None:
-    try:
-        print(run_id, flush=True)
-    except OSError:  # nobody reads it; nor should Python try again at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _answer(path: Path, form: str) -> None:
     """Print which variants win. The dashboard compares runs, and no room here imports it."""
     project = Path(__file__).resolve().parent.parent
@@ -195,7 +144,7 @@ def _answer(path: Path, form: str) -> None:
     with suppress(OSError):
         print(done.stdout, end="", flush=True)
     if done.returncode:
-        _say(f"{path.name}: the answer could not be made ({done.stderr.strip().splitlines()[-1:] or 'nothing was said'})")
+        say(f"{path.name}: the answer could not be made ({done.stderr.strip().splitlines()[-1:] or 'nothing was said'})")
 
 
 def _summarize(path: Path) -> None:
@@ -207,9 +156,9 @@ def _summarize(path: Path) -> None:
     reasons = [f"{count}: {reason}" for reason, count in skipped.head(3).items()]
     more = f"; {len(skipped) - 3} more reasons on Runs & checks" if len(skipped) > 3 else ""
     why = f" ({'; '.join(reasons)}{more})" if reasons else ""
-    _say(f"{counts}{why}")
+    say(f"{counts}{why}")
     for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
-        _say(f"{plan.Cell.of(row)}: {row['status']}: {row['detail']}")
+        say(f"{plan.Cell.of(row)}: {row['status']}: {row['detail']}")
     for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
         about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
-        _say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")
+        say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")

@@ -1,7 +1,8 @@
 """Compiles everything that a plan needs side by side, one process a core, before anything is timed.
 
-The machine code goes to the caches on disk, where the process that measures finds it. What does not compile here is left for that process,
-which gives the cell its verdict. `python -m collectors.compile_ahead COUNT` takes a job a line on its input and says of each when it is done.
+That is kernels, functions of Numba, and what PyTorch's compiler makes of library variants. The machine code goes to the caches on disk, where
+the process that measures finds it. What does not compile here is left for that process, which gives the cell its verdict.
+`python -m collectors.compile_ahead COUNT` takes a job a line on its input and says of each when it is done.
 """
 
 import json
@@ -17,27 +18,30 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import astuple
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from collectors import kernel_cache
-from collectors.plan import Plan
+from collectors.plan import Plan, WorkloadRef
 from collectors.processes import POLL_S, Guarded
 from collectors.transfers import kernel_names, plan_parts
-from workloads import registry
-from workloads.api import Case, CudaVariant, HostVariant, Variant, Workload, format_params
+from workloads import torch_bridge
+from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
 
 #: The phase is given up when nothing was done for so long.
 _PATIENCE_S: Final = 120.0
-_KERNELS, _FUNCTION = "kernels", "function"
+_KERNELS, _RUN_ONCE = "kernels", "run once"
 
 Job = tuple[Any, ...]
 
 
 def jobs_of(plan: Plan, architectures: Sequence[str]) -> list[Job]:
-    """What is not in the cache yet of what the cells of a plan need, each once: kernels for GPUs, and functions that Numba compiles.
+    """What is not in the cache yet of what the cells of a plan need, each once: kernels for GPUs, and variants that are compiled
+    when they run.
 
     Args:
         plan: what will be measured.
@@ -56,9 +60,37 @@ def jobs_of(plan: Plan, architectures: Sequence[str]) -> list[Job]:
                 if isinstance(variant, CudaVariant):
                     for share in _shares(workload, case, job.gpus):
                         found |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
-                elif isinstance(variant, HostVariant) and "numba" in variant.requires:
-                    found[_FUNCTION, job.workload.name, str(job.workload.file or ""), variant.name] = None
+                elif first := _first_call(workload, variant, case, config, architectures):
+                    found[_RUN_ONCE, job.workload.name, str(job.workload.file or ""), variant.name, *first] = None
     return list(found)
+
+
+def _first_call(
+    workload: Workload, variant: Variant, case: Case, config: Params, architectures: Sequence[str]
+) -> tuple[str, str] | None:
+    """Where a variant is compiled when it runs: the case to run it on, and the key under which the cache notes that this was done,
+    or none where the compiler's own cache is looked up in no time. None where nothing is compiled, or it has been done."""
+    least = min((each for each in workload.cases if variant.skip(each, config) is None), key=lambda each: each.min_bytes)
+    requires = set(variant.requires) if isinstance(variant, HostVariant | LibraryVariant) else set()
+    if isinstance(variant, HostVariant):
+        return (least.name, "") if "numba" in requires else None  # whose machine code depends on types, not on sizes
+    if not architectures or not requires:
+        return None
+    if requires >= {*torch_bridge.COMPILER}:
+        on, versions = case, _versions("torch", "triton")
+    elif requires <= {"cupy", "cupyx"}:
+        on, versions = least, _versions("cupy")
+    else:
+        return None
+    mark = kernel_cache.key_of(_RUN_ONCE, variant.name, variant.source_sha256, on.name, architectures, versions)
+    return None if kernel_cache.holds(mark) else (on.name, mark)
+
+
+@cache
+def _versions(*modules: str) -> tuple[str, ...]:
+    """Of the packages that these modules come from."""
+    packages = metadata.packages_distributions()
+    return tuple(f"{package} {metadata.version(package)}" for module in modules for package in packages.get(module, ()))
 
 
 def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
@@ -128,22 +160,25 @@ def _do(job: Sequence[Any]) -> None:
             source, where, kernels, constants, arch, options = rest
             compiled(Compilation(source, where, tuple(kernels), tuple(constants), arch, tuple(options)))
         else:
-            name, file, variant = rest
-            workload = registry.load_file(Path(file)) if file else registry.load(name)
-            _run_once(workload, workload.variant(variant))
+            name, file, variant, case, mark = rest
+            workload = WorkloadRef(name, Path(file) if file else None).load()
+            _run_once(workload, workload.case(case), workload.variant(variant))
+            if mark:
+                kernel_cache.write(mark, {}, b"")
 
 
-def _run_once(workload: Workload, variant: Variant) -> None:
-    """Run a function on the smallest case that it takes: its machine code depends on types, not on sizes."""
-    from collectors.host_clock import HostBench
+def _run_once(workload: Workload, case: Case, variant: Variant) -> None:
+    """Run a variant and compare what it gives, so that what both compile at their first call is in the caches."""
     from collectors.problem import Problem
+    from collectors.verify import compare
+    from collectors.worker import make_benches
 
-    for case in sorted(workload.cases, key=lambda case: case.min_bytes):
-        config = variant.configs[0]
-        if variant.skip(case, config) is None:
-            bench = HostBench(workload, case, Problem(workload, case, np.random.default_rng(0)).inputs)
-            bench.run(bench.prepare(variant, config))
-            return
+    torch_bridge.time_algorithms = False
+    problem = Problem(workload, case, np.random.default_rng(0))
+    bench = make_benches("cuda_events")[variant.kind](workload, case, problem.inputs)
+    outputs = bench.run(bench.prepare(variant, variant.configs[0]))
+    if variant.kind != "host":
+        compare(outputs, bench.place({name: array.astype(np.float64) for name, array in outputs.items()}), 1.0)
 
 
 def main(workers: int) -> None:

@@ -35,6 +35,7 @@ from workloads.api import (
     Case,
     CudaVariant,
     LibraryVariant,
+    NotInstalled,
     Params,
     Variant,
     Workload,
@@ -290,9 +291,13 @@ class CudaBench:
         raise Unavailable("runs on the host")
 
     def _prepare_library(self, variant: LibraryVariant) -> Operation:
-        enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs))
+        more = (self.communicator,) if variant.communicates else ()
+        try:
+            enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs), *more)
+        except NotInstalled as missing:
+            raise Unavailable(str(missing)) from missing
         self.device.stream.use()  # it may have made another one CuPy's current stream
-        if self.checks_stream:
+        if self.checks_stream and not more:  # ranks that wait for one another have to call as often
             prints = look(self.device, enqueue, self.inputs, self.outputs)
             if fault := fault_of(prints, torch_bridge.current_stream() not in (None, self.device.stream.ptr)):
                 raise Failed("launch_error", fault)

@@ -10,11 +10,16 @@ from typing import Final
 
 from collectors.choice import GPU_MODULES, gpu_problem, has_module
 from collectors.environment import cpu_name
-from collectors.launchers import Launcher
-from collectors.tools import NCU, NSYS, Tool
+from collectors.tools import LAUNCHERS, NCU, NSYS, Tool, launcher_program
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_PEERS: Final = {"torch": "peers by cuBLAS and cuDNN", "cutensor": "the cuTENSOR peer"}
+#: Module -> the peers that it brings.
+_PEERS: Final = {
+    "torch": "cuBLAS, cuDNN, torch.compile and DDP",
+    "triton": "what torch.compile writes kernels in; comes with torch, and needs gcc and Python's headers",
+    "cutensor": "cuTENSOR",
+}
+_PEERS_CURE: Final = "optional: pip install -r requirements-peers.txt"
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,14 @@ def examine() -> Iterator[Finding]:
     for module, package in GPU_MODULES.items():
         yield _package(module, package, "pip install -r requirements-gpu.txt, where there is an NVIDIA driver")
     for module, use in _PEERS.items():
-        yield _package(module, module, f"{use}; optional: pip install {'torch' if module == 'torch' else 'cutensor-cu13'}")
+        yield _package(module, module, f"peers: {use}; {_PEERS_CURE}")
+    npp = _npp()
+    yield Finding("NPP", npp is not None, npp or f"peer of conv2d; {_PEERS_CURE}, or the CUDA toolkit")
     yield _tool(NSYS, "optional: developer.nvidia.com/nsight-systems")
     yield _tool(NCU, "optional: developer.nvidia.com/nsight-compute")
     yield _package("mpi4py", "mpi4py", "optional, for several GPUs: pip install -r requirements-mpi.txt")
-    program = Launcher().program
-    yield Finding("mpiexec", program is not None, program or "starts processes on several GPUs; comes with the same")
+    program = launcher_program("local")
+    yield Finding(LAUNCHERS["local"], program is not None, program or "starts processes on several GPUs; comes with the same")
     yield _package("nvidia.nccl", "nvidia-nccl-cu13", "optional, for training on several GPUs: pip install nvidia-nccl-cu13")
     yield _package("ncu_report", "ncu-report", "reads reports of Nsight Compute; optional: pip install -r requirements-ncu.txt")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
@@ -59,6 +66,18 @@ def _package(module: str, package: str, cure: str) -> Finding:
         return Finding(package, True, metadata.version(package))
     except metadata.PackageNotFoundError:
         return Finding(package, True, "installed")
+
+
+def _npp() -> str | None:
+    """Path of NVIDIA's library for images."""
+    if not has_module("cuda.pathfinder"):
+        return None
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    try:
+        return str(load_nvidia_dynamic_lib("nppif").abs_path)
+    except DynamicLibNotFoundError:
+        return None
 
 
 def _gpu_names() -> list[str]:

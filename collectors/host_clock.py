@@ -36,6 +36,9 @@ class TimedCommunicator:
         self._communicator.average(arrays)
         self.spent_ns += time.perf_counter_ns() - started
 
+    def broadcast(self, value: Any) -> Any:
+        return self._communicator.broadcast(value)
+
 
 @dataclass
 class HostOperation(Operation):
@@ -145,9 +148,9 @@ NO_GPU_STATE: dict[str, Any] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "
 
 def check_importable(modules: tuple[str, ...]) -> None:
     """Raises Unavailable naming the first module that is not installed."""
-    for module in modules:
-        if find_spec(module.split(".")[0]) is None:
-            raise Unavailable(f"needs the Python package {module}, which is not installed")
+    for package in (module.split(".")[0] for module in modules):
+        if find_spec(package) is None:
+            raise Unavailable(f"needs the Python package {package}, which is not installed")
 
 
 def median_duration_ns(call: Callable[[], object], repetitions: int) -> float:

@@ -31,7 +31,8 @@ def cache_dir() -> Path:
 
 
 def share_with_libraries() -> None:
-    """Have Numba, Triton and PyTorch's compiler keep there what they compile, unless the user named places of their own.
+    """Have Numba, Triton and PyTorch's compiler keep there what they compile, and compile it in the process that asks, unless the user
+    has said otherwise.
 
     It is for processes started after this one was told.
     """
@@ -41,6 +42,7 @@ def share_with_libraries() -> None:
         ("TORCHINDUCTOR_CACHE_DIR", "inductor"),
     ):
         os.environ.setdefault(variable, str(cache_dir() / name))
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 
 def holds(key: str) -> bool:

@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +22,7 @@ from collectors.choice import TOGETHER, has_module
 from collectors.plan import Plan, PlanError
 from collectors.processes import POLL_S, Guarded, never
 from collectors.ranked_bench import name_ranks
+from collectors.tools import LAUNCHERS, launcher_program
 from collectors.worker import CELL
 
 #: What rank 0 finds in its environment, and in the folder that it names.
@@ -35,7 +35,6 @@ ISSUED, RANKS = 2, 3
 #: Begins a line in which a rank says, at its end, why: status, rank and detail.
 MARK: Final = "warpladder: "
 
-_PROGRAMS: Final = {"local": "mpiexec", "mpirun": "mpirun", "srun": "srun"}
 #: Without it Slurm lets the other ranks wait for a dead one.
 _OPTIONS: Final = {"srun": ("--kill-on-bad-exit=1",)}
 #: Open MPI 4 and 5 would tie each rank to one core, on which the threads of a host variant crowd.
@@ -82,8 +81,8 @@ class Launcher:
     @classmethod
     def parse(cls, name: str, arguments: str) -> "Launcher":
         """As the command line names it. Raises PlanError."""
-        if name not in _PROGRAMS:
-            raise PlanError(f"{name}: no such launcher; choose {', '.join(_PROGRAMS)}")
+        if name not in LAUNCHERS:
+            raise PlanError(f"{name}: no such launcher; choose {', '.join(LAUNCHERS)}")
         try:
             return cls(name, tuple(shlex.split(arguments)))
         except ValueError as error:
@@ -92,14 +91,11 @@ class Launcher:
     @property
     def program(self) -> str | None:
         """Its path, on PATH or beside Python, where MPICH's package puts it; None where it is not there."""
-        word, beside = _PROGRAMS[self.name], str(Path(sys.executable).parent)
-        if self.name == "local":  # what was installed with mpi4py fits it
-            return shutil.which(word, path=beside) or shutil.which(word)
-        return shutil.which(word) or shutil.which(word, path=beside)
+        return launcher_program(self.name)
 
     def command(self, ranks: int, collector: str) -> list[str]:
         """What starts so many ranks."""
-        program = self.program or _PROGRAMS[self.name]
+        program = self.program or LAUNCHERS[self.name]
         options = _OPTIONS.get(self.name, ())
         return [program, "-n", str(ranks), *options, *self.arguments, sys.executable, "-m", "collectors.ranks", collector]
 
@@ -116,7 +112,7 @@ class Launcher:
             raise PlanError(f"--gpus {ranks}: mpi4py is not installed; pip install -r requirements-mpi.txt")
         if self.program is None:
             raise PlanError(
-                f"--launcher {self.name}: {_PROGRAMS[self.name]} is not on PATH; pip install -r requirements-mpi.txt, "
+                f"--launcher {self.name}: {LAUNCHERS[self.name]} is not on PATH; pip install -r requirements-mpi.txt, "
                 "or load your cluster's MPI"
             )
         if collector != "host_clock" and self.name == "local" and (there := gpus_here()) < ranks:

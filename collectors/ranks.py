@@ -196,7 +196,7 @@ def _lead(world: World, collector: str, started: Sequence[Started]) -> None:
     def ceilings_of(request: DescribeAllReduce) -> list[dict[str, Any]]:
         return [world.allreduce_ceiling(nbytes) for nbytes in request.sizes]
 
-    serve(connection, world.progress, collector, benches_of, ceilings_of)
+    serve(connection, world.progress, collector, benches_of=benches_of, ceilings_of=ceilings_of)
 
 
 def main(collector: str) -> None:

@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,8 @@ from collectors.plan import Cell, Job, Plan
 from collectors.processes import POLL_S
 from collectors.recording import begin, job_event, unreached_event
 from collectors.signals import Stop, Stopped
-from collectors.worker import Describe, DescribeAllReduce, Measure, diagnostic_row
+from collectors.worker import Describe, DescribeAllReduce, Measure, diagnostic_row, make_benches
+from workloads.api import HostVariant, LibraryVariant
 
 _LEAVE_TIMEOUT_S: Final = 60.0
 #: Time for a signal to reach this process that has reached a child.
@@ -121,8 +122,10 @@ class Recorder:
     # -- measuring -------------------------------------------------------------------------------------------------
 
     def _compile(self) -> None:
-        """Have compiled what will be measured, so that nothing compiles beside a timed sample."""
+        """Have compiled what will be measured, so that nothing compiles beside a timed sample. The child starts meanwhile."""
         kernel_cache.share_with_libraries()
+        with suppress(OSError):  # whoever asks it is told
+            self._children[1] = ChildProcess(self._collector, self._modules())
         architectures: Sequence[str] = ()
         if self._collector != "host_clock":
             from collectors.gpu_state import architectures as of_gpus
@@ -132,6 +135,20 @@ class Recorder:
         if jobs:
             self._progress.compiling(0, len(jobs))
         compile_ahead.compile_all(jobs, lambda done: self._progress.compiling(done, len(jobs)), self._stop.check)
+
+    def _modules(self) -> list[str]:
+        """What the variants of the plan import that the collector runs; PyTorch and its compiler take seconds to."""
+        kinds = make_benches(self._collector)
+        planned = {(cell.workload, cell.variant) for job in self._plan.jobs for cell in job.cells}
+        requires = (
+            variant.requires
+            for workload in self._plan.workloads
+            for variant in workload.variants
+            if isinstance(variant, HostVariant | LibraryVariant)
+            and variant.kind in kinds
+            and (workload.name, variant.name) in planned
+        )
+        return list(dict.fromkeys(module for modules in requires for module in modules))
 
     def _describe(self) -> None:
         self._progress.start(len(self._plan.jobs) + 1)
@@ -154,11 +171,16 @@ class Recorder:
                 self._journal.note({"kind": "described", "facts": facts, "ceilings": ceilings})
             return True
 
-        try:
-            self._ask(gpus, request, (), START_TIMEOUT_S, take)
-        except ChildLost as lost:
-            self._diagnose("error", "ceilings", f"{else_say}: {lost.detail}")
-            self._end_child(gpus)
+        for tries_left in (1, 0):
+            try:
+                self._ask(gpus, request, (), START_TIMEOUT_S, take)
+                return
+            except ChildLost as lost:
+                self._end_child(gpus)
+                # The first may have died of a module that it imported; the next imports nothing before it must.
+                if not tries_left or lost.status == "timeout":
+                    self._diagnose("error", "ceilings", f"{else_say}: {lost.detail}")
+                    return
 
     def _measure(self) -> None:
         deadline = None if self._plan.limits.budget_s is None else time.monotonic() + self._plan.limits.budget_s

@@ -3,12 +3,7 @@
 import sys
 from pathlib import Path
 
-from collectors import spool
-from collectors.inside import runs_of, without_trace
-from collectors.recording import FORMAT, Recording
-from collectors.worker import diagnostic_row
 from data.staging import Staging, abandoned
-from data.store import RunWriter, StoreError, list_runs
 
 _UNREACHED = "the recording was cut off before it"
 
@@ -33,6 +28,13 @@ def salvage(data_dir: Path) -> None:
 
 def _taken_up(data_dir: Path, staging: Staging) -> str:
     """What became of it; empty where there is nothing to say."""
+    # Here, since most commands find nothing to take up.
+    from collectors import spool
+    from collectors.inside import runs_of, without_trace
+    from collectors.recording import FORMAT, Recording
+    from collectors.worker import diagnostic_row
+    from data.store import RunWriter, StoreError, list_runs
+
     if not staging.tables.exists():  # killed between the commit and the end
         staging.remove()
         return ""

@@ -1,12 +1,16 @@
-"""Finds the profilers of this machine and asks for their versions."""
+"""Finds the profilers of this machine and asks for their versions; finds what starts several processes."""
 
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+#: Launcher of several processes, as `--launcher` names it -> its program.
+LAUNCHERS: Final = {"local": "mpiexec", "mpirun": "mpirun", "srun": "srun"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,18 @@ def _version(path: str) -> str:
         return ""
     match = re.search(r"\b(?:Version )?(20\d\d\.\d+(?:\.\d+)?)", done.stdout)
     return match[1] if match and done.returncode == 0 else ""
+
+
+def launcher_program(name: str) -> str | None:
+    """Path of a launcher's program, on PATH or beside Python, where MPICH's package puts it; None where it is not there.
+
+    Args:
+        name: a key of `LAUNCHERS`.
+    """
+    word, beside = LAUNCHERS[name], str(Path(sys.executable).parent)
+    if name == "local":  # what was installed with mpi4py fits it
+        return shutil.which(word, path=beside) or shutil.which(word)
+    return shutil.which(word) or shutil.which(word, path=beside)
 
 
 NSYS: Final = Tool(

@@ -2,8 +2,10 @@
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -75,22 +77,24 @@ def diagnostic_row(severity: str, source: str, text: str, cell: Cell | None = No
     return {"severity": severity, "source": source, "text": text, **about}
 
 
-def main(connection: int, progress: int, collector: str) -> None:
+def main(connection: int, progress: int, collector: str, modules: Sequence[str] = ()) -> None:
     """What the recorder starts.
 
     Args:
         connection, progress: file descriptors of the pipe to the parent, and of the memory shared with it.
         collector: name of the collector.
+        modules: to be imported before the first request, those that can be.
     """
     with os.fdopen(progress, "r+b") as shared:
         steps = np.memmap(shared, np.int64, "r+", shape=(2,)).view(np.ndarray)
-    serve(Connection(connection), steps, collector)
+    serve(Connection(connection), steps, collector, modules)
 
 
 def serve(
     connection: Connection,
     progress: "np.ndarray[Any, np.dtype[np.int64]]",
     collector: str,
+    modules: Sequence[str] = (),
     benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,
     ceilings_of: Callable[[DescribeAllReduce], list[dict[str, Any]]] = lambda request: [],
 ) -> None:
@@ -100,12 +104,16 @@ def serve(
         connection: to the parent.
         progress: shared with it.
         collector: name of the collector.
+        modules: to be imported before the first request, those that can be.
         benches_of: benches for a job by kind of variant; those of the collector when None.
         ceilings_of: rows of `ceilings` that ranks measure together.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     capture = start_capture(collector)
     alone = make_benches(collector)
+    for module in modules:
+        with suppress(Exception):  # a variant that needs it says why it cannot be had
+            import_module(module)
     try:
         while True:
             request = connection.recv()

@@ -3,98 +3,111 @@
 `answer RUN` prints which variants win.
 """
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Final
 
-import typer
+import click
 
 from dashboard import answer
 from dashboard import export as exporter
 from dashboard.charts.catalogue import TOPICS
 from dashboard.queries import run_data
 from dashboard.queries.picked import pick
+from dashboard.queries.run_data import RunData
 from data import store
 from data.naming import Naming, NamingError
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="Compare recorded runs.",
+_DEFAULT_FORMATS: Final = ",".join(exporter.DEFAULT_FORMATS)
+
+#: Arguments and options that several commands have.
+_run = click.argument("run", metavar="RUN")
+_data_dirs = click.option(
+    "--data-dir", "data_dirs", multiple=True, metavar="FOLDER", help="A further folder to look for runs in; may be given again."
 )
 
-DataDirs = Annotated[
-    list[str] | None, typer.Option("--data-dir", metavar="FOLDER", help="A further folder to look for runs in.")
-]
+
+def _refuse(error: Exception) -> click.exceptions.Exit:
+    """A user's mistake as its line on stderr, and exit code 2."""
+    print(error, file=sys.stderr)
+    return click.exceptions.Exit(2)
 
 
-@app.callback()
-def _main() -> None:
+def _load(run: str, data_dirs: Sequence[str]) -> RunData:
+    """Raises StoreError."""
+    return run_data.load(store.find_run(run, [*map(store.folder, data_dirs), store.LOCAL, store.RECORDED]))
+
+
+@click.group(no_args_is_help=True, context_settings={"show_default": True})
+def app() -> None:
     """Compare recorded runs."""
 
 
 @app.command("app")
-def app_command(
-    data_dir: DataDirs = None,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: 8501, or the next one that is free.")] = None,
-    address: Annotated[str, typer.Option(help="What to listen on. Whoever reaches another one reads every run.")] = "127.0.0.1",
-) -> None:
+@_data_dirs
+@click.option("--port", type=click.IntRange(1, 65535), help="Default: 8501, or the next one that is free.")
+@click.option("--address", default="127.0.0.1", help="What to listen on. Whoever reaches another one reads every run.")
+def app_command(data_dirs: Sequence[str], port: int | None, address: str) -> None:
     """Serve the pages to browsers of this machine, until Ctrl-C."""
     from dashboard import server  # Streamlit takes a second to load
 
     try:
-        server.serve([store.folder(text) for text in data_dir or []], address, port)
+        server.serve([store.folder(text) for text in data_dirs], address, port)
     except (server.ServerError, store.StoreError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
+        raise _refuse(error) from None
 
 
 @app.command("answer")
-def answer_command(
-    run: Annotated[str, typer.Argument(help="Id, label or folder of the run.")],
-    form: Annotated[str, typer.Option("--format", help=f"Of {', '.join(answer.FORMATS)}.")] = "table",
-    data_dir: DataDirs = None,
-) -> None:
-    """Print a row a workload and precision: the best variant, its time, and what it is over the baseline and the best peer."""
+@_run
+@click.option("--format", "form", default="table", help=f"Of {', '.join(answer.FORMATS)}.")
+@_data_dirs
+def answer_command(run: str, form: str, data_dirs: Sequence[str]) -> None:
+    """Print a row a workload and precision: the best variant, its time, and what it is over the baseline and the best peer.
+
+    RUN: its id, label or folder.
+    """
     try:
         if form not in answer.FORMATS:
             raise store.StoreError(f"--format {form}: no such format; choose {', '.join(answer.FORMATS)}")
-        data = run_data.load(store.find_run(run, [*map(store.folder, data_dir or []), store.LOCAL, store.RECORDED]))
-        typer.echo(answer.render(answer.figures(data), form), nl=False)
+        print(answer.render(answer.figures(_load(run, data_dirs)), form), end="")
     except store.StoreError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
+        raise _refuse(error) from None
 
 
-@app.command()
-def export(
-    run: Annotated[str, typer.Argument(help="Id, label or folder of the run.")],
-    out: Annotated[Path, typer.Option(help="Folder to write to; other files in it stay.")],
-    formats: Annotated[
-        str | None,
-        typer.Option("--format", help=f"Of {','.join(exporter.FORMATS)}. Default: {','.join(exporter.DEFAULT_FORMATS)}."),
-    ] = None,
-    topics: Annotated[str, typer.Option("--topic", help="What the charts are about.")] = ",".join(TOPICS),
-    variant_from: Annotated[
-        str, typer.Option(help="nvtx:REGEX that picks variants out of the run's ranges, as the page Pick variants does.")
-    ] = "",
-    data_dir: DataDirs = None,
-) -> None:
-    """Write the charts of a run, and report.html."""
+@app.command("export")
+@_run
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="To write to; other files in it stay."
+)
+@click.option("--format", "formats", metavar="FORMATS", help=f"Of {','.join(exporter.FORMATS)}. Default: {_DEFAULT_FORMATS}.")
+@click.option("--topic", "topics", default=",".join(TOPICS), metavar="TOPICS", help="What the charts are about.")
+@click.option(
+    "--variant-from",
+    default="",
+    show_default=False,
+    metavar="nvtx:REGEX",
+    help="Picks variants out of the run's ranges, as the page Pick variants does.",
+)
+@_data_dirs
+def export(run: str, out: Path, formats: str | None, topics: str, variant_from: str, data_dirs: Sequence[str]) -> None:
+    """Write the charts of a run, and report.html.
+
+    RUN: its id, label or folder.
+    """
     try:
         chosen = exporter.parse_formats(formats) if formats is not None else exporter.DEFAULT_FORMATS
         about = exporter.parse_topics(topics)
-        data = run_data.load(store.find_run(run, [*map(store.folder, data_dir or []), store.LOCAL, store.RECORDED]))
+        data = _load(run, data_dirs)
         if variant_from:
             data = pick(data, Naming.parse(variant_from))
-        problem = exporter.write(data, out, chosen, lambda line: typer.echo(line, err=True), about)
+        problem = exporter.write(data, out, chosen, lambda line: print(line, file=sys.stderr), about)
     except (exporter.ExportError, store.StoreError, NamingError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
+        raise _refuse(error) from None
     if problem:
-        typer.echo(f"No images: {problem}", err=True)
+        print(f"No images: {problem}", file=sys.stderr)
         if formats is not None:
-            raise typer.Exit(2)
+            raise click.exceptions.Exit(2)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from dashboard.charts.numbers import NOTHING, format_duration, format_interval, format_percent, format_ratio
+from dashboard.charts.numbers import ITSELF, NOTHING, format_duration, format_interval, format_percent, format_ratio
 from dashboard.queries import run_data
 from dashboard.queries.overview import overview
 from dashboard.queries.precision import word
@@ -75,10 +75,17 @@ def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
         _variant(row, "best"),
         time,
         format_percent(row["percent_of_floor"]),
-        f"{format_ratio(row['speedup'])} {_variant(row, 'baseline')}" if pd.notna(row["speedup"]) else NOTHING,
+        _over_baseline(row),
         _over_peer(row),
         str(row["distrust"]),
     )
+
+
+def _over_baseline(row: Mapping[Any, Any]) -> str:
+    if pd.isna(row["speedup"]):
+        return NOTHING
+    best, baseline = ((row[who], row[f"{who}_config"]) for who in ("best", "baseline"))
+    return ITSELF if best == baseline else f"{format_ratio(row['speedup'])} {_variant(row, 'baseline')}"
 
 
 def _over_peer(row: Mapping[Any, Any]) -> str:

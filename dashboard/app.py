@@ -114,7 +114,8 @@ def _titles(every: Mapping[str, store.Run]) -> dict[str, str]:
 
 
 def _facts(info: Mapping[str, Any]) -> None:
-    commit = str(info["git_commit"])[:8]
+    # That of an import is the importer's, and not the profiled program's.
+    commit = str(info["git_commit"])[:8] if info["kind"] == "recording" else ""
     dirty = " with uncommitted changes" if info["git_dirty"] else ""
     lines = [
         str(info["device_name"] or info["cpu_name"]),

@@ -9,7 +9,15 @@ import pandas as pd
 import plotly.io as pio
 from plotly.offline import get_plotlyjs
 
-from dashboard.charts.numbers import format_duration, format_error, format_interval, format_percent, format_ratio, significant
+from dashboard.charts.numbers import (
+    ITSELF,
+    format_duration,
+    format_error,
+    format_interval,
+    format_percent,
+    format_ratio,
+    significant,
+)
 from dashboard.charts.template import Chart
 from dashboard.queries import trust
 from dashboard.queries.precision import word
@@ -25,6 +33,8 @@ _FACTS: Final = (
     ("cuda_version", "CUDA"), ("cpu_name", "processor"), ("os", "system"), ("python_version", "Python"), ("collector", "collector"),
     ("started_at", "started (UTC)"), ("git_commit", "commit"), ("command", "command"), ("packages", "packages"),
 )  # fmt: skip
+#: Those about the program that wrote the run, which of an import is not the one that was profiled.
+_OF_COLLECTOR: Final = ("python_version", "git_commit", "packages")
 _STYLE: Final = """
 :root { color-scheme: light; }
 body { font: 15px/1.5 Inter, system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif; color: #1f2328; background: #fff;
@@ -103,7 +113,8 @@ def _facts(data: RunData) -> str:
         **data.info, "started_at": f"{data.info['started_at']:%Y-%m-%d %H:%M:%S}",
         "packages": ", ".join(f"{name} {version}" for name, version in json.loads(data.info["packages"] or "{}").items()),
     }  # fmt: skip
-    pairs = ((label, _text(info[name])) for name, label in _FACTS)
+    importer = "importer's " if info["kind"] == "import" else ""
+    pairs = ((f"{importer if name in _OF_COLLECTOR else ''}{label}", _text(info[name])) for name, label in _FACTS)
     return "<dl>" + "".join(f"<dt>{label}</dt><dd>{html.escape(value)}</dd>" for label, value in pairs if value) + "</dl>"
 
 
@@ -126,7 +137,7 @@ def _overview(summary: pd.DataFrame) -> str:
         (
             row["workload"], word(row["precision"]), format_error(row["error"]), f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else row["case"],
             f"{_who(row['baseline'], row['baseline_config'])} ({word(row['baseline_precision'])})" if pd.notna(row["baseline"]) else "", _who(row["best"], row["best_config"]), _with_ends(row, "best_ns", format_duration),
-            _with_ends(row, "speedup", format_ratio), _with_ends(row, "percent_of_floor", format_percent),
+            ITSELF if (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"]) else _with_ends(row, "speedup", format_ratio), _with_ends(row, "percent_of_floor", format_percent),
             "" if pd.isna(row["peer"]) else f"{_with_ends(row, 'over_peer', format_ratio)} {row['peer']} ({word(row['peer_precision'])})", row["n"], "; ".join(row["badges"]),
         )
         for row in summary.to_dict("records")

@@ -4,7 +4,7 @@ Each choice is a widget and a query parameter of the same name. What a session c
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import streamlit as st
 
@@ -19,15 +19,24 @@ _NOTES: Final = "url notes"
 _TOUCHED: Final = "url keys of this page"
 _PICKED: Final = "url picked by hand"
 _TEXTS: Final = "url texts"
+_KEPT: Final = "url choices by what they belong to"
+
+
+class _Last(NamedTuple):
+    """What was shown last for a key: the values, what the URL was given of them (nothing of a default of several), and whose they are."""
+
+    values: tuple[str, ...]
+    written: tuple[str, ...]
+    owner: str
 
 
 def begin() -> None:
     """Forget the notes and keys of the page drawn before. Called once a rerun, before any choice."""
     st.session_state[_NOTES] = []
     st.session_state[_TOUCHED] = set()
-    memory = st.session_state.setdefault(_MEMORY, {})
+    memory: dict[str, _Last] = st.session_state.setdefault(_MEMORY, {})
     # A rerun for a widget may carry a URL that the browser had before it heard of the last change: then the widgets are right.
-    st.session_state[_PICKED] = any(_shown(key) not in (None, values) for key, values in memory.items())
+    st.session_state[_PICKED] = any(_shown(key) not in (None, last.values) for key, last in memory.items())
 
 
 def choose(
@@ -41,6 +50,7 @@ def choose(
     help: str | None = None,
     fitted: bool = True,
     labelled: bool = True,
+    owner: str = "",
 ) -> str:
     """One of the options, by a widget bound to the query parameter `key`.
 
@@ -51,9 +61,10 @@ def choose(
         style: a drop-down list, or buttons side by side.
         fitted: the list is as wide as its longest option; else as wide as what it stands in.
         labelled: the label is shown; else only a screen reader says it.
+        owner: what the choice belongs to, such as a run: another owner begins with its own last choice, or the default.
     """
     fallback = (default if default is not None and default in options else options[0],)
-    wanted = _wanted(key, label, options, fallback)
+    wanted = _wanted(key, label, options, fallback, owner)
     widget = _widget_key(key)
     # Set even when it is equal: on a page switch Streamlit keeps the value under the key, and not for the new page's widget.
     st.session_state[widget] = wanted[0]
@@ -74,21 +85,30 @@ def choose(
             width=width,
             label_visibility=shown,
         )
-    return _keep(key, (picked or fallback[0],))[0]
+    chosen = (picked or fallback[0],)
+    _keep(key, _Last(chosen, chosen, owner))
+    return chosen[0]
 
 
 def choose_many(
-    key: str, label: str, options: Sequence[str], *, default: Sequence[str], text: Callable[[str], str] = str
+    key: str, label: str, options: Sequence[str], *, default: Sequence[str], text: Callable[[str], str] = str, owner: str = ""
 ) -> list[str]:
-    """Some of the options, in their order, by buttons bound to the repeated query parameter `key`; the default when none is left."""
-    wanted = _wanted(key, label, options, tuple(default))
+    """Some of the options, in their order, by buttons bound to the repeated query parameter `key`; the default when none is left.
+
+    The default is no choice: the URL does not name it, and where the options change it is that of the new ones.
+
+    Args:
+        owner: as of `choose`.
+    """
+    wanted = _wanted(key, label, options, tuple(default), owner)
     widget = _widget_key(key)
     st.session_state[widget] = list(wanted)
     picked = st.pills(
         plain(label), options, format_func=_label(text), key=widget, selection_mode="multi", label_visibility="collapsed"
     )
     chosen = tuple(option for option in options if option in picked) or tuple(default)
-    return list(_keep(key, chosen))
+    _keep(key, _Last(chosen, () if set(chosen) == set(default) else chosen, owner))
+    return list(chosen)
 
 
 def text_of(key: str, owner: str) -> str:
@@ -136,16 +156,16 @@ def notes() -> list[str]:
 
 def link(**choices: str) -> dict[str, str]:
     """Query parameters for a link to another page of the same run: the run, and these choices."""
-    remembered = st.session_state[_MEMORY].get("run")
-    return {**({"run": remembered[0]} if remembered else {}), **choices}
+    last: _Last | None = st.session_state[_MEMORY].get("run")
+    return {**({"run": last.values[0]} if last else {}), **choices}
 
 
-def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...]) -> tuple[str, ...]:
-    """What to show: the URL when it was changed from outside, else the widget, else what the session chose before."""
+def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
+    """What to show: the URL when it was changed from outside, else the widget, else what the session chose for this owner before."""
     st.session_state[_TOUCHED].add(key)
-    remembered: tuple[str, ...] = st.session_state[_MEMORY].get(key, ())
+    last: _Last | None = st.session_state[_MEMORY].get(key)
     in_url = tuple(st.query_params.get_all(key))
-    if in_url and in_url != remembered and not (remembered and st.session_state[_PICKED]):
+    if in_url and (last is None or (in_url != last.written and not st.session_state[_PICKED])):
         known = tuple(value for value in in_url if value in options)
         unknown = [value for value in in_url if value not in options]
         if unknown:
@@ -153,7 +173,10 @@ def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, .
                 f"The link asks for {label.lower()} {short(', '.join(dict.fromkeys(unknown)))}, which is not here; showing {', '.join(known or fallback)}."
             )
         return known or fallback
-    values = _shown(key) or remembered
+    shown = _shown(key)
+    by_hand = last is not None and last.owner == owner and shown not in (None, last.values)
+    kept: dict[tuple[str, str], tuple[str, ...]] = st.session_state.setdefault(_KEPT, {})
+    values = (shown if by_hand else None) or kept.get((key, owner), ())
     return tuple(value for value in values if value in options) or fallback
 
 
@@ -163,11 +186,17 @@ def _shown(key: str) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
-def _keep(key: str, values: tuple[str, ...]) -> tuple[str, ...]:
-    st.session_state[_MEMORY][key] = values
-    if tuple(st.query_params.get_all(key)) != values:
+def _keep(key: str, shown: _Last) -> None:
+    """Remember what is shown, for its owner too, and write it into the URL."""
+    st.session_state[_MEMORY][key] = shown
+    st.session_state.setdefault(_KEPT, {})[key, shown.owner] = shown.written
+    values = shown.written
+    if tuple(st.query_params.get_all(key)) == values:
+        return
+    if values:
         st.query_params[key] = values if len(values) > 1 else values[0]
-    return values
+    else:
+        del st.query_params[key]
 
 
 def _widget_key(key: str) -> str:

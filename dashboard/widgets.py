@@ -114,12 +114,24 @@ def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
     st.stop()
 
 
-def no_trace(lacks: str) -> NoReturn:
+def no_trace(run: store.Run, lacks: str, option: str) -> NoReturn:
     """An empty state of a page on traces, with the command that fills it. Ends the page.
 
     Args:
         lacks: what the run has not, e.g. `no trace of copies`.
+        option: of `nsys profile`, with which a report has it.
     """
+    if run.info["kind"] == "import":
+        source = str(run.info["source"])
+        st.info(
+            f"The report {plain(source)} has {plain(lacks)}. Profile the program again with {option}, then import that report:"
+        )
+        st.code(
+            f"nsys profile {option} --output=report COMMAND\n{HOW_TO_IMPORT.replace('REPORT', 'report.nsys-rep')}",
+            language="bash",
+        )
+        end_page()
+        st.stop()
     st.info(f"This run has {plain(lacks)}. Import a report of Nsight Systems, then choose it in the sidebar:")
     st.code(HOW_TO_IMPORT, language="bash")
     end_page()

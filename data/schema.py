@@ -21,6 +21,8 @@ SCOPES: Final = ("device", "operation", "end_to_end")
 CACHES: Final = ("cold", "hot")
 SEVERITIES: Final = ("info", "warning", "error")
 RANGE_STYLES: Final = ("push_pop", "start_end")
+#: Name in `kernels` of a CUDA graph that was traced as a whole.
+CUDA_GRAPH: Final = "[CUDA graph]"
 MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h")
 
 
@@ -315,7 +317,8 @@ RANGES = Table(
 
 KERNELS = Table(
     "kernels",
-    "Kernel executions of a trace.",
+    f"Kernel executions of a trace. A CUDA graph that was traced as a whole is one row a launch, named `{CUDA_GRAPH}`: it starts with the "
+    "graph's first node and ends with its last, and its grid, block, registers and shared memory are null.",
     (
         _CORRELATION,
         _PROCESS,

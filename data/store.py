@@ -1,7 +1,8 @@
 """Runs on disk. The only module that reads or writes parquet.
 
 A run is written through `RunWriter` (streamed, then renamed into place) and read through `open_run`, which checks what it
-reads against `schema` and names the file, the column and the cure where something does not fit.
+reads against `schema` and names the file, the column and the cure where something does not fit. pandas, which takes longer to import than
+the runs of a folder to list, is imported where a frame is made.
 """
 
 import json
@@ -12,12 +13,12 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -26,12 +27,15 @@ from data import checks, files, schema
 from data.files import one_line, state_of
 from data.staging import Staging, is_taken, sync
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 DATA_DIR: Final = Path(__file__).resolve().parent
 RECORDED: Final = DATA_DIR / "recorded"
 LOCAL: Final = DATA_DIR / "local"
 
 #: What tables are made of: an Arrow table, a frame, or a list of rows.
-Rows: TypeAlias = pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]]
+Rows: TypeAlias = "pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]]"
 
 _ROWS_A_GROUP: Final = 1_000_000
 _TEXT_BYTES_A_GROUP: Final = 1_000_000_000
@@ -254,7 +258,7 @@ class Run:
         with _opened(self._file(name)) as parquet:
             return int(parquet.metadata.num_rows)
 
-    def table(self, name: str, columns: Sequence[str] | None = None, *, categories: bool = False) -> pd.DataFrame:
+    def table(self, name: str, columns: Sequence[str] | None = None, *, categories: bool = False) -> "pd.DataFrame":
         """Rows of a table; no rows where the run has no such table.
 
         Args:
@@ -490,7 +494,14 @@ def _read_run(path: Path) -> Run:
             raise StoreError(f"{path / foreign}{_SUFFIX}: not a table of schema version {written}; remove the file")
         if wrong := checks.first_problem(schema.RUN, read):
             raise StoreError(f"{file}: {wrong}; {_cure(file)}")
-        return Run(path, read.to_pylist()[0], tuple(name for name in schema.TABLES if name in tables))
+        return Run(path, _info(read), tuple(name for name in schema.TABLES if name in tables))
+
+
+def _info(row: pa.Table) -> dict[str, Any]:
+    """The row of table `run`. Its time is made here: pyarrow would import pandas to make it."""
+    started_us = row["started_at"].cast(pa.int64())[0].as_py()
+    info = row.drop_columns(["started_at"]).to_pylist()[0]
+    return {**info, "started_at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=started_us)}
 
 
 def _why_not(run: Run) -> StoreError | None:
@@ -526,10 +537,10 @@ def conform(name: str, rows: Rows) -> pa.Table:
     table = schema.TABLES[name]
     if isinstance(rows, pa.Table):
         names: Iterable[str] = rows.column_names
-    elif isinstance(rows, pd.DataFrame):
-        names = rows.columns
-    else:
+    elif isinstance(rows, Sequence):
         names = {column for row in rows for column in row} if rows else table.arrow.names
+    else:
+        names = rows.columns
     missing = [column for column in table.arrow.names if column not in set(names)]
     foreign = sorted(set(names) - set(table.arrow.names))
     if missing or foreign:
@@ -555,23 +566,23 @@ def conform(name: str, rows: Rows) -> pa.Table:
 def _typed(table: schema.Table, rows: Rows) -> pa.Table:
     if isinstance(rows, pa.Table):
         return rows.select(table.arrow.names).cast(table.arrow)
-    if isinstance(rows, pd.DataFrame):
-        return pa.Table.from_pandas(rows, schema=table.arrow, preserve_index=False)
-    return pa.Table.from_pylist(list(rows), schema=table.arrow)
+    if isinstance(rows, Sequence):
+        return pa.Table.from_pylist(list(rows), schema=table.arrow)
+    return pa.Table.from_pandas(rows, schema=table.arrow, preserve_index=False)
 
 
-def _encodable(rows: pd.DataFrame | Sequence[Mapping[str, Any]]) -> Rows:
+def _encodable(rows: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> Rows:
     """Rows whose texts, of an exception say, hold U+FFFD for what UTF-8 has no bytes for: half of a surrogate pair."""
 
     def replaced(value: Any) -> Any:
         return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
 
-    if isinstance(rows, pd.DataFrame):
-        return rows.map(replaced)
-    return [{name: replaced(value) for name, value in row.items()} for row in rows]
+    if isinstance(rows, Sequence):
+        return [{name: replaced(value) for name, value in row.items()} for row in rows]
+    return rows.map(replaced)
 
 
-def frame(name: str, rows: Rows) -> pd.DataFrame:
+def frame(name: str, rows: Rows) -> "pd.DataFrame":
     """Rows as `Run.table` gives those of a run.
 
     Raises:
@@ -580,14 +591,15 @@ def frame(name: str, rows: Rows) -> pd.DataFrame:
     return _frame(schema.TABLES[name], conform(name, rows))
 
 
-def foreign_columns(file: Path) -> frozenset[str]:
-    """Names of the columns of a parquet file that is not a run's.
+def foreign_columns(file: Path) -> tuple[frozenset[str], int]:
+    """Names of the columns of a parquet file that is not a run's, and how many rows it has.
 
     Raises:
         StoreError: the file is not parquet.
     """
     try:
-        return frozenset(pq.read_schema(file).names)
+        metadata = pq.read_metadata(file)
+        return frozenset(metadata.schema.to_arrow_schema().names), int(metadata.num_rows)
     except (pa.ArrowException, OSError) as error:
         raise StoreError(f"{file.name}: not a readable parquet file ({_first_line(error)}); export the report again") from error
 
@@ -683,7 +695,9 @@ def _with_later(found: pa.Table, table: schema.Table) -> pa.Table:
     return found
 
 
-def _frame(table: schema.Table, arrow: pa.Table) -> pd.DataFrame:
+def _frame(table: schema.Table, arrow: pa.Table) -> "pd.DataFrame":
+    import pandas as pd
+
     nullable = {column.name for column in table.columns if column.nullable and pa.types.is_integer(column.type)}
     names = arrow.column_names
     return pd.DataFrame(
@@ -692,8 +706,10 @@ def _frame(table: schema.Table, arrow: pa.Table) -> pd.DataFrame:
     )
 
 
-def _as_int64(_: pa.DataType) -> pd.Int64Dtype:
+def _as_int64(_: pa.DataType) -> "pd.Int64Dtype":
     """Integers with nulls keep every digit, which they would not as floats."""
+    import pandas as pd
+
     return pd.Int64Dtype()
 
 

@@ -120,6 +120,7 @@ def run_row(run_id: str, label: str) -> dict[str, Any]:
         "run_id": run_id, "schema_version": SCHEMA_VERSION, "label": label, "kind": "import", "device_count": 2,
         "started_at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "collector": "nsight_systems", "collector_version": "2025.3",
         "source": "report.nsys-rep", "device_name": "NVIDIA H200 (synthetic)", "packages": to_json({}),
+        "git_commit": "c0ffee00" * 5, "python_version": "3.11.7",
     }  # fmt: skip
 
 

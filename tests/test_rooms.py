@@ -68,3 +68,23 @@ def test_the_collectors_command_line_starts_without_a_gpu_package() -> None:
     code = "import sys; import collectors.cli; print([m for m in ('cupy', 'cuda', 'pynvml', 'torch') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("command", "unneeded"),
+    [
+        (["list"], {"pandas", "pyarrow", "pydantic", "rich"}),
+        (["runs"], {"pandas", "pydantic", "rich"}),
+        (["doctor"], {"pandas", "pyarrow", "pydantic", "numpy"}),
+        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "collectors.record"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_command_imports_nothing_slow_that_it_has_no_use_for(command: list[str], unneeded: set[str], tmp_path: Path) -> None:
+    data_dir = ["--data-dir", str(tmp_path)] if command[0] in ("runs", "import") else []
+    code = (
+        "import sys, atexit; from collectors.cli import app;"
+        f"atexit.register(lambda: print(sorted({unneeded!r} & sys.modules.keys()), file=sys.stderr)); app({[*command, *data_dir]!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == "[]"

@@ -173,6 +173,10 @@ class Part:
     first: int
 
 
+class NotInstalled(Exception):
+    """A library that a variant calls is not there. The message says how to get it; the variant is skipped."""
+
+
 class NotShareable(Exception):
     """A case that cannot be shared among so many ranks. The message is the reason."""
 
@@ -319,7 +323,8 @@ class LibraryVariant(Variant):
         requires: modules that must be importable.
         prepare: called once with the case, the device inputs and the device outputs (CuPy arrays); gives a function of
             no arguments that enqueues one operation on the current CuPy stream and returns None when it wrote the
-            outputs, or the outputs themselves, by name, when the library allocates them.
+            outputs, or the outputs themselves, by name, when the library allocates them. It may raise NotInstalled.
+        communicates: `prepare` takes a `Communicator` besides, that of the ranks that share the case; every rank prepares at once.
         synchronizes: False for a specimen whose host timing must not wait for the device.
         device_only: False for a program that starts and ends in host memory, copies what it needs and computes on the host in
             between. `prepare` gets NumPy arrays for it, which it reads and writes; it is sampled from end to end and as an
@@ -329,7 +334,8 @@ class LibraryVariant(Variant):
     """
 
     requires: tuple[str, ...] = ()
-    prepare: Callable[[Case, Buffers, Buffers], Callable[[], Buffers | None]] = lambda case, inputs, outputs: lambda: None
+    prepare: Callable[..., Callable[[], Buffers | None]] = lambda case, inputs, outputs: lambda: None
+    communicates: bool = False
     synchronizes: bool = True
     device_only: bool = True
     graph: bool = False

@@ -35,7 +35,7 @@ class AllReduce:
 
 
 class Communicator(Protocol):
-    """What joins the ranks that share a case, as a host variant that communicates is given it.
+    """What joins the ranks that share a case, as a host or library variant that communicates is given it.
 
     Attributes:
         rank: which of them this process is, from 0 on.
@@ -49,6 +49,10 @@ class Communicator(Protocol):
         """Replace each NumPy array by its average over all ranks. Every rank calls it, with arrays of the same shapes."""
         ...
 
+    def broadcast(self, value: Any) -> Any:
+        """What rank 0 gave. Every rank calls it."""
+        ...
+
 
 class Alone:
     """The communicator of a process that shares its case with no other."""
@@ -57,6 +61,9 @@ class Alone:
 
     def average(self, arrays: Sequence[Any]) -> None:
         """Nothing: an array is its own average."""
+
+    def broadcast(self, value: Any) -> Any:
+        return value
 
 
 ALONE = Alone()

@@ -51,6 +51,9 @@ class CapturedReport(Report):
         whole = {number: self._domains.setdefault(name, len(self._domains) + 1) for number, name in names.items()}
         return {**columns, "domainId": [whole.get(number, 0) for number in columns["domainId"]]}
 
+    def _has_rows(self, table: str) -> bool:
+        return any(part.num_rows for part in self._tables[table])
+
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         for part in self._tables[table]:
             for begin in range(0, part.num_rows, BATCH_ROWS):

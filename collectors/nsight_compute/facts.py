@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -11,19 +10,21 @@ from collectors.environment import NO_GPU, host_facts
 from collectors.nsight_compute.cells import Launch
 from collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
 from collectors.nsight_compute.session import read_session
+from collectors.trace.notes import Notes, date_of_file
 from data.store import to_json
 
 #: Of a report that does not say; what this machine has is not what it was captured on.
 _UNKNOWN: Final = dict.fromkeys(("cpu_name", "os", "driver_version", "cuda_version", "collector_version"), "")
 
 
-def run_facts(path: Path, launches: Sequence[Launch], arguments: Sequence[str]) -> dict[str, Any]:
+def run_facts(path: Path, launches: Sequence[Launch], arguments: Sequence[str], notes: Notes) -> dict[str, Any]:
     """Columns of `run`, but for run_id, schema_version and label.
 
     Args:
         path: the report, whose modification time stands in where it does not say when it was captured.
         launches: those of the report, at least one.
         arguments: command line of the import.
+        notes: told where the report does not say when it was captured.
     """
     session = read_session(path)
     return {
@@ -34,7 +35,7 @@ def run_facts(path: Path, launches: Sequence[Launch], arguments: Sequence[str]) 
         **_device(launches),
         "packages": to_json({"ncu-report": metadata.version("ncu-report")}),
         "kind": "import",
-        "started_at": session.created or datetime.fromtimestamp(path.stat().st_mtime, UTC),
+        "started_at": session.created or date_of_file(path, notes),
         "collector": "nsight_compute",
         "source": path.name,
     }

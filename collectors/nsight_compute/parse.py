@@ -28,6 +28,8 @@ _SECONDS: Final = 300
 _CURE: Final = "profile again with ncu --export"
 _NO_READER: Final = "needs the package ncu-report: pip install -r requirements-ncu.txt"
 _SOURCE: Final = "nsight_compute"
+#: First bytes of what `ncu` prints, --csv or not.
+_PRINTED: Final = (b'"ID","Process ID"', b"==PROF==")
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,18 @@ class Report:
 
 def is_report(path: Path) -> bool:
     """Whether a file begins as those of Nsight Compute do."""
+    return _begins(path, MAGIC)
+
+
+def is_printed(path: Path) -> bool:
+    """Whether a file begins as what `ncu` prints does: a table with --csv, or its own messages."""
+    return _begins(path, *_PRINTED)
+
+
+def _begins(path: Path, *beginnings: bytes) -> bool:
     try:
         with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+            return file.read(max(map(len, beginnings))).startswith(beginnings)
     except OSError:
         return False
 
@@ -55,6 +66,10 @@ def read_report(path: Path) -> Report:
     Raises:
         ReportError: the reader is not installed, or the file is not a report, truncated, damaged, too large or without a launch.
     """
+    if is_printed(path):
+        raise ReportError(
+            f"{path.name}: what ncu printed, which is not a report; import the .ncu-rep that it was printed from, or {_CURE}=report"
+        )
     if not is_report(path):
         raise ReportError(f"{path.name}: not a report of Nsight Compute; {_CURE}")
     if path.stat().st_size > _MOST_BYTES:
@@ -110,7 +125,9 @@ def counter_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, A
     ]
 
 
-def import_report(path: Path, data_dir: Path, label: str, chosen: Naming | None, arguments: Sequence[str]) -> str:
+def import_report(
+    path: Path, data_dir: Path, label: str, chosen: Naming | None, arguments: Sequence[str], notes: Notes | None = None
+) -> str:
     """Write a report as a run.
 
     Args:
@@ -119,6 +136,7 @@ def import_report(path: Path, data_dir: Path, label: str, chosen: Naming | None,
         label: the user's name for the run.
         chosen: which NVTX ranges name a variant; when None this project's own, else each kernel is a variant.
         arguments: command line, kept with the run.
+        notes: told what was found, which the run's diagnostics hold too.
 
     Returns:
         the run's id.
@@ -129,7 +147,7 @@ def import_report(path: Path, data_dir: Path, label: str, chosen: Naming | None,
         StoreError: the data folder cannot be written.
     """
     report = read_report(path)
-    notes = Notes()
+    notes = Notes() if notes is None else notes
     placed = cells_of(report.launches, path.stem, chosen, notes)
     _note_what_is_missing(report, notes)
     notes.add(
@@ -138,7 +156,7 @@ def import_report(path: Path, data_dir: Path, label: str, chosen: Naming | None,
         f"{sum(map(len, placed.cells.values())):,} launches are counted as {len(placed.cells):,} cells. Nothing was verified, precision is not "
         "known and stands as fp32, and no floor is known. Durations are those of launches that were profiled one by one, and no samples",
     )
-    facts = run_facts(path, report.launches, arguments)
+    facts = run_facts(path, report.launches, arguments, notes)
     with open_writer(data_dir, facts["started_at"], label or path.stem) as writer:
         row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
         writer.append("run", [{**row, **facts}])

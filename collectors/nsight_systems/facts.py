@@ -1,8 +1,8 @@
 """What a report says about where it was captured, as columns of table `run`. No host, user or process names, no environment."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 from collectors.environment import NO_GPU, host_facts
@@ -11,14 +11,23 @@ from collectors.trace.report import Report
 #: The only entries of TARGET_INFO_SYSTEM_ENV that are looked at -> column of `run`.
 _TAKEN: Final = {"NvDriverVersion": "driver_version", "CpuDescription": "cpu_name", "OsDescription": "os"}
 _MB: Final = 1 << 20
+#: A driver's version without its dots: a branch of three digits, a release of two or three, and where there is one a patch of two.
+_PACKED_VERSION: Final = re.compile(r"(\d{3})(\d{2,3})(\d{2})?")
+_GPU_INTEGERS: Final = ("id", "cuDevice", "deviceId", "totalMemory", "l2CacheSize", "smCount", "computeMajor", "computeMinor")
+_CUDA_GPU_INTEGERS: Final = (
+    *("deviceId", "globalMemorySize", "l2CacheSize", "numMultiprocessors"),
+    *("computeCapabilityMajor", "computeCapabilityMinor"),
+)
 
 
-def run_facts(report: Report, path: Path, devices: Mapping[tuple[int, int], int], arguments: Sequence[str]) -> dict[str, Any]:
+def run_facts(
+    report: Report, started: datetime, devices: Mapping[tuple[int, int], int], arguments: Sequence[str]
+) -> dict[str, Any]:
     """Columns of `run`, but for run_id, schema_version and label.
 
     Args:
         report: the open report.
-        path: its file, whose modification time stands in where the report does not say when it was captured.
+        started: when it was captured.
         devices: (process, CUDA ordinal) -> rows of device work.
         arguments: command line of the import.
     """
@@ -26,6 +35,7 @@ def run_facts(report: Report, path: Path, devices: Mapping[tuple[int, int], int]
     for row in report.rows("TARGET_INFO_SYSTEM_ENV", [], ["name", "value"]):
         if row["name"] in _TAKEN:
             found[_TAKEN[row["name"]]] = row["value"]
+    found["driver_version"] = driver_version(found["driver_version"])
     return {
         **host_facts(arguments),
         **NO_GPU,
@@ -33,7 +43,7 @@ def run_facts(report: Report, path: Path, devices: Mapping[tuple[int, int], int]
         **found,
         "packages": "{}",
         "kind": "import",
-        "started_at": started_at(report) or modified_at(path),
+        "started_at": started,
         "collector": "nsight_systems",
         "collector_version": product_version(report),
         "source": report.name,
@@ -61,9 +71,10 @@ def started_at(report: Report) -> datetime | None:
     return None
 
 
-def modified_at(path: Path) -> datetime:
-    """When the file was last written, in UTC."""
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+def driver_version(text: str) -> str:
+    """A driver's version with its dots, which some reports lack: `52510517` is 525.105.17, and Windows' `51601` is 516.01."""
+    packed = _PACKED_VERSION.fullmatch(text)
+    return ".".join(filter(None, packed.groups())) if packed else text
 
 
 def _device_facts(report: Report, devices: Mapping[tuple[int, int], int]) -> dict[str, Any]:
@@ -84,28 +95,36 @@ def _device_facts(report: Report, devices: Mapping[tuple[int, int], int]) -> dic
 
 
 def _described(report: Report, by: str, number: int) -> dict[str, Any] | None:
-    integers = ("id", "cuDevice", "totalMemory", "l2CacheSize", "smCount", "computeMajor", "computeMinor")
-    gpus = report.rows("TARGET_INFO_GPU", integers, ["name"])
+    """A GPU: what TARGET_INFO_GPU says of it, and where that has no more than a name, what the older TARGET_INFO_CUDA_GPU says."""
+    gpus = report.rows("TARGET_INFO_GPU", _GPU_INTEGERS, ["name"])
     # Windows lists other makers' adapters with cuDevice 0 and no compute capability.
     able = [row for row in gpus if row["computeMajor"]] or [row for row in gpus if row["computeMajor"] is None]
-    column = "id" if by == "gpu" else "cuDevice"
-    for row in [row for row in able if row[column] == number] or able[:1]:
-        return _gpu(
-            row["name"], row["computeMajor"], row["computeMinor"], row["smCount"], row["l2CacheSize"], row["totalMemory"]
-        )
-    older_integers = (
-        *("deviceId", "globalMemorySize", "l2CacheSize", "numMultiprocessors"),
-        *("computeCapabilityMajor", "computeCapabilityMinor"),
+    columns = ("id",) if by == "gpu" else ("cuDevice", "deviceId")
+    gpu = _row_of(able, columns, number)
+    cuda_gpus = report.rows("TARGET_INFO_CUDA_GPU", _CUDA_GPU_INTEGERS, ["name"])
+    if gpu is None:
+        cuda_gpu = _row_of(cuda_gpus, ("deviceId",), number)
+        return cuda_gpu and _facts_of_cuda_gpu(cuda_gpu)
+    known = _facts(
+        gpu["name"], gpu["computeMajor"], gpu["computeMinor"], gpu["smCount"], gpu["l2CacheSize"], gpu["totalMemory"]
     )
-    older = report.rows("TARGET_INFO_CUDA_GPU", older_integers, ["name"])
-    for row in [row for row in older if row["deviceId"] == number] or older[:1]:
-        memory = None if row["globalMemorySize"] is None else min(row["globalMemorySize"], 1 << 40) * _MB
-        return _gpu(row["name"], row["computeCapabilityMajor"], row["computeCapabilityMinor"], row["numMultiprocessors"],
-                    row["l2CacheSize"], memory)  # fmt: skip
-    return None
+    same = next((row for row in cuda_gpus if row["deviceId"] is not None and row["deviceId"] == gpu["deviceId"]), None)
+    further = _facts_of_cuda_gpu(same) if same else {}
+    return {name: value or further.get(name, value) for name, value in known.items()}
 
 
-def _gpu(
+def _row_of(rows: Sequence[dict[str, Any]], columns: Sequence[str], number: int) -> dict[str, Any] | None:
+    """The row with that number in one of the columns, else the first; None where there is none."""
+    return next((row for row in rows if number in [row[column] for column in columns]), rows[0] if rows else None)
+
+
+def _facts_of_cuda_gpu(row: Mapping[str, Any]) -> dict[str, Any]:
+    memory = None if row["globalMemorySize"] is None else min(row["globalMemorySize"], 1 << 40) * _MB
+    return _facts(row["name"], row["computeCapabilityMajor"], row["computeCapabilityMinor"], row["numMultiprocessors"],
+                  row["l2CacheSize"], memory)  # fmt: skip
+
+
+def _facts(
     name: str, major: int | None, minor: int | None, sms: int | None, l2: int | None, memory: int | None
 ) -> dict[str, Any]:
     return {

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Final
 
 from collectors.nsight_systems import facts
-from collectors.nsight_systems.messages import take_over_messages
+from collectors.nsight_systems.messages import take_over_messages, tell_what_is_not_taken
 from collectors.nsight_systems.source import open_report
 from collectors.runs import open_writer
-from collectors.trace.notes import Notes
+from collectors.trace.notes import Notes, date_of_file
 from collectors.trace.tables import write_tables
 from data import schema
 from data.naming import Naming
@@ -16,7 +16,9 @@ from data.naming import Naming
 _COMPRESSION_LEVEL: Final = 1
 
 
-def import_report(path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str]) -> str:
+def import_report(
+    path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes | None = None
+) -> str:
     """Write a report as a run.
 
     Args:
@@ -25,6 +27,7 @@ def import_report(path: Path, data_dir: Path, label: str, naming: Naming | None,
         label: the user's name for the run.
         naming: which NVTX ranges are measurements of a variant; none when None.
         arguments: command line, kept with the run.
+        notes: told what was found, which the run's diagnostics hold too.
 
     Returns:
         the run's id.
@@ -34,14 +37,15 @@ def import_report(path: Path, data_dir: Path, label: str, naming: Naming | None,
         NamingError: the naming's pattern takes too long.
         StoreError: the data folder cannot be written.
     """
+    notes = Notes() if notes is None else notes
     with open_report(path) as report:
-        started = facts.started_at(report) or facts.modified_at(path)
+        started = facts.started_at(report) or date_of_file(path, notes)
         with open_writer(data_dir, started, label or path.stem, _COMPRESSION_LEVEL) as writer:
-            notes = Notes()
             take_over_messages(report, notes)
+            tell_what_is_not_taken(report, notes)
             devices = write_tables(report, writer, naming, path.stem, notes).devices
             row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
-            writer.append("run", [{**row, **facts.run_facts(report, path, devices, arguments)}])
+            writer.append("run", [{**row, **facts.run_facts(report, started, devices, arguments)}])
             writer.append("diagnostics", notes.finish())
             writer.commit()
         return writer.run_id

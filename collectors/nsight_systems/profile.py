@@ -13,6 +13,7 @@ from collectors.nsight_systems.run import profile_command
 from collectors.processes import POLL_S, Guarded
 from collectors.signals import Stop
 from collectors.tools import NSYS
+from collectors.trace.notes import Notes
 from collectors.under_tool import begin
 from data.naming import Naming
 from data.store import StoreError
@@ -26,6 +27,7 @@ def profile(
     keep: Path | None,
     arguments: Sequence[str],
     stop: Stop | None = None,
+    notes: Notes | None = None,
 ) -> tuple[str, int]:
     """Run a command under `nsys` and write what it did as a run.
 
@@ -37,6 +39,7 @@ def profile(
         keep: file that the report is kept as.
         arguments: command line, kept with the run.
         stop: told of signals, which are passed on to `nsys`; it ends the command and writes its report.
+        notes: told what was found in the report, which the run's diagnostics hold too.
 
     Returns:
         the run's id, and the command's exit code.
@@ -67,7 +70,7 @@ def profile(
         if keep is not None:
             shutil.copyfile(report, keep)
         try:
-            return import_report(report, data_dir, label or name, naming, arguments), exit_code
+            return import_report(report, data_dir, label or name, naming, arguments, notes), exit_code
         except StoreError as error:
             kept = keep or shutil.move(report, Path(tempfile.mkdtemp(prefix="warpladder-")))
             raise StoreError(f"{error}; the report is kept: python -m collectors import {kept}") from error

@@ -63,6 +63,13 @@ class SqliteReport(Report):
             raise ReportError(f"{name}: a damaged SQLite file ({error}); export it again") from error
         super().__init__(name, _of_nsys(name, columns), remarks)
 
+    def _has_rows(self, table: str) -> bool:
+        try:
+            with closing(sqlite3.connect(self._uri, uri=True)) as database:  # names of this package only
+                return database.execute(f'select 1 from "{table}" limit 1').fetchone() is not None
+        except sqlite3.Error as error:
+            raise self._damaged(table, error) from error
+
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         # ADBC takes a column's type from the first batch, so every column is given one that does not change.
         picked = [f'cast("{name}" as integer) as "{name}"' for name in integers]
@@ -73,7 +80,10 @@ class SqliteReport(Report):
                 cursor.execute(f'select {", ".join(picked)} from "{table}"')  # names of this package only
                 yield from cursor.fetch_record_batch()
         except (adbc.Error, pa.ArrowException, OSError) as error:
-            raise ReportError(f"{self.name}: table {table} is damaged ({_first_line(error)}); export it again") from error
+            raise self._damaged(table, error) from error
+
+    def _damaged(self, table: str, error: Exception) -> ReportError:
+        return ReportError(f"{self.name}: table {table} is damaged ({_first_line(error)}); export it again")
 
 
 class ParquetReport(Report):
@@ -83,10 +93,14 @@ class ParquetReport(Report):
         self._files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
         _refuse_many(name, len(self._files))
         try:
-            columns = {table: store.foreign_columns(file) for table, file in self._files.items()}
+            found = {table: store.foreign_columns(file) for table, file in self._files.items()}
         except store.StoreError as error:
             raise ReportError(_first_line(error)) from error
-        super().__init__(name, _of_nsys(name, columns))
+        self._rows = {table: rows for table, (_, rows) in found.items()}
+        super().__init__(name, _of_nsys(name, {table: columns for table, (columns, _) in found.items()}))
+
+    def _has_rows(self, table: str) -> bool:
+        return self._rows[table] > 0
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         try:

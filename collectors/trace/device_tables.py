@@ -43,6 +43,8 @@ _COPY_KINDS: Final = dict(
         start=1,
     )
 )
+#: Copy kinds of migrations of unified memory, which no call launches.
+_MIGRATIONS: Final = (11, 12, 13)
 #: ENUM_CUDA_MEM_KIND, kept here because some versions leave the table out; 7 is unknown.
 _MEMORY_KINDS: Final = dict(enumerate(("pageable", "pinned", "device", "array", "managed", "device_static", "managed_static")))
 
@@ -142,6 +144,7 @@ class DeviceWork:
         self._threads, self._by_time = threads, by_time
         self._kept: tuple[list[Launches], ...] = ([], [], [])
         self.devices: dict[tuple[int, int], int] = {}  # (process, CUDA ordinal) -> rows
+        self.launches_of: dict[str, tuple[int, int]] = {}  # what -> rows that a call launches, and those whose call was found
 
     def launches(self) -> Attributed:
         """All device work launched while a range was open. Ends the reading: calls and parts are let go, for the memory that they take."""
@@ -177,14 +180,14 @@ class DeviceWork:
             )
 
     def graph_launches(self) -> Iterator[pa.Table]:
-        """A graph launched as a whole is one row of `kernels`, `[CUDA graph]`, over all that ran in it."""
+        """A graph launched as a whole is one row of `kernels`, `schema.CUDA_GRAPH`, over all that ran in it."""
         integers = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId")
         for batch in self._report.batches(GRAPH, integers):
             batch = _with_times(batch, "graph launches", self._notes)
-            self._notes.count("warning", "graphs", "{} CUDA graph launches were traced as a whole: each is one row `[CUDA graph]` "
-                              "from its first to its last node, and its kernels are not known; profile with --cuda-graph-trace node",
+            self._notes.count("warning", "graphs", "{} CUDA graph launches were traced as a whole: each is one row "
+                              f"`{schema.CUDA_GRAPH}` from its first to its last node, and its kernels are not known; profile with --cuda-graph-trace node",
                               len(batch))  # fmt: skip
-            name = pa.repeat("[CUDA graph]", len(batch)).cast(pa.string())
+            name = pa.repeat(schema.CUDA_GRAPH, len(batch)).cast(pa.string())
             unknown = (*(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"), "registers")
             yield pa.table(
                 {
@@ -219,7 +222,7 @@ class DeviceWork:
             batch = batch.filter(pa.array(known))
             yield pa.table(
                 {
-                    **self._common(batch, "copies"),
+                    **self._common(batch, "copies", ~np.isin(_numbers(batch, "copyKind"), _MIGRATIONS)),
                     "kind": _named(batch, "copyKind", _COPY_KINDS),
                     "bytes": np.clip(_numbers(batch, "bytes"), 0, _MOST_BYTES),
                     "src_memory": _named(batch, "srcKind", _MEMORY_KINDS),
@@ -241,7 +244,13 @@ class DeviceWork:
                 }
             )
 
-    def _common(self, batch: pa.RecordBatch, what: str) -> dict[str, pa.Array]:
+    def _common(self, batch: pa.RecordBatch, what: str, launched: npt.NDArray[np.bool_] | None = None) -> dict[str, pa.Array]:
+        """Columns that `kernels` and `memory_ops` share.
+
+        Args:
+            what: the rows are, for notes.
+            launched: the rows that a call launches; all when None.
+        """
         process, correlation = _numbers(batch, "globalPid"), _correlations(batch)
         device = np.clip(_numbers(batch, "deviceId"), -(1 << 31), (1 << 31) - 1)
         launch = self._launch = self._calls.find(process >> 24, correlation)
@@ -257,8 +266,9 @@ class DeviceWork:
             self._keep(parts, batch, thread, launch[chosen], chosen)
         self._notes.count("info", "attribution", BY_TIME, len(other))
         self._notes.count("warning", "attribution", UNCLEAR, len(unclear))
-        if what != "copies":  # a unified-memory migration has no launch
-            self._notes.count("info", "launches", f"{{}} {what} have no launch in the report", int((~found).sum()))
+        launched = np.ones(len(batch), bool) if launched is None else launched
+        rows, with_call = self.launches_of.get(what, (0, 0))
+        self.launches_of[what] = rows + int(launched.sum()), with_call + int((launched & found).sum())
         for counted in pa.array(process_of(process) << 32 | (device & 0xFFFF_FFFF)).value_counts().to_pylist():
             pair = counted["values"] >> 32, counted["values"] & 0xFFFF_FFFF
             self.devices[pair] = self.devices.get(pair, 0) + counted["counts"]

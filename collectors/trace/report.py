@@ -39,6 +39,14 @@ class Report(ABC):
         """Whether it has the table, with those columns."""
         return table in self.columns and set(columns) <= self.columns[table]
 
+    def has_rows(self, table: str) -> bool:
+        """Whether it has the table, and the table a row.
+
+        Raises:
+            ReportError: the file is damaged.
+        """
+        return table in self.columns and self._has_rows(table)
+
     def batches(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> Generator[pa.RecordBatch, None, None]:
         """Rows of a table, read ahead in a thread. A column that the report lacks is null; a table that it lacks has no rows.
 
@@ -74,6 +82,9 @@ class Report(ABC):
                 if len(found) >= limit:
                     break
         return found
+
+    @abstractmethod
+    def _has_rows(self, table: str) -> bool: ...
 
     @abstractmethod
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]: ...

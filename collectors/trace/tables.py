@@ -17,6 +17,10 @@ from data.naming import ENDED_EARLY, TAKEN, Naming
 from data.store import RunWriter
 
 _TEXT_BYTES_AT_ONCE: Final = 100_000_000
+#: Share of device work without a launch up to which a capture is as good as whole.
+_FEW: Final = 0.05
+#: Columns by which device work is joined to its launch.
+_OF_LAUNCHES: Final = ("globalPid", "correlationId")
 
 
 class Written(NamedTuple):
@@ -92,13 +96,34 @@ def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:
 def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes) -> None:
     if not work.devices:
         notes.add("warning", "cuda", "the report has no kernels, copies or sets; profile with --trace cuda")
-    if not report.has(device.API):
+    if not report.has_rows(device.API):
         notes.add("warning", "cuda", "the report has no CUDA API calls, so no launch time and no range of a kernel is known")
+    lost = {what: rows - with_call for what, (rows, with_call) in work.launches_of.items()}
     for table, columns in {
-        device.API: ("globalTid", "correlationId", "nameId"),
-        device.KERNEL: ("globalPid", "correlationId", "deviceId", "shortName"),
-        device.COPY: ("globalPid", "correlationId", "copyKind", "bytes"),
+        device.API: ("globalTid", "nameId", *(["correlationId"] if any(lost.values()) else [])),
+        device.KERNEL: (*(_OF_LAUNCHES if lost.get("kernels") else ()), "deviceId", *_names_needed(report)),
+        device.COPY: (*(_OF_LAUNCHES if lost.get("copies") else ()), "copyKind", "bytes"),
     }.items():
-        missing = [column for column in columns if report.columns.get(table) and not report.has(table, column)]
-        if missing:
+        missing = [column for column in columns if not report.has(table, column)]
+        if missing and report.has_rows(table):
             notes.add("warning", "columns", f"table {table} lacks {', '.join(missing)}; what depends on it is empty")
+    if report.has_rows(device.API):
+        for what, number in lost.items():
+            _tell_lost_launches(what, number, work.launches_of[what][0], notes)
+
+
+def _names_needed(report: Report) -> tuple[str, ...]:
+    """Columns without which kernels have no name: either will do."""
+    return () if report.has(device.KERNEL, "demangledName") else ("shortName",)
+
+
+def _tell_lost_launches(what: str, lost: int, rows: int, notes: Notes) -> None:
+    """How much device work has no launch in the report; a warning where it is more than a few."""
+    if lost:
+        severity = "warning" if lost > _FEW * rows else "info"
+        notes.add(
+            severity,
+            "launches",
+            f"{lost:,} of {rows:,} {what} have no launch in the report, so that their launch time and NVTX range are not known; "
+            "capture from before the program's first launch to its end",
+        )

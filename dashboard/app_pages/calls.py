@@ -35,7 +35,7 @@ def page() -> None:
     part = _part(run)
     available: tuple[str, ...] = runs.ask(run, trace_sums.available, part)
     if not available:
-        widgets.no_trace("no trace of kernels or API calls")
+        widgets.no_trace(run, "no trace of kernels or API calls", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
     drawn = [name for name in _LEADING if name in available]
     for column, name in zip(st.columns(max(len(drawn), 1), gap="medium"), drawn, strict=False):

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import runs, state, widgets
 from dashboard.charts import overview as charts
-from dashboard.charts.numbers import format_duration, format_error, format_interval, format_percent, format_ratio
+from dashboard.charts.numbers import ITSELF, format_duration, format_error, format_interval, format_percent, format_ratio
 from dashboard.queries import overview as queries
 from dashboard.queries.precision import named, word
 from dashboard.queries.scaling import scaled_workloads
@@ -146,7 +146,9 @@ def _figures(row: Mapping[Any, Any], *, several: bool, first: bool) -> None:
             workload if first else (f"… {word(row['precision'])}" if several else "…", cases, error),
             (row["best_title"], f"{named(row['best'], row['precision'] if several else '')} {row['best_config']}".strip()),
             (format_duration(row["best_ns"]), _interval(row, "best_ns", format_duration), f"n ≥ {row['n']}"),
-            (format_ratio(row["speedup"]), _interval(row, "speedup", format_ratio), baseline),
+            ("baseline", ITSELF, named(row["best"], row["precision"] if several else ""))
+            if (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"])
+            else (format_ratio(row["speedup"]), _interval(row, "speedup", format_ratio), baseline),
             (
                 format_percent(row["percent_of_floor"]),
                 _interval(row, "percent_of_floor", format_percent),

@@ -33,7 +33,7 @@ def page() -> None:
     run = _run()
     widgets.heading("Pick variants", "Which NVTX ranges are variants of one another?")
     if "ranges" not in run.tables:
-        widgets.no_trace("no NVTX ranges to pick from")
+        widgets.no_trace(run, "no NVTX ranges to pick from", "--trace=cuda,nvtx")
     found: pd.DataFrame = runs.ask_as(run, None, suggestions.suggestions)
     _begin(run, found)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):

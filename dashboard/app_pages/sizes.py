@@ -39,10 +39,19 @@ def page() -> None:
     variants = list(dict.fromkeys(frame["variant"]))
     on_gpu = list(dict.fromkeys(frame.loc[frame["kind"] != "host", "variant"])) or variants
     look = runs.look_of(run, widgets.theme())
-    shown = state.choose_many("variants", "Variants", variants, default=on_gpu, text=lambda name: look.named(workload, name))
+    shown = state.choose_many(
+        "variants",
+        "Variants",
+        variants,
+        default=on_gpu,
+        text=lambda name: look.named(workload, name),
+        owner=f"{run.path} {workload}",
+    )
+    if len(shown) < len(variants):
+        st.caption(f"{len(shown)} of {len(variants)} shown")
     regions: pd.DataFrame = runs.ask(run, queries.regions, workload, series)
     with chart_place:
-        widgets.show_chart(charts.over_size(frame[frame["variant"].isin(shown)], regions, look, cast("charts.Metric", metric)))
+        widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown))
     best: pd.DataFrame = runs.ask(run, queries.best_per_size, workload, view)
     if len(best):
         widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, view)))

@@ -43,7 +43,7 @@ def page() -> None:
     widgets.heading("Timeline", "What ran when, on which stream and thread?")
     lanes: Lanes | None = runs.share(run, build, as_picked=False) if runs.load(run).traces else None
     if lanes is None:
-        widgets.no_trace("no trace")
+        widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     shown, left_out, color_by = _choose(run, lanes)
     if left_out:
         st.caption(

@@ -32,8 +32,10 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading("Transfers", "What do the copies cost, and when do they pay?")
-    if "memory_ops" not in runs.load(run).traces.tables:
-        widgets.no_trace("no trace of copies")
+    tables = runs.load(run).traces.tables
+    if "memory_ops" not in tables:
+        why = ", though it has kernels: the program copied nothing while it was captured" if "kernels" in tables else ""
+        widgets.no_trace(run, f"no trace of copies{why}", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(charts.transfers(runs.ask(run, queries.transfers), look))
     frame: pd.DataFrame = runs.ask(run, queries.stages)

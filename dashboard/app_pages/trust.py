@@ -9,12 +9,16 @@ import streamlit as st
 from dashboard import runs, state, widgets
 from dashboard.charts import agreement as charts
 from dashboard.charts import distribution
+from dashboard.charts.numbers import format_measure, significant
 from dashboard.queries import agreement, axes, cells, compare, copies, precision, staleness, trust
 from dashboard.text import plain
 from data import store
 
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
 _MOST_BAD: Final = 20
+_RECORD_ANOTHER: Final = (
+    "Record the same cases by one: python -m collectors record --collector cupti (or nsight_systems, or nsight_compute)."
+)
 _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 
@@ -161,12 +165,15 @@ def _collectors(run: store.Run) -> None:
     if mine.empty:
         widgets.nothing(f"This run of {collector} has no device times.", "Choose another run.")
     with widgets.controls():
-        others = {name: other for name in agreement.COLLECTORS if name != collector and (other := _other_run(run, name))}
+        theirs = {name: _runs_of(name, run) for name in agreement.COLLECTORS if name != collector}
+        chosen = {name: _other_run(run, mine, name, here) for name, here in theirs.items() if here}
+    others = {name: other for name, (other, _) in chosen.items() if other}
+    if notes := " ".join(note for _, note in chosen.values() if note):
+        st.caption(plain(notes))
+    if not any(theirs.values()):
+        widgets.nothing(f"No other collector has a run on {run.info['device_name']} here.", _RECORD_ANOTHER)
     if not others:
-        widgets.nothing(
-            f"No other collector has a run on {run.info['device_name']} here.",
-            "Record one: python -m collectors record --collector cupti (or nsight_systems, or nsight_compute).",
-        )
+        widgets.nothing("No run is chosen to compare with.", _RECORD_ANOTHER)
     times: dict[str, pd.DataFrame] = {name: runs.ask(other, agreement.device_times) for name, other in others.items()}
     frame = agreement.compare(mine, times)
     changed = agreement.left_out(mine, times)
@@ -184,8 +191,8 @@ def _collectors(run: store.Run) -> None:
         widgets.table(outside.loc[order].drop(columns=["above", "agrees"]))
 
 
-def _other_run(run: store.Run, collector: str) -> store.Run | None:
-    """The run of another collector to compare with, the newest first; None where the device has none, or none is wanted."""
+def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
+    """The recordings of a collector on the device of a run, by what the URL calls each, the newest first."""
     every = runs.listing(runs.data_dirs()).runs
     here = {
         name: other
@@ -193,17 +200,36 @@ def _other_run(run: store.Run, collector: str) -> store.Run | None:
         if other.info["collector"] == collector and other.info["device_name"] == run.info["device_name"]
         and other.info["kind"] == "recording"
     }  # fmt: skip
-    if not here:
-        return None
     newest = sorted(here, key=lambda name: here[name].info["started_at"], reverse=True)
+    return {name: here[name] for name in newest}
+
+
+def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[str, store.Run]) -> tuple[store.Run | None, str]:
+    """The run of another collector to compare with, at first the newest that has a cell of this run, and why it gives nothing.
+
+    Args:
+        mine: `agreement.device_times` of the run.
+        here: `_runs_of` the other collector, not empty.
+    """
+    comparable = [name for name, other in here.items() if runs.opens(other) and _share_a_cell(mine, other)]
     name = state.choose(
-        f"with.{collector}", collector, [*newest, "none"], text=lambda name: _label(here[name]) if name in here else "none"
+        f"with.{collector}",
+        collector,
+        [*here, "none"],
+        default=comparable[0] if comparable else "none",
+        text=lambda name: _label(here[name]) if name in here else "none",
+        owner=str(run.path),
     )
     other = here.get(name)
-    if other is None or runs.opens(other):
-        return other
-    st.caption(plain(f"Run {name} cannot be opened; Findings says why."))
-    return None
+    if other is not None and not runs.opens(other):
+        return None, f"Run {name} cannot be opened; Findings says why."
+    if not comparable:
+        return other, f"No run of {collector} has a cell in common with this run."
+    return other, f"Run {name} has no cell in common with this run." if other and name not in comparable else ""
+
+
+def _share_a_cell(mine: pd.DataFrame, other: store.Run) -> bool:
+    return agreement.share_a_cell(mine, runs.ask(other, agreement.device_times))
 
 
 def _label(run: store.Run) -> str:
@@ -213,7 +239,7 @@ def _label(run: store.Run) -> str:
 def _launches_and_copies(run: store.Run) -> None:
     """What a run's own trace says against it."""
     if not runs.load(run).traces:
-        widgets.no_trace("no trace")
+        widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     lost: tuple[str, ...] = runs.ask(run, copies.dropped)
     for text in lost:
         st.error(plain(text))
@@ -244,7 +270,7 @@ def _attributed(found: copies.Attribution) -> str:
     if not found.outside and not found.unlaunched:
         return f"All {found.kernels:,} kernels were launched inside a range, by a call that was traced."
     shares = [
-        f"{count:,} ({100 * time_ns / max(found.time_ns, 1):.2g} % of their time) {what}"
+        f"{count:,} ({significant(100 * time_ns / max(found.time_ns, 1), 2)} % of their time) {what}"
         for count, time_ns, what in (
             (found.outside, found.outside_ns, "were launched outside of any range"),
             (found.unlaunched, found.unlaunched_ns, "have a launch that was not traced"),
@@ -267,7 +293,8 @@ def _ceilings(run: store.Run) -> None:
     ceilings = runs.load(run).ceilings
     if ceilings.empty:
         widgets.nothing("This run measured no ceiling.", "Record it again: make record.")
-    widgets.table(ceilings, column_config={"value": st.column_config.NumberColumn(format="%.4g")})
+    told = [format_measure(*figure) for figure in ceilings[["value", "unit"]].itertuples(index=False, name=None)]
+    widgets.table(ceilings.assign(value=told).drop(columns="unit"))
 
 
 def _run(run: store.Run) -> None:

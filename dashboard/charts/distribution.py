@@ -18,7 +18,7 @@ _NAMES: Final = ("samples", "second copy (A/A)")
 def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     """Every sample over the rounds as a distance from the median, with the median's interval, and the distribution beside it.
 
-    Of more than 500 samples every k-th is drawn; median, interval and distribution are of all.
+    Of more than 500 samples 1 of k is drawn; median, interval and distribution are of all.
 
     Args:
         samples: rows of table `samples` of one cell, twins (twin = 1) marked apart; not empty.
@@ -62,7 +62,7 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     note = (
         f"{look.device}; {timing(first.to_dict())}; n = {len(own)}; line and band: median and its "
         f"{interval_kind(len(own))}, {format_interval(format_duration(low), format_duration(high))}."
-        + (f" Every {step}. sample is drawn." if step > 1 else "")
+        + (f" 1 sample of {step} is drawn." if step > 1 else "")
     )
     name = slug("samples", *(str(first[column]) for column in ("workload", "variant", "config", "case", "scope", "cache")))
     return Chart(name, title, figure, samples, note)

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.charts.numbers import format_duration, format_interval, format_ratio
+from dashboard.charts.numbers import format_duration, format_interval, format_ratio, significant
 from dashboard.charts.scaling import ranks_words
 from dashboard.charts.template import Chart, Look, Theme, blank, samples, slug, text
 from dashboard.queries.axes import View
@@ -167,7 +167,7 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
 def _over(ratio: float) -> str:
     """`1.42×`, or what three digits of a ratio do not tell: `+0.3 %`."""
     written = format_ratio(ratio)
-    return f"+{100 * (ratio - 1):.1g} %" if written == "1.00×" else written
+    return f"+{significant(100 * (ratio - 1), 1)} %" if written == "1.00×" else written
 
 
 def _on_finding(finding: Finding | None) -> str:

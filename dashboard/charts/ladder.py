@@ -11,6 +11,7 @@ from dashboard.charts.numbers import (
     format_error,
     format_half_width,
     format_interval,
+    format_over,
     format_percent,
     format_rate,
     format_ratio,
@@ -249,7 +250,8 @@ def _title(timed: pd.DataFrame, look: Look) -> str:
     best, *others = fastest
     reaches = f"reaches {format_percent(best['percent_of_floor'])} of the {best['floor_bound']} floor"
     floor = reaches if pd.notna(best["percent_of_floor"]) else f"takes {format_duration(best['median_ns'])}"
-    over = f", {format_ratio(best['speedup'])} {best['baseline']}" if pd.notna(best["speedup"]) else ""
+    pair = (best["variant"], best["config"]), (best["baseline"], best["baseline_config"])
+    over = f", {format_over(best['speedup'], *pair)}" if pd.notna(best["speedup"]) else ""
     further = "".join(
         f"; {look.named(row['workload'], row['variant'])} is {format_ratio(best['median_ns'] / row['median_ns'])} as fast"
         for row in others

@@ -6,9 +6,13 @@ from typing import Final
 import pandas as pd
 
 NOTHING: Final = "–"
+#: In place of a ratio, where the baseline is compared with itself.
+ITSELF: Final = "the baseline itself"
 _Units = tuple[tuple[float, str], ...]
 _DURATIONS: Final[_Units] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _RATES: Final[_Units] = ((1e3, "T"), (1.0, "G"), (1e-3, "M"), (1e-6, "k"))
+_IN_NS: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_IN_GIGA: Final = {"M": 1e-3, "G": 1.0, "T": 1e3}
 _BYTES: Final[_Units] = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
@@ -39,6 +43,19 @@ def format_ratio(value: float) -> str:
     return NOTHING if pd.isna(value) else f"{significant(value)}×"
 
 
+def format_over(ratio: float, of: tuple[str, str], reference: tuple[str, str]) -> str:
+    """`3.42× v01_base`; `the baseline itself` where that is what is compared with it.
+
+    Args:
+        of: variant and config of what the ratio is of.
+        reference: those of the baseline; the config is written where only it tells the two apart.
+    """
+    if of == reference:
+        return ITSELF
+    config = f" [{reference[1] or 'default'}]" if of[0] == reference[0] else ""
+    return f"{format_ratio(ratio)} {reference[0]}{config}"
+
+
 def format_percent(value: float) -> str:
     """`97.3 %` for 97.3; `–` for a null."""
     return NOTHING if pd.isna(value) else f"{significant(value)} %"
@@ -67,19 +84,29 @@ def format_half_width(middle: float, low: float, high: float) -> str:
     if pd.isna(middle) or pd.isna(low) or pd.isna(high) or middle == 0:
         return NOTHING
     percent = 50 * (high - low) / abs(middle)
-    digits = ".1g" if percent < 0.95 else ".2g" if percent < 99.5 else ".0f"
-    return f"±{percent:{digits}} %"
+    if percent >= 99.5:
+        return f"±{percent:.0f} %"
+    return f"±{significant(percent, 1 if percent < 0.95 else 2)} %"
 
 
-def significant(value: float) -> str:
-    """Three significant digits without an exponent: `0.0123`, `1.23`, `123`, `1230`."""
-    rounded = float(f"{value:.3g}")
+def format_measure(value: float, unit: str) -> str:
+    """A figure of table `ceilings` with its SI prefix: `4.26 TB/s` for 4258 GB/s, `2.88 µs` for 2.88 us; `–` for a null."""
+    if unit in _IN_NS:
+        return format_duration(value * _IN_NS[unit])
+    if unit[:1] in _IN_GIGA and unit.endswith("/s"):
+        return format_rate(value * _IN_GIGA[unit[0]], f"G{unit[1:]}")
+    return NOTHING if pd.isna(value) else f"{significant(value)} {unit}".rstrip()
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Significant digits without an exponent: `0.0123`, `1.23`, `123`, `1230`."""
+    rounded = float(f"{value:.{digits}g}")
     if math.isinf(rounded):
         return "∞" if rounded > 0 else "−∞"
     if rounded == 0:
         return "0"
     magnitude = int(f"{abs(rounded):e}".split("e")[1])
-    return f"{rounded:.{max(0, 2 - magnitude)}f}"
+    return f"{rounded:.{max(0, digits - 1 - magnitude)}f}"
 
 
 def _with_unit(value: float, units: _Units) -> str:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.charts.numbers import format_duration, format_error, format_interval, format_percent, format_ratio
+from dashboard.charts.numbers import format_duration, format_error, format_interval, format_over, format_percent, format_ratio
 from dashboard.charts.template import Chart, Look, above_ceiling, blank, samples, text
 from dashboard.queries.axes import View
 from dashboard.queries.precision import word
@@ -122,7 +122,9 @@ def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look
     lines.append(f"{text(format_percent(percent))} of the {text(row['floor_bound'])} floor{above}")
     if who == "best":
         lines.append(f"median {_with_ends(row, 'best_ns', format_duration)}")
-        lines.append(f"{_with_ends(row, 'speedup', format_ratio)} {text(row['baseline'])}")
+        pair = (row["best"], row["best_config"]), (row["baseline"], row["baseline_config"])
+        ends = "" if pair[0] == pair[1] else f" ({text(_ends(row, 'speedup', format_ratio))})"
+        lines.append(f"{text(format_over(row['speedup'], *pair))}{ends}")
     elif who == "peer":
         lines.append(f"takes {_with_ends(row, 'over_peer', format_ratio)} the time of {text(row['best'])}")
     else:
@@ -132,5 +134,8 @@ def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look
 
 
 def _with_ends(row: dict[Any, Any], column: str, write: Any) -> str:
-    ends = format_interval(write(row[f"{column}_low"]), write(row[f"{column}_high"]))
-    return f"{text(write(row[column]))} ({text(ends)})"
+    return f"{text(write(row[column]))} ({text(_ends(row, column, write))})"
+
+
+def _ends(row: dict[Any, Any], column: str, write: Any) -> str:
+    return format_interval(write(row[f"{column}_low"]), write(row[f"{column}_high"]))

@@ -7,7 +7,7 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from dashboard.charts.numbers import significant
-from dashboard.charts.template import SYMBOLS, Chart, Look, blank, palette, samples, slug, text
+from dashboard.charts.template import SYMBOLS, Chart, Look, blank, free_symbol, samples, slug, text
 from dashboard.charts.ticks import ticks
 from dashboard.queries.published import ELSEWHERE, Source
 
@@ -60,15 +60,14 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
 
 
 def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str, str]]:
-    """Colour and symbol of each published variant: those of ours, open where another has them already; further ones where the run has none."""
-    colors, found = palette(look.theme), dict[str, dict[str, str]]()
+    """Colour and symbol of each published variant: those of ours, or of its own name where we have none; an open symbol where another has them."""
+    found: dict[str, dict[str, str]] = {}
+    taken: set[tuple[str, str]] = set()
     for variant, ours in frame[["variant", "our_variant"]].drop_duplicates().itertuples(index=False, name=None):
-        if (workload, ours) in look.styles:
-            style = look.style(workload, ours)
-            mark = {"color": style.color, "symbol": style.symbol}
-            found[variant] = mark if mark not in found.values() else {**mark, "symbol": f"{style.symbol}-open"}
-        else:
-            found[variant] = {"color": colors[-1 - len(found) % len(colors)], "symbol": SYMBOLS[-1 - len(found) % len(SYMBOLS)]}
+        style = look.style(workload, ours or variant)
+        symbol = free_symbol(style.color, [style.symbol, *(f"{each}-open" for each in SYMBOLS)], taken)
+        taken.add((style.color, symbol))
+        found[variant] = {"color": style.color, "symbol": symbol}
     return found
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.charts.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
+from dashboard.charts.numbers import format_duration, format_interval, format_over, format_percent, format_rate, format_ratio
 from dashboard.charts.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
 from dashboard.charts.ticks import apart, ticks
 from dashboard.queries.precision import compared, precisions, word
@@ -44,7 +44,13 @@ _AXES: Final[dict[Metric, _Axis]] = {
 }
 
 
-def over_size(frame: pd.DataFrame, regions: pd.DataFrame, look: Look, metric: Metric = "median_ns") -> Chart:
+def over_size(
+    frame: pd.DataFrame,
+    regions: pd.DataFrame,
+    look: Look,
+    metric: Metric = "median_ns",
+    shown: Collection[str] | None = None,
+) -> Chart:
     """One line a variant over size, log axes, with intervals; sizes that fit L2 or are launch-bound are shaded.
 
     Percent of floor has a linear vertical axis, since its end is what counts.
@@ -52,8 +58,11 @@ def over_size(frame: pd.DataFrame, regions: pd.DataFrame, look: Look, metric: Me
     Args:
         frame: `queries.sizes.sizes`, not empty.
         regions: `queries.sizes.regions` of the same workload and series.
+        shown: variants of the frame, at least one; all when None. The title says so where it leaves out what could be first.
     """
     axis = _AXES[metric]
+    every = frame
+    frame = frame if shown is None else frame[frame["variant"].isin(shown)]
     known = frame[frame[metric].notna()]
     figure = blank(look.theme, _HEIGHT)
     _shade(figure, regions, look)
@@ -81,9 +90,10 @@ def over_size(frame: pd.DataFrame, regions: pd.DataFrame, look: Look, metric: Me
     name = slug("sizes", first["workload"], series, first["scope"], first["cache"], axis.title.replace("%", "percent"))
     note = measured(
         known if len(known) else frame, look.device, "Each variant with its fastest config at each size.", _explain(regions),
-        above_ceiling(known) if metric == "percent_of_floor" else "",
+        _how_many(frame, every), above_ceiling(known) if metric == "percent_of_floor" else "",
     )  # fmt: skip
-    return Chart(name, _title(known, look, series, metric, axis) if len(known) else axis.title, figure, frame, note)
+    title = _title(known, every[every[metric].notna()], look, series, metric, axis) if len(known) else axis.title
+    return Chart(name, title, figure, frame, note)
 
 
 def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) -> Chart:
@@ -240,11 +250,26 @@ def _hover(row: dict[Any, Any], metric: Metric, axis: _Axis) -> str:
     return hover(row, *figures)
 
 
-def _title(known: pd.DataFrame, look: Look, series: str, metric: Metric, axis: _Axis) -> str:
-    """Who is first at the largest size, in each precision of the rungs beside the peers that it replaces."""
+def _how_many(frame: pd.DataFrame, every: pd.DataFrame) -> str:
+    count, of = frame["variant"].nunique(), every["variant"].nunique()
+    return f"{count} of {of} variants are shown." if count < of else ""
+
+
+def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that can be first: of rungs and their peers, where there is a rung."""
+    has_rung = (frame["role"] == "rung").any()
+    return frame[frame["role"].isin(["rung", "peer"]) if has_rung else frame["role"] != "ceiling"]
+
+
+def _title(known: pd.DataFrame, every: pd.DataFrame, look: Look, series: str, metric: Metric, axis: _Axis) -> str:
+    """Who is first at the largest size, in each precision of the rungs beside the peers that it replaces.
+
+    Args:
+        known: the rows that are shown.
+        every: with those that are not.
+    """
     where = ", ".join(filter(None, (known["workload"].iloc[0], series)))
-    has_rung = (known["role"] == "rung").any()
-    ranked = known[known["role"].isin(["rung", "peer"]) if has_rung else known["role"] != "ceiling"]
+    ranked = _ranked(known)
     if ranked.empty:
         return f"{where}: {axis.title}"
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(metric, ascending=not axis.more_is_better)
@@ -252,11 +277,18 @@ def _title(known: pd.DataFrame, look: Look, series: str, metric: Metric, axis: _
     firsts = [compared(largest, precision).iloc[0] for precision in found]
     told = []
     for precision, best in zip(found, firsts, strict=True):
-        suffix = {"speedup": f" {best['baseline']}", "percent_of_floor": f" of the {best['floor_bound']} floor"}.get(metric, "")
+        figure = f" with {axis.write(best[metric])}"
+        if metric == "percent_of_floor":
+            figure += f" of the {best['floor_bound']} floor"
+        elif metric == "speedup":
+            pair = (best["variant"], best["config"]), (best["baseline"], best["baseline_config"])
+            figure = f", {format_over(best['speedup'], *pair)}"
         # A peer of fp32 can be ahead of every rung in 3xTF32.
         ahead = f" (before any in {word(precision)})" if best["precision"] != precision else ""
-        told.append(f"{look.named(best['workload'], best['variant'])}{ahead} with {axis.write(best[metric])}{suffix}")
-    return f"{where}: at {largest['size'].iloc[0]}, first {'are' if len(told) > 1 else 'is'} {'; '.join(told)}"
+        told.append(f"{look.named(best['workload'], best['variant'])}{ahead}{figure}")
+    left_out = set(_ranked(every)["variant"]) - set(known["variant"])
+    first = f"first of the {known['variant'].nunique()} shown" if left_out else "first"
+    return f"{where}: at {largest['size'].iloc[0]}, {first} {'are' if len(told) > 1 else 'is'} {'; '.join(told)}"
 
 
 def _explain(regions: pd.DataFrame) -> str:

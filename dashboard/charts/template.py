@@ -1,7 +1,9 @@
 """The one Plotly template: colours, symbols, fonts, and the note and hover that every chart has."""
 
+import hashlib
 import html
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -15,13 +17,13 @@ from dashboard.queries.run_data import RunData
 
 __all__ = [
     "SYMBOLS", "Chart", "Look", "Style", "Theme", "Tones", "blank", "format_bytes", "format_duration", "format_error", "format_percent", "format_rate",
-    "format_ratio", "hover", "look", "measured", "palette", "text", "tones",
+    "format_ratio", "free_symbol", "hover", "look", "measured", "palette", "text", "tones",
 ]  # fmt: skip
 
 Theme = Literal["light", "dark"]
 
 #: The first six are those of Okabe and Ito, Color Universal Design (2008), without its yellow, which is too faint on white, and its
-#: black, which is the text's; further ones differ from their neighbours in lightness as well. The dark row has the same hues, lighter.
+#: black, which is the text's. The dark row has the same hues, lighter.
 _PALETTE: Final[Mapping[Theme, tuple[str, ...]]] = {
     "light": (
         "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
@@ -32,7 +34,10 @@ _PALETTE: Final[Mapping[Theme, tuple[str, ...]]] = {
         "#B49BE0", "#CBB082", "#F0788C", "#B5D155", "#5CD3DE", "#9C9CF0",
     ),
 }  # fmt: skip
-#: The symbols that tell variants apart.
+#: The order in which rungs take the colours, round and round: of all orders that were tried, the one whose neighbours are furthest apart
+#: in both themes, to common eyes and to those of the three colour-vision deficiencies (at least 25 in CIELAB).
+_RUNG_COLORS: Final = (0, 7, 5, 4, 11, 10, 1, 3, 9, 2, 6, 8)
+#: The symbols that tell variants apart. As many as are no divisor of the number of colours: only after 132 rungs are both the same again.
 SYMBOLS: Final = (
     "circle",
     "square",
@@ -46,8 +51,16 @@ SYMBOLS: Final = (
     "hexagram",
     "hourglass",
 )
+#: What a symbol ends with in each role, so that no peer looks like a rung, whatever their names. The last symbol has no such forms.
+_ENDINGS: Final = {"rung": "", "peer": "-open", "host": "-dot"}
+_NUMBERED: Final = re.compile(r"v([0-9]{1,4})(?![0-9])")
+#: Chosen so that the peers and host variants that ship have different colours within each workload.
+_SALT: Final = b"37921"
 _DASHES: Final = {"ceiling": "longdash", "rung": "solid", "peer": "dash", "host": "dot", "specimen": "longdashdot"}
-_GREY: Final = {"ceiling": ("diamond-open", "square-open", "hexagon-open"), "specimen": ("circle-open",)}
+_GREY: Final = {
+    "ceiling": ("diamond-open", "square-open", "hexagon-open"),
+    "specimen": ("circle-open", "pentagon-open", "star-open", "hexagram-open"),
+}
 _PATTERNS: Final = {"ceiling": "-", "rung": "", "peer": "/", "host": ".", "specimen": "x"}
 #: The dashboard's own font first, which its pages carry; an exported chart takes what its reader has.
 _FONT: Final = (
@@ -76,7 +89,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Style:
-    """How a variant looks on every chart: the colour and symbol are its own, the dash and pattern those of its role.
+    """How a variant looks on every chart: the colour and symbol are its own (see `look`), the dash and pattern those of its role.
 
     Attributes:
         precision: what its name is followed by; empty where all rungs and peers of its workload have the same.
@@ -122,8 +135,9 @@ class Look:
         return _TONES[self.theme]
 
     def style(self, workload: str, variant: str) -> Style:
-        """A variant's style; that of a plain grey mark for one that the run does not list."""
-        return self.styles.get((workload, variant), Style(self.tones.muted, "circle", "solid", ""))
+        """A variant's style; for one that the run does not list, that of a rung of its name, which is what other runs show it with."""
+        known = self.styles.get((workload, variant))
+        return known or Style(_color(variant, self.theme), _symbols(variant, "rung")[0], "solid", "")
 
     def named(self, workload: str, variant: str) -> str:
         """A variant's name, with its precision where its workload has several."""
@@ -135,30 +149,65 @@ class Look:
 
 
 def look(data: RunData, theme: Theme = "light") -> Look:
-    """Colours and symbols of a run's variants, assigned in the order of its variants table, workload by workload.
+    """Colours and symbols of a run's variants.
 
-    Host variants take theirs from the far end, so that those that every workload has look the same in each. Ceilings and specimens
-    are grey: they are what variants are compared with, or a warning.
+    A colour is made of the variant's name alone. It is therefore the same in every run, on every page and in every export, whatever other
+    variants the run has, and it stays when a variant is added. A place in the run's table would change with the variants that were
+    recorded, and the declared order is not in a run that has some of them.
+
+    - A numbered variant, such as `v03_shared_tile`, takes the colour and the symbol of its number. Neighbours on the ladder differ clearly,
+      and where colours repeat, after twelve, symbols differ.
+    - Any other name, such as a library's, a host variant's or a range of an imported report, takes those of a hash of it. Two names may
+      have one colour; then their symbols differ.
+    - A role has its own form of symbols, its dash and its pattern: a rung and a peer of one colour differ by them.
+    - Where two variants of a workload still have the same colour and symbol, the later by name takes the next symbol that is free. Only a
+      symbol can change in this way when a variant is added, never a colour.
+
+    Ceilings and specimens are grey: they are what variants are compared with, or a warning.
     """
     styles: dict[tuple[str, str], Style] = {}
-    palette, grey = _PALETTE[theme], _TONES[theme].muted
     for workload, variants in data.variants.groupby("workload", sort=False):
-        taken = {"device": 0, "host": 0, "ceiling": 0}
+        taken: set[tuple[str, str]] = set()
         mixed = is_mixed(variants)
-        for variant, role, precision in variants[["variant", "role", "precision"]].itertuples(index=False, name=None):
-            if role in _GREY:
-                # A second ceiling of a workload, such as the copy through shared memory, has a mark of its own.
-                marks = _GREY[role]
-                color, symbol = grey, marks[taken["ceiling"] % len(marks)]
-                taken["ceiling"] += role == "ceiling"
-            else:
-                place = "host" if role == "host" else "device"
-                number = -1 - taken[place] if role == "host" else taken[place]
-                color, symbol = palette[number % len(palette)], SYMBOLS[number % len(SYMBOLS)]
-                taken[place] += 1
+        ordered = variants[["variant", "role", "precision"]].sort_values("variant", kind="stable")
+        for variant, role, precision in ordered.itertuples(index=False, name=None):
+            color = _TONES[theme].muted if role in _GREY else _color(variant, theme)
+            symbol = free_symbol(color, _symbols(variant, role), taken)
+            taken.add((color, symbol))
             told = precision if mixed and role not in _GREY else ""
             styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role], told)
     return Look(theme, styles, data.device, data.on_gpu)
+
+
+def free_symbol(color: str, symbols: Sequence[str], taken: Collection[tuple[str, str]]) -> str:
+    """The first of the symbols that is not taken in this colour; the first of all where none is free.
+
+    Args:
+        taken: pairs of a colour and a symbol.
+    """
+    return next((symbol for symbol in symbols if (color, symbol) not in taken), symbols[0])
+
+
+def _symbols(variant: str, role: str) -> list[str]:
+    """The symbols of a role, the variant's own first."""
+    forms = _GREY.get(role) or [f"{symbol}{_ENDINGS[role]}" for symbol in (SYMBOLS if role == "rung" else SYMBOLS[:-1])]
+    start = _places(variant)[1] % len(forms)
+    return [*forms[start:], *forms[:start]]
+
+
+def _color(variant: str, theme: Theme) -> str:
+    return _PALETTE[theme][_places(variant)[0]]
+
+
+def _places(variant: str) -> tuple[int, int]:
+    """Of a name alone: the place of its colour in the palette, and a number that its symbol is counted from."""
+    colors = len(_RUNG_COLORS)
+    if numbered := _NUMBERED.match(variant):
+        number = int(numbered[1]) - 1
+        return _RUNG_COLORS[number % colors], number
+    digest = hashlib.blake2b(variant.encode(errors="replace"), digest_size=8, salt=_SALT).digest()
+    number = int.from_bytes(digest, "big")
+    return number % colors, number // colors
 
 
 def tones(theme: Theme) -> Tones:

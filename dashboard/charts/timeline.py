@@ -39,8 +39,10 @@ def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
     quiet, loud = _QUIET[look.theme], palette(look.theme)
     found = []
     for place, swatch in enumerate(swatches):
-        known = look.styles.get((swatch.workload, swatch.name)) if swatch.kind == "variant" else None
-        found.append(known.color if known else quiet[place] if place < len(quiet) else loud[(place - len(quiet)) % len(loud)])
+        if swatch.kind == "variant":
+            found.append(look.style(swatch.workload, swatch.name).color)
+        else:
+            found.append(quiet[place] if place < len(quiet) else loud[(place - len(quiet)) % len(loud)])
     return found
 
 

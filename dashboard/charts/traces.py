@@ -10,6 +10,7 @@ from dashboard.charts.numbers import format_bytes, format_duration, format_perce
 from dashboard.charts.template import Chart, Look, blank, slug, text
 from dashboard.charts.ticks import ticks
 from dashboard.queries.trace_samples import Part
+from dashboard.queries.transfers import ASIDE
 
 _BAR_PX: Final = 26
 _NAME_CHARACTERS: Final = 34
@@ -125,15 +126,14 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     """Time of `queries.transfers.stages`, not empty, by stage: one line a variant of a case, or a range of a foreign report."""
     figure = blank(look.theme, 340)
     labels = list(_STAGES.values())
-    shown = frame.head(_MOST_BARS)
-    for number, row in enumerate(shown.to_dict("records")):
+    title, told = _stages_told(frame)
+    shown = _drawn(frame, told)
+    for row in shown.to_dict("records"):
         style = look.style(row["workload"], row["variant"])
-        known = (row["workload"], row["variant"]) in look.styles
-        color = style.color if known else _COLORS[number % len(_COLORS)]
         name = " ".join(filter(None, (row["variant"], row["config"], row["case"])))
         figure.add_scatter(
             x=labels, y=[row[f"{stage}_ns"] for stage in _STAGES], mode="lines+markers", name=text(_cut(name, 40)),
-            line={"color": color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 9, "color": color},
+            line={"color": style.color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 9, "color": style.color},
             hoverinfo="text", hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
         )  # fmt: skip
     values = shown[[f"{stage}_ns" for stage in _STAGES]]
@@ -143,26 +143,50 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_yaxes(type="log", title_text="time", range=bounds, **ticks(low, high, format_duration, logarithmic=True))
     figure.update_xaxes(type="category", range=[-0.2, len(labels) - 0.8])
     figure.update_layout(legend={"x": 1.01, "y": 1})
-    counts = f"{frame['n'].min()} to {frame['n'].max()}" if frame["n"].nunique() > 1 else str(frame["n"].iloc[0])
+    counts = f"{shown['n'].min()} to {shown['n'].max()}" if shown["n"].nunique() > 1 else str(shown["n"].iloc[0])
+    part = f" {len(shown)} of {len(frame)} rows are drawn; the data has all." if len(shown) < len(frame) else ""
     note = look.note(
         f"medians over the ranges that hold a kernel and a copy, n = {counts}. Kernel: durations on the device; + launch: "
         "and of the calls that launched them; + copies: and of the copies; end to end: the range on the host, where these may overlap."
+        f"{part}"
     )
-    return Chart("transfer-stages", _stages_title(frame), figure, frame, note)
+    return Chart("transfer-stages", title, figure, frame, note)
 
 
-def _stages_title(frame: pd.DataFrame) -> str:
-    """How far the fastest kernel's speedup over the first variant of its case shrinks; of ranges of a foreign report, what copies add."""
-    fast = frame.nlargest(1, "speedup_kernel").iloc[0]
+def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
+    """The title, and the index of the rows that it is about.
+
+    It tells how far the fastest kernel's speedup over the first variant of its case shrinks; of ranges of a foreign report, what copies add.
+    """
+    compared = frame[~frame["role"].isin(ASIDE)] if not frame["role"].isin(ASIDE).all() else frame
+    fast = compared.nlargest(1, "speedup_kernel").iloc[0]
     if fast["workload"] and fast["speedup_kernel"] > 1:
-        first = frame[(frame["workload"] == fast["workload"]) & (frame["case"] == fast["case"])].iloc[0]
+        first = _of_case(compared, fast).iloc[0]
         speedups = ", ".join(f"{format_ratio(fast[f'speedup_{stage}'])} {label}" for stage, label in _STAGES.items())
-        return f"{_cut(fast['variant'], 30)} over {_cut(first['variant'], 30)}: {speedups}"
+        same = fast["variant"] == first["variant"]
+        who, over = (_cut(row["variant"], 30) + (f" [{row['config'] or 'default'}]" if same else "") for row in (fast, first))
+        where = f"{fast['workload']}, {fast['case']}: " if fast["case"] else ""
+        return f"{where}{who} over {over}: {speedups}", [first.name, fast.name]
     worst = frame.assign(part=frame["with_copies_ns"] / frame["kernel_ns"]).nlargest(1, "part").iloc[0]
-    return (
+    title = (
         f"With launch and copies {_cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time, end to end "
         f"{format_ratio(worst['end_to_end_ns'] / worst['kernel_ns'])}"
     )
+    return title, [worst.name]
+
+
+def _of_case(frame: pd.DataFrame, row: "pd.Series[Any]") -> pd.DataFrame:
+    found: pd.DataFrame = frame[(frame["workload"] == row["workload"]) & (frame["case"] == row["case"])]
+    return found
+
+
+def _drawn(frame: pd.DataFrame, told: list[Any]) -> pd.DataFrame:
+    """All rows where they can be told apart; else those of one case, that of the rows that the title tells of, and these among them."""
+    if len(frame) <= _MOST_BARS:
+        return frame
+    of_case = _of_case(frame, frame.loc[told[0]]).index
+    others = [place for place in of_case if place not in told]
+    return frame.loc[sorted([*told, *others[: _MOST_BARS - len(told)]])]
 
 
 def _transfer_hover(row: dict[Any, Any]) -> str:
@@ -175,7 +199,7 @@ def _transfer_hover(row: dict[Any, Any]) -> str:
 
 def _stage_hover(row: dict[Any, Any], name: str, stage: str) -> str:
     lines = [f"<b>{text(_cut(name, 160))}</b>", f"{_STAGES[stage]}: <b>{text(format_duration(row[f'{stage}_ns']))}</b>"]
-    lines.append(f"speedup over the first: {text(format_ratio(row[f'speedup_{stage}']))}")
+    lines.append(f"speedup over the first variant: {text(format_ratio(row[f'speedup_{stage}']))}")
     lines.append(f"n = {row['n']}")
     return "<br>".join(lines)
 
@@ -205,6 +229,3 @@ def _told_apart(names: list[str]) -> list[str]:
         for place, name in zip(places, whole, strict=True):
             found[place] = _cut(f"{name[:_HEAD_CHARACTERS]}…{name[start:]}", _NAME_CHARACTERS)
     return found
-
-
-_COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -81,6 +81,11 @@ def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFr
     )
 
 
+def share_a_cell(mine: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Whether two frames of `device_times` have a cell in common, of the same source."""
+    return not mine.merge(other, on=[*_KEY, "source_sha256"]).empty
+
+
 def left_out(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> int:
     """Cells that both runs have, but of a source that changed in between."""
     pairs = (mine.merge(frame, on=_KEY, suffixes=("", "_other")) for frame in others.values())

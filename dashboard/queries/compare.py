@@ -1,6 +1,7 @@
 """Who is faster, by how much, and whether the difference is more than noise."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pandas as pd
@@ -33,6 +34,22 @@ _STEP_COLUMNS: Final = [
 ]  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Noise:
+    """How far a baseline is from itself at the far end of its A/A interval, as a factor of at least 1: of the device's, and of the host's.
+
+    A processor's times scatter by other causes than a GPU's, so neither says anything about a tie on the other.
+    """
+
+    hosts: frozenset[str]
+    on_device: float
+    on_host: float
+
+    def between(self, *variants: str) -> float:
+        """The band for a ratio of these variants; of one on the device and one on the host it is the wider of the two."""
+        return max(self.on_host if variant in self.hosts else self.on_device for variant in variants)
+
+
 def verdict(low: float, high: float, noise: float = 1.0) -> str:
     """`faster`, `slower`, or `tied` where the interval of a ratio holds 1 or lies within 1/noise..noise; empty for a null."""
     if pd.isna(low) or pd.isna(high):
@@ -49,21 +66,22 @@ def speedups(
 
     Returns:
         One row a (variant, config, gpus) with samples, in the order of the variants: `speedup` (median of the reference over
-        that of the variant), `low`, `high`, `n`, `paired`, `noise_low`, `noise_high` (the A/A of the cell as a band around 1; 1..1
-        where the baseline has no twin) and `verdict`: `faster`, `slower`, or `tied` where low..high holds 1 or lies within the
+        that of the variant), `low`, `high`, `n`, `paired`, `noise_low`, `noise_high` (the A/A of the case, by what both run on, as a band
+        around 1; 1..1 where that has no twin) and `verdict`: `faster`, `slower`, or `tied` where low..high holds 1 or lies within the
         band. No rows where the reference has no samples.
     """
     rounds = data.rounds(workload, case, scope, cache)
     reference = find_copy(rounds, reference_variant, reference_config)
     if reference is None:
         return pd.DataFrame(columns=_SPEEDUP_COLUMNS)
-    band = noise_of(rounds, on_gpu=reference.gpus > 0)
+    noise = noise_of(rounds, data.hosts(workload))
     place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
     rows = []
     for copy in sorted(
         (copy for copy in rounds if not copy.twin), key=lambda copy: (place.get(copy.variant, len(place)), *copy)
     ):
         ratio = paired_ratio(rounds[reference], rounds[copy])
+        band = noise.between(reference.variant, copy.variant)
         rows.append(
             {
                 "variant": copy.variant, "config": copy.config, "gpus": copy.gpus, "speedup": ratio.ratio, "low": ratio.low,
@@ -113,7 +131,7 @@ def steps(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
 def steps_of(data: RunData, workload: str, case: str, view: View, best: pd.DataFrame) -> pd.DataFrame:
     """`steps`, from the rows of `best_config` of one case and view."""
     rounds = data.rounds(workload, case, view.scope, view.cache)
-    band = noise_of(rounds, on_gpu=True)
+    noise = noise_of(rounds, data.hosts(workload))
     rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
     rows: list[dict[str, Any]] = []
     done: list[tuple[str, Copy]] = []
@@ -128,7 +146,7 @@ def steps_of(data: RunData, workload: str, case: str, view: View, best: pd.DataF
                 "previous_config": previous.config if previous else None, "previous_precision": known,
                 "gain": ratio.ratio if ratio else None, "low": ratio.low if ratio else None,
                 "high": ratio.high if ratio else None, "n": ratio.n if ratio else None,
-                "verdict": verdict(ratio.low, ratio.high, band) if ratio else "",
+                "verdict": verdict(ratio.low, ratio.high, noise.between(previous.variant, copy.variant)) if ratio and previous else "",
             }
         )  # fmt: skip
         done.append((rung["precision"], copy))
@@ -150,10 +168,18 @@ def find_copy(rounds: "Mapping[Copy, pd.Series[float]]", variant: str, config: s
     return min(found, default=None)
 
 
-def noise_of(rounds: "Mapping[Copy, pd.Series[float]]", *, on_gpu: bool) -> float:
-    """How far the baseline is from itself at the far end of the A/A interval, as a factor of at least 1; 1 without a twin."""
-    ratios = [ratio for copy, ratio in _self_ratios(rounds).items() if (copy.gpus > 0) == on_gpu and ratio.n]
-    return max((max(ratio.high, 1 / ratio.low) for ratio in ratios if ratio.low > 0), default=1.0)
+def noise_of(rounds: "Mapping[Copy, pd.Series[float]]", hosts: frozenset[str]) -> Noise:
+    """The noise of a case in a view; 1 where nothing of the kind has a twin.
+
+    Args:
+        hosts: `RunData.hosts`. The number of GPUs does not tell them: a host variant on several processes has one too.
+    """
+    bands = {True: 1.0, False: 1.0}
+    for copy, ratio in _self_ratios(rounds).items():
+        if ratio.n and ratio.low > 0:
+            on_host = copy.variant in hosts
+            bands[on_host] = max(bands[on_host], ratio.high, 1 / ratio.low)
+    return Noise(hosts, on_device=bands[False], on_host=bands[True])
 
 
 def _self_ratios(rounds: "Mapping[Copy, pd.Series[float]]") -> dict[Copy, RatioInterval]:

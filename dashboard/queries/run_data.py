@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dashboard.queries.trace_data import NO_TRACES, Traces
+from dashboard.text import without_exponents
 from data import schema, store
 
 #: The columns that name what a group of samples measured.
@@ -90,6 +91,11 @@ class RunData:
         """Workloads in the order in which they were recorded."""
         return tuple(self.cases["workload"].unique())
 
+    def hosts(self, workload: str) -> frozenset[str]:
+        """The workload's variants that run on the processor, however many processes they take."""
+        of_workload = self.variants[self.variants["workload"] == workload]
+        return frozenset(of_workload.loc[of_workload["kind"] == "host", "variant"])
+
     def rounds(self, workload: str, case: str, scope: str, cache: str) -> "Rounds":
         """Durations in nanoseconds, indexed by round, of everything that was sampled in one case and view."""
         return Rounds(self.grouped, self._places.get((workload, case, scope, cache), {}))
@@ -139,6 +145,9 @@ def load(run: store.Run) -> RunData:
     # Hundreds of thousands of rows, which are grouped by their text.
     alone, together = _by_ranks(run.table("samples", categories=True))
     tables = {name: run.table(name) for name in names}
+    for name, column in (("diagnostics", "text"), ("results", "detail")):
+        told = tables[name][column]
+        tables[name] = tables[name].assign(**{column: told.map(without_exponents, na_action="ignore").astype(told.dtype)})
     return RunData(info=run.info, samples=alone, together=together, **tables, traces=Traces(run))
 
 

@@ -255,7 +255,7 @@ def _noise(joined: RunData, *rows: dict[Any, Any]) -> float:
     rounds = joined.rounds(first["workload"], first["case"], first["scope"], first["cache"])
     counts = {int(row["gpus"]) for row in rows}
     same = {copy: rounds[copy] for copy in rounds if copy.gpus in counts}
-    return max(noise_of(same, on_gpu=on_gpu) for on_gpu in {count > 0 for count in counts})
+    return noise_of(same, joined.hosts(first["workload"])).between(*(row["variant"] for row in rows))
 
 
 def _skew(data: RunData, workload: str, view: View) -> pd.DataFrame:

@@ -90,7 +90,8 @@ def _winner(data: RunData, view: View, ranked: pd.DataFrame) -> dict[str, Any]:
     second = ranked.iloc[1]
     rounds = data.rounds(str(winner["workload"]), str(winner["case"]), view.scope, view.cache)
     margin = paired_ratio(rounds[_copy(second)], rounds[_copy(winner)])
-    band = noise_of(rounds, on_gpu=bool(winner["gpus"]))
+    noise = noise_of(rounds, data.hosts(str(winner["workload"])))
+    band = noise.between(str(winner["variant"]), str(second["variant"]))
     return row | {
         "runner_up": second["variant"], "margin": margin.ratio, "margin_low": margin.low, "margin_high": margin.high,
         "tied": verdict(margin.low, margin.high, band) == "tied",

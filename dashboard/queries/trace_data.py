@@ -8,14 +8,14 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from data import store
+from data import schema, store
 
 Int64s = npt.NDArray[np.int64]
 TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")
 #: Stands for a null in the arrays of this room: range ids, threads and times of a trace are not negative.
 NONE: Final = -1
 #: What `kernels` calls a CUDA graph that was traced as a whole: one row a launch of it.
-GRAPH: Final = "[CUDA graph]"
+GRAPH: Final = schema.CUDA_GRAPH
 #: Numbers spread over up to this many are told apart in a table of marks, a byte each.
 MOST_MARKS: Final = 1 << 28
 _MARK_BITS: Final = 22

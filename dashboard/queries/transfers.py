@@ -13,6 +13,8 @@ from dashboard.queries.trace_ranges import labels, nearest, parents, range_ns
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
+#: Roles of what others are not compared with: a copy, or a known pitfall.
+ASIDE: Final = ("ceiling", "specimen")
 STAGES: Final = ("kernel_ns", "with_launch_ns", "with_copies_ns", "end_to_end_ns")
 
 
@@ -74,11 +76,11 @@ def stages(data: RunData) -> pd.DataFrame:
     Returns:
         One row a (workload, case, variant, config), the medians over its ranges: `kernel_ns` (durations of the kernels), `with_launch_ns`
         (and of the calls that launched them), `with_copies_ns` (and of the copies), `end_to_end_ns` (the range itself), `n`; `speedup_…`
-        of each stage over the case's first row; `copies_ns`; `reuses_to_halve` (launches on the same data after which they take as long
+        of each stage over the case's first variant that is no ceiling and no specimen (over its first row where all are); `role`; `copies_ns`; `reuses_to_halve` (launches on the same data after which they take as long
         as its copies) and `reuses_to_pay` (after which they and the copies take less than `host`; null without samples of the host).
     """
     traces = data.traces
-    columns = [*_OF_OURS, *STAGES, "copies_ns", "n", *(f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES), "reuses_to_halve",
+    columns = [*_OF_OURS, "role", *STAGES, "copies_ns", "n", *(f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES), "reuses_to_halve",
                "host", "host_ns", "reuses_to_pay"]  # fmt: skip
     if not {"ranges", "kernels", "memory_ops"} <= set(traces.tables):
         return pd.DataFrame(columns=columns)
@@ -95,7 +97,10 @@ def stages(data: RunData) -> pd.DataFrame:
         .sort_values(["workload", "case", "place"], kind="stable", ignore_index=True)
         .drop(columns="place")
     )
-    first = found.groupby(["workload", "case"])[list(STAGES)].transform("first")
+    roles = data.variants.set_index(["workload", "variant"])["role"].to_dict()
+    found["role"] = [roles.get(pair, "rung") for pair in zip(found["workload"], found["variant"], strict=True)]
+    compared_first = found.assign(aside=found["role"].isin(ASIDE)).sort_values("aside", kind="stable")
+    first = compared_first.groupby(["workload", "case"])[list(STAGES)].transform("first")
     for stage in STAGES:
         found[f"speedup_{stage.removesuffix('_ns')}"] = first[stage] / found[stage]
     found["reuses_to_halve"] = np.ceil(found["copies_ns"] / found["with_launch_ns"]).astype(int)

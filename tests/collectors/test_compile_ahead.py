@@ -1,5 +1,8 @@
 """What a plan needs is compiled before anything is measured, side by side."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ from collectors import compile_ahead, kernel_cache
 from collectors.compiler import compilation_of, compiled
 from collectors.plan import Request, make_plan
 from collectors.signals import Stopped
+from data import store
 from workloads import registry
 
 PLAN = make_plan(
@@ -24,13 +28,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_too() -> None:
-    kinds = [(job[0], job[2] if job[0] == "kernels" else job[1:]) for job in compile_ahead.jobs_of(PLAN, ["sm_90"])]
+    kinds = [(job[0], job[2] if job[0] == "kernels" else job[1:5]) for job in compile_ahead.jobs_of(PLAN, ["sm_90"])]
     assert kinds == [
         ("kernels", "workloads/conv2d/kernels/v02_naive_global.cu"),
         ("kernels", "workloads/conv2d/kernels/v03_coalesced.cu"),
-        ("function", ("conv2d", "", "numba_serial")),
+        ("run once", ("conv2d", "", "numba_serial", "n=256")),
     ]
-    assert [job[0] for job in compile_ahead.jobs_of(PLAN, [])] == ["function"]
+    assert [job[0] for job in compile_ahead.jobs_of(PLAN, [])] == ["run once"]
 
 
 def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
@@ -38,14 +42,17 @@ def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
     told: list[int] = []
     compile_ahead.compile_all(jobs, told.append, lambda: None)
     assert told == [1, 2, 3]
-    assert [job[0] for job in compile_ahead.jobs_of(PLAN, ["sm_90"])] == ["function"]  # whose cache is Numba's
+    assert [job[0] for job in compile_ahead.jobs_of(PLAN, ["sm_90"])] == ["run once"]  # whose cache is Numba's
     assert list((cache / "numba").rglob("*.nbc"))
     variant = registry.load("conv2d").variant("v02_naive_global")
     assert kernel_cache.holds(compilation_of(variant, ["conv2d"], "sm_90").key)
 
 
 def test_what_does_not_compile_is_left_for_its_verdict() -> None:
-    jobs = [("kernels", "this is not CUDA", "x.cu", ("k",), (), "sm_90", ()), ("function", "conv2d", "", "no_such_variant")]
+    jobs = [
+        ("kernels", "this is not CUDA", "x.cu", ("k",), (), "sm_90", ()),
+        ("run once", "conv2d", "", "no_such_variant", "n=256", ""),
+    ]
     told: list[int] = []
     compile_ahead.compile_all(jobs, told.append, lambda: None)
     assert told == [1, 2]
@@ -57,3 +64,54 @@ def test_a_signal_ends_it_at_once() -> None:
 
     with pytest.raises(Stopped):
         compile_ahead.compile_all(compile_ahead.jobs_of(PLAN, ["sm_90"]), lambda done: None, stop)
+
+
+def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_variant_until_the_cache_notes_it() -> None:
+    asked = Request(
+        ["mlp_training", "conv2d"],
+        cases=["batch=100", "batch=400", "n=512", "n=1024"],
+        variants=["torch_compile", "cupy_ndimage"],
+    )
+    plan = make_plan(asked)
+    jobs = compile_ahead.jobs_of(plan, ["sm_90"])
+    assert [job[1:5] for job in jobs] == [
+        ("mlp_training", "", "torch_compile", "batch=100"),
+        ("mlp_training", "", "torch_compile", "batch=400"),
+        ("conv2d", "", "cupy_ndimage", "n=256"),
+    ]
+    assert compile_ahead.jobs_of(plan, []) == []
+    for *_, mark in jobs[1:]:
+        kernel_cache.write(mark, {}, b"")
+    assert compile_ahead.jobs_of(plan, ["sm_90"]) == jobs[:1]
+
+
+@pytest.mark.parametrize("text", ["raise RuntimeError", "import os; os._exit(7)"])
+def test_a_module_that_cannot_be_imported_or_ends_its_process_costs_the_recording_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / "broken_module.py").write_text(text)
+    file = tmp_path / "mine.py"
+    file.write_text(OWN)
+    done = subprocess.run(
+        [sys.executable, "-m", "collectors", "record", "--workload", str(file), "--data-dir", str(tmp_path / "runs"),
+         "--collector", "host_clock"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    run = store.open_run(tmp_path / "runs" / done.stdout.splitlines()[-1])
+    assert set(run.table("results")["status"]) == {"ok"}
+    assert set(run.table("ceilings")["name"]) == {"host_copy", "host_fma"}
+
+
+OWN = """
+import numpy as np
+from workloads.api import Buffer, Case, HostVariant, Workload
+
+def double(case, inputs, outputs):
+    outputs["y"][:] = 2 * inputs["x"]
+
+WORKLOAD = Workload(
+    name="mine", title="Doubling", cases=(Case({"n": 8}, flops=8, min_bytes=64, sets=("quick",)),),
+    variants=(HostVariant("double", "double", "host", run=double), HostVariant("other", "other", "host", run=double, requires=("broken_module",))),
+    buffers=lambda case: ({"x": Buffer((8,))}, {"y": Buffer((8,))}),
+    make_inputs=lambda case, rng: {"x": rng.standard_normal(8, dtype=np.float32)},
+    reference=lambda case, inputs: {"y": 2.0 * inputs["x"]},
+)
+"""

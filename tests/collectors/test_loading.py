@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from collectors import cli
 from collectors.declared import case_row

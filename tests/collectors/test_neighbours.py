@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from collectors import cli, compile_ahead, kernel_cache, under_tool
 from collectors.plan import LIMITS, Request, make_plan

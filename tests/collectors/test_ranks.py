@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from collectors import cli, launchers
 from collectors.bench import ONE_PROCESS, Failed, Unavailable

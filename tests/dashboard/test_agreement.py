@@ -158,6 +158,25 @@ def test_the_page_compares_with_the_newest_run_of_each_other_collector_on_the_de
     assert "1 of 1 cells above 20.0 µs agree within 2 %" in words(app)
 
 
+def test_the_page_begins_with_a_run_that_has_a_cell_in_common_though_a_newer_one_has_none(
+    open_app: Open, tmp_path: Path
+) -> None:
+    changed = dict.fromkeys(synthetic_agreement.TIMES["cupti"], "changed")
+    synthetic_agreement.write(tmp_path, "cuda_events", "mine", day=2)
+    synthetic_agreement.write(tmp_path, "cupti", "older", day=3)
+    synthetic_agreement.write(tmp_path, "cupti", "newer", day=4, sources=changed)
+    app = open_app(tmp_path, "trust", run="mine", topic="collectors")
+    assert app.query_params["with.cupti"] == "older"
+    assert "2 of 2 cells" in words(app) or "1 of 2 cells" in words(app)
+    app.selectbox(key="choose with.cupti").select("newer").run()
+    assert "Run newer has no cell in common with this run." in words(app)
+    # The choice belongs to the run: another begins with its own.
+    app.sidebar.selectbox[0].select("newer").run()
+    assert app.query_params["with.cuda_events"] == "none"
+    assert "No run of cuda_events has a cell in common with this run." in words(app)
+    assert "No run is chosen to compare with." in words(app)
+
+
 def test_the_page_says_what_to_record_where_no_other_collector_ran_on_the_device(open_app: Open, recorded: Path) -> None:
     assert "No other collector has a run on another GPU here" in words(
         open_app(recorded, "trust", run="elsewhere", topic="collectors")

@@ -43,6 +43,12 @@ def test_a_tie_with_the_peer_is_said(rows: pd.DataFrame) -> None:
     assert "tied with cudnn (0.990× to 1.01×)" in answer.render(tied, "table")
 
 
+def test_the_baseline_is_not_compared_with_itself(rows: pd.DataFrame) -> None:
+    best = rows.head(1).assign(baseline=rows["best"], baseline_config=rows["best_config"], speedup=1.0)
+    assert "| the baseline itself |" in answer.render(best, "markdown")
+    assert "1.00×" not in answer.render(best, "table")
+
+
 def test_a_run_that_compares_nothing_has_no_rows(rows: pd.DataFrame) -> None:
     none = rows.head(0)
     assert [answer.render(none, form) for form in ("table", "markdown", "csv")] == ["", "", ""]

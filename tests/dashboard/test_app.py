@@ -191,6 +191,52 @@ def test_what_was_chosen_on_one_page_is_kept_on_the_next(open_app: Open, synthet
     assert "metric" not in app.query_params
 
 
+def shown_variants(app: AppTest) -> list[str]:
+    return list(app.button_group(key="choose variants").value)
+
+
+def test_the_variants_chosen_of_a_workload_stay_with_it(open_app: Open, synthetic: Path) -> None:
+    """The two workloads have three host variants in common."""
+    app = open_app(synthetic, "sizes", run="gpu", workload="conv2d", scope="operation")
+    app.button_group(key="choose variants").set_value(["v01_naive", "numpy"]).run()
+    assert shown_variants(app) == ["v01_naive", "numpy"]
+    assert "2 of 10 shown" in words(app)
+    assert "first of the 2 shown is v01_naive" in words(app)
+    app.segmented_control(key="choose workload").set_value("tensor_transpose").run()
+    assert len(shown_variants(app)) == 8, "all of the device"
+    assert "8 of 11 shown" in words(app)
+    assert "first is v05_swizzled" in words(app)
+    assert "variants" not in app.query_params
+    app.segmented_control(key="choose workload").set_value("conv2d").run()
+    assert shown_variants(app) == ["v01_naive", "numpy"]
+
+
+def test_the_variants_chosen_of_a_run_stay_with_it(open_app: Open, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        synthetic_run.write(tmp_path, name, rounds=8)
+    app = open_app(tmp_path, "sizes", run="first", workload="conv2d")
+    app.button_group(key="choose variants").set_value(["cudnn"]).run()
+    app.sidebar.selectbox[0].select("second").run()
+    assert len(shown_variants(app)) == 7
+    assert "first is v04_sliding" in words(app)
+
+
+def test_a_link_to_a_narrowed_view_opens_it(open_app: Open, synthetic: Path) -> None:
+    link = {"run": "gpu", "workload": "conv2d", "variants": ["cudnn", "v02_shared"]}
+    app = open_app(synthetic, "sizes", **link)
+    assert set(shown_variants(app)) == {"v02_shared", "cudnn"}
+    assert "2 of 7 shown" in words(app)
+    assert app.query_params["variants"] == ["v02_shared", "cudnn"]
+    app.selectbox(key="choose metric").set_value("gb_per_s").run()
+    assert set(shown_variants(app)) == {"v02_shared", "cudnn"}
+
+
+def test_a_link_to_variants_that_are_not_there_shows_all_and_says_so(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, "sizes", run="gpu", workload="conv2d", variants="v99_gone")
+    assert len(shown_variants(app)) == 7
+    assert "The link asks for variants v99_gone, which is not here" in words(app)
+
+
 def test_a_name_that_is_markup_is_shown_as_text(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, run="**bold** [link](http://example.com) :red[x]")
     shown = [str(block.value) for block in app.main.caption if "The link asks for" in str(block.value)]

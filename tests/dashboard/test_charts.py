@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.charts import distribution, ladder, numbers, ticks
+from dashboard.charts import distribution, ladder, numbers, sizes, ticks
 from dashboard.charts.catalogue import charts_of
 from dashboard.charts.template import look
 from dashboard.queries import ladder as ladders
+from dashboard.queries import sizes as over_sizes
 from dashboard.queries.axes import View
 from dashboard.queries.run_data import RunData, load
 from data import store
@@ -53,6 +54,17 @@ def test_rates_bytes_ratios_and_percentages_have_three_significant_digits() -> N
     assert numbers.format_interval("998 ns", "1.02 µs") == "998 ns to 1.02 µs"
 
 
+def test_a_ceiling_is_written_with_the_si_prefix_of_its_size() -> None:
+    figures = [(4257.9, "GB/s"), (71_200, "GB/s"), (307.8, "TFLOP/s"), (0.0614, "TFLOP/s"), (2.88, "us"), (12.0, "passes")]
+    written = ["4.26 TB/s", "71.2 TB/s", "308 TFLOP/s", "61.4 GFLOP/s", "2.88 µs", "12.0 passes"]
+    assert [numbers.format_measure(*figure) for figure in figures] == written
+
+
+def test_no_number_is_written_with_an_exponent() -> None:
+    assert numbers.format_half_width(100, 99.99999, 100.00001) == "±0.00001 %"
+    assert [numbers.significant(value, 2) for value in (100.0, 0.000012, 99.7)] == ["100", "0.000012", "100"]
+
+
 def test_ticks_stand_at_round_numbers() -> None:
     linear = ticks.ticks(0, 870_000, numbers.format_duration, logarithmic=False)
     assert linear["ticktext"] == ["0", "200 µs", "400 µs", "600 µs", "800 µs"]
@@ -65,18 +77,6 @@ def test_labels_of_values_close_together_make_room_for_each_other() -> None:
     assert ticks.apart([4, 4]) == [4]
     doubling = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
     assert ticks.apart(doubling) == doubling
-
-
-def test_a_variant_has_a_colour_and_symbol_of_its_own_that_no_other_variant_of_its_workload_has(run: RunData) -> None:
-    for theme in ("light", "dark"):
-        styles = look(run, theme).styles
-        for workload in run.workloads:
-            coloured = run.variants[
-                (run.variants["workload"] == workload) & ~run.variants["role"].isin(["ceiling", "specimen"])
-            ]
-            taken = [styles[workload, name] for name in coloured["variant"]]
-            assert len({style.color for style in taken}) == len(taken)
-    assert styles["conv2d", "numba_serial"] == styles["tensor_transpose", "numba_serial"]
 
 
 def test_every_chart_of_a_run_has_its_own_name_a_note_and_few_marks(run: RunData) -> None:
@@ -149,7 +149,7 @@ def test_of_many_samples_every_kth_is_drawn_and_the_note_says_so(run: RunData) -
     many = cell.loc[cell.index.repeat(100)].assign(round=range(1200))
     chart = distribution.samples_over_rounds(many, look(run))
     assert len(chart.figure.data[0].x) == 400
-    assert "n = 1200" in chart.note and "Every 3. sample is drawn." in chart.note
+    assert "n = 1200" in chart.note and " 1 sample of 3 is drawn." in chart.note
 
 
 def test_half_the_interval_stands_relative_to_the_median() -> None:
@@ -175,6 +175,23 @@ def test_the_ladder_has_bars_up_to_twenty_times_the_least_and_marks_beyond_or_wh
         ("near", "auto"): bars, ("near", "linear"): bars, ("near", "log"): marks,
         ("far", "auto"): marks, ("far", "linear"): bars, ("far", "log"): marks,
     }  # fmt: skip
+
+
+def test_no_title_compares_the_baseline_with_itself(run: RunData) -> None:
+    cold = View("device", "cold")
+    rungs = ladders.ladder(run, "tensor_transpose", "n=512,perm=210", cold)
+    alone = ladder.ladder(rungs[rungs["variant"] == "v01_simple"], look(run)).title
+    assert alone.endswith("of the memory floor, the baseline itself")
+    over_size = over_sizes.sizes(run, "tensor_transpose", cold, "perm=210")
+    regions = over_sizes.regions(run, "tensor_transpose", "perm=210")
+    chart = sizes.over_size(over_size[over_size["variant"] == "v01_simple"], regions, look(run), "speedup")
+    assert chart.title == "tensor_transpose, perm=210: at n=512, first is v01_simple, the baseline itself"
+
+
+def test_a_variant_over_another_config_of_itself_names_the_config(run: RunData) -> None:
+    rungs = ladders.ladder(run, "conv2d", "n=8192", View("device", "cold"))
+    title = ladder.ladder(rungs[rungs["variant"] == "v01_naive"], look(run)).title
+    assert title.endswith("× v01_naive [block=8]"), "block=16 is the fastest"
 
 
 def test_a_cell_above_its_ceiling_says_so_in_the_hover_and_in_the_note(run: RunData) -> None:

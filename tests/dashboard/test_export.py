@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from choreographer.channels.pipe import Pipe
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dashboard import export, images, spreadsheet
 from dashboard.__main__ import app

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from collectors.nsight_systems.parse import import_report
 from dashboard.__main__ import app

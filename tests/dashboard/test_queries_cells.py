@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.queries import compare, staleness, trust
+from dashboard.queries import compare, sizes, staleness, trust
 from dashboard.queries.axes import View, baseline, charted_cases, series, views
 from dashboard.queries.cells import best_config, cells
 from dashboard.queries.overview import overview
@@ -194,6 +194,37 @@ def test_the_baseline_against_itself_holds_one_unless_the_two_differ() -> None:
     assert row["ratio"] == pytest.approx(1.1) and not row["holds_one"]
 
 
+def noisy_host_run() -> RunData:
+    """Two rungs 10 % apart whose A/A is exact, and two host variants 10 % apart of which one's second copy is off by half."""
+    timed = [
+        *(samples("v01_a", [110] * 6) + samples("v01_a", [110] * 6, twin=1) + samples("v02_b", STEADY)),
+        *(samples("numpy", [1100] * 6, gpus=0) + samples("numpy", [1650] * 6, gpus=0, twin=1)),
+        *samples("numba", [1000] * 6, gpus=0),
+    ]
+    made = [variant("v01_a"), variant("v02_b"), variant("numpy", "host", "host"), variant("numba", "host", "host")]
+    cases = [{"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 1, "min_bytes": 1}]
+    return run_of(made, timed, cases=cases)
+
+
+@pytest.mark.parametrize(("reference", "of_rung", "of_host"), [("v01_a", "faster", "slower"), ("numpy", "faster", "tied")])
+def test_the_noise_of_a_host_variant_judges_no_device_time_and_the_other_way_round(
+    reference: str, of_rung: str, of_host: str
+) -> None:
+    found = compare.speedups(noisy_host_run(), "w", "n=1", "device", "cold", reference).set_index("variant")
+    assert found.loc["v02_b", "verdict"] == of_rung
+    assert found.loc["numba", "verdict"] == of_host
+    assert found.loc[["v02_b", "numba"], "noise_high"].tolist() == ([1.0, 1.5] if reference == "v01_a" else [1.5, 1.5])
+
+
+def test_steps_and_winners_of_the_device_are_not_tied_by_the_noise_of_the_host() -> None:
+    data = noisy_host_run()
+    assert compare.steps(data, "w", "n=1", COLD)["verdict"].tolist() == ["", "faster"]
+    (winner,) = sizes.best_per_size(data, "w", COLD, ("rung",)).to_dict("records")
+    assert (winner["variant"], winner["tied"]) == ("v02_b", False)
+    (winner,) = sizes.best_per_size(data, "w", COLD, ("host",)).to_dict("records")
+    assert (winner["variant"], winner["tied"]) == ("numba", True)
+
+
 def test_the_baseline_is_the_variant_with_a_second_copy() -> None:
     found = baseline(ladder_run(), "w", COLD)
     assert found is not None and found.variant == "v01_a"
@@ -366,3 +397,11 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
         "operation hot: at the limit of 3 s": 1,
     }
     assert trust.verdicts(run_of([], [], results)).to_dict("records") == [{"workload": "w", "ok": 2, "timeout": 1, "total": 3}]
+
+
+def test_a_finding_that_was_recorded_with_an_exponent_is_read_without_one() -> None:
+    (full,) = (run for run in store.list_runs([store.RECORDED])[0] if run.info["label"] == "H200 full")
+    assert full.table("diagnostics")["text"].str.contains("7.12e+04 GB/s", regex=False).any(), "as it was written"
+    read = load(full)
+    assert not read.diagnostics["text"].str.contains("e+", regex=False).any()
+    assert read.diagnostics["text"].str.contains("71,200 GB/s", regex=False).any()

@@ -199,6 +199,17 @@ def test_within_the_noise_of_the_baseline_against_itself_two_numbers_are_tied() 
     assert places == ["slower", "tied"]
 
 
+def test_the_noise_of_a_host_variant_on_several_processes_ties_no_gpus() -> None:
+    """One takes 42 ns and two 88; NumPy's second copy on two processes took a tenth of the time of its first."""
+    alone = samples("v01_a", [42] * 6) + samples("v01_a", [42] * 6, twin=1) + samples("numpy", HUNDRED, gpus=0)
+    two = ranked("v01_a", [80] * 6, [88] * 6) + ranked("v01_a", [80] * 6, [88] * 6, twin=1)
+    two += ranked("numpy", HUNDRED, HUNDRED) + ranked("numpy", [10] * 6, [10] * 6, twin=1)
+    data = scaled(alone, two)
+    assert by_ranks(queries.crossover(data, "w", COLD, "v01_a"))[2]["place"] == "slower"
+    # NumPy's own 100 and 100 are tied whatever the noise.
+    assert by_ranks(queries.crossover(data, "w", COLD, "numpy"))[2]["place"] == "tied"
+
+
 def test_weak_scaling_compares_cases_with_as_much_for_each_rank() -> None:
     """n=400 on one takes 100 ns, n=800 on two 125, n=1600 on four 200: 80 % and 50 %."""
     cases = [case(400), case(800, 1), case(1600, 2)]

@@ -77,6 +77,39 @@ def test_a_run_without_a_trace_says_how_to_import_one(open_app: Open, traced: Pa
     assert [block.value for block in app.main.code] == ["python -m collectors import REPORT"]
 
 
+NOTHING_OF_TRACES = ("ranges", "kernels", "memory_ops", "api_calls")
+
+
+@pytest.mark.parametrize(
+    ("page", "without", "lacks", "option"),
+    [
+        ("transfers", ("memory_ops",), "no trace of copies, though it has kernels", "--trace=cuda"),
+        ("transfers", ("memory_ops", "kernels"), "no trace of copies. Profile", "--trace=cuda"),
+        ("timeline", NOTHING_OF_TRACES, "no trace. Profile", "--trace=cuda,nvtx"),
+        ("calls", NOTHING_OF_TRACES, "no trace of kernels or API calls", "--trace=cuda"),
+        ("picker", ("ranges",), "no NVTX ranges to pick from", "--trace=cuda,nvtx"),
+    ],
+)
+def test_a_page_says_what_an_imported_report_lacks_and_the_option_that_adds_it(
+    open_app: Open, tmp_path: Path, page: str, without: tuple[str, ...], lacks: str, option: str
+) -> None:
+    synthetic_trace.write(tmp_path, without=without)
+    app = open_app(tmp_path, page, run="trace")
+    assert "The report report.nsys-rep has " in words(app) and lacks in words(app)
+    assert "Import a report" not in words(app)
+    (code,) = [block.value for block in app.main.code]
+    assert code == f"nsys profile {option} --output=report COMMAND\npython -m collectors import report.nsys-rep"
+
+
+def test_the_commit_beside_an_import_is_not_shown_as_the_programs(open_app: Open, traced: Path, tmp_path: Path) -> None:
+    app = open_app(traced, "overview", run="trace")
+    assert "commit" not in "".join(caption.value for caption in app.sidebar.caption)
+    export.write(load(store.open_run(traced / "trace")), tmp_path, ["csv"])
+    report = (tmp_path / "report.html").read_text()
+    assert "<dt>importer's commit</dt>" in report and "<dt>importer's Python</dt>" in report
+    assert "<dt>commit</dt>" not in report
+
+
 def test_a_hostile_kernel_name_is_text_in_every_chart(traced: Path, tmp_path: Path) -> None:
     data = load(store.open_run(traced / "trace"))
     charts = list(charts_of(data))

@@ -249,6 +249,49 @@ def test_a_speedup_shrinks_by_launch_and_copies_and_a_copy_pays_after_some_reuse
     assert speedups.tolist() == pytest.approx([4.0, 3.0, 17 / 11, 1.5])
 
 
+def stages_of(*rows: tuple[str, str, str, float]) -> pd.DataFrame:
+    """Stages of cells (variant, config, case, kernel's speedup over the first of its case), each 1 us of kernel over its speedup."""
+    frame = pd.DataFrame(rows, columns=["variant", "config", "case", "speedup_kernel"]).assign(workload="w", n=3, role="rung")
+    for place, stage in enumerate(transfers.STAGES):
+        frame[stage] = 1000 / frame["speedup_kernel"] + 1000 * place
+        frame[f"speedup_{stage.removesuffix('_ns')}"] = frame["speedup_kernel"]
+    return frame
+
+
+def test_the_title_of_the_stages_names_what_is_drawn_however_many_cases_come_before() -> None:
+    """Ten cases of three variants; the fastest kernel is in the last one."""
+    frame = stages_of(*((f"v0{rung}_a", "", f"n={case}", 1.0 + case * (rung - 1)) for case in range(10) for rung in (1, 2, 3)))
+    chart = charts.stages(frame, Look("light", {}, "", on_gpu=True))
+    assert chart.title.startswith("w, n=9: v03_a over v01_a: 19.0× kernel")
+    assert [trace.name for trace in chart.figure.data] == ["v01_a n=9", "v02_a n=9", "v03_a n=9"]
+    assert "3 of 30 rows are drawn" in chart.note and len(chart.data) == 30
+
+
+def test_stages_are_compared_with_the_first_variant_that_is_no_ceiling() -> None:
+    """A copy, of two configs, takes half as long as the first rung; the second rung is three times as fast as the first."""
+    copies = stages_of(("v01_copy", "a", "n=1", 2.0), ("v01_copy", "b", "n=1", 4.0)).assign(role="ceiling")
+    rungs = stages_of(("v02_a", "", "n=1", 1.0), ("v03_b", "", "n=1", 3.0))
+    title = charts.stages(pd.concat([copies, rungs], ignore_index=True), Look("light", {}, "", on_gpu=True)).title
+    assert title.startswith("w, n=1: v03_b over v02_a: 3.00× kernel")
+
+
+def test_the_speedups_of_stages_are_over_the_first_variant_that_is_no_ceiling(tmp_path: Path) -> None:
+    traced = load(store.open_run(synthetic_trace.write_variants(tmp_path)))
+    roles = transfers.stages(traced)[["workload", "variant"]].assign(role=["ceiling", "rung"])
+    found = transfers.stages(replace(traced, variants=roles))
+    # 8000 ns of kernel, and 2000.
+    assert found["speedup_kernel"].tolist() == [0.25, 1.0]
+
+
+def test_of_more_configs_than_can_be_told_apart_those_of_the_title_are_drawn() -> None:
+    frame = stages_of(*(("v01_copy", f"block={block}", "n=1", 1.0 + block) for block in range(20)))
+    chart = charts.stages(frame, Look("light", {}, "", on_gpu=True))
+    assert chart.title.startswith("w, n=1: v01_copy [block=19] over v01_copy [block=0]: ")
+    drawn = [trace.name for trace in chart.figure.data]
+    assert len(drawn) == 12
+    assert (drawn[0], drawn[-1]) == ("v01_copy block=0 n=1", "v01_copy block=19 n=1")
+
+
 def test_in_a_foreign_report_the_outermost_ranges_stand_for_variants(trace: RunData) -> None:
     found = transfers.stages(trace)
     # train: 1000 + 500 + 2000 ns of kernels, 3 launches of 100, one copy of 1000; the memset is no copy.

@@ -11,6 +11,11 @@ def test_the_data_dictionary_is_the_one_generated_from_the_schema() -> None:
     assert (ROOT / "data" / "README.md").read_text() == schema.dictionary(), "run: python -m data.schema > data/README.md"
 
 
+def test_the_data_dictionary_says_what_the_row_of_a_whole_cuda_graph_is() -> None:
+    section = (ROOT / "data" / "README.md").read_text().partition("## `kernels`")[2].partition("\n## ")[0]
+    assert "one row a launch, named `[CUDA graph]`" in section
+
+
 def test_every_key_column_is_a_column_of_its_table_and_never_null() -> None:
     for table in schema.TABLES.values():
         columns = {column.name: column for column in table.columns}

@@ -180,6 +180,10 @@ _VARIANTS: Final[tuple[Variant, ...]] = (
     _rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3], [2, 4]), _stacked),
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),
+    LibraryVariant(
+        "npp", "NPP, replicated border", "peer", requires=("cupy", "cuda"), reference=peers.replicated, prepare=peers.npp_filter
+    ),
+    LibraryVariant("cupy_ndimage", "CuPy ndimage", "peer", requires=("cupyx",), prepare=peers.cupy_ndimage),
     HostVariant("numpy", "NumPy", "host", run=host.numpy_shifted),
     HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial),
     HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),

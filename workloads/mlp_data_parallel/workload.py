@@ -2,11 +2,25 @@
 
 from typing import Final
 
-from workloads.api import Case, HostVariant, Workload
+from workloads.api import Case, HostVariant, LibraryVariant, Workload
 from workloads.axes import Axis
-from workloads.mlp_data_parallel import host, problem
+from workloads.mlp_data_parallel import host, peers, problem
 from workloads.mlp_data_parallel.rungs import CUDA_VARIANTS
 from workloads.mlp_training import problem as step
+
+LIBRARY_VARIANTS: Final = (
+    LibraryVariant("torch_ddp", "PyTorch DDP", "peer", "fp32", requires=("torch",), prepare=peers.torch_ddp, communicates=True),
+    LibraryVariant(
+        "torch_ddp_graph",
+        "PyTorch DDP, CUDA graph",
+        "peer",
+        "fp32",
+        requires=("torch",),
+        prepare=peers.torch_ddp,
+        communicates=True,
+        graph=True,
+    ),
+)
 
 HOST_VARIANTS: Final = (
     HostVariant(
@@ -18,7 +32,7 @@ WORKLOAD: Final = Workload(
     name="mlp_data_parallel",
     title="Training step, data parallel",
     cases=problem.cases(),
-    variants=(*CUDA_VARIANTS, *HOST_VARIANTS),
+    variants=(*CUDA_VARIANTS, *LIBRARY_VARIANTS, *HOST_VARIANTS),
     buffers=step.buffers,
     make_inputs=step.make_inputs,
     reference=step.reference,

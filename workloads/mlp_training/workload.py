@@ -6,6 +6,7 @@ from workloads.api import Case, HostVariant, LibraryVariant, Workload
 from workloads.axes import Axis
 from workloads.mlp_training import host, peers, problem, programs
 from workloads.mlp_training.rungs import CUDA_VARIANTS
+from workloads.torch_bridge import COMPILER
 
 PROGRAM: Final = LibraryVariant(
     name="v01_products_only",
@@ -28,6 +29,18 @@ LIBRARY_VARIANTS: Final = (
         "tf32",
         requires=("torch",),
         prepare=peers.torch_tf32,
+        graph=True,
+    ),
+    LibraryVariant(
+        *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
+        requires=COMPILER,
+        prepare=peers.compiled_fp32,
+        graph=True,
+    ),
+    LibraryVariant(
+        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
+        requires=COMPILER,
+        prepare=peers.compiled_tf32,
         graph=True,
     ),
 )

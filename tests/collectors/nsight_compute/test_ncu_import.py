@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from ncu_reports import CREATED, VERSION, block, field, launch, write
-from typer.testing import CliRunner
 
 from collectors.cli import app
 from collectors.nsight_compute import metrics, parse
 from collectors.nsight_compute.parse import counters_of, import_report, is_report, read_report
 from collectors.nsight_compute.session import MAGIC, read_session
+from collectors.trace.notes import Notes
 from collectors.trace.report import ReportError
 from data import metrics as contract
 from data.store import open_run
@@ -167,6 +168,34 @@ def test_a_file_of_that_name_that_is_something_else_is_refused(tmp_path: Path) -
     (tmp_path / "r.ncu-rep").write_bytes(b"not a report")
     done = CliRunner().invoke(app, ["import", str(tmp_path / "r.ncu-rep"), "--data-dir", str(tmp_path / "runs")])
     assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        '"ID","Process ID","Process Name","Host Name","Kernel Name"\n"0","7","a.out","127.0.0.1","gemm"\n',
+        '==PROF== Connected to process 7 (a.out)\n"ID","Process ID","Process Name"\n',
+    ],
+)
+def test_what_ncu_printed_is_refused_with_what_to_import_instead(tmp_path: Path, printed: str) -> None:
+    (tmp_path / "counters.csv").write_text(printed)
+    done = CliRunner().invoke(app, ["import", str(tmp_path / "counters.csv"), "--data-dir", str(tmp_path / "runs")])
+    assert done.exit_code == 2
+    assert done.stderr.splitlines() == [
+        "counters.csv: what ncu printed, which is not a report; import the .ncu-rep that it was printed from, "
+        "or profile again with ncu --export=report"
+    ]
+
+
+def test_a_report_that_does_not_say_when_it_was_captured_gets_the_date_of_its_file_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holding(monkeypatch, launch("fill"))
+    path = write(tmp_path / "r.ncu-rep", [block(b"")])
+    notes = Notes()
+    run = open_run(tmp_path / "runs" / import_report(path, tmp_path / "runs", "", None, [], notes))
+    assert run.info["started_at"].timestamp() == pytest.approx(path.stat().st_mtime, abs=1e-5)
+    assert [text.split(",")[0] for text in notes.warnings()] == ["warning: the report does not say when it was captured"]
 
 
 def test_without_the_package_the_cure_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,14 @@ def schema_3_20() -> Tables:
     }
 
 
+def without_a_warning() -> Tables:
+    """`schema_3_20` without the kernel that has no launch and the range that was never closed."""
+    tables = schema_3_20()
+    tables["CUPTI_ACTIVITY_KIND_KERNEL"].pop()
+    tables["NVTX_EVENTS"] = [row for row in tables["NVTX_EVENTS"] if row["text"] != "left open"]
+    return tables
+
+
 def write(path: Path, tables: Mapping[str, Rows]) -> Path:
     """A SQLite file of those tables; a column's place follows the first row."""
     with closing(sqlite3.connect(path)) as database:

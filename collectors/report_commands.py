@@ -1,0 +1,73 @@
+"""What the commands that read reports do, once their options are known; see `collectors.cli`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from collectors import runs
+from collectors.nsight_compute import parse as nsight_compute
+from collectors.nsight_systems.parse import import_report
+from collectors.salvage import salvage
+from collectors.screen import print_id, say
+from collectors.signals import Leave, Stop
+from collectors.trace.notes import Notes
+from collectors.trace.report import ReportError
+from data import files, store
+from data.naming import Naming, NamingError
+
+#: Of an import; Nsight Systems may leave dozens in a report.
+_MOST_WARNINGS: Final = 10
+
+
+def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
+    """Profile a program under Nsight Systems and import what it did."""
+    from collectors.nsight_systems import profile as nsight_systems_profile
+
+    runs.check_label(label)
+    naming = Naming.parse(variant_from) if variant_from else None
+    salvage(data_dir)
+    with Stop() as stop:
+        notes = Notes()
+        run_id, exit_code = nsight_systems_profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
+        _warn(run_id, notes)
+        if exit_code:
+            say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
+        print_id(run_id)
+    exit_code = stop.exit_code or exit_code
+    if exit_code:
+        raise click.exceptions.Exit(exit_code)
+
+
+def import_reports(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
+    """Import reports, a run each; the id of each is a line on stdout, and what is to be distrusted about it is on stderr."""
+    runs.check_label(label)
+    naming = Naming.parse(variant_from) if variant_from else None
+    refused = False
+    salvage(data_dir)
+    with Leave():
+        for path in paths:
+            notes = Notes()
+            of_ncu = nsight_compute.is_report(path) or nsight_compute.is_printed(path)
+            read = nsight_compute.import_report if of_ncu else import_report
+            try:
+                run_id = read(path, data_dir, label, naming, sys.argv[1:], notes)
+                _warn(path.name, notes)
+                print(run_id, flush=True)
+            except (ReportError, NamingError, store.StoreError) as error:
+                print(error, file=sys.stderr)
+                refused = True
+    if refused:
+        raise click.exceptions.Exit(2)
+
+
+def _warn(name: str, notes: Notes) -> None:
+    """The warnings and errors of an import on stderr, the first few in full."""
+    warnings = notes.warnings()
+    for text in warnings[:_MOST_WARNINGS]:
+        say(files.one_line(f"{name}: {text}"))
+    if len(warnings) > _MOST_WARNINGS:
+        more = len(warnings) - _MOST_WARNINGS
+        say(files.one_line(f"{name}: {more} more warnings on the dashboard's page Runs & checks"))
