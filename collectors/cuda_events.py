@@ -3,7 +3,8 @@
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -14,7 +15,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.bench import ONE_PROCESS, BenchCommunicator, Lent, Operation, Resources, Unavailable
+from collectors.bench import ONE_PROCESS, BenchCommunicator, Failed, Lent, Operation, Resources, Unavailable
 from collectors.compiler import compile_variant
 from collectors.cuda_allreduce import BoundAllReduce, bound_steps, in_one_piece
 from collectors.cuda_launch import graph_of, load, make_scratch
@@ -24,8 +25,10 @@ from collectors.gpu_state import GpuState, is_throttled
 from collectors.host_clock import check_importable
 from collectors.nvtx_ranges import executions_text, nvtx_range
 from collectors.rounds import Pass, Reading
+from collectors.timed_stream import fault_of, look
 from collectors.transfers import PartPlan, kernel_names, plan_parts
 from collectors.verify import poison
+from workloads import torch_bridge
 from workloads.api import (
     Array,
     Buffers,
@@ -89,6 +92,7 @@ class CudaDevice:
         self.state = GpuState(runtime.deviceGetPCIBusId(index))
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()
+        self._aside = cupy.cuda.Stream(non_blocking=True)
         self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
         timing = CudaVariant("timing", "timing", "ceiling", source=_KERNELS / "timing.cu")
         self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty"), self.arch))
@@ -146,10 +150,44 @@ class CudaDevice:
     def fingerprint(self, array: Array) -> int:
         """A number of 64 bits that is another one where any byte of a contiguous array is: the chance of the same is 2^-64."""
         self._sum.fill(0)
-        words, rest = divmod(array.nbytes, 8)
-        arguments = (array.data.ptr, np.uint64(words), np.int32(rest), self._sum)
-        self._fingerprint((4 * self.sm_count,), (256,), arguments)
+        self.add_fingerprint(array, self._sum)
         return int(self._sum.get(self.stream)[0])
+
+    def add_fingerprint(self, array: Array, into: Array) -> None:
+        """Enqueue what adds the fingerprint of a contiguous array to the one element of `into`, of 64 bits."""
+        words, rest = divmod(array.nbytes, 8)
+        arguments = (array.data.ptr, np.uint64(words), np.int32(rest), into)
+        self._fingerprint((4 * self.sm_count,), (256,), arguments)
+
+    def new_prints(self, count: int) -> Array:
+        """So many sums that `add_fingerprint` adds to, all 0."""
+        return cupy.zeros(count, cupy.uint64)
+
+    def wait(self) -> None:
+        """Wait for all that the device has to do, on every stream."""
+        runtime.deviceSynchronize()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """A block whose work goes to a stream that waits for no other. It is done when the block ends."""
+        with self._aside:
+            yield
+        self._aside.synchronize()
+
+    @contextmanager
+    def held(self, limit_ns: int = _HOLD_LIMIT_NS) -> Iterator[None]:
+        """Keep what is enqueued on the stream from starting until the block ends, or for so long."""
+        self._flags[:] = 0
+        self._timing["hold_stream"]((1,), (1,), (self._flags_pointer, np.uint64(limit_ns)))
+        try:
+            yield
+        finally:
+            self._flags[0] = 1
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the last hold ended before its block did. Known once the stream is done."""
+        return bool(self._flags[1])
 
     def time_queued(
         self, enqueue: Callable[[], object], executions: int = 1, meet: Callable[[], object] = lambda: None
@@ -165,18 +203,14 @@ class CudaDevice:
         Returns:
             nanoseconds, and whether the stream could be held: False where `enqueue` itself waited for the device.
         """
-        self._flags[:] = 0
-        self._timing["hold_stream"]((1,), (1,), (self._flags_pointer, np.uint64(_HOLD_LIMIT_NS)))
-        self.start.record(self.stream)
-        try:
+        with self.held():
+            self.start.record(self.stream)
             with nvtx_range(executions_text(executions)):
                 enqueue()
             self.stop.record(self.stream)
             meet()
-        finally:
-            self._flags[0] = 1
         self.stop.synchronize()
-        return round(cupy.cuda.get_elapsed_time(self.start, self.stop) * 1e6), not self._flags[1]
+        return round(cupy.cuda.get_elapsed_time(self.start, self.stop) * 1e6), not self.gave_up
 
 
 @cache
@@ -216,9 +250,14 @@ class CudaOperation(Operation):
 
 
 class CudaBench:
-    """A case's buffers on the current GPU."""
+    """A case's buffers on the current GPU.
+
+    Attributes:
+        checks_stream: a library's work is looked for on other streams than the timed one.
+    """
 
     gpus = 1
+    checks_stream = True
     passes: tuple[Pass, ...] = (COLD, HOT, OPERATION, END_TO_END)
 
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
@@ -247,20 +286,27 @@ class CudaBench:
             return self._prepare_cuda(variant, config)
         if isinstance(variant, LibraryVariant):
             check_importable(variant.requires)
-            if not variant.device_only:
-                return self._prepare_program(variant)
-            more = (self.communicator,) if variant.communicates else ()
-            try:
-                enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs), *more)
-            except NotInstalled as missing:
-                raise Unavailable(str(missing)) from missing
-            operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
-            if variant.graph:
-                enqueue()  # libraries set themselves up at the first call, which no graph can hold
-                self.device.stream.synchronize()
-                operation.run = graph_of(self.device.stream, enqueue)
-            return operation
+            with torch_bridge.own_choice_of_stream():
+                return self._prepare_library(variant) if variant.device_only else self._prepare_program(variant)
         raise Unavailable("runs on the host")
+
+    def _prepare_library(self, variant: LibraryVariant) -> Operation:
+        more = (self.communicator,) if variant.communicates else ()
+        try:
+            enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs), *more)
+        except NotInstalled as missing:
+            raise Unavailable(str(missing)) from missing
+        self.device.stream.use()  # it may have made another one CuPy's current stream
+        if self.checks_stream and not more:  # ranks that wait for one another have to call as often
+            prints = look(self.device, enqueue, self.inputs, self.outputs)
+            if fault := fault_of(prints, torch_bridge.current_stream() not in (None, self.device.stream.ptr)):
+                raise Failed("launch_error", fault)
+        operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
+        if variant.graph:
+            enqueue()  # libraries set themselves up at the first call, which no graph can hold
+            self.device.stream.synchronize()
+            operation.run = graph_of(self.device.stream, enqueue)
+        return operation
 
     def _prepare_program(self, variant: LibraryVariant) -> Operation:
         self._lent = self._lent or Lent(self._host_inputs)

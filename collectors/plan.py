@@ -175,7 +175,7 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
         raise PlanError(f"{case_set}: no such set of cases; choose {', '.join(CASE_SETS)}")
     workloads = [_with_cases(workload, cases) for workload in registry.load_all(names, files)]
     of_files = workloads[len(workloads) - len(files) :]
-    paths = {workload.name: file for workload, file in zip(of_files, files, strict=True)}
+    paths = {workload.name: file.resolve() for workload, file in zip(of_files, files, strict=True)}
     _check_variants(variants, workloads)
     cases = _canonical(cases, workloads)
     _check_counts(request.gpus, workloads)

@@ -203,7 +203,9 @@ class Recorder:
         """What there was no time for is no part of the run; how to record it is said once."""
         cases = list(dict.fromkeys((job.workload, job.case) for job in jobs))
         words = ["python -m collectors record"]
-        words += dict.fromkeys(f"--workload {of.file}" if of.file else of.name for of, _ in cases)
+        words += dict.fromkeys(
+            f"--workload {of.file.name}" if of.file else of.name for of, _ in cases
+        )  # as table run has the command
         words += dict.fromkeys(f"--case {shlex.quote(case)}" for _, case in cases)
         count = f"{len(cases)} case{'s' if len(cases) > 1 else ''}"
         text = f"{count} not reached within {self._plan.limits.budget_s:g} s of measuring; to record them: {' '.join(words)}"

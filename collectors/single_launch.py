@@ -15,6 +15,7 @@ class SingleLaunchBench(CudaBench):
     """A case's buffers on the current GPU. Its samples say nothing: the tool replays each kernel, and empties the caches itself."""
 
     passes: tuple[Pass, ...] = (COLD,)
+    checks_stream = False  # nothing is timed, and the tool may let streams wait for one another
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

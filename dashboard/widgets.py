@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import export, runs, spreadsheet, state
 from dashboard.charts.template import Chart, Theme
+from dashboard.queries import attribution as of_ranges
 from dashboard.queries import axes
 from dashboard.queries.axes import View
 from dashboard.text import plain
@@ -135,6 +136,13 @@ def no_trace(run: store.Run, lacks: str, option: str) -> NoReturn:
     st.code(HOW_TO_IMPORT, language="bash")
     end_page()
     st.stop()
+
+
+def attribution(run: store.Run) -> None:
+    """How much of a trace's device time belongs to ranges, and how that is known; of a recording only where some is attributed by time."""
+    found: of_ranges.Shares = runs.ask_as(run, None, of_ranges.shares)
+    if (found.by_time_ns or run.info["kind"] == "import" or runs.picked(run)) and (told := of_ranges.sentence(found)):
+        st.caption(plain(told))
 
 
 def end_page() -> None:

@@ -75,11 +75,15 @@ class Checker:
 
     def _strangers(self, table: schema.Table, rows: pa.Table) -> Problem | None:
         """Device work of a range that is not there. A report may lack the ranges that its launches are of."""
-        if table is schema.RANGES or "range_id" not in rows.column_names or self._ranges is None:
+        if table is schema.RANGES or self._ranges is None:
             return None
-        ids = _int64s(rows["range_id"], null=self._ranges.first)
-        unknown = np.flatnonzero(self._ranges.places(ids) < 0)
-        return Problem("range_id", int(unknown[0]), f"is {ids[unknown[0]]}, and no range has that id") if len(unknown) else None
+        for column in ("range_id", "time_range_id"):
+            if column in rows.column_names:
+                ids = _int64s(rows[column], null=self._ranges.first)
+                unknown = np.flatnonzero(self._ranges.places(ids) < 0)
+                if len(unknown):
+                    return Problem(column, int(unknown[0]), f"is {ids[unknown[0]]}, and no range has that id")
+        return None
 
     def _unknown(self, table: schema.Table, whole: pa.Table) -> Problem | None:
         """A row of a variant or a case that the run does not have."""

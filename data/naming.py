@@ -6,8 +6,9 @@ The importer and the pages both go by this module, so that a run compares the sa
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,13 +25,18 @@ SAME: Final = {"rank": 0, "cache": "hot", "twin": 0, "position": 0}
 UNKNOWN: Final = ("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
 #: Findings of the source `variant-from`; `{}` stands for how many ranges.
 TAKEN: Final = (
-    "{} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range ran on the device, "
+    "{} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range, or attributed to it by time, ran on the device, "
     "operation the range's own duration on the host. Results were not verified, precision is not known and stands as fp32, caches "
     "are as the program left them and stand as hot, and no floor is known"
 )
 ENDED_EARLY: Final = (
     "{} of the named ranges end before the work that they launched: their operation time is that of launching; synchronise "
     "inside the range"
+)
+#: Why a cell is not ranked; `{}` stands for a share in percent.
+NOT_RANKED: Final = (
+    "not ranked: {:.0f} % of the device time launched while its ranges were open is attributed to no range, as threads without a range "
+    "launched it; open a range on these threads, or import the report again if the run is older than attribution by time"
 )
 MOST_CHARACTERS: Final = 1_000
 _GROUPS: Final = ("workload", "variant", "config", "case")
@@ -125,6 +131,45 @@ def distinct(names: Sequence[CellName | None]) -> tuple[list[CellName], Int64s]:
     return cells, np.array([-1 if name is None else numbers[name] for name in names], dtype=np.int64)
 
 
+class LooseWork:
+    """Device work that was launched by threads without a range and is attributed to no range.
+
+    Args:
+        process: of each piece of work; `launched_ns` is the start of its launch and `duration_ns` its time on the device.
+    """
+
+    def __init__(self, process: Int64s, launched_ns: Int64s, duration_ns: Int64s) -> None:
+        order = np.lexsort((launched_ns, process))
+        self._process, self._launched = process[order], launched_ns[order]
+        self._before = np.concatenate((np.zeros(1, np.int64), np.cumsum(duration_ns[order])))
+
+    def within(self, process: Int64s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
+        """Of each range, the sum of the durations, in ns, of the work that its process launched while it was open."""
+        found = np.zeros(len(process), np.int64)
+        for one in np.unique(process):
+            here = process == one
+            first, last = np.searchsorted(self._process, one), np.searchsorted(self._process, one, side="right")
+            launched = self._launched[first:last]
+            begin, stop = (first + np.searchsorted(launched, time[here]) for time in (start_ns, end_ns))
+            found[here] = self._before[stop] - self._before[begin]
+        return found
+
+
+def unranked(cell: Int64s, busy_ns: Int64s, loose_ns: Int64s) -> dict[int, float]:
+    """Cells whose work is mostly attributed to no range, so that their own device time says little of them.
+
+    Args:
+        cell: of each range, the number of its cell.
+        busy_ns: device time of each range; negative where it launched nothing.
+        loose_ns: of each range, as of `LooseWork.within`.
+
+    Returns:
+        by number of the cell, how much of both is loose, in percent: more than 50.
+    """
+    own, loose = np.bincount(cell, np.maximum(busy_ns, 0)), np.bincount(cell, loose_ns)
+    return {int(number): 100 * float(loose[number] / (own + loose)[number]) for number in np.flatnonzero(loose > own)}
+
+
 def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) -> dict[str, Int64s]:
     """Two samples of each range that is a measurement: scope `device` is the time in which its work ran, `operation` its own duration.
 
@@ -133,7 +178,7 @@ def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) ->
         start_ns: its start; rounds are counted within a cell in this order.
         host_ns: its duration on the host; negative where that is not known. Only a positive one gives a sample of scope `operation`:
             a clock that is coarse reads 0, and nothing can be compared with that.
-        busy_ns: `gpu_busy_ns`; negative where it launched nothing. Only a positive one gives a sample of scope `device`.
+        busy_ns: `gpu_busy_ns`, with the work attributed by time; negative where it launched nothing. Only a positive one gives a sample of scope `device`.
 
     Returns:
         Columns of equal length: `cell`, `scope` (place in `SCOPES`), `round` and `duration_ns`.
@@ -203,8 +248,17 @@ def _number(value: str) -> int | str:
     return int(value) if re.fullmatch(r"[0-9]{1,18}", value) else value
 
 
-def result_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
-    """Rows of `results`: a range that was measured ran."""
+def result_rows(cells: Sequence[CellName], shares: Mapping[int, float] = MappingProxyType({})) -> list[dict[str, Any]]:
+    """Rows of `results`: a range that was measured ran, and is skipped if it is not ranked.
+
+    Args:
+        cells: of the run.
+        shares: as of `unranked`.
+    """
     unknown = dict.fromkeys(("rel_l2_error", "max_rel_error", "tolerance", "verified_elements"))
-    detail = "imported; its output was not verified here"
-    return [{**cell._asdict(), "status": "ok", "detail": detail, **unknown} for cell in cells]
+    ok = ("ok", "imported; its output was not verified here")
+    verdicts = [("skipped", NOT_RANKED.format(shares[number])) if number in shares else ok for number in range(len(cells))]
+    return [
+        {**cell._asdict(), "status": status, "detail": detail, **unknown}
+        for cell, (status, detail) in zip(cells, verdicts, strict=True)
+    ]

@@ -94,8 +94,8 @@ def _time(name: str, meaning: str, *, nullable: bool = False) -> Column:
     return _int(name, meaning, "ns", nullable=nullable, least=-FAR, most=FAR)
 
 
-def _id(name: str, meaning: str, *, nullable: bool = False) -> Column:
-    return _int(name, meaning, nullable=nullable, least=0, most=FAR)
+def _id(name: str, meaning: str, **rules: Any) -> Column:
+    return _int(name, meaning, least=0, most=FAR, **rules)
 
 
 def _work(name: str, meaning: str, unit: str) -> Column:
@@ -125,6 +125,13 @@ _CORRELATION = _int(
     "correlation", "joins an API call to the device work that it caused; unique within a process", least=-FAR, most=FAR
 )
 _RANGE = _id("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
+_TIME_RANGE = _id(
+    "time_range_id",
+    "where `range_id` is null, attribution by time: innermost NVTX range open at the launch on the one other thread of the process that "
+    "had one open; null where no other thread had, or several, and in runs that are older than the column",
+    nullable=True,
+    later=True,
+)
 _STREAM = _int("stream", "CUDA stream id in the trace", nullable=True)
 _DEVICE = _int("device", "CUDA device ordinal", bits=32)
 
@@ -288,12 +295,24 @@ RANGES = Table(
             least=0,
             most=FAR,
         ),
+        *(
+            _int(
+                f"time_{name}",
+                f"as `{name}`, with the work attributed to it, or to a range inside it, by time; null where there is none such",
+                "ns",
+                nullable=True,
+                later=True,
+                least=least,
+                most=FAR,
+            )
+            for name, least in (("gpu_start_ns", -FAR), ("gpu_end_ns", -FAR), ("gpu_busy_ns", 0))
+        ),
         *(_of_ours(column) for column in _CELL),
         _text("scope", "as in `samples`; null where the range is not one of ours", nullable=True),
         _int("round", "as in `samples`; null where the range is not one of ours", bits=32, nullable=True, least=0),
     ),
     ("range_id",),
-    (("start_ns", "end_ns"), ("gpu_start_ns", "gpu_end_ns")),
+    (("start_ns", "end_ns"), ("gpu_start_ns", "gpu_end_ns"), ("time_gpu_start_ns", "time_gpu_end_ns")),
 )
 
 KERNELS = Table(
@@ -316,6 +335,7 @@ KERNELS = Table(
         _int("static_shared_bytes", "static shared memory a block", "B", nullable=True),
         _int("dynamic_shared_bytes", "dynamic shared memory a block", "B", nullable=True),
         _RANGE,
+        _TIME_RANGE,
         _time("launch_start_ns", "start of the API call that launched it", nullable=True),
         _time("launch_end_ns", "end of that call", nullable=True),
         _int("graph_id", "CUDA graph that it ran in", nullable=True),
@@ -338,6 +358,7 @@ MEMORY_OPS = Table(
         _DEVICE,
         _STREAM,
         _RANGE,
+        _TIME_RANGE,
     ),
     spans=(("start_ns", "end_ns"),),
 )

@@ -43,11 +43,13 @@ _NOT_NEGATIVE: Final = frozenset(
         "position",
         "duration_ns",
         "range_id",
+        "time_range_id",
         "parent_id",
         "depth",
         "process",
         "thread",
         "gpu_busy_ns",
+        "time_gpu_busy_ns",
     ]
 )
 _LARGEST: Final = {8: 2**7 - 1, 16: 2**15 - 1, 32: 2**31 - 1, 64: 2**63 - 1}
@@ -258,7 +260,7 @@ def odd_everywhere(turn: int) -> Callable[[Path], None]:
 
     def make(run: Path) -> None:
         for table in TABLES.values():
-            kept = {*table.key, *schema.SAMPLES.key, "schema_version", "range_id", "parent_id", "depth"}
+            kept = {*table.key, *schema.SAMPLES.key, "schema_version", "range_id", "time_range_id", "parent_id", "depth"}
             for place, column in enumerate(each for each in table.columns if each.name not in kept):
                 may = [value for _, value, refused in _values(table.name, column) if not refused and _fits(column, value)]
                 if may and not column.name.endswith("_ns"):

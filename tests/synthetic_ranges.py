@@ -40,7 +40,8 @@ def write(data_dir: Path, run_id: str = "annotated", *, unclosed: bool = True) -
 
 
 def _range(range_id: int, text: str, start: int, end: int | None, busy: int | None) -> dict[str, Any]:
-    nothing = dict.fromkeys(("parent_id", "workload", "variant", "config", "case", "scope", "round"))
+    by_time = ("time_gpu_start_ns", "time_gpu_end_ns", "time_gpu_busy_ns")
+    nothing = dict.fromkeys(("parent_id", *by_time, "workload", "variant", "config", "case", "scope", "round"))
     return nothing | {
         "range_id": range_id, "depth": 0, "process": 1, "thread": 1, "domain": "", "text": text, "style": "push_pop",
         "start_ns": start, "end_ns": end, "gpu_start_ns": None if busy is None else start,

@@ -146,7 +146,8 @@ def _range(*row: Any) -> dict[str, Any]:
         "gpu_start_ns",
         "gpu_end_ns",
     )
-    nothing = dict.fromkeys(("gpu_busy_ns", "workload", "variant", "config", "case", "scope", "round"))
+    by_time = ("time_gpu_start_ns", "time_gpu_end_ns", "time_gpu_busy_ns")
+    nothing = dict.fromkeys(("gpu_busy_ns", *by_time, "workload", "variant", "config", "case", "scope", "round"))
     return dict(zip(names, row, strict=True)) | {"style": "push_pop"} | nothing
 
 
@@ -161,4 +162,4 @@ def _kernel(*row: Any) -> dict[str, Any]:
 
 def _memory_op(*row: Any) -> dict[str, Any]:
     names = ("correlation", "process", "start_ns", "end_ns", "kind", "bytes", "src_memory", "dst_memory", "device", "range_id")
-    return dict(zip(names, row, strict=True)) | {"stream": 7}
+    return dict(zip(names, row, strict=True)) | {"stream": 7, "time_range_id": None}

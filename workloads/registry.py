@@ -1,12 +1,11 @@
 """Finds the workloads: every folder here with a `workload.py`, and single files that the user names."""
 
 import importlib
-import importlib.util
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from workloads import neighbours
 from workloads.api import Workload, WorkloadError
 
 _HERE = Path(__file__).resolve().parent
@@ -29,26 +28,20 @@ def load(name: str) -> Workload:
 
 
 def load_file(path: Path) -> Workload:
-    """The workload that a file of the user's declares as `WORKLOAD`.
+    """The workload that a file of the user's declares as `WORKLOAD`. It may import the modules and packages beside it.
 
     Raises:
         WorkloadError: there is no such file, it does not import, or it has no `WORKLOAD`.
     """
     if not path.is_file():
         raise WorkloadError(f"{path}: no such file; give the path of a Python file that sets WORKLOAD")
-    module_name = f"user_workload_{path.stem}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise WorkloadError(f"{path}: not a Python file; give the path of a .py file that sets WORKLOAD")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    sys.path.insert(0, str(path.resolve().parent))
     try:
-        spec.loader.exec_module(module)
+        module = neighbours.load(path)
     except Exception as error:
-        raise WorkloadError(f"{path}: does not import ({type(error).__name__}: {error}); mend it, then try again") from error
-    finally:
-        sys.path.remove(str(path.resolve().parent))
+        said = neighbours.as_written(f"{type(error).__name__}: {error}")
+        raise WorkloadError(f"{path}: does not import ({said}); mend it, then try again") from error
     return _workload_of(module, str(path))
 
 

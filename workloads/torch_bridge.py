@@ -5,7 +5,7 @@ PyTorch and CuPy are imported when first used: importing this module costs nothi
 
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
@@ -33,6 +33,33 @@ def use_current_stream() -> None:
     import torch
 
     torch.cuda.set_stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
+
+
+def current_stream() -> int | None:
+    """Address of the stream that PyTorch enqueues on, 0 for the default one; None where PyTorch does not use the GPU yet."""
+    return int(sys.modules["torch"].cuda.current_stream().cuda_stream) if _on_gpu() else None
+
+
+@contextmanager
+def own_choice_of_stream() -> Iterator[None]:
+    """A block in which a variant is prepared: PyTorch enqueues on its default stream unless the variant says otherwise.
+
+    Afterwards it enqueues on CuPy's current stream. So no variant depends on the stream that another one chose.
+    """
+    if _on_gpu():
+        torch = sys.modules["torch"]
+        torch.cuda.set_stream(torch.cuda.default_stream())
+    try:
+        yield
+    finally:
+        if _on_gpu():
+            use_current_stream()
+
+
+def _on_gpu() -> bool:
+    """Whether PyTorch has been imported and has used the GPU. A look at it must start nothing."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
 
 
 def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = False) -> Callable[[], None]:

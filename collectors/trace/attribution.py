@@ -14,6 +14,9 @@ from collectors.trace import coverage
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
 NONE: Final = -1
+#: In place of a range: several could be meant.
+SEVERAL: Final = -2
+_THREAD_BITS: Final = 24
 
 
 def distinct(values: Int64s) -> Int64s:
@@ -55,6 +58,53 @@ class Innermost:
 
     def _keys(self, thread_number: Int64s, time_rank: Int64s) -> Int64s:
         return thread_number * (len(self._times) + 1) + time_rank
+
+
+class ByTime:
+    """Finds the range that was open on another thread of the process, for a launch by a thread that had none open.
+
+    Where ranges of one other thread were open, it is the innermost of them. Where several threads had one open, none is chosen.
+
+    Args:
+        thread, start, end: of the ranges; the process is the part of `thread` above its lowest 24 bits.
+        innermost: of the same ranges.
+    """
+
+    def __init__(self, thread: Int64s, start: Int64s, end: Int64s, innermost: Innermost) -> None:
+        self._innermost, self._threads = innermost, distinct(thread)
+        parts = [(np.empty(0, np.int64),) * 3]
+        for number, one in enumerate(self._threads.tolist()):
+            mine = slice(np.searchsorted(thread, one), np.searchsorted(thread, one, side="right"))
+            opened, closed = _joined(start[mine], end[mine])
+            parts.append((opened, closed, np.full(len(opened), number)))
+        opened, closed, owner = (np.concatenate(column) for column in zip(*parts, strict=True))
+        time, owner = np.concatenate((opened, closed)), np.concatenate((owner, owner))
+        change = np.repeat(np.array([1, -1]), len(opened))
+        process = self._threads[owner] >> _THREAD_BITS
+        sorting = np.lexsort((time, process))
+        self._process, self._time = process[sorting], time[sorting]
+        # Of each process the changes sum to 0, so that one running sum serves them all. Of one open thread it is its number.
+        self._count, self._number = np.cumsum(change[sorting]), np.cumsum((change * owner)[sorting])
+
+    def at(self, process: Int64s, time: Int64s) -> Int64s:
+        """Index of the range for each process and time of a launch; `NONE` where no thread has one open, `SEVERAL` where several have."""
+        found = np.full(len(time), NONE)
+        for one in distinct(process).tolist():
+            first, last = np.searchsorted(self._process, one), np.searchsorted(self._process, one, side="right")
+            here = np.flatnonzero(process == one)
+            place = first + np.searchsorted(self._time[first:last], time[here], side="right") - 1
+            here, place = here[place >= first], place[place >= first]
+            alone = self._count[place] == 1
+            found[here[self._count[place] > 1]] = SEVERAL
+            found[here[alone]] = self._innermost.at(self._threads[self._number[place[alone]]], time[here[alone]])
+        return found
+
+
+def _joined(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+    """Stretches of time in which any range of a thread is open; the ranges ascend by start."""
+    reached = np.maximum.accumulate(end)
+    heads = np.flatnonzero(np.concatenate((np.ones(1, bool), start[1:] > reached[:-1])))
+    return start[heads], reached[np.append(heads[1:], len(start)) - 1]
 
 
 def _paint(first: Int64s, last: Int64s, segments: int) -> Int64s:

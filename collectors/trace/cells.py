@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collectors.nvtx_ranges import DOMAIN, SAMPLE_TEXT, WARM_UP
-from collectors.trace.attribution import NONE, Int64s, around, depths, parents
-from collectors.trace.nvtx_table import Ranges
+from collectors.trace.attribution import NONE, Int64s, Launches, around, depths, parents
+from collectors.trace.nvtx_table import Ranges, process_of
 from data import naming
 from data.naming import CellName, Naming, distinct
 
@@ -95,18 +95,23 @@ class Cells:
         at = self._matched[self._ranges.closed[self._matched]]
         return int(pc.sum(pc.greater(gpu_end.take(pa.array(at)), pa.array(self._ranges.end[at]))).as_py() or 0)
 
-    def tables(self, gpu_busy: pa.Array, device_count: int) -> dict[str, pa.Table | list[dict[str, Any]]]:
+    def tables(self, gpu_busy: pa.Array, unclear: Launches, device_count: int) -> dict[str, pa.Table | list[dict[str, Any]]]:
         """Tables variants, cases, results and samples of the named ranges.
 
         Args:
-            gpu_busy: column gpu_busy_ns of all ranges.
+            gpu_busy: column gpu_busy_ns of all ranges, with the work that is attributed to them by time.
+            unclear: device work that was launched while ranges were open and is attributed to none.
             device_count: GPUs that the report's program used.
         """
         at = self._matched[self._ranges.closed[self._matched]]
         used, cell = np.unique(self._cell[at], return_inverse=True)
         cells = [self._cells[number] for number in used.tolist()]
         busy = np.asarray(gpu_busy.fill_null(-1).to_numpy(zero_copy_only=False))[at]
-        made = naming.samples(cell, self._ranges.start[at], (self._ranges.end - self._ranges.start)[at], busy)
+        start, end = self._ranges.start[at], self._ranges.end[at]
+        loose = naming.LooseWork(process_of(unclear.thread), unclear.launched, unclear.end - unclear.start)
+        shares = naming.unranked(cell, busy, loose.within(process_of(self._ranges.thread[at]), start, end))
+        kept = ~np.isin(cell, list(shares))
+        made = naming.samples(cell[kept], start[kept], (end - start)[kept], busy[kept])
         numbers = pa.array(made["cell"])
         count = len(numbers)
         table = {
@@ -125,7 +130,7 @@ class Cells:
         return {
             "variants": naming.variant_rows(cells),
             "cases": naming.case_rows(cells),
-            "results": naming.result_rows(cells),
+            "results": naming.result_rows(cells, shares),
             "samples": pa.table(table),
         }
 

@@ -1,14 +1,14 @@
 """API calls, kernels, copies, sets and graph launches of a report, batch by batch, as rows of our tables."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.trace.attribution import NONE, Innermost, Int64s, Launches
+from collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, Launches
 from collectors.trace.notes import Notes
 from collectors.trace.nvtx_table import process_of, thread_of
 from collectors.trace.report import Report
@@ -21,6 +21,15 @@ COPY: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
 SET: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
 API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
+#: Findings about work that was launched by a thread without a range; `{}` stands for how much.
+BY_TIME: Final = (
+    "{} kernels, copies and sets were launched by threads that had no NVTX range open; they are attributed by time, to the innermost range "
+    "of the one other thread of the process that had one open (column time_range_id)"
+)
+UNCLEAR: Final = (
+    "{} kernels, copies and sets were launched by threads that had no NVTX range open while several threads of the process had one; they are "
+    "attributed to none; open a range on the launching threads"
+)
 _BACKTRACE: Final = 67
 #: What a count of bytes, a time and a correlation id may be at most; times and ids also below zero.
 _MOST_BYTES: Final = schema.MOST_WORK
@@ -106,21 +115,41 @@ def api_rows(report: Report, strings: Strings, innermost: Innermost, calls: Call
     calls.close()
 
 
-class DeviceWork:
-    """Device rows of a report, joined to their launches; keeps what was launched inside ranges, for `attribution`."""
+class Attributed(NamedTuple):
+    """Device work by how it is attributed to ranges.
 
-    def __init__(self, report: Report, strings: Strings, calls: Calls, notes: Notes) -> None:
+    Attributes:
+        own: launched inside a range of the launching thread.
+        by_time: attributed to a range of another thread, which stands as its launching thread.
+        unclear: launched by a thread without a range while several threads had one open.
+    """
+
+    own: Launches
+    by_time: Launches
+    unclear: Launches
+
+
+class DeviceWork:
+    """Device rows of a report, joined to their launches; keeps what was launched while ranges were open, for `attribution`.
+
+    Args:
+        report, strings, calls: of the report.
+        threads: thread of each range.
+        by_time: of the same ranges.
+        notes: told what is left out, or cannot be attributed.
+    """
+
+    def __init__(self, report: Report, strings: Strings, calls: Calls, threads: Int64s, by_time: ByTime, notes: Notes) -> None:
         self._report, self._strings, self._calls, self._notes = report, strings, calls, notes
-        self._attributed: list[Launches] = []
+        self._threads, self._by_time = threads, by_time
+        self._kept: tuple[list[Launches], ...] = ([], [], [])
         self.devices: dict[tuple[int, int], int] = {}  # (process, CUDA ordinal) -> rows
         self.launches_of: dict[str, tuple[int, int]] = {}  # what -> rows that a call launches, and those whose call was found
 
-    def launches(self) -> Launches:
-        """All device work launched inside any range. Ends the reading: calls and parts are let go, for the memory that they take."""
+    def launches(self) -> Attributed:
+        """All device work launched while a range was open. Ends the reading: calls and parts are let go, for the memory that they take."""
         self._calls = Calls()
-        columns = [list(column) for column in zip(Launches(*[np.empty(0, np.int64)] * 4), *self._attributed, strict=True)]
-        self._attributed.clear()
-        return Launches(*(np.concatenate(columns.pop(0)) for _ in range(4)))
+        return Attributed(*map(_joined, self._kept))
 
     def kernels(self) -> Iterator[pa.Table]:
         integers = (
@@ -228,7 +257,15 @@ class DeviceWork:
         found = launch >= 0
         inside = np.full(len(batch), NONE, np.int32)
         inside[found] = self._calls.range[launch[found]]
-        self._keep(batch, launch[inside >= 0], inside >= 0)
+        alone = np.flatnonzero(found & (inside < 0))
+        by_time = np.full(len(batch), NONE, np.int32)
+        by_time[alone] = self._by_time.at(self._calls.thread[launch[alone]] >> 24, self._calls.start[launch[alone]])
+        own, other, unclear = (np.flatnonzero(chosen) for chosen in (inside >= 0, by_time >= 0, by_time == SEVERAL))
+        threads = self._calls.thread[launch[own]], self._threads[by_time[other]], self._calls.thread[launch[unclear]]
+        for parts, thread, chosen in zip(self._kept, threads, (own, other, unclear), strict=True):
+            self._keep(parts, batch, thread, launch[chosen], chosen)
+        self._notes.count("info", "attribution", BY_TIME, len(other))
+        self._notes.count("warning", "attribution", UNCLEAR, len(unclear))
         launched = np.ones(len(batch), bool) if launched is None else launched
         rows, with_call = self.launches_of.get(what, (0, 0))
         self.launches_of[what] = rows + int(launched.sum()), with_call + int((launched & found).sum())
@@ -243,12 +280,13 @@ class DeviceWork:
             "device": pa.array(device.astype(np.int32)),
             "stream": batch.column("streamId"),
             "range_id": _or_null(inside),
+            "time_range_id": _or_null(by_time),
         }
 
-    def _keep(self, batch: pa.RecordBatch, launch: Int64s, chosen: npt.NDArray[np.bool_]) -> None:
+    def _keep(self, parts: list[Launches], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, chosen: Int64s) -> None:
         if len(launch):
             start, end = _numbers(batch, "start")[chosen], _numbers(batch, "end")[chosen]
-            self._attributed.append(Launches(self._calls.thread[launch], self._calls.start[launch], start, end))
+            parts.append(Launches(thread, self._calls.start[launch], start, end))
 
     def _launch_times(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         missing = self._launch < 0
@@ -258,6 +296,13 @@ class DeviceWork:
             "launch_start_ns": pa.array(self._calls.start[self._launch], mask=missing),
             "launch_end_ns": pa.array(self._calls.end[self._launch], mask=missing),
         }
+
+
+def _joined(parts: list[Launches]) -> Launches:
+    """The parts as one; each is let go as soon as it is joined."""
+    columns = [list(column) for column in zip(Launches(*[np.empty(0, np.int64)] * 4), *parts, strict=True)]
+    parts.clear()
+    return Launches(*(np.concatenate(columns.pop(0)) for _ in range(4)))
 
 
 def _with_times(batch: pa.RecordBatch, what: str, notes: Notes) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collectors.trace import attribution
-from collectors.trace.attribution import Int64s
+from collectors.trace.attribution import Int64s, Launches
 from collectors.trace.notes import Notes
 from collectors.trace.report import Report
 from collectors.trace.strings import Strings, as_dictionary, or_else
@@ -117,16 +117,17 @@ def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
     notes.count("warning", "nvtx", "{} NVTX ranges were never closed; they are taken as open until the trace's end", unclosed)
 
 
-def range_rows(ranges: Ranges, work: attribution.Launches, cells: dict[str, pa.Array], at_once: int) -> list[pa.Table]:
+def range_rows(ranges: Ranges, own: Launches, by_time: Launches, cells: dict[str, pa.Array], at_once: int) -> list[pa.Table]:
     """Rows of table `ranges`, in pieces.
 
     Args:
         ranges: all ranges.
-        work: device work launched inside any of them.
+        own: device work launched inside any of them, on its thread.
+        by_time: device work that is attributed to them by time; `thread` is that of the range.
         cells: columns workload, variant, config, case, scope and round, null where a range is not a cell's.
         at_once: rows a piece.
     """
-    found = attribution.device_time(ranges.thread, ranges.start, ranges.end, work)
+    found = attribution.device_time(ranges.thread, ranges.start, ranges.end, own)
     idle = found.items == 0
     number = np.arange(len(ranges))
     table = pa.table(
@@ -144,7 +145,19 @@ def range_rows(ranges: Ranges, work: attribution.Launches, cells: dict[str, pa.A
             "gpu_start_ns": pa.array(found.start, mask=idle),
             "gpu_end_ns": pa.array(found.end, mask=idle),
             "gpu_busy_ns": pa.array(found.busy, mask=idle),
+            **_with_by_time(ranges, own, by_time),
             **cells,
         }
     )
     return [table.slice(begin, at_once) for begin in range(0, len(ranges), at_once)]
+
+
+def _with_by_time(ranges: Ranges, own: Launches, by_time: Launches) -> dict[str, pa.Array]:
+    """Columns time_gpu_start_ns, time_gpu_end_ns and time_gpu_busy_ns of table `ranges`."""
+    names = ("time_gpu_start_ns", "time_gpu_end_ns", "time_gpu_busy_ns")
+    if not len(by_time.start):
+        return {name: pa.nulls(len(ranges), pa.int64()) for name in names}
+    of = ranges.thread, ranges.start, ranges.end
+    without = attribution.device_time(*of, by_time).items == 0
+    both = attribution.device_time(*of, Launches(*map(np.concatenate, zip(own, by_time, strict=True))))
+    return {name: pa.array(column, mask=without) for name, column in zip(names, both[1:], strict=True)}

@@ -26,6 +26,8 @@ KEY: Final = [*_CELL, "cache", "twin", "round"]
 def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
     """Device time of each sample of ours.
 
+    Work that is attributed to the execution by time counts, as that of a backward pass on a thread of its own does.
+
     A cold sample is the time from the start of an execution's first device work to the end of its last, a hot one the time in which work of
     the batch was running, since tracing widens the gaps between the nodes of a graph; each over the number of executions.
 
@@ -37,13 +39,16 @@ def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
     """
     table = pa.concat_tables(ranges)
     inner = table.filter(_matching(table["text"], f"^{EXECUTIONS_TEXT.pattern}$"))
-    columns = ["parent_id", "text", "start_ns", "gpu_start_ns", "gpu_end_ns", "gpu_busy_ns", "round", *_CELL]
-    found = inner.select(columns).to_pandas().dropna(subset=["round", "gpu_busy_ns", "variant"])
+    of_device = ["gpu_start_ns", "gpu_end_ns", "gpu_busy_ns"]
+    found = inner.select(["parent_id", "text", "start_ns", "round", *_CELL]).to_pandas()
+    for column in of_device:
+        found[column] = pc.coalesce(inner[f"time_{column}"], inner[column]).to_pandas()
+    found = found.dropna(subset=["round", "gpu_busy_ns", "variant"])
     around = table.filter(pc.is_in(table["range_id"], inner["parent_id"].unique()))
     texts = dict(zip(around["range_id"].to_pylist(), around["text"].to_pylist(), strict=True))
     sample = [SAMPLE_TEXT.fullmatch(texts.get(parent) or "") for parent in found["parent_id"]]
     found = found.assign(
-        cache=[match["cache"] if match else None for match in sample],
+        cache=pd.Series([match["cache"] if match else None for match in sample], index=found.index, dtype="str"),
         twin=[int(match is not None and match["mark"] == TWIN) for match in sample],
         executions=[int(EXECUTIONS_TEXT.fullmatch(text)["executions"]) for text in found["text"]],  # type: ignore[index]
     ).dropna(subset=["cache"])
@@ -99,8 +104,17 @@ def add_trace(
     """
     written = write_tables(report, writer, None, "", notes)
     retimed_samples, rows = retimed(samples, traced_samples(written.ranges))
-    slower = "operation and end_to_end are the host's clock while a tracer was at work, which lengthens every launch"
-    return retimed_samples, [diagnostic_row("info", "tracing", slower), *rows]
+    slower = diagnostic_row(
+        "info",
+        "tracing",
+        "operation and end_to_end are the host's clock while a tracer was at work, which lengthens every launch",
+    )
+    none = diagnostic_row(
+        "warning",
+        "tracing",
+        "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why",
+    )
+    return retimed_samples, [*([none] if samples.empty else []), slower, *rows]
 
 
 def _lost_rows(lost: pd.DataFrame) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collectors.trace import device_tables as device
-from collectors.trace.attribution import Innermost
+from collectors.trace.attribution import ByTime, Innermost
 from collectors.trace.cells import Cells
 from collectors.trace.notes import Notes
 from collectors.trace.nvtx_table import Ranges, range_rows, read_ranges
@@ -37,7 +37,8 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
     innermost = Innermost(ranges.thread, ranges.start, ranges.end)
     calls = device.Calls()
     _append(writer, "api_calls", device.api_rows(report, strings, innermost, calls, notes))
-    work = device.DeviceWork(report, strings, calls, notes)
+    by_time = ByTime(ranges.thread, ranges.start, ranges.end, innermost)
+    work = device.DeviceWork(report, strings, calls, ranges.thread, by_time, notes)
     del calls  # `work` lets go of them when it has found every launch
     for rows in (work.kernels(), work.graph_launches()):
         _append(writer, "kernels", rows)
@@ -53,7 +54,8 @@ def _write_ranges(
     """Rows of `ranges`, in pieces, once they are written."""
     cells = Cells(ranges)
     named = cells.name(naming, workload) if naming else 0
-    pieces = range_rows(ranges, work.launches(), cells.columns(), BATCH_ROWS)
+    own, by_time, unclear = work.launches()
+    pieces = range_rows(ranges, own, by_time, cells.columns(), BATCH_ROWS)
     _append(writer, "ranges", pieces)
     if naming and not named:
         notes.add(
@@ -62,14 +64,19 @@ def _write_ranges(
             f"no NVTX range has a text that {naming.expression} finds, so no variant is compared",
         )
     if named:
-        times = pa.concat_tables([piece.select(["gpu_end_ns", "gpu_busy_ns"]) for piece in pieces])
-        busy = times.column("gpu_busy_ns")
-        early = cells.ended_before_their_work(times.column("gpu_end_ns"))
-        notes.count("warning", "variant-from", ENDED_EARLY, early)
-        for table, rows in cells.tables(busy, max(1, min(len({ordinal for _, ordinal in work.devices}), 1 << 14))).items():
+        gpu_end, busy = (_with_work_by_time(pieces, name) for name in ("gpu_end_ns", "gpu_busy_ns"))
+        notes.count("warning", "variant-from", ENDED_EARLY, cells.ended_before_their_work(gpu_end))
+        gpus = max(1, min(len({ordinal for _, ordinal in work.devices}), 1 << 14))
+        for table, rows in cells.tables(busy, unclear, gpus).items():
             writer.append(table, rows)
         notes.count("info", "variant-from", TAKEN, named)
     return pieces
+
+
+def _with_work_by_time(pieces: list[pa.Table], column: str) -> pa.ChunkedArray:
+    """A column about the device work of ranges, with the work that is attributed to them by time."""
+    table = pa.concat_tables([piece.select([f"time_{column}", column]) for piece in pieces])
+    return pc.coalesce(table.column(0), table.column(1))
 
 
 def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:

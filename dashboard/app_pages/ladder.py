@@ -58,6 +58,7 @@ def _rungs(run: store.Run, workload: str, case: str, view: View, scale: charts.S
         widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale))
     with right:
         _source(run, workload, frame)
+    widgets.attribution(run)
 
 
 def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:

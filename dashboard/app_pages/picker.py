@@ -21,6 +21,11 @@ _BEGINNINGS: Final = "Each is how a variant's texts begin"
 _MOST_TEXTS: Final = 1_000
 _TABLE_HEIGHT: Final = 250
 _TIME: Final = "%.4g"
+_MOST_LEFT_OUT: Final = 3
+_BY_TIME_HELP: Final = (
+    "Share of the GPU time whose work a thread without a range launched while this range was open on another thread, as PyTorch's "
+    "backward pass does."
+)
 
 
 def page() -> None:
@@ -51,6 +56,7 @@ def page() -> None:
         _texts(run)
     with right:
         _preview(run, naming)
+    widgets.attribution(run)
     widgets.end_page()
 
 
@@ -107,7 +113,12 @@ def _texts(run: store.Run) -> None:
     shown = here.head(_MOST_TEXTS).reset_index(drop=True)
     st.session_state[f"{_CHOSEN} from"] = list(shown["text"])
     widgets.table(
-        shown.assign(host_ns=shown["host_ns"] / 1e6, gpu_ns=shown["gpu_ns"] / 1e6),
+        shown.assign(
+            host_ns=shown["host_ns"] / 1e6,
+            gpu_ns=shown["gpu_ns"] / 1e6,
+            by_time=100 * shown["by_time_ns"] / shown["gpu_ns"].where(shown["gpu_ns"] > 0),
+        ),
+        column_order=["text", "n", "host_ns", "gpu_ns", *(["by_time"] if every["by_time_ns"].any() else [])],
         height=_TABLE_HEIGHT,
         key=_CHOSEN,
         on_select=_choose_texts,
@@ -117,6 +128,7 @@ def _texts(run: store.Run) -> None:
             "n": st.column_config.NumberColumn("Ranges", format="localized"),
             "host_ns": st.column_config.NumberColumn("Host, ms", format=_TIME),
             "gpu_ns": st.column_config.NumberColumn("GPU, ms", format=_TIME),
+            "by_time": st.column_config.NumberColumn("By time, %", format="%.0f", help=_BY_TIME_HELP),
         },
     )
     more = f", the first {_MOST_TEXTS:,} shown" if len(here) > _MOST_TEXTS else ""
@@ -157,6 +169,9 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
             "operation_ns": st.column_config.NumberColumn("Median host, µs", format=_TIME),
         },
     )
+    left_out: pd.DataFrame = runs.ask_as(run, naming, queries.not_ranked)
+    for row in left_out.head(_MOST_LEFT_OUT).to_dict("records"):
+        st.warning(plain(f"{row['variant']}, {row['case']}: {row['detail']}"))
     st.caption("The same by the command line:")
     st.code(suggestions.command(naming, str(run.info["source"])), language="bash", wrap_lines=True)
 

@@ -10,8 +10,8 @@ from dashboard.charts import timeline as charts
 from dashboard.charts.numbers import format_duration
 from dashboard.charts.template import Look
 from dashboard.components.timeline import Act, payload, timeline
+from dashboard.queries import attribution, timeline_detail, timeline_selection
 from dashboard.queries import timeline as queries
-from dashboard.queries import timeline_detail, timeline_selection
 from dashboard.queries.timeline_lanes import MOST_LAYERS, Lane, Lanes, build
 from dashboard.queries.timeline_selection import Chosen
 from dashboard.queries.trace_data import Traces
@@ -49,6 +49,7 @@ def page() -> None:
         st.caption(
             f"{left_out} of {len(lanes.lanes)} lanes are left out: those of the least busy streams and threads. All shows them."
         )
+    widgets.attribution(run)
     if lanes.too_deep:
         st.caption(f"{lanes.too_deep:,} events lie below {MOST_LAYERS} others at once and are in no lane.")
     _draw(run, lanes, shown, left_out, color_by)
@@ -107,8 +108,12 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
     if chosen:
         _panel(run, traces, lanes, chosen)
     # What the first narrow window needs of millions of events, read while the browser draws the wide one.
-    for table in {"kernels", "memory_ops", "api_calls"}.intersection(traces.tables if "ranges" in traces.tables else ()):
-        traces.read(table, "range_id")
+    if "ranges" in traces.tables:
+        for table in attribution.TABLES:
+            if table in traces.tables:
+                traces.ranges_of_work(table)
+        if "api_calls" in traces.tables:
+            traces.read("api_calls", "range_id")
 
 
 def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
@@ -178,11 +183,13 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None
     st.markdown(f"#### {plain(title if len(title) <= _TITLE_CHARACTERS else title[: _TITLE_CHARACTERS - 1] + '…')}")
     if chosen.table == "ranges":
         frame, busy = runs.share(run, timeline_selection.work_and_busy_ns, chosen, lanes.begin_ns)
+        by_time = runs.share(run, timeline_selection.by_time_ns, chosen)
+        other = f", {format_duration(by_time)} of it attributed to it by time" if by_time else ""
         counts = ", ".join(
             f"{rows['count'].sum()} {what}{'s' if rows['count'].sum() != 1 else ''}" for what, rows in _by_what(frame)
         )
         line = (
-            f"Launched in it: {counts}; the GPU was busy for {format_duration(busy)}."
+            f"Launched in it: {counts}; the GPU was busy for {format_duration(busy)}{other}."
             if counts
             else "It launched no device work."
         )

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from dashboard.queries import attribution
 from dashboard.queries.intervals import grouped_median_intervals
 from dashboard.queries.run_data import RunData
 from dashboard.queries.trace_data import Int64s, Traces
@@ -36,11 +37,13 @@ def texts(data: RunData) -> pd.DataFrame:
     """Distinct texts of the ranges that were closed, those with the most device time first.
 
     Returns:
-        `text`, `n`, `host_ns` (sum of the ranges' own durations) and `gpu_ns` (sum of the times in which their work ran on the device).
+        `text`, `n`, `host_ns` (sum of the ranges' own durations), `gpu_ns` (sum of the times in which their work ran on the device) and
+        `by_time_ns` (how much of it is not of work launched inside them on their own thread, but attributed to them by time).
     """
     traces = data.traces
     text = traces.texts("ranges", "text")
-    start, end, busy = (traces.numbers("ranges", name) for name in ("start_ns", "end_ns", "gpu_busy_ns"))
+    start, end, own = (traces.numbers("ranges", name) for name in ("start_ns", "end_ns", "gpu_busy_ns"))
+    busy = traces.device_time_of_ranges("gpu_busy_ns")
     closed = end >= 0
     code = text.codes[closed]
 
@@ -54,6 +57,7 @@ def texts(data: RunData) -> pd.DataFrame:
             "n": np.bincount(code, minlength=len(text.categories)),
             "host_ns": summed(end - start),
             "gpu_ns": summed(np.maximum(busy, 0)),
+            "by_time_ns": summed(np.maximum(busy, 0) - np.maximum(own, 0)),
         }
     )
     most = ["gpu_ns", "host_ns", "text"]
@@ -72,12 +76,16 @@ def pick(data: RunData, chosen: Naming) -> RunData:
     text = traces.texts("ranges", "text")
     cells, of_text = naming.distinct(_names(data, [str(each) for each in text.categories], chosen))
     cell = of_text[text.codes]
-    start, end, busy, gpu_end = (traces.numbers("ranges", name) for name in ("start_ns", "end_ns", "gpu_busy_ns", "gpu_end_ns"))
+    start, end, process = (traces.numbers("ranges", name) for name in ("start_ns", "end_ns", "process"))
+    busy, gpu_end = (traces.device_time_of_ranges(name) for name in ("gpu_busy_ns", "gpu_end_ns"))
     at = np.flatnonzero((cell >= 0) & (end >= 0))
     used, number = np.unique(cell[at], return_inverse=True)
     found = [cells[each] for each in used.tolist()]
     _refuse_too_many(found, chosen)
-    made = naming.samples(number, start[at], (end - start)[at], busy[at])
+    loose_ns = attribution.loose_work(traces).within(process[at], start[at], end[at])
+    shares = naming.unranked(number, busy[at], loose_ns)
+    ranked = ~np.isin(number, list(shares))
+    made = naming.samples(*(column[ranked] for column in (number, start[at], (end - start)[at], busy[at])))
     notes = [
         (naming.TAKEN, "info", int((cell >= 0).sum())),
         (naming.ENDED_EARLY, "warning", int((gpu_end[at] > end[at]).sum())),
@@ -86,7 +94,7 @@ def pick(data: RunData, chosen: Naming) -> RunData:
         data,
         variants=store.frame("variants", naming.variant_rows(found)),
         cases=store.frame("cases", naming.case_rows(found)),
-        results=store.frame("results", naming.result_rows(found)),
+        results=store.frame("results", naming.result_rows(found, shares)),
         samples=_samples(found, made, _gpus(traces)),
         diagnostics=_diagnostics(data, chosen, notes),
         traces=_Picked(traces, _columns(traces, cells, cell)),
@@ -115,6 +123,19 @@ def preview(data: RunData) -> pd.DataFrame:
     frame["place"] = places.reindex(pd.MultiIndex.from_frame(frame[["workload", "case"]])).to_numpy()
     order = ["workload", "place", "variant", "config"]
     return frame.sort_values(order, ignore_index=True).drop(columns="place")
+
+
+def not_ranked(data: RunData) -> pd.DataFrame:
+    """Picked cells that are not ranked, as most of their device time is attributed to no range.
+
+    Args:
+        data: of `pick`.
+
+    Returns:
+        Columns `variant`, `case` and `detail`.
+    """
+    skipped = data.results["status"] == "skipped"
+    return data.results.loc[skipped, ["variant", "case", "detail"]].reset_index(drop=True)
 
 
 def default_workload(data: RunData) -> str:

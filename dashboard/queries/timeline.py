@@ -18,6 +18,8 @@ ColorBy = Literal["variant", "kernel"]
 Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 
+#: Behind the text of a range to which an event is attributed by time.
+BY_TIME: Final = ", by time"
 _MOST_NAMES: Final = 9
 _PIECE: Final = 1 << 20
 #: Beyond this many kernels what is said of each is read for a chosen one alone: eight columns of every row take a second.
@@ -169,8 +171,9 @@ def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Cod
 
 
 def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int64s:
-    """Row in `ranges` of the innermost range that each event was called in; `NONE` where it was in none."""
-    wanted = traces.numbers(table, "range_id")[rows]
+    """Row in `ranges` of the innermost range that each event was called in, or is attributed to by time; `NONE` where it was in none."""
+    of_work = table in ("kernels", "memory_ops")
+    wanted = (traces.ranges_of_work(table) if of_work else traces.numbers(table, "range_id"))[rows]
     if "ranges" not in traces.tables:
         return np.full(len(wanted), NONE, dtype=np.int64)
     return lookup(traces.numbers("ranges", "range_id"), wanted)
@@ -262,7 +265,7 @@ def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFr
     """What hovering over an event of a lane tells, beside its name and times.
 
     Returns:
-        A row an event: `range` (text of the innermost range, empty in none), of kernels `grid_x` to `registers` and of copies `bytes`,
+        A row an event: `range` (text of the innermost range, with `, by time` where it is attributed so; empty in none), of kernels `grid_x` to `registers` and of copies `bytes`,
         `src_memory` and `dst_memory`; null where it has none, and for kernels of a trace of more than 1.5 million of them.
     """
     rows = lane.row[places].astype(np.int64)
@@ -274,6 +277,8 @@ def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFr
             found = np.full(len(inner), "", dtype=object)
             if (inner >= 0).any():
                 found[inner >= 0] = text_of(traces, "ranges", "text", inner[inner >= 0])
+            if table != "api_calls":
+                found[(inner >= 0) & (traces.numbers(table, "range_id")[rows[of_table] - shift] == NONE)] += BY_TIME
             frame.loc[of_table, "range"] = found
     if kernel.any() and lanes.kernels <= _FACTS_OF_MOST:
         traces.read("kernels", *_SHAPE)

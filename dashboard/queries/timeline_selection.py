@@ -135,6 +135,16 @@ def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def by_time_ns(traces: Traces, chosen: Chosen) -> int:
+    """Summed durations of the work of a range that is attributed to it, or to a range in it, by time."""
+    inside, total = _inside(traces, chosen.row), 0
+    for table in ("kernels", "memory_ops"):
+        if table in traces.tables:
+            by_time = _held(traces, table, inside) & (traces.numbers(table, "range_id") == NONE)
+            total += int(traces.durations(table)[by_time].sum())
+    return total
+
+
 def title(traces: Traces, chosen: Chosen) -> str:
     """What was chosen, in words: `range step`."""
     return f"{_WHAT[chosen.table]} {_name(traces, chosen.table, chosen.row)}"
@@ -182,9 +192,10 @@ def _inside(traces: Traces, row: int) -> Bools:
 
 
 def _held(traces: Traces, table: str, ranges: Bools) -> Bools:
-    """Mask of the rows of a table that were called in one of the ranges, innermost."""
+    """Mask of the rows of a table that were called in one of the ranges, innermost, or are attributed to it by time."""
     ids, pieces = traces.numbers("ranges", "range_id"), []
-    for (range_id,) in traces.scan(table, "range_id"):
+    of_work = table in ("kernels", "memory_ops")
+    for range_id in [traces.ranges_of_work(table)] if of_work else (column for (column,) in traces.scan(table, "range_id")):
         place = lookup(ids, range_id)
         pieces.append((place >= 0) & ranges[place])
     return np.concatenate(pieces)

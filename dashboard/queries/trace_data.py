@@ -88,6 +88,20 @@ class Traces:
             first = last
         return tuple(np.concatenate(part) for part in found)
 
+    def ranges_of_work(self, table: str) -> Int64s:
+        """Id of the range that each row of `kernels` or `memory_ops` is attributed to, by its thread or else by time; `NONE` for none."""
+        key = (table, "range")
+        if key not in self._columns:
+            own, by_time = self.numbers(table, "range_id"), self.numbers(table, "time_range_id")
+            self._columns[key] = np.where(own == NONE, by_time, own) if (by_time != NONE).any() else own
+        found: Int64s = self._columns[key]
+        return found
+
+    def device_time_of_ranges(self, column: str) -> Int64s:
+        """Column `gpu_start_ns`, `gpu_end_ns` or `gpu_busy_ns` of `ranges`, with the work attributed by time; `NONE` where null."""
+        own, both = self.numbers("ranges", column), self.numbers("ranges", f"time_{column}")
+        return np.where(both == NONE, own, both)
+
     def durations(self, table: str) -> Int64s:
         """Nanoseconds from start to end of each row."""
         key = (table, "")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.trace import attribution, coverage
-from collectors.trace.attribution import NONE, Innermost, Launches, depths, device_time, parents
+from collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Launches, depths, device_time, parents
 from tests.limits import cpu_seconds
 
 
@@ -52,6 +52,30 @@ def test_without_ranges_or_launches_nothing_is_attributed() -> None:
     assert device_time(one, one, one + 5, Launches(nothing, nothing, nothing, nothing)).items.tolist() == [0]
 
 
+def by_time(*rows: tuple[int, ...]) -> ByTime:
+    ranges = columns(*rows)
+    return ByTime(*ranges, Innermost(*ranges))
+
+
+PROCESS = 5 << 24
+
+
+def test_a_launch_without_a_range_belongs_by_time_to_the_innermost_range_of_the_one_other_thread_that_has_one() -> None:
+    found = by_time((PROCESS | 1, 0, 100), (PROCESS | 1, 20, 30), (PROCESS | 2, 50, 60), (PROCESS | 2, 55, 90))
+    times = np.array([-1, 0, 19, 20, 30, 49, 50, 59, 89, 90, 99, 100])
+    assert found.at(np.full(12, 5), times).tolist() == [NONE, 0, 0, 1, 0, 0, SEVERAL, SEVERAL, SEVERAL, 0, 0, NONE]
+    assert found.at(np.array([4, 6]), np.array([25, 25])).tolist() == [NONE, NONE], (
+        "ranges of other processes are none of theirs"
+    )
+
+
+def test_by_time_nothing_belongs_to_nothing() -> None:
+    nothing = np.empty(0, np.int64)
+    assert ByTime(nothing, nothing, nothing, Innermost(nothing, nothing, nothing)).at(
+        np.array([1]), np.array([1])
+    ).tolist() == [NONE]
+
+
 Rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=25)
 
 
@@ -86,6 +110,22 @@ def test_arrays_agree_with_a_plain_loop_on_any_overlaps(rows: list[tuple[int, in
             union = {tick for begin, stop in inside for tick in range(begin, stop)}
             assert found.busy[index] == len(union)
             assert (found.start[index], found.end[index]) == (min(b for b, _ in inside), max(e for _, e in inside))
+
+
+Spans = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=12)
+
+
+@given(Spans)
+def test_attribution_by_time_agrees_with_a_plain_loop_on_any_overlaps(rows: list[tuple[int, int, int, int]]) -> None:
+    ranges = sorted(((p << 24 | t, s, s + length) for p, t, s, length in rows), key=lambda r: (r[0], r[1], -r[2]))
+    of = columns(*ranges) if ranges else [np.empty(0, np.int64)] * 3
+    found = ByTime(*of, Innermost(*of))
+    for process in (0, 1):
+        for time in range(-1, 45):
+            opened = [i for i, (t, s, e) in enumerate(ranges) if t >> 24 == process and s <= time < e]
+            threads = {ranges[i][0] for i in opened}
+            expected = SEVERAL if len(threads) > 1 else max(opened, default=NONE)
+            assert found.at(np.array([process]), np.array([time])).tolist() == [expected]
 
 
 Work = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), min_size=1, max_size=25)

@@ -1,5 +1,6 @@
 """Device samples taken from a trace."""
 
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from collectors.nsight_systems.source import open_report
 from collectors.trace.notes import Notes
 from collectors.trace.samples import add_trace
-from data import schema
+from data import schema, store
 from data.store import RunWriter
 from tests.collectors.nsight_systems import reports
 
@@ -21,8 +22,17 @@ def sample(cache: str, round_number: int, duration_ns: int, twin: int = 0, scope
     return {**cell, **place, "duration_ns": duration_ns, **state}
 
 
-def traced(tmp_path: Path, samples: list[dict[str, Any]], inner: list[tuple[str, int, int, list[tuple[int, int]]]]) -> Any:
-    """Samples with the times of a trace in which each inner range (text of its sample, start, executions) launched that device work."""
+def traced(
+    tmp_path: Path,
+    samples: list[dict[str, Any]] | pd.DataFrame,
+    inner: list[tuple[str, int, int, list[tuple[int, int]]]],
+    other_threads: Container[int] = (),
+) -> Any:
+    """Samples with the times of a trace in which each inner range (text of its sample, start, executions) launched that device work.
+
+    Args:
+        other_threads: correlation ids of what a thread without a range launched.
+    """
     ours = {"domainId": 1}
     events = [reports.nvtx("warpladder", 0, None, 75, **ours), reports.nvtx("conv2d", 0, 10_000, **ours)]
     events.append(reports.nvtx("n=64", 1, 9_999, **ours))
@@ -35,7 +45,8 @@ def traced(tmp_path: Path, samples: list[dict[str, Any]], inner: list[tuple[str,
         ]
         for number, (begins, ends) in enumerate(work):
             correlation = start + number
-            calls.append(reports.call(correlation, start + 11 + number, start + 12 + number))
+            tid = reports.OTHER_TID if correlation in other_threads else reports.TID
+            calls.append(reports.call(correlation, start + 11 + number, start + 12 + number, tid=tid))
             kernels.append(reports.kernel(correlation, begins, ends))
     tables = {
         **reports.small(),
@@ -60,6 +71,18 @@ def test_a_cold_sample_is_from_first_start_to_last_end_and_a_hot_one_the_busy_ti
     found, _ = traced(tmp_path, samples, inner)
     times = found.set_index(["scope", "cache"])["duration_ns"].to_dict()
     assert times == {("device", "cold"): 300, ("device", "hot"): 50, ("operation", "hot"): 7}
+
+
+def test_work_that_another_thread_launches_during_an_execution_counts(tmp_path: Path) -> None:
+    # As that of a backward pass: the second kernel of each.
+    samples = [sample("cold", 0, 1), sample("hot", 0, 1)]
+    work = [(20_000, 20_100), (20_150, 20_300)]
+    inner = [
+        ("device.cold#0", 1_000, 1, work),
+        ("device.hot#0", 2_000, 1, [(begin + 9_000, end + 9_000) for begin, end in work]),
+    ]
+    found, _ = traced(tmp_path, samples, inner, other_threads={1_001, 2_001})
+    assert found.set_index("cache")["duration_ns"].to_dict() == {"cold": 300, "hot": 250}
 
 
 def test_several_executions_of_one_sample_are_averaged(tmp_path: Path) -> None:
@@ -99,3 +122,22 @@ def test_how_far_events_and_trace_agree_is_told(tmp_path: Path, event_ns: int, s
     )  # fmt: skip
     [agreement] = [row for row in diagnostics if row["source"] == "agreement"]
     assert says in agreement["text"]
+
+
+@pytest.mark.parametrize("inner", [[], [("device.cold#0", 1_000, 1, [(20_000, 20_100)])]])
+def test_where_nothing_was_measured_there_are_no_samples_and_the_trace_is_written_all_the_same(
+    tmp_path: Path, inner: list[Any]
+) -> None:
+    nothing = store.frame("samples", [])
+    found, diagnostics = traced(tmp_path, nothing, inner)
+    assert found.empty
+    assert [(row["severity"], row["source"]) for row in diagnostics] == [("warning", "tracing"), ("info", "tracing")]
+    assert diagnostics[0]["text"] == (
+        "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why"
+    )
+
+
+def test_where_the_trace_has_none_of_the_samples_all_device_samples_are_told_as_lost(tmp_path: Path) -> None:
+    found, diagnostics = traced(tmp_path, [sample("cold", 0, 1), sample("hot", 0, 7, scope="operation")], [])
+    assert found["scope"].tolist() == ["operation"]
+    assert [row["source"] for row in diagnostics] == ["tracing", "lost"]

@@ -1,0 +1,108 @@
+"""Imports of a user's workload file: it finds the modules beside it, and nobody else does.
+
+The files of a folder are the modules of a package that is named after the folder's path. An import in one of them looks in that package
+first, then where everybody looks. So two folders may both have a `helpers.py`, and a `data.py` beside a workload hides none of ours. An
+import is told from others by who makes it, so that one within a function, which runs long after the file was loaded, finds them too.
+"""
+
+import builtins
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+_PREFIX: Final = "user_workload_"
+#: The package that a workload file takes its words from. A module beside the file that has its name is never meant.
+_OURS: Final = "workloads"
+
+
+def load(file: Path) -> ModuleType:
+    """The module of a user's Python file, run anew. What it raises is raised."""
+    file = file.resolve()
+    package = _package_of(file.parent)
+    name = f"{package}.{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file, loader=_Loader(name, str(file)))
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def as_written(message: str) -> str:
+    """A message about a module by the name that its user gave it."""
+    words = message.split(_PREFIX)
+    return words[0] + "".join(word.partition(".")[2] if "." in word else f"{_PREFIX}{word}" for word in words[1:])
+
+
+def _package_of(folder: Path) -> str:
+    """Name of the package whose modules are the files of a folder; the same in every process."""
+    name = _PREFIX + hashlib.sha256(str(folder).encode(errors="surrogateescape")).hexdigest()[:12]
+    if name not in sys.modules:
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    return name
+
+
+class _Loader(SourceFileLoader):
+    """Runs a module whose own imports look beside it first."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        package = module.__name__.partition(".")[0]
+        known: dict[str, bool] = {}  # an import within a function that is timed must take no longer than any
+
+        def import_(
+            name: str,
+            globals: Mapping[str, object] | None = None,
+            locals: Mapping[str, object] | None = None,
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
+        ) -> Any:
+            first = name.partition(".")[0]
+            if not level and first not in known:
+                known[first] = _is_beside(package, first)
+            if level or not known[first]:
+                return builtins.__import__(name, globals, locals, fromlist or (), level)
+            found = builtins.__import__(f"{package}.{name}", globals, locals, fromlist or (), 0)
+            return found if fromlist else sys.modules[f"{package}.{first}"]
+
+        module.__dict__["__builtins__"] = {**vars(builtins), "__import__": import_}
+        super().exec_module(module)
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules of folders of users, and has them run by `_Loader`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith(_PREFIX) or path is None:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(fullname, spec.loader.path)
+        return spec
+
+
+def _is_beside(package: str, name: str) -> bool:
+    """Whether a folder has a module or package of that name. One without `__init__.py`, as any folder is, has to be the only one of it."""
+    if f"{package}.{name}" in sys.modules:
+        return True
+    if name == _OURS:
+        return False
+    spec = PathFinder.find_spec(f"{package}.{name}", sys.modules[package].__path__)
+    if spec is None:
+        return False
+    return spec.origin is not None or importlib.util.find_spec(name) is None
