@@ -25,7 +25,7 @@ DRAWN = 40
 #: Of all damages, one in so many is tried, all of them with WARPLADDER_EVERY_DAMAGE=1.
 STEP = 1 if os.environ.get("WARPLADDER_EVERY_DAMAGE") else 4
 
-pytestmark = pytest.mark.xdist_group("app")
+pytestmark = pytest.mark.xdist_group("bad input")
 
 
 @pytest.fixture(scope="module")
