@@ -18,6 +18,10 @@ app: $(BIN)/.app
 record: $(BIN)/.app
 	$(BIN)/python -m collectors record $(ARGS) --data-dir $(DATA_DIR)
 
+# Compiled files are kept for the hundreds of processes that tests start; and threads of BLAS would wait for each other, spinning, where three
+# workers share the processors.
+test: export PYTHONDONTWRITEBYTECODE =
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(BIN)/.dev
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
 

@@ -4,7 +4,7 @@ The figures are invented, of the order of an H200's. `median_ns` says what each 
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -142,22 +142,40 @@ def phases_ns(made: Made, config: str, params: Mapping[str, Any], min_bytes: int
     return {f"phase:{part}": duration_ns for part, duration_ns in parts.items()}
 
 
-def write(data_dir: Path, run_id: str = "synthetic", *, label: str = "", rounds: int = 40, seed: int = 7) -> Path:
-    """Write a run that looks like an H200's recording of tensor_transpose and conv2d.
+def write(
+    data_dir: Path,
+    run_id: str = "synthetic",
+    *,
+    label: str = "",
+    rounds: int = 40,
+    seed: int = 7,
+    workloads: Collection[str] = ("tensor_transpose", "conv2d"),
+) -> Path:
+    """Write a run that looks like an H200's recording of tensor_transpose and conv2d, or of one of them.
 
     Returns:
         The folder of the run.
     """
-    return write_variants(data_dir, run_id, label or run_id, VARIANTS, rounds, seed, on_gpu=True)
+    variants = tuple(made for made in VARIANTS if made.workload in workloads)
+    return write_variants(data_dir, run_id, label or run_id, variants, rounds, seed, on_gpu=True)
 
 
-def write_host_run(data_dir: Path, run_id: str = "synthetic-host", *, label: str = "", rounds: int = 20, seed: int = 8) -> Path:
+def write_host_run(
+    data_dir: Path,
+    run_id: str = "synthetic-host",
+    *,
+    label: str = "",
+    rounds: int = 20,
+    seed: int = 8,
+    workloads: Collection[str] = ("tensor_transpose", "conv2d"),
+) -> Path:
     """Write a run of a machine without a GPU: host variants are measured, and all others skipped.
 
     Returns:
         The folder of the run.
     """
-    return write_variants(data_dir, run_id, label or run_id, VARIANTS, rounds, seed, on_gpu=False)
+    variants = tuple(made for made in VARIANTS if made.workload in workloads)
+    return write_variants(data_dir, run_id, label or run_id, variants, rounds, seed, on_gpu=False)
 
 
 def write_variants(

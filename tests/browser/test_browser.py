@@ -16,8 +16,8 @@ PAGES = ("", "overview", "sizes", "published", "ladder", "roofline", "details", 
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A dashboard on synthetic runs and a free port."""
     runs = tmp_path_factory.mktemp("runs")
-    synthetic_run.write(runs, "gpu", rounds=20)
-    synthetic_run.write_host_run(runs, "host")
+    synthetic_run.write(runs, "gpu", rounds=8)
+    synthetic_run.write_host_run(runs, "host", rounds=8)
     log = tmp_path_factory.mktemp("log") / "streamlit.log"
     with serving(log, "--data-dir", str(runs)) as url:
         yield url

@@ -19,7 +19,7 @@ WORD_JOINER = "\u2060"
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     made, runs = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("runs")
-    synthetic_run.write(made, "gpu", rounds=8)
+    synthetic_run.write(made, "gpu", rounds=8, workloads=("conv2d",))
     synthetic_trace.write(made)
     synthetic_counters.write(made)
     synthetic_scaling.write(made)

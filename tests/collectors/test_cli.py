@@ -60,13 +60,20 @@ def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["list", "no_such"], "no_such: no such workload"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
-    done = collectors(*arguments)
-    assert done.returncode == 2
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    done = CliRunner(env={"COLUMNS": "120"}).invoke(cli.app, arguments)
+    assert done.exit_code == 2, done.exception
     lines = [line for line in done.stderr.splitlines() if line and not line.startswith("collector ")]
     assert len(lines) == 1, done.stderr
     assert said in lines[0]
     assert done.stdout == ""
+
+
+def test_a_mistake_is_one_line_and_exit_code_2_from_the_shell_too() -> None:
+    done = collectors("record", "no_such")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("no_such: no such workload")
 
 
 def test_asking_for_a_gpu_where_there_is_none_is_one_line() -> None:

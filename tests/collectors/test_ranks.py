@@ -269,7 +269,7 @@ def bench_of(monkeypatch: pytest.MonkeyPatch, ranks: int) -> tuple[RankedBench, 
     return RankedBench(InThisProcess(ranks), WorkloadRef("gan_tconv"), "host", workload, SMALLEST, inputs), inputs
 
 
-@pytest.mark.xdist_group("images")  # Numba compiles the generator once
+@pytest.mark.xdist_group("numba")  # it compiles the generator once
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_images_of_all_ranks_are_bit_for_bit_those_of_one(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
     """Numba's loops take every image alone; a matrix product of BLAS may round by how many images it has."""
@@ -307,7 +307,7 @@ def test_weights_that_ranks_averaged_are_those_of_one_process_within_rounding(ra
 
 
 @needs_mpi
-@pytest.mark.xdist_group("images")
+@pytest.mark.xdist_group("numba")
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_images_that_came_through_mpi_are_bit_for_bit_those_of_one_process(ranks: int) -> None:
     program = [str(Launcher().program), "-n", str(ranks), sys.executable, "-m", "tests.collectors.images_of_ranks"]

@@ -82,16 +82,21 @@ def test_with_no_run_every_page_says_what_to_type(open_app: Open, tmp_path: Path
     assert [block.value for block in app.main.code] == ["make record"]
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, tmp_path: Path, page: str) -> None:
-    synthetic_run.write_host_run(tmp_path, "good", rounds=8)
-    truncated = synthetic_run.write_host_run(tmp_path, "truncated", rounds=8) / "samples.parquet"
+@pytest.fixture(scope="module")
+def beside_bad_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("beside")
+    synthetic_run.write_host_run(folder, "good", rounds=8)
+    truncated = synthetic_run.write_host_run(folder, "truncated", rounds=8) / "samples.parquet"
     truncated.write_bytes(truncated.read_bytes()[:1000])
-    foreign = synthetic_run.write_host_run(tmp_path, "foreign", rounds=8) / "cases.parquet"
+    foreign = synthetic_run.write_host_run(folder, "foreign", rounds=8) / "cases.parquet"
     cases = pq.read_table(foreign)
     pq.write_table(cases.append_column("colour", pa.array(["red"] * len(cases))), foreign)
+    return folder
 
-    app = open_app(tmp_path, page)
+
+@pytest.mark.parametrize("page", PAGES)
+def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, beside_bad_runs: Path, page: str) -> None:
+    app = open_app(beside_bad_runs, page)
 
     assert app.sidebar.selectbox[0].options == ["good"]
     assert "foreign, truncated" in words(app)
@@ -244,16 +249,22 @@ def test_a_name_that_is_markup_is_shown_as_text(open_app: Open, synthetic: Path)
     assert r"\*\*bold\*\* \[link\]\(http\:" in shown[0]
 
 
-@pytest.mark.parametrize("page", ["overview", "sizes", "ladder", "roofline", "details", "trust"])
-def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, tmp_path: Path, page: str) -> None:
-    """As a program has that computes on the host in between."""
-    file = synthetic_run.write(tmp_path, "gpu", rounds=8) / "samples.parquet"
+@pytest.fixture(scope="module")
+def without_device_time(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of which a rung has no device time, as a program that computes on the host in between."""
+    folder = tmp_path_factory.mktemp("without")
+    file = synthetic_run.write(folder, "gpu", rounds=8) / "samples.parquet"
     table = pq.read_table(file)
     text = {name: table[name].cast(pa.string()) for name in ("variant", "scope")}
     gone = pc.and_(pc.equal(text["variant"], "v03_register_tile"), pc.equal(text["scope"], "device"))
     assert 0 < pc.sum(gone).as_py() < len(table)
     pq.write_table(table.filter(pc.invert(gone)), file)
-    app = open_app(tmp_path, page, run="gpu", workload="conv2d")
+    return folder
+
+
+@pytest.mark.parametrize("page", ["overview", "sizes", "ladder", "roofline", "details", "trust"])
+def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, without_device_time: Path, page: str) -> None:
+    app = open_app(without_device_time, page, run="gpu", workload="conv2d")
     assert not app.error
 
 

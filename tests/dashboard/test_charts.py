@@ -103,7 +103,8 @@ def test_the_ladder_states_its_answer_and_writes_the_gain_of_each_step(run: RunD
     assert "out of memory" in words
 
 
-def test_a_name_out_of_a_run_is_text_in_every_figure(run: RunData) -> None:
+def test_a_name_out_of_a_run_is_text_in_every_figure(tmp_path: Path) -> None:
+    run = load(store.open_run(synthetic_run.write(tmp_path, rounds=12, workloads=("conv2d",))))
     names = {"v04_sliding": HOSTILE, "rows=8": HOSTILE, "conv2d": f"conv2d{HOSTILE}"}
     frames = {name: getattr(run, name).replace(names) for name in ("variants", "cases", "results", "diagnostics")}
     texts = run.samples.columns[run.samples.dtypes == "category"]
@@ -205,6 +206,6 @@ def test_a_cell_above_its_ceiling_says_so_in_the_hover_and_in_the_note(run: RunD
 
 
 def test_the_caches_of_a_processor_are_no_l2_of_a_gpu(tmp_path: Path) -> None:
-    host = load(store.open_run(synthetic_run.write_host_run(tmp_path, rounds=8)))
+    host = load(store.open_run(synthetic_run.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
     notes = [chart.note for chart in charts_of(host) if chart.name != "bank-conflicts"]
     assert notes and all("operation time, caches warm" in note and " L2" not in note for note in notes)

@@ -2,7 +2,6 @@
 
 import io
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import islice
@@ -33,17 +32,22 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def two_charts(runs: Path) -> tuple[RunData, list[Chart]]:
+    data = load(store.open_run(runs / "host"))
+    return data, list(islice(export.charts_of(data), 2))
+
+
 @pytest.fixture
-def small(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunData]:
+def small(two_charts: tuple[RunData, list[Chart]], monkeypatch: pytest.MonkeyPatch) -> RunData:
     """A run of which only two charts are drawn."""
-    data = load(store.open_run(runs / "host"))
-    charts = list(islice(export.charts_of(data), 2))
+    data, charts = two_charts
     monkeypatch.setattr(export, "charts_of", lambda data, **_: iter(charts))
-    yield data
+    return data
 
 
-def test_topics_part_the_charts(runs: Path) -> None:
-    data = load(store.open_run(runs / "host"))
+def test_topics_part_the_charts(tmp_path: Path) -> None:
+    data = load(store.open_run(synthetic_run.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
     every = [chart.name for chart in export.charts_of(data)]
     of_topics = [[chart.name for chart in export.charts_of(data, topics=[topic])] for topic in export.TOPICS]
     assert sorted(every) == sorted(name for names in of_topics for name in names)
@@ -73,7 +77,7 @@ def test_csv_is_written_in_one_place() -> None:
 
 
 def test_an_exported_csv_has_no_formula_out_of_a_run(tmp_path: Path) -> None:
-    run = synthetic_run.write_host_run(tmp_path, "host", rounds=8)
+    run = synthetic_run.write_host_run(tmp_path, "host", rounds=8, workloads=("conv2d",))
     variants = pq.read_table(run / "variants.parquet")
     titles = pa.array([f"=HYPERLINK({number})" for number in range(len(variants))]).cast(variants.schema.field("title").type)
     pq.write_table(variants.set_column(variants.schema.get_field_index("title"), "title", titles), run / "variants.parquet")

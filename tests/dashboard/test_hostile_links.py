@@ -9,7 +9,7 @@ from tests.dashboard.test_app import PAGES, Open, open_app, words
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("app")
+pytestmark = pytest.mark.xdist_group("bad input")
 #: The run to open a page on, where `counted`, which has two workloads and counters, has nothing for it.
 RUNS = {"timeline": "trace", "calls": "trace", "transfers": "trace", "gpus": "scaling", "picker": "annotated"}
 #: Each parameter that a page reads.

@@ -113,6 +113,7 @@ def test_inputs_are_fresh_float32_of_both_signs():
     assert not np.array_equal(first["x"], second["x"])
 
 
+@pytest.mark.xdist_group("numba")
 @pytest.mark.parametrize("a_case", emulation_cases(), ids=lambda a_case: a_case.name)
 @pytest.mark.parametrize("variant", HOSTS, ids=lambda variant: variant.name)
 def test_host_variant_writes_every_output(variant, a_case):

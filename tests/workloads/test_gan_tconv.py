@@ -182,6 +182,7 @@ def test_variants_that_are_slow_in_proportion_are_spared_the_largest_cases_and_s
         assert "in proportion to the images" in skip(WORKLOAD.case(f"images={next_case}"), {})
 
 
+@pytest.mark.xdist_group("numba")
 @pytest.mark.parametrize("case", emulation_cases(), ids=lambda case: case.name)
 @pytest.mark.parametrize("variant", HOSTS, ids=lambda variant: variant.name)
 def test_host_variant_writes_every_image(variant, case):

@@ -169,7 +169,7 @@ def test_rows_made_up_by_a_view_or_a_generated_column_are_never_asked_for(tmp_pa
             "select start, start + 1 as end from n"
         )
         database.execute(
-            "create table NVTX_EVENTS (start, end, eventType, text as (printf('%.*c', 1000000000, 'x')), globalTid, domainId)"
+            "create table NVTX_EVENTS (start, end, eventType, text as (printf('%.*c', 10000000, 'x')), globalTid, domainId)"
         )
         database.execute("insert into NVTX_EVENTS values (1, 2, 59, 3, 0)")
         database.commit()
