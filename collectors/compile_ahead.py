@@ -26,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 
 from collectors import kernel_cache
+from collectors.environment import cpu_name
 from collectors.plan import Plan, WorkloadRef
 from collectors.processes import POLL_S, Guarded
 from collectors.transfers import kernel_names, plan_parts
@@ -68,21 +69,22 @@ def jobs_of(plan: Plan, architectures: Sequence[str]) -> list[Job]:
 def _first_call(
     workload: Workload, variant: Variant, case: Case, config: Params, architectures: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Where a variant is compiled when it runs: the case to run it on, and the key under which the cache notes that this was done,
-    or none where the compiler's own cache is looked up in no time. None where nothing is compiled, or it has been done."""
+    """Where a variant is compiled when it runs: the case to run it on, and the key under which the cache notes that this was done.
+    None where nothing is compiled, or it has been done."""
     least = min((each for each in workload.cases if variant.skip(each, config) is None), key=lambda each: each.min_bytes)
     requires = set(variant.requires) if isinstance(variant, HostVariant | LibraryVariant) else set()
-    if isinstance(variant, HostVariant):
-        return (least.name, "") if "numba" in requires else None  # whose machine code depends on types, not on sizes
-    if not architectures or not requires:
+    on, targets = least, architectures
+    if isinstance(variant, HostVariant) and "numba" in requires:  # its machine code depends on types, not on sizes
+        versions, targets = _versions("numba"), (cpu_name(), os.environ.get("NUMBA_CACHE_DIR", ""))
+    elif not (isinstance(variant, LibraryVariant) and architectures and requires):
         return None
-    if requires >= {*torch_bridge.COMPILER}:
+    elif requires >= {*torch_bridge.COMPILER}:
         on, versions = case, _versions("torch", "triton")
     elif requires <= {"cupy", "cupyx"}:
-        on, versions = least, _versions("cupy")
+        versions = _versions("cupy")
     else:
         return None
-    mark = kernel_cache.key_of(_RUN_ONCE, variant.name, variant.source_sha256, on.name, architectures, versions)
+    mark = kernel_cache.key_of(_RUN_ONCE, workload.name, variant.name, variant.source_sha256, on.name, targets, versions)
     return None if kernel_cache.holds(mark) else (on.name, mark)
 
 
@@ -163,8 +165,7 @@ def _do(job: Sequence[Any]) -> None:
             name, file, variant, case, mark = rest
             workload = WorkloadRef(name, Path(file) if file else None).load()
             _run_once(workload, workload.case(case), workload.variant(variant))
-            if mark:
-                kernel_cache.write(mark, {}, b"")
+            kernel_cache.write(mark, {}, b"")
 
 
 def _run_once(workload: Workload, case: Case, variant: Variant) -> None:

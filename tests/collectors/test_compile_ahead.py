@@ -42,7 +42,7 @@ def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
     told: list[int] = []
     compile_ahead.compile_all(jobs, told.append, lambda: None)
     assert told == [1, 2, 3]
-    assert [job[0] for job in compile_ahead.jobs_of(PLAN, ["sm_90"])] == ["run once"]  # whose cache is Numba's
+    assert compile_ahead.jobs_of(PLAN, ["sm_90"]) == []
     assert list((cache / "numba").rglob("*.nbc"))
     variant = registry.load("conv2d").variant("v02_naive_global")
     assert kernel_cache.holds(compilation_of(variant, ["conv2d"], "sm_90").key)
