@@ -7,7 +7,6 @@ from hypothesis import settings
 
 from collectors.choice import gpu_problem
 
-
 # A machine that does other work too is no failure.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")

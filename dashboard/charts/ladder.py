@@ -18,7 +18,7 @@ from dashboard.charts.numbers import (
 )
 from dashboard.charts.template import Chart, Look, above_ceiling, blank, hover, measured, share_of_floor, slug, text
 from dashboard.charts.ticks import ticks
-from dashboard.queries.precision import precisions, word
+from dashboard.queries.precision import is_peer_of, precisions, word
 
 _Items = list[dict[str, Any]]
 
@@ -243,7 +243,7 @@ def _range(row: dict[Any, Any], suffix: str, write: Any) -> str:
 
 
 def _title(timed: pd.DataFrame, look: Look) -> str:
-    """The fastest rung and how far it is from the floor; of the other precisions the fastest and its time."""
+    """The fastest rung and how far it is from the floor; of the other precisions the fastest; and the peers that are faster than these."""
     rungs = timed[timed["role"] == "rung"]
     shown = rungs if len(rungs) else timed[timed["role"] != "specimen"] if (timed["role"] != "specimen").any() else timed
     fastest = [shown[shown["precision"] == precision].nsmallest(1, "median_ns").iloc[0] for precision in precisions(shown)]
@@ -256,4 +256,15 @@ def _title(timed: pd.DataFrame, look: Look) -> str:
         f"; {look.named(row['workload'], row['variant'])} is {format_ratio(best['median_ns'] / row['median_ns'])} as fast"
         for row in others
     )
-    return f"{best['workload']}, {best['case']}: {look.named(best['workload'], best['variant'])} {floor}{over}{further}"
+    faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(timed, row, look) for row in fastest))))
+    peers = f"; faster peers: {faster}" if faster else ""
+    return f"{best['workload']}, {best['case']}: {look.named(best['workload'], best['variant'])} {floor}{over}{further}{peers}"
+
+
+def _faster_peer(timed: pd.DataFrame, rung: pd.Series, look: Look) -> str:
+    """The fastest peer that a rung is compared with, and how much faster it is; empty where none is, beyond the intervals of both."""
+    peers = timed[is_peer_of(timed, rung["precision"])].nsmallest(1, "median_ns")
+    if rung["role"] != "rung" or peers.empty or not peers["high_ns"].iloc[0] < rung["low_ns"]:
+        return ""
+    peer = peers.iloc[0]
+    return f"{look.named(peer['workload'], peer['variant'])} {format_ratio(rung['median_ns'] / peer['median_ns'])}"

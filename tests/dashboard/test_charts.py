@@ -209,3 +209,11 @@ def test_the_caches_of_a_processor_are_no_l2_of_a_gpu(tmp_path: Path) -> None:
     host = load(store.open_run(synthetic_run.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
     notes = [chart.note for chart in charts_of(host) if chart.name != "bank-conflicts"]
     assert notes and all("operation time, caches warm" in note and " L2" not in note for note in notes)
+
+
+def test_the_title_of_a_ladder_names_the_peers_that_are_faster_than_its_best_rungs() -> None:
+    recorded, cold = load(store.find_run("H200 mlp_training", [store.RECORDED])), View("device", "cold")
+    frames = [ladders.ladder(recorded, "mlp_training", f"batch={batch}", cold) for batch in (8192, 800)]
+    large, small = (ladder.ladder(frame, look(recorded)).title for frame in frames)
+    assert large.endswith("; faster peers: torch_compile · fp32 1.14×, torch_compile_tf32 1.60×")
+    assert "peers" not in small
