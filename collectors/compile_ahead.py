@@ -40,13 +40,14 @@ _KERNELS, _RUN_ONCE = "kernels", "run once"
 Job = tuple[Any, ...]
 
 
-def jobs_of(plan: Plan, architectures: Sequence[str]) -> list[Job]:
+def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> list[Job]:
     """What is not in the cache yet of what the cells of a plan need, each once: kernels for GPUs, and variants that are compiled
     when they run.
 
     Args:
         plan: what will be measured.
         architectures: such as `sm_90`; none where kernels are not measured.
+        libraries: whether library variants are run; a tool that looks at every launch would take minutes for it.
     """
     found: dict[Job, None] = {}
     for job in plan.jobs:
@@ -61,7 +62,7 @@ def jobs_of(plan: Plan, architectures: Sequence[str]) -> list[Job]:
                 if isinstance(variant, CudaVariant):
                     for share in _shares(workload, case, job.gpus):
                         found |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
-                elif first := _first_call(workload, variant, case, config, architectures):
+                elif first := _first_call(workload, variant, case, config, architectures if libraries else ()):
                     found[_RUN_ONCE, job.workload.name, str(job.workload.file or ""), variant.name, *first] = None
     return list(found)
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from collectors import compile_ahead, kernel_cache
 from collectors.allreduce import sizes_of
 from collectors.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
+from collectors.choice import SINGLE_LAUNCH
 from collectors.journal import Journal
 from collectors.launchers import Launcher, RankedChild
 from collectors.measure import result_row
@@ -131,7 +132,7 @@ class Recorder:
             from collectors.gpu_state import architectures as of_gpus
 
             architectures = of_gpus()
-        jobs = compile_ahead.jobs_of(self._plan, architectures)
+        jobs = compile_ahead.jobs_of(self._plan, architectures, libraries=self._collector != SINGLE_LAUNCH)
         if jobs:
             self._progress.compiling(0, len(jobs))
         compile_ahead.compile_all(jobs, lambda done: self._progress.compiling(done, len(jobs)), self._stop.check)
