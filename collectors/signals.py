@@ -4,6 +4,7 @@ import signal
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from types import FrameType
 from typing import Any, Final, Self
 
@@ -15,14 +16,15 @@ class Stopped(Exception):
     """The recording was asked to end, and this is a place where it can."""
 
 
-class _Handlers:
+class _Handlers(ABC):
     """Handlers for ASKING while the block runs. A signal that is ignored, as under nohup, stays so."""
 
     def __init__(self) -> None:
         self._before: dict[int, Any] = {}
 
+    @abstractmethod
     def handle(self, number: int, frame: FrameType | None) -> None:
-        raise NotImplementedError
+        """What a signal does."""
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # no other may set handlers, nor receives signals

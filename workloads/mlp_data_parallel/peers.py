@@ -1,6 +1,7 @@
 """The same step by PyTorch, which averages the ranks' gradients between their GPUs by NCCL."""
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from workloads.communication import Communicator
 from workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
 
 #: Steps before the first that is measured: DistributedDataParallel arranges its buckets after the first, and takes times of ten.
-_WARM_UPS = 11
+_WARM_UPS: Final = 11
 
 
 def torch_ddp(case: Case, inputs: Buffers, outputs: Buffers, communicator: Communicator) -> Callable[[], None]:
