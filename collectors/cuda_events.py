@@ -260,7 +260,7 @@ class CudaBench:
     """
 
     gpus = 1
-    checks_stream = False  # until its tests have passed on a GPU
+    checks_stream = True
     passes: tuple[Pass, ...] = (COLD, HOT, OPERATION, END_TO_END)
 
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:

@@ -197,7 +197,7 @@ class Recording:
         elif self._traced:
             text = "the trace tables were lost with the recording's process; device times are those of CUDA events"
             diagnostics.append(diagnostic_row("warning", "tracing", text))
-        diagnostics += _checked(samples, cases, variants, self._tables["ceilings"])
+        diagnostics += _checked(samples, cases, variants, self._tables["ceilings"], self._facts["l2_bytes"])
         count = {"device_count": self._begun["most_gpus"]} if self._facts["device_count"] else {}
         run = {"run_id": writer.run_id, **self._begun["run"], "started_at": self.started, **self._facts, **count}
         writer.append("run", [run])
@@ -213,10 +213,10 @@ class Recording:
         return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken, strict=True))} if taken else dict(row)
 
 
-def _checked(samples: pa.Table, cases: Rows, variants: Rows, ceilings: Rows) -> list[dict[str, Any]]:
+def _checked(samples: pa.Table, cases: Rows, variants: Rows, ceilings: Rows, l2_bytes: int | None) -> list[dict[str, Any]]:
     """What gives reason to distrust the run. A check that fails does not take the run with it."""
     try:
-        return trust.check(samples.to_pandas(), cases, variants, ceilings)
+        return trust.check(samples.to_pandas(), cases, variants, ceilings, l2_bytes)
     except Exception as error:
         return [diagnostic_row("error", "trust", f"the run could not be checked ({type(error).__name__}: {error})")]
 

@@ -11,12 +11,13 @@ __device__ unsigned long long mixed(unsigned long long word, unsigned long long 
     return bits ^ (bits >> 31);
 }
 
-// The fingerprint of count words and of the rest, less than a word, that follows them, added to *sum.
+// The fingerprint of count words and of the rest, less than a word, that follows them, added to *sum. It reads from the end, as most
+// kernels write from the start: one that runs beside it has then not written all that is read first.
 extern "C" __global__ void fingerprint(const unsigned long long* words, unsigned long long count, int rest, unsigned long long* sum) {
     const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
     const unsigned long long first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
     unsigned long long own = 0;
-    for (unsigned long long i = first; i < count; i += stride) own += mixed(words[i], i);
+    for (unsigned long long i = first; i < count; i += stride) own += mixed(words[count - 1 - i], count - 1 - i);
     if (first == 0 && rest > 0) {
         unsigned long long last = 0;
         for (int i = 0; i < rest; ++i) last = last << 8 | ((const unsigned char*)(words + count))[i];

@@ -257,7 +257,9 @@ def test_a_row_that_no_run_can_hold_is_named_and_what_was_measured_is_kept(tmp_p
     kept = a_journal(tmp_path / "data")
     finish(kept, "n=100")
     kept.note({"kind": "diagnostics", "rows": [{"severity": "odd", "source": "", "text": ""}]})
-    with pytest.raises(store.StoreError, match=r"table diagnostics: missing columns .*; what was measured is kept in /"):
+    with pytest.raises(
+        store.StoreError, match=r"table diagnostics: column severity has \['odd'\], .*; what was measured is kept in /"
+    ):
         kept.commit("")
     kept.leave()
     assert len(list(spool.read(kept._home.staging.path))) == 3

@@ -22,8 +22,8 @@ def samples(variant: str, n: int, duration_ns: int, scope: str = "device", cache
     return [{**row, "gpus": 1, "duration_ns": duration_ns} for _ in range(3)]
 
 
-def found(rows: list[dict[str, Any]], *sizes: int) -> list[tuple[str, str]]:
-    rows = trust.check(pd.DataFrame(rows), [case(n) for n in sizes], VARIANTS, CEILINGS)
+def found(rows: list[dict[str, Any]], *sizes: int, l2_bytes: int | None = None) -> list[tuple[str, str]]:
+    rows = trust.check(pd.DataFrame(rows), [case(n) for n in sizes], VARIANTS, CEILINGS, l2_bytes)
     return [(row["source"], row["case"]) for row in rows]
 
 
@@ -46,8 +46,9 @@ def test_a_view_that_copies_nothing_is_distrusted_even_if_its_time_is_noisy() ->
 
 
 def test_a_time_that_does_not_grow_with_the_work_is_distrusted() -> None:
-    rows = samples("cpu", 1000, 700, "operation", "hot") + samples("cpu", 8000, 750, "operation", "hot")
-    assert found(rows, 1000, 8000) == [("not_growing", "n=8000")]
+    # 7 MB more take memory at least 12 us, at 20 times what it was measured to copy.
+    rows = samples("cpu", 1_000_000, 11_000, "operation", "hot") + samples("cpu", 8_000_000, 14_000, "operation", "hot")
+    assert found(rows, 1_000_000, 8_000_000) == [("not_growing", "n=8000000")]
 
 
 def test_a_time_that_grows_is_not() -> None:
@@ -55,9 +56,21 @@ def test_a_time_that_grows_is_not() -> None:
     assert found(rows, 1000, 8000) == []
 
 
-def test_launch_bound_kernels_are_not_blamed_for_flat_times() -> None:
-    rows = samples("gpu", 1000, 2500) + samples("gpu", 8000, 2600)
-    assert found(rows, 1000, 8000) == []
+def test_what_fits_beside_an_idle_small_case_is_not_blamed_for_a_flat_time() -> None:
+    # 7.3 MB more take memory 1.7 us, less than the small case takes for its start and its latencies.
+    rows = samples("gpu", 500_000, 3200) + samples("gpu", 8_000_000, 3700)
+    assert found(rows, 500_000, 8_000_000) == []
+    rows = samples("gpu", 500_000, 20_000, "operation", "hot") + samples("gpu", 8_000_000, 15_000, "operation", "hot")
+    assert found(rows, 500_000, 8_000_000) == []
+
+
+def test_what_is_written_may_still_be_in_the_l2_when_the_clock_stops() -> None:
+    # 134 MB in 28 us is 4,790 GB/s; without the 60 MB that the L2 holds it is 2,640.
+    rows = samples("gpu", 134_000_000, 28_000)
+    assert found(rows, 134_000_000) == [("above_ceiling", "n=134000000")]
+    assert found(rows, 134_000_000, l2_bytes=60_000_000) == []
+    # Half of the bytes are read, and none of them is there before: 134 MB in 15 us is too fast whatever the L2 holds.
+    assert found(samples("gpu", 134_000_000, 15_000), 134_000_000, l2_bytes=200_000_000) == [("above_ceiling", "n=134000000")]
 
 
 def test_what_a_rank_took_for_its_share_says_nothing_of_the_case() -> None:
@@ -67,4 +80,4 @@ def test_what_a_rank_took_for_its_share_says_nothing_of_the_case() -> None:
 
 
 def test_a_run_without_samples_has_nothing_to_distrust() -> None:
-    assert trust.check(pd.DataFrame(), [], [], []) == []
+    assert trust.check(pd.DataFrame(), [], [], [], None) == []

@@ -1,6 +1,7 @@
 """cuDNN's transposed convolution, reached through PyTorch, with PyTorch's batch normalisation and activations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from workloads.api import Buffers, Case
 from workloads.gan_tconv.network import EPSILON, channels_of, layers, side_of
@@ -51,9 +52,65 @@ def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[
     return _generator(case, inputs, outputs, allow_tf32=True, channels_last=True)
 
 
-def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, channels_last: bool) -> Callable[[], None]:
+def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The generator compiled by PyTorch, channels last (NHWC), in a CUDA graph, in float32.
+
+    Idea: cuDNN computes the transposed convolutions; one Triton kernel does all that lies between two of them. Python launches nothing.
+    Bottleneck: cuDNN's float32 kernels for many images; for few, reading the weights and the number of kernels.
+    Next: One kernel a layer, which also does what follows the products.
+    Source: torch.compile, TorchInductor.
+    """
+    return _compiled(case, inputs, outputs, allow_tf32=False)
+
+
+def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The same with TensorFloat-32 allowed.
+
+    Idea: Tensor cores, in the layout that they need, and few kernels between the convolutions.
+    Bottleneck: The pixels go to memory and back between a convolution and what follows it.
+    Next: One kernel a layer.
+    Source: torch.compile, with torch.backends.cudnn.allow_tf32.
+    """
+    return _compiled(case, inputs, outputs, allow_tf32=True)
+
+
+def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
     import torch
     from torch.nn import functional
+
+    from workloads import torch_bridge
+
+    torch_bridge.use_current_stream()
+    given = {name: torch_bridge.as_tensor(array) for name, array in inputs.items()}
+    images = torch_bridge.as_tensor(outputs["images"]).permute(0, 3, 1, 2)
+    first = (-1, side_of(case), side_of(case), channels_of(case))
+    network = layers(case)
+    weights = [given[f"w{n.number}"].permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last) for n in network]
+
+    def generate() -> None:
+        x = _normalised(given, (given["z"] @ given["w0"].T).view(first).permute(0, 3, 1, 2), 0)
+        for layer, weight in zip(network, weights, strict=True):
+            whole = functional.conv_transpose2d(x, weight, stride=2, padding=1)
+            x = whole[:, :, :-1, :-1]  # of 2 side + 1 rows and columns
+            if layer.last:
+                images.copy_(torch.tanh(x + given["b4"][:, None, None]))
+            else:
+                x = _normalised(given, x, layer.number)
+
+    return torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32)
+
+
+def _normalised(given: Mapping[str, Any], x: Any, number: int) -> Any:
+    """Batch normalisation and ReLU behind layer `number`, whose bias goes into the mean: that spares a pass over all pixels."""
+    from torch.nn import functional
+
+    gamma, beta, mean, variance = given[f"bn{number}"]
+    mean = mean - given[f"b{number}"] if number else mean
+    return functional.batch_norm(x, mean, variance, gamma, beta, training=False, eps=EPSILON).relu_()
+
+
+def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, channels_last: bool) -> Callable[[], None]:
+    import torch
 
     from workloads import torch_bridge
 
@@ -68,19 +125,13 @@ def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, 
     weights = [given[f"w{n.number}"].permute(3, 2, 0, 1).contiguous(memory_format=memory_format) for n in network]
     matmul = torch.backends.cuda.matmul
 
-    def normalised(x: torch.Tensor, number: int) -> torch.Tensor:
-        gamma, beta, mean, variance = given[f"bn{number}"]
-        if number:  # the bias goes into the mean, which spares a pass over all pixels
-            mean = mean - given[f"b{number}"]
-        return functional.batch_norm(x, mean, variance, gamma, beta, training=False, eps=EPSILON).relu_()
-
     def operation() -> None:
         before, matmul.allow_tf32 = matmul.allow_tf32, allow_tf32
         try:
             x = (given["z"] @ given["w0"].T).view(first).permute(0, 3, 1, 2)
         finally:
             matmul.allow_tf32 = before
-        x = normalised(x.contiguous(memory_format=memory_format), 0)
+        x = _normalised(given, x.contiguous(memory_format=memory_format), 0)
         for layer, weight in zip(network, weights, strict=True):
             x = torch.ops.aten.cudnn_convolution_transpose(
                 x,
@@ -97,6 +148,6 @@ def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, 
             if layer.last:
                 torch.tanh(x + given["b4"][:, None, None], out=images)
             else:
-                x = normalised(x, layer.number).contiguous(memory_format=memory_format)
+                x = _normalised(given, x, layer.number).contiguous(memory_format=memory_format)
 
     return operation

@@ -7,6 +7,7 @@ from workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Params, 
 from workloads.axes import Axis
 from workloads.gan_tconv import host, network, peers
 from workloads.gan_tconv.rungs import CUDA_VARIANTS
+from workloads.torch_bridge import COMPILER
 
 #: Relative L2 error that passes. The longest sum has 4,608 products; one accumulator that takes them in turn in float32 errs by 1e-6
 #: after all layers, measured on an H200, and three products in TF32 for each by as much or twice. One image of the 5,248 that is
@@ -21,14 +22,26 @@ LIBRARY_VARIANTS: Final = (
     LibraryVariant("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32", requires=_TORCH, prepare=peers.cudnn_nhwc_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_tf32),
     LibraryVariant("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32", requires=_TORCH, prepare=peers.cudnn_nhwc_tf32),
+    LibraryVariant(
+        *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
+        requires=(*_TORCH, *COMPILER),
+        prepare=peers.compiled_fp32,
+        graph=True,
+    ),
+    LibraryVariant(
+        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
+        requires=(*_TORCH, *COMPILER),
+        prepare=peers.compiled_tf32,
+        graph=True,
+    ),
 )
 
-_MOST_ON_HOST: Final = 1000
-_MOST_ON_ONE_CORE: Final = 100
+_MOST_ON_HOST: Final = 100
+_MOST_ON_ONE_CORE: Final = 10
 
 
 def _up_to(most: int) -> Callable[[Case, Params], str | None]:
-    why = f"takes minutes, or much memory, in proportion to the images: {most:,} tell the same"
+    why = f"takes seconds a call, in proportion to the images: {most:,} tell the same"
     return lambda case, config: why if network.images_of(case) > most else None
 
 

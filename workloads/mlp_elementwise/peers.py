@@ -44,3 +44,30 @@ def _call(op: str, x: Any, w: Any, y: Any) -> Callable[[], Any]:
         "softmax": partial(aten._softmax.out, x, -1, False, out=y),
     }
     return calls[op]
+
+
+def torch_compiled(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The Triton kernel that PyTorch's compiler writes for the operation, in a CUDA graph.
+
+    Idea: One kernel for these shapes, reductions included. Python launches nothing.
+    Bottleneck: Memory bandwidth at large sizes; at 1000 x 1000 the launch and the latency of one pass.
+    Next: Several of these in one kernel, which is what a training step can do (workload mlp_training).
+    Source: torch.compile, TorchInductor.
+    """
+    import torch
+
+    from workloads import torch_bridge
+
+    torch_bridge.use_current_stream()
+    x, y = torch_bridge.as_tensor(inputs["x"]), torch_bridge.as_tensor(outputs["y"])
+    w = torch_bridge.as_tensor(inputs["w"]) if "w" in inputs else None
+    results: dict[str, Callable[[], Any]] = {
+        "transpose": lambda: x.t(),
+        "subtract": lambda: x - w,
+        "multiply": lambda: x * w,
+        "column_sum": lambda: x.sum(-1),
+        "sigmoid": lambda: torch.sigmoid(x),
+        "softmax": lambda: torch.softmax(x, -1),
+    }
+    result = results[operation_of(case)]
+    return torch_bridge.compile_for_graph(lambda: y.copy_(result()))

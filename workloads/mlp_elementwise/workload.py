@@ -5,6 +5,7 @@ from typing import Final
 from workloads.api import Case, HostVariant, LibraryVariant, Workload
 from workloads.mlp_elementwise import host, peers, problem
 from workloads.mlp_elementwise.rungs import CUDA_VARIANTS
+from workloads.torch_bridge import COMPILER
 
 HOST_VARIANTS: Final = (
     HostVariant("numpy", "NumPy", "host", run=host.numpy_whole_arrays),
@@ -19,6 +20,12 @@ WORKLOAD: Final = Workload(
     variants=(
         *CUDA_VARIANTS,
         LibraryVariant("torch", "PyTorch", "peer", "fp32", requires=("torch",), prepare=peers.torch_fp32),
+        LibraryVariant(
+            *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
+            requires=("torch", *COMPILER),
+            prepare=peers.torch_compiled,
+            graph=True,
+        ),
         *HOST_VARIANTS,
     ),
     buffers=problem.buffers,

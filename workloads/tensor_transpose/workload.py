@@ -1,12 +1,24 @@
 """Transposition of a three-dimensional tensor, all six permutations: a workload that only moves bytes."""
 
-from workloads.api import Case, HostVariant, LibraryVariant, Workload
+import math
+from typing import Final
+
+from workloads.api import Case, HostVariant, LibraryVariant, Params, Workload
 from workloads.tensor_transpose import host, peers, problem
 from workloads.tensor_transpose.rungs import CUDA_VARIANTS
+from workloads.torch_bridge import COMPILER
 
 LIBRARY_VARIANTS = (
     LibraryVariant(name="cupy", title="CuPy copyto", role="peer", requires=("cupy",), prepare=peers.cupy_copy),
     LibraryVariant(name="torch", title="PyTorch copy_", role="peer", requires=("cupy", "torch"), prepare=peers.torch_copy),
+    LibraryVariant(
+        name="torch_compile",
+        title="torch.compile, CUDA graph",
+        role="peer",
+        requires=("cupy", "torch", *COMPILER),
+        prepare=peers.torch_compiled,
+        graph=True,
+    ),
     LibraryVariant(
         name="cutensor", title="cuTENSOR permute", role="peer", requires=("cupy", "cutensor"), prepare=peers.cutensor_permute
     ),
@@ -20,9 +32,23 @@ LIBRARY_VARIANTS = (
     ),
 )
 
+_MOST_ON_ONE_CORE: Final = 256**3
+
+
+def _too_long_on_one_core(case: Case, config: Params) -> str | None:
+    if math.prod(problem.shape_of(case)) <= _MOST_ON_ONE_CORE:
+        return None
+    return "takes seconds a call, and in proportion to the elements: 256³ tell the same"
+
+
 HOST_VARIANTS = (
-    HostVariant(name="numpy", title="NumPy copyto", role="host", run=host.numpy_copy),
-    HostVariant(name="numba_serial", title="Numba, three loops", role="host", requires=("numba",), run=host.numba_serial),
+    HostVariant(name="numpy", title="NumPy copyto", role="host", run=host.numpy_copy, skip=_too_long_on_one_core),
+    HostVariant(
+        *("numba_serial", "Numba, three loops", "host"),
+        requires=("numba",),
+        run=host.numba_serial,
+        skip=_too_long_on_one_core,
+    ),
     HostVariant(
         name="numba_parallel", title="Numba, tiles on all cores", role="host", requires=("numba",), run=host.numba_parallel
     ),
