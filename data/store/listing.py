@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from data import checks, files, schema
+from data.columns import Table
 from data.files import one_line, state_of
 from data.store.errors import StoreError, cure, happened
 from data.store.run import BadRun, Run
@@ -220,7 +221,7 @@ def _why_not(run: Run) -> StoreError | None:
     return None
 
 
-def _check_table(file: Path, table: schema.Table, checker: checks.Checker) -> None:
+def _check_table(file: Path, table: Table, checker: checks.Checker) -> None:
     with opened(file, table) as parquet:
         check_columns(file, table, parquet.schema_arrow)
         if not parquet.metadata.num_rows:

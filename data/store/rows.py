@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 
 from data import schema
+from data.columns import Table
 from data.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def conform(name: str, rows: Rows) -> pa.Table:
     return arrow
 
 
-def _typed(table: schema.Table, rows: Rows) -> pa.Table:
+def _typed(table: Table, rows: Rows) -> pa.Table:
     if isinstance(rows, pa.Table):
         return rows.select(table.arrow.names).cast(table.arrow)
     if isinstance(rows, Sequence):
@@ -82,7 +83,7 @@ def frame(name: str, rows: Rows) -> "pd.DataFrame":
     return as_frame(schema.TABLES[name], conform(name, rows))
 
 
-def as_frame(table: schema.Table, arrow: pa.Table) -> "pd.DataFrame":
+def as_frame(table: Table, arrow: pa.Table) -> "pd.DataFrame":
     import pandas as pd
 
     nullable = {column.name for column in table.columns if column.nullable and pa.types.is_integer(column.type)}

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data import files, schema
+from data.columns import Table
 from data.store.errors import StoreError, cure, happened
 
 SUFFIX: Final = ".parquet"
 
 
 @contextmanager
-def opened(file: Path, categories: schema.Table | None = None) -> Iterator[pq.ParquetFile]:
+def opened(file: Path, categories: Table | None = None) -> Iterator[pq.ParquetFile]:
     """A parquet file of a run.
 
     Args:
@@ -44,7 +45,7 @@ def opened(file: Path, categories: schema.Table | None = None) -> Iterator[pq.Pa
             raise StoreError(f"{file}: damaged ({happened(error)}); {cure(file)}") from error
 
 
-def check_columns(file: Path, table: schema.Table, found: pa.Schema) -> None:
+def check_columns(file: Path, table: Table, found: pa.Schema) -> None:
     for column in table.columns:
         count = found.names.count(column.name)
         if count > 1:
@@ -61,7 +62,7 @@ def check_columns(file: Path, table: schema.Table, found: pa.Schema) -> None:
         raise StoreError(f"{file}: has the foreign column {foreign[0]}; {cure(file)}")
 
 
-def with_later(found: pa.Table, table: schema.Table) -> pa.Table:
+def with_later(found: pa.Table, table: Table) -> pa.Table:
     """With the columns that came later, and which the file may lack, as nulls."""
     for column in table.columns:
         if column.later and column.name not in found.column_names:
