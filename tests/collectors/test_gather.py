@@ -10,7 +10,7 @@ import pytest
 from collectors.bench import OneProcess
 from tests.collectors.fake_cuda import FakeCommunicator, install, install_events
 from workloads import registry
-from workloads.gan_tconv.network import make_case
+from workloads.gan_tconv.problem import make_case
 
 GAN = registry.load("gan_tconv")
 GATHERED = replace(GAN.variant("v09_graph"), gathered=("w0", "w1", "w2"))  # type: ignore[type-var]

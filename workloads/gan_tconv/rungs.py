@@ -9,7 +9,8 @@ import numpy as np
 
 from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Part, Precision, ceil_div
 from workloads.gan_tconv import phases, wgmma
-from workloads.gan_tconv.network import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
+from workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
+from workloads.limits import up_to
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 
@@ -135,11 +136,6 @@ _WARPGROUPS: Final[Mapping[str, Any]] = {
 }
 
 
-def _up_to(most: int) -> Callable[[Case, Params], str | None]:
-    why = f"takes seconds, and in proportion to the images: {most:,} tell the same"
-    return lambda case, config: why if images_of(case) > most else None
-
-
 def _report_rung(
     name: str,
     title: str,
@@ -188,12 +184,14 @@ def _phases_rung(
 _TILES: Final = ({"tile": 128}, {"tile": 64})
 
 CUDA_VARIANTS: Final = (
-    _report_rung("v01_naive_grid", "Naive, 3-D grid", 1, [0], _up_to(_MOST_ALONE)),
-    _report_rung("v02_stride_two", "Without divergence", 1, [0], _up_to(_MOST_ALONE)),
-    _report_rung("v03_matrix_product", "Matrix product", 1, [4], _up_to(_MOST_ALONE)),
-    _report_rung("v04_batched", "Matrix product, 100 images", REPORT_BATCH, [4], _up_to(_MOST_BATCHED)),
-    _report_rung("v05_mixed", "Mixed methods", REPORT_BATCH, [2, 3, 4], _up_to(_MOST_BATCHED)),
-    _report_rung("v06_pinned", "Pinned host memory", REPORT_BATCH, [3], _up_to(_MOST_BATCHED), transfer="pinned"),
+    _report_rung("v01_naive_grid", "Naive, 3-D grid", 1, [0], up_to(_MOST_ALONE, "images", images_of)),
+    _report_rung("v02_stride_two", "Without divergence", 1, [0], up_to(_MOST_ALONE, "images", images_of)),
+    _report_rung("v03_matrix_product", "Matrix product", 1, [4], up_to(_MOST_ALONE, "images", images_of)),
+    _report_rung("v04_batched", "Matrix product, 100 images", REPORT_BATCH, [4], up_to(_MOST_BATCHED, "images", images_of)),
+    _report_rung("v05_mixed", "Mixed methods", REPORT_BATCH, [2, 3, 4], up_to(_MOST_BATCHED, "images", images_of)),
+    _report_rung(
+        "v06_pinned", "Pinned host memory", REPORT_BATCH, [3], up_to(_MOST_BATCHED, "images", images_of), transfer="pinned"
+    ),
     _report_rung("v07_overlapped", "Copies overlapped", REPORT_BATCH, [3], transfer="overlapped", parts=parts_of(REPORT_BATCH)),
     _phases_rung("v08_phases", "Phases, implicit product", phases.fma_product, _TILES, graph=False),
     _phases_rung("v09_graph", "Phases, one CUDA graph", phases.fma_product, _TILES),
