@@ -32,6 +32,7 @@ from workloads.cases import (
     format_params,
     split_evenly,
 )
+from workloads.end_to_end import EndToEnd, Overlapped, Pageable, Pinned
 from workloads.launches import Launch, Step, TensorMap, ceil_div, kernels_of
 from workloads.sources import parse_header, read_source
 
@@ -44,18 +45,21 @@ __all__ = [
     "Case",
     "CaseSet",
     "CudaVariant",
+    "EndToEnd",
     "HostVariant",
     "Launch",
     "LibraryVariant",
     "NotInstalled",
     "NotShareable",
+    "Overlapped",
+    "Pageable",
     "Params",
     "Part",
+    "Pinned",
     "Precision",
     "Role",
     "Step",
     "TensorMap",
-    "Transfer",
     "Variant",
     "Workload",
     "WorkloadError",
@@ -69,7 +73,6 @@ __all__ = [
 
 Role = Literal["ceiling", "rung", "peer", "host", "specimen"]
 Precision = Literal["fp32", "tf32", "3xtf32", "fp64"]
-Transfer = Literal["pageable", "pinned", "overlapped"]
 
 #: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0).
 TOLERANCE: Final[Mapping[str, float]] = {"fp64": 1e-12, "fp32": 2e-6, "3xtf32": 5e-6, "tf32": 1e-3}
@@ -83,10 +86,6 @@ class NotInstalled(Exception):
 
 def _always(case: Case, config: Params) -> str | None:
     return None
-
-
-def _no_parts(case: Case, config: Params) -> Sequence[Part]:
-    return ()
 
 
 def _none(case: Case, config: Params) -> Mapping[str, Buffer]:
@@ -166,15 +165,7 @@ class CudaVariant(Variant):
         options: further NVRTC options.
         graph: its launches are captured in a CUDA graph once; an operation is one launch of that graph, and so is an overlapped
             `end_to_end`, copies and all.
-        transfer: how `end_to_end` copies. `pageable`: from and to ordinary host memory; `pinned`: page-locked host memory, which the
-            device reads and writes by itself; `overlapped`: pinned, in streams of their own, each kernel waiting only for the inputs
-            that it names and each part's outputs leaving when its kernels are done.
-        parts: shares of a case to overlap, in order; none for the case as a whole. Each uses the beginning of the scratch of the
-            whole case, in the shape that its own case asks for.
-        part_streams: streams of kernels that parts take in turn. With 2, kernels of one part fill the multiprocessors that the last
-            blocks of another's leave idle. Each stream has scratch of its own, but for what launches with `once` take and is not `zeroed`.
-        gathered: inputs, the same on all ranks that share the case. Of an overlapped copy each rank brings a piece from its host, and
-            NCCL gathers the others': links between GPUs are wider than those to the host.
+        end_to_end: how the scope `end_to_end` copies inputs and outputs: `Pageable()`, `Pinned()` or `Overlapped(...)`.
     """
 
     source: Path | str = ""
@@ -185,10 +176,7 @@ class CudaVariant(Variant):
     only_architecture: str = ""
     options: tuple[str, ...] = ()
     graph: bool = False
-    transfer: Transfer = "pageable"
-    parts: Callable[[Case, Params], Sequence[Part]] = _no_parts
-    part_streams: int = 1
-    gathered: tuple[str, ...] = ()
+    end_to_end: EndToEnd = field(default_factory=Pageable)
 
     @property
     def kind(self) -> str:

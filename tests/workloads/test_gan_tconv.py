@@ -12,7 +12,7 @@ import pytest
 from collectors.transfers import plan_parts
 from collectors.verify import compare, poison
 from tests.emulator.emulator import build, needs_compiler
-from workloads.api import CudaVariant, HostVariant, Launch
+from workloads.api import CudaVariant, HostVariant, Launch, Overlapped
 from workloads.gan_tconv.host import scale_and_shift
 from workloads.gan_tconv.problem import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
 from workloads.gan_tconv.rungs import parts_of
@@ -238,7 +238,7 @@ def test_images_made_part_by_part_are_those_of_the_whole(name, most):
     scratch = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in variant.scratch(case, config).items()}
     poison(scratch)
     made = []
-    for part in plan_parts(WORKLOAD, case, replace(variant, parts=parts_of(most)), config):
+    for part in plan_parts(WORKLOAD, case, replace(variant, end_to_end=Overlapped(parts_of(most))), config):
         rows = part.rows["images"]
         written = {**scratch, "images": np.full(rows.of(images).shape, np.nan, np.float32)}
         program = build(variant, sorted({launch.kernel for launch in part.launches}))
