@@ -19,7 +19,10 @@ MOST_SERIAL_IMAGES: Final = 1000
 def _too_long_on_one_core(case: Case, config: Params) -> str | None:
     if problem.shape_of(case).batch <= MOST_SERIAL_IMAGES:
         return None
-    return f"takes minutes, and in proportion to the batch: {MOST_SERIAL_IMAGES} images tell the same"
+    return (
+        f"above {MOST_SERIAL_IMAGES} images a call takes minutes; its time grows in proportion to the batch, "
+        "so larger batches show nothing new"
+    )
 
 
 LIBRARY_VARIANTS: Final = (

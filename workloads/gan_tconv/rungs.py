@@ -136,7 +136,7 @@ _WARPGROUPS: Final[Mapping[str, Any]] = {
 
 
 def _up_to(most: int) -> Callable[[Case, Params], str | None]:
-    why = f"takes seconds, and in proportion to the images: {most:,} tell the same"
+    why = f"above {most:,} images a call takes seconds; its time grows in proportion to the images, so more show nothing new"
     return lambda case, config: why if images_of(case) > most else None
 
 

@@ -41,7 +41,7 @@ _MOST_ON_ONE_CORE: Final = 10
 
 
 def _up_to(most: int) -> Callable[[Case, Params], str | None]:
-    why = f"takes seconds a call, in proportion to the images: {most:,} tell the same"
+    why = f"above {most:,} images a call takes seconds; its time grows in proportion to the images, so more show nothing new"
     return lambda case, config: why if network.images_of(case) > most else None
 
 

@@ -52,4 +52,4 @@ def too_long_on_the_host(case: Case, config: Params) -> str | None:
     """Skips batches whose step takes the host seconds."""
     if size_of(case).batch <= _LARGE:
         return None
-    return f"takes seconds, in proportion to the batch: a batch of {_LARGE} tells the same"
+    return f"above a batch of {_LARGE} a step takes seconds; its time grows in proportion to the batch, so larger ones show nothing new"

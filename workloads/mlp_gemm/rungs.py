@@ -187,7 +187,10 @@ def _too_many_operations(case: Case, config: Params) -> str | None:
     """Skips what takes the first rung seconds."""
     if case.flops <= _MOST_ONE_DIMENSIONAL:
         return None
-    return f"takes seconds, in proportion to the operations: {_MOST_ONE_DIMENSIONAL / 1e9:.3g} GFLOP tell the same"
+    return (
+        f"above {_MOST_ONE_DIMENSIONAL / 1e9:.3g} GFLOP a call takes seconds; its time grows in proportion to the operations, "
+        "so more show nothing new"
+    )
 
 
 _WARP_TILES: Final[tuple[Params, ...]] = (

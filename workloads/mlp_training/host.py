@@ -19,7 +19,10 @@ def too_long_on_one_core(case: Case, config: Params) -> str | None:
     """Skips batches whose step takes the sequential code many seconds."""
     if case.params["batch"] <= MOST_SERIAL_BATCH:
         return None
-    return f"takes many seconds, in proportion to the batch: a batch of {MOST_SERIAL_BATCH} tells the same"
+    return (
+        f"above a batch of {MOST_SERIAL_BATCH} a step takes many seconds; its time grows in proportion to the batch, "
+        "so larger ones show nothing new"
+    )
 
 
 def forward(x: Array, w1: Array, b1: Array, w2: Array, b2: Array) -> tuple[Array, Array]:

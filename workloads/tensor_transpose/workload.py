@@ -38,7 +38,7 @@ _MOST_ON_ONE_CORE: Final = 256**3
 def _too_long_on_one_core(case: Case, config: Params) -> str | None:
     if math.prod(problem.shape_of(case)) <= _MOST_ON_ONE_CORE:
         return None
-    return "takes seconds a call, and in proportion to the elements: 256³ tell the same"
+    return "above 256³ elements a call takes seconds; its time grows in proportion to the elements, so more show nothing new"
 
 
 HOST_VARIANTS = (
