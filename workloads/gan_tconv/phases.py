@@ -30,7 +30,7 @@ def skip(case: Case, config: Params) -> str | None:
     """Channels of every layer must fill vectors."""
     if channels_of(case) % (8 * _VECTOR) == 0:
         return None
-    return f"channels are copied by fours: {channels_of(case)} is no multiple of 32"
+    return f"channels are copied four at a time, in every layer: {channels_of(case)} is no multiple of 32"
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:

@@ -29,7 +29,10 @@ _MOST_CHANNELS: Final = 512
 def skip(case: Case, config: Params) -> str | None:
     """Channels of every layer must fill vectors, and the weights of the last one fit shared memory."""
     if channels_of(case) > _MOST_CHANNELS:
-        return f"keeps the weights of the last layer in shared memory, those of {_MOST_CHANNELS} channels at most in the first"
+        return (
+            "keeps the weights of the last layer in shared memory; "
+            f"they fit where the first layer has at most {_MOST_CHANNELS} channels"
+        )
     return phases.skip(case, config)
 
 
