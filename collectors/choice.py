@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from collectors.tools import NCU, NSYS
+from collectors.core.tools import NCU, NSYS
 
 #: Those that `auto` tries, best first.
 TIMING: Final = ("nsight_systems", "cupti", "cuda_events", "host_clock")

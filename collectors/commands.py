@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from collectors import choice, launchers, plan, record, runs
+from collectors import choice
+from collectors.core import plan, record, runs
+from collectors.core.salvage import salvage
+from collectors.core.signals import Stop
 from collectors.nsight_compute import record as nsight_compute_record
 from collectors.nsight_systems import record as nsight_systems_record
-from collectors.salvage import salvage
+from collectors.ranks import launchers
 from collectors.screen import print_id, say
-from collectors.signals import Stop
 from collectors.trace.report import ReportError
 from data import store
 

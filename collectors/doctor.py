@@ -9,8 +9,8 @@ from importlib import metadata
 from typing import Final
 
 from collectors.choice import GPU_MODULES, gpu_problem, has_module
-from collectors.environment import cpu_name
-from collectors.tools import LAUNCHERS, NCU, NSYS, Tool, launcher_program
+from collectors.core.environment import cpu_name
+from collectors.core.tools import LAUNCHERS, NCU, NSYS, Tool, launcher_program
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Module -> the peers that it brings.

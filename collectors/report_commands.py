@@ -7,12 +7,12 @@ from typing import Final
 
 import click
 
-from collectors import runs
+from collectors.core import runs
+from collectors.core.salvage import salvage
+from collectors.core.signals import Leave, Stop
 from collectors.nsight_compute import parse as nsight_compute
 from collectors.nsight_systems.parse import import_report
-from collectors.salvage import salvage
 from collectors.screen import print_id, say
-from collectors.signals import Leave, Stop
 from collectors.trace.notes import Notes
 from collectors.trace.report import ReportError
 from data import files, store

@@ -76,7 +76,7 @@ def test_the_collectors_command_line_starts_without_a_gpu_package() -> None:
         (["list"], {"pandas", "pyarrow", "pydantic", "rich"}),
         (["runs"], {"pandas", "pydantic", "rich"}),
         (["doctor"], {"pandas", "pyarrow", "pydantic", "numpy"}),
-        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "collectors.record"}),
+        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "collectors.core.record"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

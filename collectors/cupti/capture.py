@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from cupti import cupti
 
-from collectors.worker import Capture
+from collectors.core.worker import Capture
 
 Batch = dict[str, dict[str, list[Any]]]
 

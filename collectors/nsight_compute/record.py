@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from collectors.choice import SINGLE_LAUNCH, CollectorError
-from collectors.inside import diagnostics, make_folder
+from collectors.core.inside import diagnostics, make_folder
+from collectors.core.plan import Request
+from collectors.core.signals import Stop
+from collectors.core.tools import NCU
+from collectors.core.under_tool import begin, finish, record_inside, take_over
 from collectors.nsight_compute.metrics import METRICS
 from collectors.nsight_compute.parse import counters_of
-from collectors.plan import Request
-from collectors.signals import Stop
-from collectors.tools import NCU
-from collectors.under_tool import begin, finish, record_inside, take_over
 from data.store import RunWriter
 
 NAME: Final = "nsight_compute"

@@ -8,13 +8,13 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from collectors.choice import CollectorError
+from collectors.core.processes import POLL_S, Guarded
+from collectors.core.signals import Stop
+from collectors.core.tools import NSYS
+from collectors.core.under_tool import begin
 from collectors.nsight_systems.parse import import_report
 from collectors.nsight_systems.run import profile_command
-from collectors.processes import POLL_S, Guarded
-from collectors.signals import Stop
-from collectors.tools import NSYS
 from collectors.trace.notes import Notes
-from collectors.under_tool import begin
 from data.naming import Naming
 from data.store import StoreError
 

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Final
 
 from collectors.choice import CollectorError
-from collectors.inside import diagnostics, make_folder
+from collectors.core.inside import diagnostics, make_folder
+from collectors.core.plan import Request
+from collectors.core.signals import Stop
+from collectors.core.tools import NSYS
+from collectors.core.under_tool import begin, finish, record_inside, take_over
 from collectors.nsight_systems.run import profile_command
 from collectors.nsight_systems.source import open_report
-from collectors.plan import Request
-from collectors.signals import Stop
-from collectors.tools import NSYS
 from collectors.trace.notes import Notes
 from collectors.trace.samples import add_trace
-from collectors.under_tool import begin, finish, record_inside, take_over
 from data.store import RunWriter
 
 NAME: Final = "nsight_systems"

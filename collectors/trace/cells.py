@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.nvtx_ranges import DOMAIN, SAMPLE_TEXT, WARM_UP
+from collectors.core.nvtx_ranges import DOMAIN, SAMPLE_TEXT, WARM_UP
 from collectors.trace.attribution import NONE, Int64s, Launches, around, depths, parents
 from collectors.trace.nvtx_table import Ranges, process_of
 from data import naming

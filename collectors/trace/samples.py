@@ -8,13 +8,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.nvtx_ranges import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
-from collectors.plan import Cell
+from collectors.core.nvtx_ranges import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
+from collectors.core.plan import Cell
+from collectors.core.worker import diagnostic_row
 from collectors.trace.notes import Notes
 from collectors.trace.report import Report
 from collectors.trace.strings import as_dictionary
 from collectors.trace.tables import write_tables
-from collectors.worker import diagnostic_row
 from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 from data.store import RunWriter
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.bench import Unavailable
 from collectors.choice import gpu_problem
-from collectors.verify import compare, poison
+from collectors.core.bench import Unavailable
+from collectors.core.verify import compare, poison
 from workloads import registry
 from workloads.api import Case, CudaVariant, Params, Workload, WorkloadError
 
@@ -47,7 +47,7 @@ def run(workload: Workload, names: Collection[str], *, leave_unwritten: bool) ->
     """Whether each cell is right, and a line that says so."""
     import cupy
 
-    from collectors import cuda_events
+    from collectors.cuda import events as cuda_events
 
     cupy.cuda.set_allocator(None)
     # Nothing is timed here, and 15 times 500 empty kernels take minutes under a tool.

@@ -7,11 +7,11 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from collectors.allreduce import BoundStep, TwoStreams, averaged_bytes, joined, rows_taken, sizes_of
-from collectors.bench import OneProcess, Unavailable
-from collectors.launchers import gpus_here
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors.core.bench import OneProcess, Unavailable
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.cuda.steps import BoundStep, TwoStreams, averaged_bytes, joined, rows_taken, sizes_of
+from collectors.ranks.launchers import gpus_here
 from data import store
 from tests.collectors.fake_cuda import FakeArray, FakeCommunicator, install, install_events
 from tests.collectors.test_transfers import FakeEvent, FakeStream
@@ -142,7 +142,7 @@ def log() -> list[object]:
 
 @pytest.fixture
 def cuda_allreduce(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
-    return install(monkeypatch, log, "cuda_allreduce")
+    return install(monkeypatch, log, "allreduce")
 
 
 def array(name: str, values: list[float], log: list[object]) -> FakeArray:

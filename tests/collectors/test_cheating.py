@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collectors.host_clock import HostBench
-from collectors.measure import measure_case
-from collectors.plan import LIMITS, Cell, Job, Request, WorkloadRef, make_plan
-from collectors.record import Recorder
+from collectors.core.measure import measure_case
+from collectors.core.plan import LIMITS, Cell, Job, Request, WorkloadRef, make_plan
+from collectors.core.record import Recorder
+from collectors.host.host_clock import HostBench
 from data import store
 from tests.collectors import cheating, cheating_kernels
 from tests.collectors.test_measure import Kept

@@ -51,7 +51,7 @@ def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["record", "--workload", "absent.py"], "absent.py: no such file"),
         (["record", "--workload", "README.md"], "README.md: not a Python file"),
         (["record", "--workload", "pyproject.toml"], "pyproject.toml: not a Python file"),
-        (["record", "--workload", "collectors/runs.py"], "collectors/runs.py: sets no WORKLOAD"),
+        (["record", "--workload", "collectors/core/runs.py"], "collectors/core/runs.py: sets no WORKLOAD"),
         (["record", "conv2d", "--data-dir", "/dev/null/runs"], "/dev/null/runs: cannot be written"),
         (["record", "conv2d", "--data-dir", ""], NO_FOLDER),
         (["profile", "--data-dir", " ", "--", "true"], NO_FOLDER),

@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
 from data import store
 from workloads import registry
 

@@ -11,9 +11,11 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
-from collectors import cli, compile_ahead, kernel_cache, under_tool
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors import cli
+from collectors.core import kernel_cache, under_tool
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.cuda import compile_ahead
 from data import store
 from workloads import registry
 from workloads.api import HostVariant, WorkloadError

@@ -6,8 +6,8 @@ import pytest
 
 from collectors import choice
 from collectors.commands import UNDER_TOOL
-from collectors.plan import Request, make_plan
-from collectors.record import Recorder
+from collectors.core.plan import Request, make_plan
+from collectors.core.record import Recorder
 from data import store
 
 pytestmark = pytest.mark.gpu

@@ -14,16 +14,17 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from collectors import cli, launchers
-from collectors.bench import ONE_PROCESS, Failed, Unavailable
+from collectors import cli
 from collectors.choice import has_module
-from collectors.host_clock import HostBench
-from collectors.launchers import Launcher, Started, gpus_here, problem_of, processors_of, why_ended
-from collectors.plan import LIMITS, Cell, Limits, PlanError, Request, WorkloadRef, counts_of, make_plan
-from collectors.ranked_bench import Failure, Local, RankedBench, attempt
-from collectors.record import Recorder
-from collectors.rounds import Entry, Pass, Reading, of_all, run_rounds
-from collectors.verdicts import Verdicts
+from collectors.core.bench import ONE_PROCESS, Failed, Unavailable
+from collectors.core.plan import LIMITS, Cell, Limits, PlanError, Request, WorkloadRef, counts_of, make_plan
+from collectors.core.record import Recorder
+from collectors.core.rounds import Entry, Pass, Reading, of_all, run_rounds
+from collectors.core.verdicts import Verdicts
+from collectors.host.host_clock import HostBench
+from collectors.ranks import launchers
+from collectors.ranks.launchers import Launcher, Started, gpus_here, problem_of, processors_of, why_ended
+from collectors.ranks.ranked_bench import Failure, Local, RankedBench, attempt
 from data import store
 from workloads import registry
 from workloads.api import NotShareable, split_evenly
@@ -152,7 +153,7 @@ def test_a_launcher_that_cannot_be_is_refused(name: str, arguments: str, said: s
 def test_arguments_of_the_launcher_stand_before_the_program() -> None:
     command = Launcher.parse("mpirun", "--hostfile 'my hosts'").command(4, "cuda_events")
     assert command[1:5] == ["-n", "4", "--hostfile", "my hosts"]
-    assert command[-3:] == ["-m", "collectors.ranks", "cuda_events"]
+    assert command[-3:] == ["-m", "collectors.ranks.ranks", "cuda_events"]
 
 
 # -- verdicts and rows ---------------------------------------------------------------------------------------------------
@@ -428,7 +429,7 @@ def test_ranks_that_may_use_the_same_processors_share_them(may_use: list[set[int
 @needs_mpi
 def test_blas_and_numba_start_no_more_threads_than_a_rank_has_processors() -> None:
     program = (
-        "from mpi4py import MPI; from collectors import ranks; "
+        "from mpi4py import MPI; from collectors.ranks import ranks; "
         "ranks._place(MPI.COMM_WORLD, 'host_clock'); import numba, numpy, threadpoolctl; "
         "own = numba.get_num_threads(), *{each['num_threads'] for each in threadpoolctl.threadpool_info()};"
         "every = MPI.COMM_WORLD.gather(own); every and print(every)"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from collectors.declared import variant_row
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors.core.declared import variant_row
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
 from data import store
 from tests.collectors.recordings import MISBEHAVING, Recording
 from workloads import registry

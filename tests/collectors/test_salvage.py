@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from collectors import journal, runs, spool
-from collectors.journal import Journal, SavedElsewhere
-from collectors.measure import result_row
-from collectors.plan import Cell, Request, make_plan
-from collectors.record import Recorder
-from collectors.recording import begin, job_event
-from collectors.salvage import salvage
+from collectors.core import journal, runs, spool
+from collectors.core.journal import Journal, SavedElsewhere
+from collectors.core.measure import result_row
+from collectors.core.plan import Cell, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.core.recording import begin, job_event
+from collectors.core.salvage import salvage
 from data import store
 from data.staging import Staging, abandoned
 from tests.collectors.recordings import QUICK_CASES, ROOT

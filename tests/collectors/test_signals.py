@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from collectors.choice import has_module
-from collectors.launchers import Launcher
-from collectors.plan import Request, make_plan
-from collectors.record import Recorder
-from collectors.salvage import salvage
-from collectors.signals import Stop
+from collectors.core.plan import Request, make_plan
+from collectors.core.record import Recorder
+from collectors.core.salvage import salvage
+from collectors.core.signals import Stop
+from collectors.ranks.launchers import Launcher
 from data import store
 from tests.collectors.recordings import FORKING, MISBEHAVING, QUICK_CASES, RANKS, ROOT, Recording
 

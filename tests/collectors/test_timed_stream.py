@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from collectors import timed_stream
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
-from collectors.timed_stream import Prints, fault_of, look
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.cuda import timed_stream
+from collectors.cuda.timed_stream import Prints, fault_of, look
 from data import store
 from tests.collectors import torch_streams
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from collectors.plan import Request, make_plan
-from collectors.record import Recorder
-from collectors.transfers import BoundCall, BoundCopy, BoundPart, Overlap, Rows, plan_parts
+from collectors.core.plan import Request, make_plan
+from collectors.core.record import Recorder
+from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, Rows, plan_parts
 from data import store
 from tests.collectors import fake_cuda
 from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError
@@ -286,7 +286,7 @@ def test_nothing_begins_before_what_was_in_the_stream_and_the_stream_ends_after_
 
 def test_a_stream_beside_has_scratch_of_its_own_but_for_what_is_made_once(monkeypatch):
     log, taken = [], []
-    cuda_overlap = fake_cuda.install(monkeypatch, log, "cuda_overlap")
+    cuda_overlap = fake_cuda.install(monkeypatch, log, "overlap")
     loaded = {
         name: lambda grid, block, args, name=name, stream=None, **_: taken.append((name, args, stream.name))
         for name in ("prepare", "first", "second")

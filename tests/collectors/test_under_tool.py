@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from collectors import under_tool
 from collectors.choice import CollectorError
+from collectors.core import under_tool
+from collectors.core.plan import Request
+from collectors.core.signals import Stop
+from collectors.core.tools import Tool
 from collectors.nsight_systems import profile as profiling
 from collectors.nsight_systems import run as nsys_run
-from collectors.plan import Request
-from collectors.signals import Stop
-from collectors.tools import Tool
 from data.store import RunWriter, StoreError, list_runs, open_run
 from tests.collectors.recordings import QUICK_CASES
 

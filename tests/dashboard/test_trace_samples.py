@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from collectors.nvtx_ranges import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
+from collectors.core.nvtx_ranges import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from dashboard.charts.catalogue import charts_of
 from dashboard.queries import trace_samples, trace_sums
 from dashboard.queries.run_data import RunData, load

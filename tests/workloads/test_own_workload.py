@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectors.compiler import compile_variant
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.cuda.compiler import compile_variant
 from data import store
 from tests.emulator import emulator
 from workloads import registry

@@ -1,0 +1,229 @@
+"""What a recording has found so far, built up event by event, and the run that this makes.
+
+The events are JSON, so that they can be kept on disk while the recording runs; see `collectors.core.spool`. A recording that ends well and one
+that another process finishes become a run by the same code.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from collectors.core import trust
+from collectors.core.declared import case_row, variant_row
+from collectors.core.environment import NO_GPU, host_facts
+from collectors.core.measure import result_row
+from collectors.core.plan import Cell, Job, Plan
+from collectors.core.verdicts import Verdicts
+from collectors.core.worker import diagnostic_row
+from collectors.cupti.report import CapturedReport
+from collectors.trace.notes import Notes
+from collectors.trace.samples import add_trace
+from data import schema
+from data.store import RunWriter, conform
+
+#: Raised when the same plan would give other numbers. 2: device times without those of the events around them.
+_VERSION: Final = "2"
+#: Of the events; raised when they change.
+FORMAT: Final = 1
+
+Event = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+
+
+def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str]) -> Event:
+    """The first event: all that is known before anything is measured.
+
+    Raises:
+        StoreError: a workload declares what no run can hold.
+    """
+    cells = [_with_gpus(cell, job.gpus) for job in plan.jobs for cell in job.cells]
+    taken = {tuple(cell[:2]) for cell in cells}
+    found: Event = {
+        "kind": "begin",
+        "format": FORMAT,
+        "run": {
+            "schema_version": schema.SCHEMA_VERSION,
+            "label": label,
+            "kind": "recording",
+            "collector": collector,
+            "collector_version": _VERSION,
+            "source": "",
+            **host_facts(arguments),
+        },
+        "started_at": started.isoformat(),
+        "most_gpus": plan.most_gpus,
+        "cells": cells,
+        "cases": [
+            case_row(workload, workload.case(case))
+            for workload in plan.workloads
+            for case in dict.fromkeys(job.case for job in plan.jobs if job.workload.name == workload.name)
+        ],
+        "variants": [
+            variant_row(workload, variant)
+            for workload in plan.workloads
+            for variant in workload.variants
+            if (workload.name, variant.name) in taken
+        ],
+    }
+    for table in ("cases", "variants"):
+        conform(table, found[table])
+    return found
+
+
+def job_event(
+    gpus: int, results: Rows, diagnostics: Rows = (), resources: Sequence[tuple[Any, ...]] = (), traced: bool = False
+) -> Event:
+    """A case has been measured among so many ranks, or been passed over.
+
+    Args:
+        gpus: the ranks.
+        results, diagnostics: rows of the tables of that name.
+        resources: workload, variant, registers, shared bytes and spill bytes of its kernels.
+        traced: whether something was captured besides, which is not among the events.
+    """
+    return {
+        "kind": "job", "gpus": gpus, "results": results, "diagnostics": diagnostics, "resources": resources, "traced": traced,
+    }  # fmt: skip
+
+
+def unreached_event(jobs: Sequence[Job]) -> Event:
+    """There was no time for these; they are no part of the run."""
+    return {"kind": "unreached", "cells": [_with_gpus(cell, job.gpus) for job in jobs for cell in job.cells]}
+
+
+def _with_gpus(cell: Cell, gpus: int) -> list[Any]:
+    return [*asdict(cell).values(), gpus]
+
+
+def to_line(event: Event) -> str:
+    """The event as JSON, on one line."""
+    return json.dumps(event, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} in an event")
+
+
+class Recording:
+    """State of a recording.
+
+    Attributes:
+        verdicts: of the cells, so far.
+        finished: cases that have been measured.
+        captured: what a tracer in the child captured, a case each; it is with the living recording alone.
+    """
+
+    def __init__(self) -> None:
+        self._begun: Event = {}
+        self._facts: dict[str, Any] = dict(NO_GPU)
+        self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "diagnostics")}
+        self._resources: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._samples: list[pa.Table] = []
+        self._traced = False
+        self._unreached: set[tuple[Any, ...]] = set()
+        self.verdicts = Verdicts(set())
+        self.finished = 0
+        self.captured: list[Any] = []
+
+    def apply(self, line: str | Event, samples: pa.Table | None = None) -> None:
+        """Take an event, as read from its JSON, and the samples that it brings."""
+        event = json.loads(line) if isinstance(line, str) else line
+        match event["kind"]:
+            case "begin":
+                self._begun = event
+                self.verdicts = Verdicts({(v["workload"], v["variant"]) for v in event["variants"] if v["kind"] == "host"})
+            case "described":
+                self._facts |= event["facts"]
+                self._tables["ceilings"] += event["ceilings"]
+            case "diagnostics":
+                self._tables["diagnostics"] += event["rows"]
+            case "unreached":
+                self._unreached |= {tuple(cell) for cell in event["cells"]}
+            case "job":
+                self._take_job(event)
+                self._samples += [samples] if samples is not None else []
+
+    def _take_job(self, event: Event) -> None:
+        self._tables["diagnostics"] += event["diagnostics"]
+        for row in event["results"]:
+            self.verdicts.add(row, event["gpus"])
+        for workload, variant, *taken in event["resources"]:
+            known = self._resources.get((workload, variant), (0, 0, 0))
+            self._resources[workload, variant] = tuple(max(pair) for pair in zip(known, taken, strict=True))
+        self._traced |= event["traced"]
+        self.finished += any(row["status"] != "skipped" for row in event["results"])
+
+    @property
+    def started(self) -> datetime:
+        return datetime.fromisoformat(self._begun["started_at"]).astimezone(UTC)
+
+    @property
+    def label(self) -> str:
+        return str(self._begun["run"]["label"])
+
+    def write(self, writer: RunWriter, unreached: str) -> None:
+        """Write every table of the run.
+
+        Args:
+            writer: of the run; another may have been tried before.
+            unreached: why cells without a verdict have none.
+
+        Raises:
+            StoreError: the folder cannot be written.
+        """
+        reached = [cell for cell in self._begun["cells"] if tuple(cell) not in self._unreached]
+        for *names, gpus in reached:
+            if not self.verdicts.has(cell := Cell(*names), gpus):
+                self.verdicts.add(result_row(cell, "skipped", unreached), gpus)
+        cases = [
+            row
+            for row in self._begun["cases"]
+            if any(cell[0] == row["workload"] and cell[3] == row["case"] for cell in reached)
+        ]
+        named = {tuple(cell[:2]) for cell in reached}
+        variants = [self._with_resources(row) for row in self._begun["variants"] if (row["workload"], row["variant"]) in named]
+        samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
+        diagnostics = list(self._tables["diagnostics"])
+        if self.captured:
+            samples, found = _traced(writer, self.captured, samples)
+            diagnostics += found
+        elif self._traced:
+            text = "the trace tables were lost with the recording's process; device times are those of CUDA events"
+            diagnostics.append(diagnostic_row("warning", "tracing", text))
+        diagnostics += _checked(samples, cases, variants, self._tables["ceilings"], self._facts["l2_bytes"])
+        count = {"device_count": self._begun["most_gpus"]} if self._facts["device_count"] else {}
+        run = {"run_id": writer.run_id, **self._begun["run"], "started_at": self.started, **self._facts, **count}
+        writer.append("run", [run])
+        writer.append("variants", variants)
+        writer.append("cases", cases)
+        writer.append("samples", samples)
+        writer.append("results", self.verdicts.rows)
+        writer.append("ceilings", self._tables["ceilings"])
+        writer.append("diagnostics", diagnostics)
+
+    def _with_resources(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        taken = self._resources.get((row["workload"], row["variant"]))
+        return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken, strict=True))} if taken else dict(row)
+
+
+def _checked(samples: pa.Table, cases: Rows, variants: Rows, ceilings: Rows, l2_bytes: int | None) -> list[dict[str, Any]]:
+    """What gives reason to distrust the run. A check that fails does not take the run with it."""
+    try:
+        return trust.check(samples.to_pandas(), cases, variants, ceilings, l2_bytes)
+    except Exception as error:
+        return [diagnostic_row("error", "trust", f"the run could not be checked ({type(error).__name__}: {error})")]
+
+
+def _traced(writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """Write the trace tables of what was captured in the child; gives the samples with its device times, and diagnostics."""
+    report, notes = CapturedReport(captured), Notes()
+    retimed, found = add_trace(writer, report, samples.to_pandas(), notes)
+    notes.count("error", "dropped", "CUPTI dropped {} records for want of room; times are lost with them", report.dropped)
+    return conform("samples", retimed), [*notes.finish(), *found]
