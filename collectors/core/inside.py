@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.core.worker import diagnostic_row
 from data import schema, store
+from data.diagnostics import diagnostic_row
 from data.staging import Staging
 
 _FOLDER: Final = "inside"

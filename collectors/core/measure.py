@@ -13,11 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from collectors.core.bench import Bench, Failed, Operation, Unavailable, check_declared, writes
-from collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
+from collectors.core.nvtx_ranges import nvtx_range
 from collectors.core.plan import Cell, Job, Limits
 from collectors.core.problem import Problem
 from collectors.core.rounds import Entry, Pass, Reading, RoundsResult, SampleFailed, run_rounds
 from collectors.core.verify import Verdict, compare, overlapping
+from data.range_texts import TWIN, WARM_UP, sample_text
 from workloads.api import Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.

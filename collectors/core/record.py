@@ -20,10 +20,11 @@ from collectors.core.plan import Cell, Job, Plan
 from collectors.core.processes import POLL_S
 from collectors.core.recording import begin, job_event, unreached_event
 from collectors.core.signals import Stop, Stopped
-from collectors.core.worker import Describe, DescribeAllReduce, Measure, diagnostic_row, make_benches
+from collectors.core.worker import Describe, DescribeAllReduce, Measure, make_benches
 from collectors.cuda import compile_ahead
 from collectors.cuda.steps import sizes_of
 from collectors.ranks.launchers import Launcher, RankedChild
+from data.diagnostics import diagnostic_row
 from workloads.api import HostVariant, LibraryVariant
 
 _LEAVE_TIMEOUT_S: Final = 60.0

@@ -19,11 +19,11 @@ from collectors.core.environment import NO_GPU, host_facts
 from collectors.core.measure import result_row
 from collectors.core.plan import Cell, Job, Plan
 from collectors.core.verdicts import Verdicts
-from collectors.core.worker import diagnostic_row
 from collectors.cupti.report import CapturedReport
 from collectors.trace.notes import Notes
-from collectors.trace.samples import add_trace
+from collectors.trace.tables import add_trace
 from data import schema
+from data.diagnostics import diagnostic_row
 from data.store import RunWriter, conform
 
 #: Raised when the same plan would give other numbers. 2: device times without those of the events around them.

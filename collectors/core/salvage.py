@@ -32,7 +32,7 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     from collectors.core import spool
     from collectors.core.inside import runs_of, without_trace
     from collectors.core.recording import FORMAT, Recording
-    from collectors.core.worker import diagnostic_row
+    from data.diagnostics import diagnostic_row
     from data.store import RunWriter, StoreError, list_runs
 
     if not staging.tables.exists():  # killed between the commit and the end

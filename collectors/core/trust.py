@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from collectors.core.plan import Cell
-from collectors.core.worker import diagnostic_row
+from data.diagnostics import diagnostic_row
 
 #: How far above the measured copy bandwidth a case's least bytes over its time may lie: a little from cold cache, where
 #: reads are faster than copies; further where data can stay in a GPU's L2, or in a processor's caches.
@@ -57,7 +56,7 @@ def _above_ceiling(medians: pd.DataFrame, l2_bytes: int) -> Iterable[dict[str, A
                 f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to copy {row['copy']:,.0f} GB/s: "
                 "the work is not done, or not waited for"
             )
-            yield diagnostic_row("warning", "above_ceiling", text, Cell.of(row))
+            yield diagnostic_row("warning", "above_ceiling", text, row)
 
 
 def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
@@ -78,7 +77,7 @@ def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
                 f"{large['scope']} {large['cache']}: {work:.3g} times the bytes of {small['case']} take {duration:.2g} times "
                 "as long: the work is not done, or not waited for"
             )
-            yield diagnostic_row("warning", "not_growing", text, Cell.of(large))
+            yield diagnostic_row("warning", "not_growing", text, large)
 
 
 def _axes_but_size(params: str) -> str:

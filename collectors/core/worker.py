@@ -15,6 +15,7 @@ from collectors.choice import SINGLE_LAUNCH
 from collectors.core.bench import Bench
 from collectors.core.measure import CellCrashed, MakeBench, measure_case
 from collectors.core.plan import Cell, Job, Limits
+from data.diagnostics import diagnostic_row
 from data.store import conform
 
 #: Index in the shared progress array: number of the cell being worked on (-1 for none), and a counter of steps.
@@ -65,16 +66,10 @@ class PipeReporter:
         self._connection.send(("samples", conform("samples", rows)))
 
     def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None:
-        self._connection.send(("diagnostic", diagnostic_row(severity, source, text, cell)))
+        self._connection.send(("diagnostic", diagnostic_row(severity, source, text, cell.key if cell else {})))
 
     def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None:
         self._connection.send(("resources", (cell, registers, shared_bytes, spill_bytes)))
-
-
-def diagnostic_row(severity: str, source: str, text: str, cell: Cell | None = None) -> dict[str, Any]:
-    """A row of `diagnostics`."""
-    about = cell.key if cell else dict.fromkeys(("workload", "variant", "config", "case"))
-    return {"severity": severity, "source": source, "text": text, **about}
 
 
 def main(connection: int, progress: int, collector: str, modules: Sequence[str] = ()) -> None:

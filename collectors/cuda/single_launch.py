@@ -6,9 +6,10 @@ from typing import Any
 from cupy.cuda import runtime
 
 from collectors.core.bench import Operation
-from collectors.core.nvtx_ranges import executions_text, nvtx_range
+from collectors.core.nvtx_ranges import nvtx_range
 from collectors.core.rounds import Pass, Reading
 from collectors.cuda.events import COLD, CudaBench
+from data.range_texts import executions_text
 
 
 class SingleLaunchBench(CudaBench):

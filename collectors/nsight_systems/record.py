@@ -13,7 +13,7 @@ from collectors.core.under_tool import begin, finish, record_inside, take_over
 from collectors.nsight_systems.run import profile_command
 from collectors.nsight_systems.source import open_report
 from collectors.trace.notes import Notes
-from collectors.trace.samples import add_trace
+from collectors.trace.tables import add_trace
 from data.store import RunWriter
 
 NAME: Final = "nsight_systems"
