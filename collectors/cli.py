@@ -12,7 +12,7 @@ from collectors import choice
 #: What a user can get wrong, by module; each message is one line that says where, what, and what to do.
 _MISTAKES: Final = {
     "collectors.core.plan": "PlanError",
-    "collectors.choice": "CollectorError",
+    "collectors.core.tools": "CollectorError",
     "collectors.core.runs": "LabelError",
     "collectors.trace.report": "ReportError",
     "data.naming": "NamingError",

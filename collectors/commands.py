@@ -16,9 +16,12 @@ from collectors import choice
 from collectors.core import plan, record, runs
 from collectors.core.salvage import salvage
 from collectors.core.signals import Stop
+from collectors.core.tools import CollectorError
+from collectors.core.verdicts import Cell
 from collectors.nsight_compute import record as nsight_compute_record
 from collectors.nsight_systems import record as nsight_systems_record
 from collectors.ranks import launchers
+from collectors.ranks.programs import TOGETHER
 from collectors.screen import print_id, say
 from collectors.trace.report import ReportError
 from data import store
@@ -47,14 +50,14 @@ def record_run(
     """
     runs.check_label(label)
     work = plan.make_plan(request)
-    name, why = choice.choose(collector, choice.TOGETHER if work.most_gpus > 1 else choice.TIMING)
+    name, why = choice.choose(collector, TOGETHER if work.most_gpus > 1 else choice.TIMING)
     launcher.check(work, name)
     work = work.on_host() if name == "host_clock" else work
     salvage(data_dir)
     with Stop() as stop:
         try:
             run_id, _ = _record(name, why, request, work, data_dir, label, launcher, stop)
-        except (choice.CollectorError, ReportError) as error:
+        except (CollectorError, ReportError) as error:
             if stop.number:
                 say(str(error))
                 raise click.exceptions.Exit(stop.exit_code) from error
@@ -160,7 +163,7 @@ def _summarize(path: Path) -> None:
     why = f" ({'; '.join(reasons)}{more})" if reasons else ""
     say(f"{counts}{why}")
     for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
-        say(f"{plan.Cell.of(row)}: {row['status']}: {row['detail']}")
+        say(f"{Cell.of(row)}: {row['status']}: {row['detail']}")
     for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
         about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
         say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")

@@ -1,18 +1,60 @@
 """What every collector's bench offers the shared core: prepare an operation of a case, run it, and take samples of it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 import numpy as np
 
-from collectors.core.rounds import Pass, Reading
-from workloads.api import Array, Buffer, Buffers, Params, Variant
+from workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload
 from workloads.communication import Alone, Communicator
 
 #: Compared at once: as much as fits a processor's cache.
 _CHUNK_BYTES: Final = 1 << 18
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One way to sample a case: what is timed, and the state of the cache."""
+
+    scope: str
+    cache: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One timed repetition.
+
+    Attributes:
+        duration_ns: time of one execution.
+        phases_ns: named parts of it, by scope, e.g. `phase:h2d`.
+        state: columns `sm_clock_mhz`, `temperature_c`, `power_w` and `throttle_reasons` as read beside it.
+        throttled: the clock was held down while it ran.
+        pending: the clock stopped while the device was still at work.
+        held: the work was all queued before the clock started; False where the operation itself waited for the device.
+        ranks: what each rank read, where several did the repetition together; this reading is then the whole's.
+    """
+
+    duration_ns: int
+    phases_ns: dict[str, int] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    throttled: bool = False
+    pending: bool = False
+    held: bool = True
+    ranks: "tuple[Reading, ...]" = ()
+
+
+def of_all(ranks: Sequence[Reading]) -> Reading:
+    """The reading of what ranks did together, from the barrier on: as long as the slowest of them took."""
+    return Reading(
+        max(each.duration_ns for each in ranks),
+        throttled=any(each.throttled for each in ranks),
+        pending=any(each.pending for each in ranks),
+        held=all(each.held for each in ranks),
+        ranks=tuple(ranks),
+    )
 
 
 class Unavailable(Exception):
@@ -150,6 +192,16 @@ class Bench(Protocol):
     def close(self) -> None:
         """Give the buffers' memory back."""
         ...
+
+
+MakeBench = Callable[[Workload, Case, Mapping[str, np.ndarray]], Bench]
+
+
+def check_importable(modules: tuple[str, ...]) -> None:
+    """Raises Unavailable naming the first module that is not installed."""
+    for package in (module.split(".")[0] for module in modules):
+        if find_spec(package) is None:
+            raise Unavailable(f"needs the Python package {package}, which is not installed")
 
 
 def check_declared(outputs: Any, declared: Mapping[str, Buffer]) -> str:

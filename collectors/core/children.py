@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.core.plan import Cell
 from collectors.core.processes import POLL_S, Guarded, never
+from collectors.core.verdicts import Cell
 from collectors.core.worker import CELL, STEP
 
 #: Starting a child imports CuPy, and perhaps PyTorch, and compiles.

@@ -5,26 +5,25 @@ is right at first and wrong after the rounds, or that gives the same outputs for
 """
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from collectors.core.bench import Bench, Failed, Operation, Unavailable, check_declared, writes
+from collectors.core.bench import Bench, Failed, MakeBench, Operation, Pass, Reading, Unavailable, check_declared, writes
+from collectors.core.jobs import Job
 from collectors.core.nvtx_ranges import nvtx_range
-from collectors.core.plan import Cell, Job, Limits
 from collectors.core.problem import Problem
-from collectors.core.rounds import Entry, Pass, Reading, RoundsResult, SampleFailed, run_rounds
+from collectors.core.rounds import Entry, Limits, RoundsResult, SampleFailed, run_rounds
+from collectors.core.verdicts import Cell, result_row
 from collectors.core.verify import Verdict, compare, overlapping
 from data.range_texts import TWIN, WARM_UP, sample_text
 from workloads.api import Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.
 WARM_UPS = 3
-
-MakeBench = Callable[[Workload, Case, Mapping[str, np.ndarray]], Bench]
 
 
 class Reporter(Protocol):
@@ -101,21 +100,6 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
             report.result(result_row(cell, "skipped", why))
 
 
-def result_row(
-    cell: Cell, status: str, detail: str, verdict: Verdict | None = None, tolerance: float | None = None
-) -> dict[str, Any]:
-    """A row of `results`."""
-    return {
-        **cell.key,
-        "status": status,
-        "detail": detail,
-        "rel_l2_error": verdict.rel_l2_error if verdict else None,
-        "max_rel_error": verdict.max_rel_error if verdict else None,
-        "tolerance": tolerance,
-        "verified_elements": verdict.verified_elements if verdict else None,
-    }
-
-
 class _BenchRun:
     """The cells of one case that run on one bench."""
 
@@ -152,7 +136,7 @@ class _BenchRun:
         for found in remaining:
             if found.cell not in failed:
                 detail = "; ".join([*self._stopped.get(found.cell, []), *filter(None, [found.operation.note])])
-                self._report.result(result_row(found.cell, "ok", detail, found.verdict, found.tolerance))
+                self._report.result(result_row(found.cell, "ok", detail, found.verdict.columns(found.tolerance)))
 
     # -- verifying -------------------------------------------------------------------------------------------------
 
@@ -273,7 +257,7 @@ class _BenchRun:
 
     def _report_wrong(self, cell: Cell, verdict: Verdict, tolerance: float) -> None:
         self._wrong.add(cell)
-        self._report.result(result_row(cell, "wrong_result", verdict.detail, verdict, tolerance))
+        self._report.result(result_row(cell, "wrong_result", verdict.detail, verdict.columns(tolerance)))
 
     # -- sampling --------------------------------------------------------------------------------------------------
 

@@ -1,13 +1,16 @@
 """What a run will measure, and how long it may take: the same plan for every collector."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from collectors.core.declared import case_row, variant_row
-from collectors.cuda.transfers import check_covered, rows_of
+from collectors.core.jobs import Job, WorkloadRef
+from collectors.core.rounds import Limits
+from collectors.core.shares import check_covered, rows_of
+from collectors.core.verdicts import Cell
 from workloads import registry
 from workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
 from workloads.axes import AxisError, sweep
@@ -19,50 +22,6 @@ class PlanError(Exception):
     """A request that no plan can be made of. Its message says what, and what to do, in one line."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One variant with one config on one case: the unit that is verified, sampled and given a verdict."""
-
-    workload: str
-    variant: str
-    config: str
-    case: str
-
-    def __str__(self) -> str:
-        return f"{self.workload}/{self.variant}{f'[{self.config}]' if self.config else ''}/{self.case}"
-
-    @classmethod
-    def of(cls, row: Mapping[Any, Any]) -> "Cell":
-        """The cell that a row of `results`, `samples` or what is made of them is about."""
-        return cls(row["workload"], row["variant"], row["config"], row["case"])
-
-    @property
-    def key(self) -> dict[str, str]:
-        return {"workload": self.workload, "variant": self.variant, "config": self.config, "case": self.case}
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When sampling of a case stops.
-
-    Attributes:
-        target: half width of the median's 95 % interval, relative to the median, at which a variant has converged.
-        min_rounds: rounds before convergence counts; 6 is the least that has a 95 % interval of the median.
-        max_rounds: most rounds of one scope and cache.
-        seconds: time for the rounds of one scope and cache, once min_rounds are done.
-        cell_timeout_s: a cell that shows no progress for so long is ended.
-        budget_s: time for measuring, once for each number of GPUs; cases that are not reached by then are left out of the run. None for
-            no limit.
-    """
-
-    target: float = 0.005
-    min_rounds: int = 6
-    max_rounds: int = 200
-    seconds: float = 3.0
-    cell_timeout_s: float = 120.0
-    budget_s: float | None = None
-
-
 LIMITS: Final[dict[CaseSet, Limits]] = {
     "quick": Limits(max_rounds=50, seconds=0.4, cell_timeout_s=60.0, budget_s=60.0),
     "report": Limits(seconds=2.0),
@@ -72,32 +31,6 @@ LIMITS: Final[dict[CaseSet, Limits]] = {
 
 #: `budget_s` of `quick` where host variants alone are measured.
 HOST_BUDGET_S: Final = 30.0
-
-
-@dataclass(frozen=True)
-class WorkloadRef:
-    """How a child process finds a workload: by name, or by the user's file."""
-
-    name: str
-    file: Path | None = None
-
-    def load(self) -> Workload:
-        return registry.load_file(self.file) if self.file else registry.load(self.name)
-
-
-@dataclass(frozen=True)
-class Job:
-    """One case of one workload, with the cells to measure on it.
-
-    Attributes:
-        gpus: ranks that share the case, each with a GPU or, for host variants, none; 1 for one process alone.
-    """
-
-    workload: WorkloadRef
-    case: str
-    cells: tuple[Cell, ...]
-    seed: int
-    gpus: int = 1
 
 
 @dataclass(frozen=True)

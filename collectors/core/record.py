@@ -14,15 +14,16 @@ import pyarrow as pa
 from collectors.choice import SINGLE_LAUNCH
 from collectors.core import kernel_cache
 from collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
+from collectors.core.jobs import Job
 from collectors.core.journal import Journal
-from collectors.core.measure import result_row
-from collectors.core.plan import Cell, Job, Plan
+from collectors.core.plan import Plan
 from collectors.core.processes import POLL_S
 from collectors.core.recording import begin, job_event, unreached_event
 from collectors.core.signals import Stop, Stopped
+from collectors.core.verdicts import Cell, result_row
 from collectors.core.worker import Describe, DescribeAllReduce, Measure, make_benches
 from collectors.cuda import compile_ahead
-from collectors.cuda.steps import sizes_of
+from collectors.cuda.averages import sizes_of
 from collectors.ranks.launchers import Launcher, RankedChild
 from data.diagnostics import diagnostic_row
 from workloads.api import HostVariant, LibraryVariant

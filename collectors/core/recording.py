@@ -16,9 +16,9 @@ import pyarrow as pa
 from collectors.core import trust
 from collectors.core.declared import case_row, variant_row
 from collectors.core.environment import NO_GPU, host_facts
-from collectors.core.measure import result_row
-from collectors.core.plan import Cell, Job, Plan
-from collectors.core.verdicts import Verdicts
+from collectors.core.jobs import Job
+from collectors.core.plan import Plan
+from collectors.core.verdicts import Cell, Verdicts, result_row
 from collectors.cupti.report import CapturedReport
 from collectors.trace.notes import Notes
 from collectors.trace.tables import add_trace

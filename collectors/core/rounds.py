@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.core.plan import Cell, Limits
+from collectors.core.bench import Pass, Reading
+from collectors.core.verdicts import Cell
 from data.statistics import median_interval
 
 #: A throttled sample is taken again this often before it is kept, with its throttle reasons beside it.
@@ -19,45 +20,25 @@ _CHECK_EVERY: Final = 5
 
 
 @dataclass(frozen=True)
-class Pass:
-    """One way to sample a case: what is timed, and the state of the cache."""
-
-    scope: str
-    cache: str
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One timed repetition.
+class Limits:
+    """When sampling of a case stops.
 
     Attributes:
-        duration_ns: time of one execution.
-        phases_ns: named parts of it, by scope, e.g. `phase:h2d`.
-        state: columns `sm_clock_mhz`, `temperature_c`, `power_w` and `throttle_reasons` as read beside it.
-        throttled: the clock was held down while it ran.
-        pending: the clock stopped while the device was still at work.
-        held: the work was all queued before the clock started; False where the operation itself waited for the device.
-        ranks: what each rank read, where several did the repetition together; this reading is then the whole's.
+        target: half width of the median's 95 % interval, relative to the median, at which a variant has converged.
+        min_rounds: rounds before convergence counts; 6 is the least that has a 95 % interval of the median.
+        max_rounds: most rounds of one scope and cache.
+        seconds: time for the rounds of one scope and cache, once min_rounds are done.
+        cell_timeout_s: a cell that shows no progress for so long is ended.
+        budget_s: time for measuring, once for each number of GPUs; cases that are not reached by then are left out of the run. None for
+            no limit.
     """
 
-    duration_ns: int
-    phases_ns: dict[str, int] = field(default_factory=dict)
-    state: dict[str, Any] = field(default_factory=dict)
-    throttled: bool = False
-    pending: bool = False
-    held: bool = True
-    ranks: "tuple[Reading, ...]" = ()
-
-
-def of_all(ranks: Sequence[Reading]) -> Reading:
-    """The reading of what ranks did together, from the barrier on: as long as the slowest of them took."""
-    return Reading(
-        max(each.duration_ns for each in ranks),
-        throttled=any(each.throttled for each in ranks),
-        pending=any(each.pending for each in ranks),
-        held=all(each.held for each in ranks),
-        ranks=tuple(ranks),
-    )
+    target: float = 0.005
+    min_rounds: int = 6
+    max_rounds: int = 200
+    seconds: float = 3.0
+    cell_timeout_s: float = 120.0
+    budget_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,16 @@
-"""Finds the profilers of this machine and asks for their versions; finds what starts several processes."""
+"""Finds programs and Python packages that a collector needs, and asks programs for their versions."""
 
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
 
-#: Launcher of several processes, as `--launcher` names it -> its program.
-LAUNCHERS: Final = {"local": "mpiexec", "mpirun": "mpirun", "srun": "srun"}
+
+class CollectorError(Exception):
+    """A collector that cannot run here. The message says why, and what to do, in one line."""
 
 
 @dataclass(frozen=True)
@@ -61,26 +61,9 @@ def _version(path: str) -> str:
     return match[1] if match and done.returncode == 0 else ""
 
 
-def launcher_program(name: str) -> str | None:
-    """Path of a launcher's program, on PATH or beside Python, where MPICH's package puts it; None where it is not there.
-
-    Args:
-        name: a key of `LAUNCHERS`.
-    """
-    word, beside = LAUNCHERS[name], str(Path(sys.executable).parent)
-    if name == "local":  # what was installed with mpi4py fits it
-        return shutil.which(word, path=beside) or shutil.which(word)
-    return shutil.which(word) or shutil.which(word, path=beside)
-
-
-NSYS: Final = Tool(
-    "nsys",
-    "Nsight Systems",
-    (
-        "/opt/nvidia/nsight-systems/*/bin/nsys",
-        "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
-        "/usr/local/cuda*/bin/nsys",
-        "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys",
-    ),
-)
-NCU: Final = Tool("ncu", "Nsight Compute", ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda*/bin/ncu"))
+def has_module(module: str) -> bool:
+    """Whether a module could be imported, without importing it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

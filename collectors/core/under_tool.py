@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.choice import CollectorError
 from collectors.core.environment import command_line
 from collectors.core.inside import without_trace
 from collectors.core.journal import store_run
@@ -18,6 +17,7 @@ from collectors.core.processes import POLL_S, Guarded
 from collectors.core.runs import open_writer
 from collectors.core.salvage import salvage
 from collectors.core.signals import Stop
+from collectors.core.tools import CollectorError
 from collectors.trace.report import ReportError
 from data import store
 from data.staging import living_writers

@@ -1,11 +1,45 @@
-"""One verdict a cell, out of those that one process and several ranks came to."""
+"""Cells, and one verdict for each, out of those that one process and several ranks came to."""
 
 from collections.abc import Container, Mapping
-from typing import Any
-
-from collectors.core.plan import Cell
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
 
 Row = dict[str, Any]
+
+_ERRORS: Final = ("rel_l2_error", "max_rel_error", "tolerance", "verified_elements")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One variant with one config on one case: the unit that is verified, sampled and given a verdict."""
+
+    workload: str
+    variant: str
+    config: str
+    case: str
+
+    def __str__(self) -> str:
+        return f"{self.workload}/{self.variant}{f'[{self.config}]' if self.config else ''}/{self.case}"
+
+    @classmethod
+    def of(cls, row: Mapping[Any, Any]) -> "Cell":
+        """The cell that a row of `results`, `samples` or what is made of them is about."""
+        return cls(row["workload"], row["variant"], row["config"], row["case"])
+
+    @property
+    def key(self) -> dict[str, str]:
+        return {"workload": self.workload, "variant": self.variant, "config": self.config, "case": self.case}
+
+
+def result_row(cell: Cell, status: str, detail: str, errors: Mapping[str, Any] = MappingProxyType({})) -> Row:
+    """A row of `results`.
+
+    Args:
+        cell, status, detail: its columns.
+        errors: further ones, of a cell whose outputs were compared.
+    """
+    return {**cell.key, "status": status, "detail": detail, **{name: errors.get(name) for name in _ERRORS}}
 
 
 class Verdicts:

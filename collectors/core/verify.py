@@ -32,6 +32,15 @@ class Verdict:
     verified_elements: int
     detail: str
 
+    def columns(self, tolerance: float) -> dict[str, Any]:
+        """Columns of `results`."""
+        return {
+            "rel_l2_error": self.rel_l2_error,
+            "max_rel_error": self.max_rel_error,
+            "tolerance": tolerance,
+            "verified_elements": self.verified_elements,
+        }
+
 
 def poison(outputs: Mapping[str, Array], again: bool = False) -> None:
     """Fill outputs so that an element that nobody writes shows.

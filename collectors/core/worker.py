@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from collectors.choice import SINGLE_LAUNCH
-from collectors.core.bench import Bench
-from collectors.core.measure import CellCrashed, MakeBench, measure_case
-from collectors.core.plan import Cell, Job, Limits
+from collectors.core.bench import Bench, MakeBench
+from collectors.core.jobs import Job
+from collectors.core.measure import CellCrashed, measure_case
+from collectors.core.rounds import Limits
+from collectors.core.verdicts import Cell
 from data.diagnostics import diagnostic_row
 from data.store import conform
 

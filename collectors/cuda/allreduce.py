@@ -9,11 +9,10 @@ from typing import Any, Final
 import cupy
 
 from collectors.core.bench import BenchCommunicator
-from collectors.cuda.launch import bind
+from collectors.cuda.launch import bind, pinned_like
 from collectors.cuda.nccl import nccl_module, nccl_of
-from collectors.cuda.overlap import pinned_like
 from collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
-from collectors.cuda.transfers import Stream
+from collectors.cuda.streams import Stream
 from workloads.api import Array, Buffers, Step, WorkloadError, ceil_div
 from workloads.communication import AllReduce, RowsOf
 

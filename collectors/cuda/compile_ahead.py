@@ -27,7 +27,8 @@ import numpy as np
 
 from collectors.core import kernel_cache
 from collectors.core.environment import cpu_name
-from collectors.core.plan import Plan, WorkloadRef
+from collectors.core.jobs import WorkloadRef
+from collectors.core.plan import Plan
 from collectors.core.processes import POLL_S, Guarded
 from collectors.cuda.transfers import kernel_names, plan_parts
 from workloads import torch_bridge

@@ -9,6 +9,7 @@ from typing import Any
 from cuda.bindings import nvrtc
 
 from collectors.core.kernel_cache import key_of, read, write
+from collectors.cuda.compiled import CompiledKernel, CompiledModule
 from workloads.api import CudaVariant
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'")
@@ -19,25 +20,6 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 
 class CompileError(Exception):
     """A source that NVRTC refuses; the message holds its log."""
-
-
-@dataclass(frozen=True)
-class CompiledKernel:
-    """A kernel of a compiled module and what a thread or block of it takes."""
-
-    symbol: str
-    registers: int
-    static_shared_bytes: int
-    spill_bytes: int
-
-
-@dataclass(frozen=True)
-class CompiledModule:
-    """Machine code and its kernels, by the name expression that asked for them."""
-
-    cubin: bytes
-    kernels: dict[str, CompiledKernel]
-    constants: dict[str, str]
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,28 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.core.bench import ONE_PROCESS, BenchCommunicator, Failed, Lent, Operation, Resources, Unavailable
+from collectors.core.bench import (
+    ONE_PROCESS,
+    BenchCommunicator,
+    Failed,
+    Lent,
+    Operation,
+    Pass,
+    Reading,
+    Resources,
+    Unavailable,
+    check_importable,
+)
 from collectors.core.nvtx_ranges import nvtx_range
-from collectors.core.rounds import Pass, Reading
 from collectors.core.verify import poison
 from collectors.cuda.allreduce import BoundAllReduce, bound_steps, in_one_piece
 from collectors.cuda.compiler import compile_variant
 from collectors.cuda.gpu_state import GpuState, is_throttled
-from collectors.cuda.launch import graph_of, load, make_scratch
+from collectors.cuda.launch import graph_of, load, make_scratch, pinned_like
 from collectors.cuda.nccl import Gathered
-from collectors.cuda.overlap import overlap, pinned_like
+from collectors.cuda.overlap import overlap
 from collectors.cuda.timed_stream import fault_of, look
 from collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
-from collectors.host.host_clock import check_importable
 from data.range_texts import executions_text
 from workloads import torch_bridge
 from workloads.api import (

@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import cupy
+import numpy as np
 from cupy.cuda import driver, runtime
 from cupy.cuda.function import Module
 
 from collectors.core.verify import poison
-from collectors.cuda.compiler import CompiledModule
+from collectors.cuda.compiled import CompiledModule
 from collectors.cuda.tensor_maps import encode
 from workloads import torch_bridge
 from workloads.api import Array, Buffer, Buffers, Launch, TensorMap
@@ -49,6 +50,12 @@ def make_scratch(declared: Mapping[str, Buffer]) -> Buffers:
     scratch = {name: cupy.zeros(buffer.shape, buffer.dtype) for name, buffer in declared.items()}
     poison({name: array for name, array in scratch.items() if not declared[name].zeroed})
     return scratch
+
+
+def pinned_like(array: np.ndarray) -> np.ndarray:
+    """Page-locked host memory of the shape and type of an array, whatever it holds."""
+    memory = cupy.cuda.alloc_pinned_memory(array.nbytes)
+    return np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
 
 
 def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Callable[[], None]:

@@ -16,12 +16,6 @@ from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, 
 from workloads.api import Array, Buffer, Buffers
 
 
-def pinned_like(array: np.ndarray) -> np.ndarray:
-    """Page-locked host memory of the shape and type of an array, whatever it holds."""
-    memory = cupy.cuda.alloc_pinned_memory(array.nbytes)
-    return np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
-
-
 def overlap(
     parts: Sequence[PartPlan],
     loaded: Mapping[str, Any],

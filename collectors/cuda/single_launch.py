@@ -5,9 +5,8 @@ from typing import Any
 
 from cupy.cuda import runtime
 
-from collectors.core.bench import Operation
+from collectors.core.bench import Operation, Pass, Reading
 from collectors.core.nvtx_ranges import nvtx_range
-from collectors.core.rounds import Pass, Reading
 from collectors.cuda.events import COLD, CudaBench
 from data.range_texts import executions_text
 

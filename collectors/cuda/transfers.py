@@ -2,24 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from collectors.core.shares import Rows, check_covered, rows_of
+from collectors.cuda.streams import Event, Stream
 from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Part, Step, TensorMap, Workload, WorkloadError
 from workloads.communication import AllReduce, RowsOf
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a buffer along its first axis."""
-
-    name: str
-    start: int
-    stop: int
-
-    def of(self, array: Any) -> Any:
-        """Those rows of an array, as a view."""
-        return array[self.start : self.stop]
-
 
 #: What a launch waits for: rows that are copied, or the name of scratch that launches of an earlier part make for all.
 Awaited = Rows | str
@@ -109,31 +97,6 @@ def kernel_names(steps: Iterable[Step], parts: Iterable[PartPlan]) -> list[str]:
     return sorted({launch.kernel for launch in launches})
 
 
-def rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, Rows]:
-    """A part's rows of every buffer of the whole case: all of those that have as many in the part."""
-    inputs, outputs = workload.buffers(part.case)
-    found = {}
-    for name, buffer in {**inputs, **outputs}.items():
-        shared = buffer.shape == whole[name].shape
-        start = 0 if shared else part.first
-        found[name] = Rows(name, start, start + buffer.shape[0])
-    return found
-
-
-def check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapping[str, Rows]]) -> None:
-    """Raises WorkloadError where the parts of a buffer are not its rows, one part after another."""
-    for name, buffer in whole.items():
-        end = 0
-        for rows in dict.fromkeys(part[name] for part in parts):
-            if rows.start != end:
-                raise WorkloadError(
-                    f"{where}: a part of {name} begins at row {rows.start}, not at {end}; make parts follow one another"
-                )
-            end = rows.stop
-        if end != buffer.shape[0]:
-            raise WorkloadError(f"{where}: the parts of {name} end at row {end} of {buffer.shape[0]}; make them cover the case")
-
-
 def _check_scratch(where: str, scratch: Mapping[str, Buffer], most: Mapping[str, Buffer]) -> None:
     for name, buffer in scratch.items():
         if name not in most or buffer.nbytes > most[name].nbytes:
@@ -166,18 +129,6 @@ def _buffer_of(argument: Any) -> str:
     if isinstance(argument, TensorMap | RowsOf):
         return argument.buffer
     return argument if isinstance(argument, str) else ""
-
-
-class Event(Protocol):
-    """Marks a place in a stream."""
-
-    def record(self, stream: Any) -> None: ...
-
-
-class Stream(Protocol):
-    """Work in order."""
-
-    def wait_event(self, event: Any) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
-from collectors.core.bench import ONE_PROCESS, BenchCommunicator, Failed, Lent, Operation, Unavailable, same, writes
-from collectors.core.rounds import Pass, Reading
+from collectors.core.bench import (
+    ONE_PROCESS,
+    BenchCommunicator,
+    Failed,
+    Lent,
+    Operation,
+    Pass,
+    Reading,
+    Unavailable,
+    check_importable,
+    same,
+    writes,
+)
 from collectors.core.verify import poison
 from workloads.api import Array, Buffers, Case, HostVariant, Params, Variant, Workload
 from workloads.communication import Communicator
@@ -144,13 +154,6 @@ class HostBench:
 
 #: Columns of `samples` that only a GPU fills.
 NO_GPU_STATE: dict[str, Any] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
-
-
-def check_importable(modules: tuple[str, ...]) -> None:
-    """Raises Unavailable naming the first module that is not installed."""
-    for package in (module.split(".")[0] for module in modules):
-        if find_spec(package) is None:
-            raise Unavailable(f"needs the Python package {package}, which is not installed")
 
 
 def median_duration_ns(call: Callable[[], object], repetitions: int) -> float:

@@ -5,14 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from collectors.choice import SINGLE_LAUNCH, CollectorError
+from collectors.choice import SINGLE_LAUNCH
 from collectors.core.inside import diagnostics, make_folder
 from collectors.core.plan import Request
 from collectors.core.signals import Stop
-from collectors.core.tools import NCU
+from collectors.core.tools import CollectorError
 from collectors.core.under_tool import begin, finish, record_inside, take_over
 from collectors.nsight_compute.metrics import METRICS
 from collectors.nsight_compute.parse import counters_of
+from collectors.nsight_compute.tool import NCU
 from data.store import RunWriter
 
 NAME: Final = "nsight_compute"

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from collectors.choice import CollectorError
 from collectors.core.processes import POLL_S, Guarded
 from collectors.core.signals import Stop
-from collectors.core.tools import NSYS
+from collectors.core.tools import CollectorError
 from collectors.core.under_tool import begin
 from collectors.nsight_systems.parse import import_report
 from collectors.nsight_systems.run import profile_command
+from collectors.nsight_systems.tool import NSYS
 from collectors.trace.notes import Notes
 from data.naming import Naming
 from data.store import StoreError

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from collectors.choice import CollectorError
 from collectors.core.inside import diagnostics, make_folder
 from collectors.core.plan import Request
 from collectors.core.signals import Stop
-from collectors.core.tools import NSYS
+from collectors.core.tools import CollectorError
 from collectors.core.under_tool import begin, finish, record_inside, take_over
 from collectors.nsight_systems.run import profile_command
 from collectors.nsight_systems.source import open_report
+from collectors.nsight_systems.tool import NSYS
 from collectors.trace.notes import Notes
 from collectors.trace.tables import add_trace
 from data.store import RunWriter

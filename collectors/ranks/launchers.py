@@ -17,12 +17,12 @@ from typing import Final
 
 import numpy as np
 
-from collectors.choice import TOGETHER, has_module
 from collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
 from collectors.core.plan import Plan, PlanError
 from collectors.core.processes import POLL_S, Guarded, never
-from collectors.core.tools import LAUNCHERS, launcher_program
+from collectors.core.tools import has_module
 from collectors.core.worker import CELL
+from collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
 from collectors.ranks.ranked_bench import name_ranks
 
 #: What rank 0 finds in its environment, and in the folder that it names.

@@ -13,15 +13,18 @@ from collectors.core.bench import (
     Bench,
     BenchCommunicator,
     Failed,
+    MakeBench,
     Operation,
+    Pass,
+    Reading,
     Resources,
     Unavailable,
     check_declared,
+    of_all,
 )
-from collectors.core.measure import MakeBench, classify, is_sticky
-from collectors.core.plan import WorkloadRef
-from collectors.core.rounds import Pass, Reading, of_all
-from collectors.cuda.transfers import Rows, rows_of
+from collectors.core.jobs import WorkloadRef
+from collectors.core.measure import classify, is_sticky
+from collectors.core.shares import Rows, rows_of
 from workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
 
 

@@ -21,8 +21,9 @@ import numpy as np
 from mpi4py import MPI
 from threadpoolctl import threadpool_limits
 
-from collectors.core.measure import MakeBench, classify
-from collectors.core.plan import Job
+from collectors.core.bench import MakeBench
+from collectors.core.jobs import Job
+from collectors.core.measure import classify
 from collectors.core.worker import DescribeAllReduce, make_benches, serve
 from collectors.ranks.launchers import (
     FOLDER_VARIABLE,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.core.plan import WorkloadRef
+from collectors.core.jobs import WorkloadRef
 from collectors.host.host_clock import HostBench
 from collectors.ranks.ranked_bench import RankedBench
 from workloads import registry

@@ -10,7 +10,8 @@ import pytest
 from collectors.core.bench import OneProcess, Unavailable
 from collectors.core.plan import LIMITS, Request, make_plan
 from collectors.core.record import Recorder
-from collectors.cuda.steps import BoundStep, TwoStreams, averaged_bytes, joined, rows_taken, sizes_of
+from collectors.cuda.averages import averaged_bytes, sizes_of
+from collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
 from collectors.ranks.launchers import gpus_here
 from data import store
 from tests.collectors.fake_cuda import FakeArray, FakeCommunicator, install, install_events

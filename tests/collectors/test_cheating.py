@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from collectors.core.jobs import Job, WorkloadRef
 from collectors.core.measure import measure_case
-from collectors.core.plan import LIMITS, Cell, Job, Request, WorkloadRef, make_plan
+from collectors.core.plan import LIMITS, Request, make_plan
 from collectors.core.record import Recorder
+from collectors.core.verdicts import Cell
 from collectors.host.host_clock import HostBench
 from data import store
 from tests.collectors import cheating, cheating_kernels

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from collectors.core.bench import Operation
+from collectors.core.bench import Operation, Pass, Reading
+from collectors.core.jobs import Job, WorkloadRef
 from collectors.core.measure import measure_case
-from collectors.core.plan import LIMITS, Cell, Job, WorkloadRef
-from collectors.core.rounds import Pass, Reading
+from collectors.core.plan import LIMITS
+from collectors.core.verdicts import Cell
 from collectors.core.verify import poison
 from workloads.api import Buffer, Case, HostVariant, Variant, Workload
 

@@ -15,12 +15,13 @@ import pytest
 from click.testing import CliRunner
 
 from collectors import cli
-from collectors.choice import has_module
-from collectors.core.bench import ONE_PROCESS, Failed, Unavailable
-from collectors.core.plan import LIMITS, Cell, Limits, PlanError, Request, WorkloadRef, counts_of, make_plan
+from collectors.core.bench import ONE_PROCESS, Failed, Pass, Reading, Unavailable, of_all
+from collectors.core.jobs import WorkloadRef
+from collectors.core.plan import LIMITS, PlanError, Request, counts_of, make_plan
 from collectors.core.record import Recorder
-from collectors.core.rounds import Entry, Pass, Reading, of_all, run_rounds
-from collectors.core.verdicts import Verdicts
+from collectors.core.rounds import Entry, Limits, run_rounds
+from collectors.core.tools import has_module
+from collectors.core.verdicts import Cell, Verdicts
 from collectors.host.host_clock import HostBench
 from collectors.ranks import launchers
 from collectors.ranks.launchers import Launcher, Started, gpus_here, problem_of, processors_of, why_ended

@@ -14,11 +14,11 @@ import pytest
 
 from collectors.core import journal, runs, spool
 from collectors.core.journal import Journal, SavedElsewhere
-from collectors.core.measure import result_row
-from collectors.core.plan import Cell, Request, make_plan
+from collectors.core.plan import Request, make_plan
 from collectors.core.record import Recorder
 from collectors.core.recording import begin, job_event
 from collectors.core.salvage import salvage
+from collectors.core.verdicts import Cell, result_row
 from data import store
 from data.staging import Staging, abandoned
 from tests.collectors.recordings import QUICK_CASES, ROOT

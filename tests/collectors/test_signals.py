@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from collectors.choice import has_module
 from collectors.core.plan import Request, make_plan
 from collectors.core.record import Recorder
 from collectors.core.salvage import salvage
 from collectors.core.signals import Stop
+from collectors.core.tools import has_module
 from collectors.ranks.launchers import Launcher
 from data import store
 from tests.collectors.recordings import FORKING, MISBEHAVING, QUICK_CASES, RANKS, ROOT, Recording

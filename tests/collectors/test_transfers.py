@@ -7,7 +7,8 @@ import pytest
 
 from collectors.core.plan import Request, make_plan
 from collectors.core.record import Recorder
-from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, Rows, plan_parts
+from collectors.core.shares import Rows
+from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, plan_parts
 from data import store
 from tests.collectors import fake_cuda
 from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError

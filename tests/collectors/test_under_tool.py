@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from collectors.choice import CollectorError
 from collectors.core import under_tool
 from collectors.core.plan import Request
 from collectors.core.signals import Stop
-from collectors.core.tools import Tool
+from collectors.core.tools import CollectorError, Tool
 from collectors.nsight_systems import profile as profiling
 from collectors.nsight_systems import run as nsys_run
 from data.store import RunWriter, StoreError, list_runs, open_run

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.core.plan import WorkloadRef
-from collectors.core.rounds import Pass
+from collectors.core.bench import Pass
+from collectors.core.jobs import WorkloadRef
 from collectors.core.verify import compare
 from collectors.host.host_clock import HostBench
 from collectors.ranks.ranked_bench import RankedBench
