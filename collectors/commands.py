@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from collectors.ranks import launchers
 from collectors.ranks.programs import TOGETHER
 from collectors.screen import print_id, say
 from collectors.trace.report import ReportError
+from collectors.wiring import collector_of
 from data import store
 
 
@@ -37,7 +39,10 @@ class _Screen(Console):
 _screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
 
 #: Collectors under which a recording runs, instead of in them.
-UNDER_TOOL: Final = {"nsight_systems": nsight_systems_record.record, "nsight_compute": nsight_compute_record.record}
+UNDER_TOOL: Final = {
+    "nsight_systems": partial(nsight_systems_record.record, inside="cuda_events"),
+    "nsight_compute": partial(nsight_compute_record.record, inside=choice.SINGLE_LAUNCH),
+}
 
 
 def record_run(
@@ -90,7 +95,7 @@ def _record(
         say(headline)
         return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:], stop)
     with _BarProgress(headline) as progress:
-        return record.Recorder(work, name, progress, launcher).record(data_dir, label, sys.argv[1:], stop)
+        return record.Recorder(work, collector_of(name), progress, launcher.start).record(data_dir, label, sys.argv[1:], stop)
 
 
 class _BarProgress(record.Progress):

@@ -31,7 +31,9 @@ def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: st
     salvage(data_dir)
     with Stop() as stop:
         notes = Notes()
-        run_id, exit_code = nsight_systems_profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
+        run_id, exit_code = nsight_systems_profile.profile(
+            import_report, command, data_dir, label, naming, keep, sys.argv[1:], stop, notes
+        )
         _warn(run_id, notes)
         if exit_code:
             say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.core.processes import POLL_S, Guarded, never
+from collectors.core.messages import CELL, STEP, Answer, Question
+from collectors.core.processes import ENTRY, POLL_S, Guarded, never
 from collectors.core.verdicts import Cell
-from collectors.core.worker import CELL, STEP
 
 #: Starting a child imports CuPy, and perhaps PyTorch, and compiles.
 START_TIMEOUT_S: Final = 180.0
@@ -38,7 +38,7 @@ class Child(ABC):
 
     Attributes:
         connection: to the one that answers.
-        progress: shared with it; see `collectors.core.worker`.
+        progress: shared with it; see `collectors.core.messages`.
     """
 
     connection: Connection
@@ -46,19 +46,19 @@ class Child(ABC):
 
     def ask(
         self,
-        request: Any,
+        question: Question,
         cells: Sequence[Cell],
         timeout_s: float,
-        take: Callable[[str, Any], bool],
+        take: Callable[[Answer], bool],
         check: Callable[[], None] = _nothing,
     ) -> None:
-        """Send a request and hand every answer to `take` until it returns True.
+        """Send a question and hand every answer to `take` until it returns True.
 
         Args:
-            request: see `collectors.core.worker`.
+            question: see `collectors.core.messages`.
             cells: those that the child numbers.
             timeout_s: longest time without a step.
-            take: given kind and payload of an answer.
+            take: given an answer.
             check: called while waiting; what it raises ends the wait.
 
         Raises:
@@ -67,12 +67,12 @@ class Child(ABC):
         seen, since = -1, time.monotonic()
         self.progress[CELL] = -1
         try:
-            self.connection.send(request)
+            self.connection.send(question)
             while True:
                 check()
                 if self.connection.poll(POLL_S):
                     since = time.monotonic()
-                    if take(*self.connection.recv()):
+                    if take(self.connection.recv()):
                         return
                     continue
                 step = self.progress[STEP]
@@ -123,7 +123,7 @@ class ChildProcess(Child):
 
     Args:
         collector: name of the collector.
-        modules: what it imports before it takes its first request; those that it cannot import it leaves.
+        modules: what it imports before it takes its first question; those that it cannot import it leaves.
 
     Raises:
         OSError: no process can be started.
@@ -138,8 +138,8 @@ class ChildProcess(Child):
             # The same modules as here, from whatever folder; an interrupt is the parent's business, from the first moment on.
             code = (
                 "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-                f"sys.path[:] = {sys.path!r}; from collectors.core.worker import main; "
-                f"main({fds[0]}, {fds[1]}, {collector!r}, {tuple(modules)!r})"
+                f"sys.path[:] = {sys.path!r}; from {ENTRY} import measure; "
+                f"measure({fds[0]}, {fds[1]}, {collector!r}, {tuple(modules)!r})"
             )
             self._process = Guarded([sys.executable, "-c", code], pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_STDERR)
 

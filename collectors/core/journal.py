@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from collectors.core.recording import Event, Recording, to_line
+from collectors.core.recording import AddCaptured, Event, Recording, to_line
 from collectors.core.runs import open_writer
 from collectors.core.spool import Spool, SpoolError
 from data.store import RunWriter, StoreError
@@ -48,6 +48,7 @@ class Journal:
     Args:
         data_dir: where the run's folder goes.
         first: the event `begin`.
+        add_captured: see `Recording`.
 
     Attributes:
         recording: the state.
@@ -57,8 +58,8 @@ class Journal:
         StoreError: the folder cannot be written.
     """
 
-    def __init__(self, data_dir: Path, first: Event) -> None:
-        self.recording = Recording()
+    def __init__(self, data_dir: Path, first: Event, add_captured: AddCaptured | None = None) -> None:
+        self.recording = Recording(add_captured)
         self._data_dir = data_dir
         self._kept: list[tuple[str, pa.Table | None]] = []
         self._problem = ""  # why the data folder could not be written

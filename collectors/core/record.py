@@ -11,20 +11,32 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from collectors.choice import SINGLE_LAUNCH
 from collectors.core import kernel_cache
 from collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
+from collectors.core.collector import Collector
+from collectors.core.entries import begin, job_event, unreached_event
 from collectors.core.jobs import Job
 from collectors.core.journal import Journal
+from collectors.core.messages import (
+    Answer,
+    Captured,
+    Crashed,
+    Describe,
+    DescribeAllReduce,
+    Described,
+    Diagnostic,
+    Done,
+    Measure,
+    Question,
+    Refused,
+    Result,
+    Samples,
+    Taken,
+)
 from collectors.core.plan import Plan
 from collectors.core.processes import POLL_S
-from collectors.core.recording import begin, job_event, unreached_event
 from collectors.core.signals import Stop, Stopped
 from collectors.core.verdicts import Cell, result_row
-from collectors.core.worker import Describe, DescribeAllReduce, Measure, make_benches
-from collectors.cuda import compile_ahead
-from collectors.cuda.averages import sizes_of
-from collectors.ranks.launchers import Launcher, RankedChild
 from data.diagnostics import diagnostic_row
 from workloads.api import HostVariant, LibraryVariant
 
@@ -44,6 +56,10 @@ class Progress:
     def job(self, text: str) -> None: ...
 
     def advance(self) -> None: ...
+
+
+#: Starts so many ranks with the collector of a name, and calls the last argument while they start.
+StartRanks = Callable[[str, int, Callable[[], None]], Child]
 
 
 class _Unbreakable(Progress):
@@ -76,14 +92,16 @@ class Recorder:
 
     Args:
         plan: what to measure.
-        collector: name of the collector.
+        collector: what measures.
         progress: told how far the run is.
-        launcher: starts the ranks that share a case.
+        start_ranks: starts ranks that share a case; None where no case of the plan is shared.
     """
 
-    def __init__(self, plan: Plan, collector: str, progress: Progress | None = None, launcher: Launcher | None = None) -> None:
+    def __init__(
+        self, plan: Plan, collector: Collector, progress: Progress | None = None, start_ranks: StartRanks | None = None
+    ) -> None:
         self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
-        self._launcher = launcher or Launcher()
+        self._start_ranks = start_ranks
         self._children: dict[int, Child] = {}  # by how many ranks they are
         self._stop = Stop()
         self._journal: Journal
@@ -105,7 +123,11 @@ class Recorder:
             LabelError: the label cannot be stored.
         """
         with nullcontext(stop) if stop else Stop() as self._stop:
-            self._journal = Journal(data_dir, begin(self._plan, self._collector, label, datetime.now(UTC), arguments))
+            self._journal = Journal(
+                data_dir,
+                begin(self._plan, self._collector.name, label, datetime.now(UTC), arguments),
+                self._collector.add_captured,
+            )
             try:
                 try:
                     self._compile()
@@ -129,20 +151,12 @@ class Recorder:
         """Have compiled what will be measured, so that nothing compiles beside a timed sample. The child starts meanwhile."""
         kernel_cache.share_with_libraries()
         with suppress(OSError):  # whoever asks it is told
-            self._children[1] = ChildProcess(self._collector, self._modules())
-        architectures: Sequence[str] = ()
-        if self._collector != "host_clock":
-            from collectors.cuda.gpu_state import architectures as of_gpus
-
-            architectures = of_gpus()
-        jobs = compile_ahead.jobs_of(self._plan, architectures, libraries=self._collector != SINGLE_LAUNCH)
-        if jobs:
-            self._progress.compiling(0, len(jobs))
-        compile_ahead.compile_all(jobs, lambda done: self._progress.compiling(done, len(jobs)), self._stop.check)
+            self._children[1] = ChildProcess(self._collector.name, self._modules())
+        self._collector.compile_ahead(self._plan, self._progress.compiling, self._stop.check)
 
     def _modules(self) -> list[str]:
         """What the variants of the plan import that the collector runs; PyTorch and its compiler take seconds to."""
-        kinds = make_benches(self._collector)
+        kinds = self._collector.make_benches()
         planned = {(cell.workload, cell.variant) for job in self._plan.jobs for cell in job.cells}
         requires = (
             variant.requires
@@ -158,26 +172,25 @@ class Recorder:
         self._progress.start(len(self._plan.jobs) + 1)
         self._progress.job("ceilings of this machine")
         self._ask_ceilings(1, Describe(), "the device could not be described")
-        if self._collector != "host_clock":
-            for gpus, sizes in sizes_of(self._plan).items():
-                why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
-                self._ask_ceilings(gpus, DescribeAllReduce(sizes), why)
+        for gpus, sizes in self._collector.averages(self._plan).items():
+            why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
+            self._ask_ceilings(gpus, DescribeAllReduce(tuple(sizes)), why)
         self._progress.advance()
 
-    def _ask_ceilings(self, gpus: int, request: Any, else_say: str) -> None:
+    def _ask_ceilings(self, gpus: int, question: Question, else_say: str) -> None:
         """Keep the facts and ceilings that a child gives."""
 
-        def take(kind: str, payload: Any) -> bool:
-            if kind == "failed":
-                self._diagnose("error", "ceilings", f"{else_say}: {payload}")
-            else:
-                facts, ceilings = payload
-                self._journal.note({"kind": "described", "facts": facts, "ceilings": ceilings})
+        def take(answer: Answer) -> bool:
+            match answer:
+                case Described(facts, ceilings):
+                    self._journal.note({"kind": "described", "facts": facts, "ceilings": ceilings})
+                case Refused(why):
+                    self._diagnose("error", "ceilings", f"{else_say}: {why}")
             return True
 
         for tries_left in (1, 0):
             try:
-                self._ask(gpus, request, (), START_TIMEOUT_S, take)
+                self._ask(gpus, question, (), START_TIMEOUT_S, take)
                 return
             except ChildLost as lost:
                 self._end_child(gpus)
@@ -241,10 +254,12 @@ class Recorder:
             )
             return
 
-    def _ask(self, gpus: int, request: Any, cells: Sequence[Cell], timeout_s: float, take: Callable[[str, Any], bool]) -> None:
+    def _ask(
+        self, gpus: int, question: Question, cells: Sequence[Cell], timeout_s: float, take: Callable[[Answer], bool]
+    ) -> None:
         """Ask the child, with an eye on signals. Raises ChildLost and Stopped."""
         try:
-            self._running_child(gpus).ask(request, cells, timeout_s, take, self._stop.check)
+            self._running_child(gpus).ask(question, cells, timeout_s, take, self._stop.check)
         except ChildLost:
             deadline = time.monotonic() + _SAME_SIGNAL_S
             while time.monotonic() < deadline:  # what ended the child may have been for all processes of a batch job
@@ -255,11 +270,13 @@ class Recorder:
     def _running_child(self, gpus: int) -> Child:
         """Raises ChildLost where it cannot be started."""
         if gpus not in self._children:
-            collector = self._collector
+            collector = self._collector.name
             try:
-                self._children[gpus] = (
-                    RankedChild(self._launcher, collector, gpus, self._stop.check) if gpus > 1 else ChildProcess(collector)
-                )
+                if gpus > 1:
+                    assert self._start_ranks
+                    self._children[gpus] = self._start_ranks(collector, gpus, self._stop.check)
+                else:
+                    self._children[gpus] = ChildProcess(collector)
             except OSError as error:
                 raise ChildLost(None, "launch_error", f"its process cannot be started ({error.strerror or error})") from error
         return self._children[gpus]
@@ -287,26 +304,25 @@ class _Answers:
         self.resources: list[tuple[Any, ...]] = []
         self.captured: list[Any] = []
 
-    def take(self, kind: str, payload: Any) -> bool:
+    def take(self, answer: Answer) -> bool:
         """Whether it was the last."""
-        match kind:
-            case "result":
-                self.results.append(payload)
-            case "samples":
-                self.samples.append(payload)
-            case "diagnostic":
-                self.diagnostics.append(payload)
-            case "resources":
-                cell, *taken = payload
-                self.resources.append((cell.workload, cell.variant, *taken))
-            case "captured":
-                self.captured += [payload] if payload else []
-            case "crashed":
-                raise ChildLost(*payload)
-            case "failed":
-                self._fail(payload)
+        match answer:
+            case Result(row):
+                self.results.append(row)
+            case Samples(table):
+                self.samples.append(table)
+            case Diagnostic(row):
+                self.diagnostics.append(row)
+            case Taken(cell, registers, shared_bytes, spill_bytes):
+                self.resources.append((cell.workload, cell.variant, registers, shared_bytes, spill_bytes))
+            case Captured(batch):
+                self.captured += [batch] if batch else []
+            case Crashed(cell, status, detail):
+                raise ChildLost(cell, status, detail)
+            case Refused(why):
+                self._fail(why)
                 return True
-            case "done":
+            case Done():
                 return True
         return False
 

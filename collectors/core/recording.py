@@ -5,8 +5,7 @@ that another process finishes become a run by the same code.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -14,90 +13,19 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.core import trust
-from collectors.core.declared import case_row, variant_row
-from collectors.core.environment import NO_GPU, host_facts
-from collectors.core.jobs import Job
-from collectors.core.plan import Plan
+from collectors.core.environment import NO_GPU
 from collectors.core.verdicts import Cell, Verdicts, result_row
-from collectors.cupti.report import CapturedReport
-from collectors.trace.notes import Notes
-from collectors.trace.tables import add_trace
 from data import schema
 from data.diagnostics import diagnostic_row
-from data.store import RunWriter, conform
+from data.store import RunWriter
 
-#: Raised when the same plan would give other numbers. 2: device times without those of the events around them.
-_VERSION: Final = "2"
 #: Of the events; raised when they change.
 FORMAT: Final = 1
 
 Event = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
-
-
-def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str]) -> Event:
-    """The first event: all that is known before anything is measured.
-
-    Raises:
-        StoreError: a workload declares what no run can hold.
-    """
-    cells = [_with_gpus(cell, job.gpus) for job in plan.jobs for cell in job.cells]
-    taken = {tuple(cell[:2]) for cell in cells}
-    found: Event = {
-        "kind": "begin",
-        "format": FORMAT,
-        "run": {
-            "schema_version": schema.SCHEMA_VERSION,
-            "label": label,
-            "kind": "recording",
-            "collector": collector,
-            "collector_version": _VERSION,
-            "source": "",
-            **host_facts(arguments),
-        },
-        "started_at": started.isoformat(),
-        "most_gpus": plan.most_gpus,
-        "cells": cells,
-        "cases": [
-            case_row(workload, workload.case(case))
-            for workload in plan.workloads
-            for case in dict.fromkeys(job.case for job in plan.jobs if job.workload.name == workload.name)
-        ],
-        "variants": [
-            variant_row(workload, variant)
-            for workload in plan.workloads
-            for variant in workload.variants
-            if (workload.name, variant.name) in taken
-        ],
-    }
-    for table in ("cases", "variants"):
-        conform(table, found[table])
-    return found
-
-
-def job_event(
-    gpus: int, results: Rows, diagnostics: Rows = (), resources: Sequence[tuple[Any, ...]] = (), traced: bool = False
-) -> Event:
-    """A case has been measured among so many ranks, or been passed over.
-
-    Args:
-        gpus: the ranks.
-        results, diagnostics: rows of the tables of that name.
-        resources: workload, variant, registers, shared bytes and spill bytes of its kernels.
-        traced: whether something was captured besides, which is not among the events.
-    """
-    return {
-        "kind": "job", "gpus": gpus, "results": results, "diagnostics": diagnostics, "resources": resources, "traced": traced,
-    }  # fmt: skip
-
-
-def unreached_event(jobs: Sequence[Job]) -> Event:
-    """There was no time for these; they are no part of the run."""
-    return {"kind": "unreached", "cells": [_with_gpus(cell, job.gpus) for job in jobs for cell in job.cells]}
-
-
-def _with_gpus(cell: Cell, gpus: int) -> list[Any]:
-    return [*asdict(cell).values(), gpus]
+#: Writes the trace tables of what was captured, by case; gives the samples with its device times, and rows of `diagnostics`.
+AddCaptured = Callable[[RunWriter, Sequence[Any], pa.Table], tuple[pa.Table, list[dict[str, Any]]]]
 
 
 def to_line(event: Event) -> str:
@@ -118,9 +46,13 @@ class Recording:
         verdicts: of the cells, so far.
         finished: cases that have been measured.
         captured: what a tracer in the child captured, a case each; it is with the living recording alone.
+
+    Args:
+        add_captured: takes that over into the run; None where nothing is captured.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, add_captured: AddCaptured | None = None) -> None:
+        self._add_captured = add_captured
         self._begun: Event = {}
         self._facts: dict[str, Any] = dict(NO_GPU)
         self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "diagnostics")}
@@ -191,8 +123,8 @@ class Recording:
         variants = [self._with_resources(row) for row in self._begun["variants"] if (row["workload"], row["variant"]) in named]
         samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
         diagnostics = list(self._tables["diagnostics"])
-        if self.captured:
-            samples, found = _traced(writer, self.captured, samples)
+        if self.captured and self._add_captured:
+            samples, found = self._add_captured(writer, self.captured, samples)
             diagnostics += found
         elif self._traced:
             text = "the trace tables were lost with the recording's process; device times are those of CUDA events"
@@ -219,11 +151,3 @@ def _checked(samples: pa.Table, cases: Rows, variants: Rows, ceilings: Rows, l2_
         return trust.check(samples.to_pandas(), cases, variants, ceilings, l2_bytes)
     except Exception as error:
         return [diagnostic_row("error", "trust", f"the run could not be checked ({type(error).__name__}: {error})")]
-
-
-def _traced(writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Write the trace tables of what was captured in the child; gives the samples with its device times, and diagnostics."""
-    report, notes = CapturedReport(captured), Notes()
-    retimed, found = add_trace(writer, report, samples.to_pandas(), notes)
-    notes.count("error", "dropped", "CUPTI dropped {} records for want of room; times are lost with them", report.dropped)
-    return conform("samples", retimed), [*notes.finish(), *found]

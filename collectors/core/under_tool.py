@@ -18,7 +18,6 @@ from collectors.core.runs import open_writer
 from collectors.core.salvage import salvage
 from collectors.core.signals import Stop
 from collectors.core.tools import CollectorError
-from collectors.trace.report import ReportError
 from data import store
 from data.staging import living_writers
 
@@ -109,6 +108,7 @@ def finish(
     run: store.Run,
     fill: Callable[[store.RunWriter], None],
     interrupted: int,
+    unreadable: type[Exception] = CollectorError,
 ) -> str:
     """Write and commit the run; elsewhere if the data folder cannot be written, and without the tool's findings if the tool was cut short.
 
@@ -117,21 +117,22 @@ def finish(
         data_dir: that it writes to.
         label: the user's name for the run.
         run: the one inside.
-        fill: writes every table; ReportError or CollectorError where the tool left nothing to read.
+        fill: writes every table; CollectorError or `unreadable` where the tool left nothing to read.
         interrupted: the signal that ended it, or 0.
+        unreadable: what says that the tool's report cannot be read.
 
     Returns:
         the run's id.
 
     Raises:
         StoreError: the data folder cannot be written; it says where the run is instead.
-        ReportError, CollectorError: as of `fill`, if nothing interrupted the tool.
+        CollectorError, `unreadable`: as of `fill`, if nothing interrupted the tool.
     """
 
     def fill_or_do_without(into: store.RunWriter) -> None:
         try:
             fill(into)
-        except (ReportError, CollectorError) as error:
+        except (unreadable, CollectorError) as error:
             if not interrupted:
                 raise
             into.start_again()

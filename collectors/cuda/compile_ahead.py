@@ -2,7 +2,7 @@
 
 That is kernels, functions of Numba, and what PyTorch's compiler makes of library variants. The machine code goes to the caches on disk, where
 the process that measures finds it. What does not compile here is left for that process, which gives the cell its verdict.
-`python -m collectors.cuda.compile_ahead COUNT` takes a job a line on its input and says of each when it is done.
+`python -m collectors.child compile COUNT` takes a job a line on its input and says of each when it is done.
 """
 
 import json
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -26,10 +26,11 @@ from typing import Any, Final
 import numpy as np
 
 from collectors.core import kernel_cache
+from collectors.core.bench import MakeBench
 from collectors.core.environment import cpu_name
 from collectors.core.jobs import WorkloadRef
 from collectors.core.plan import Plan
-from collectors.core.processes import POLL_S, Guarded
+from collectors.core.processes import ENTRY, POLL_S, Guarded
 from collectors.cuda.transfers import kernel_names, plan_parts
 from workloads import torch_bridge
 from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
@@ -39,6 +40,7 @@ _PATIENCE_S: Final = 120.0
 _KERNELS, _RUN_ONCE = "kernels", "run once"
 
 Job = tuple[Any, ...]
+MakeBenches = Callable[[], Mapping[str, MakeBench]]
 
 
 def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> list[Job]:
@@ -124,7 +126,7 @@ def compile_all(jobs: Sequence[Job], told: Callable[[int], object], check: Calla
     if not jobs:
         return
     workers = min(len(os.sched_getaffinity(0)), len(jobs))
-    command = [sys.executable, "-m", "collectors.cuda.compile_ahead", str(workers)]
+    command = [sys.executable, "-m", ENTRY, "compile", str(workers)]
     project = Path(__file__).resolve().parents[2]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     with Guarded(command, cwd=project, **pipes) as guarded:
@@ -154,7 +156,7 @@ def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], said: "queu
 # -- in the processes that compile ---------------------------------------------------------------------------------------
 
 
-def _do(job: Sequence[Any]) -> None:
+def _do(job: Sequence[Any], make_benches: MakeBenches) -> None:
     """One job. What goes wrong is left for the process that measures."""
     kind, *rest = job
     with suppress(Exception):
@@ -166,34 +168,34 @@ def _do(job: Sequence[Any]) -> None:
         else:
             name, file, variant, case, mark = rest
             workload = WorkloadRef(name, Path(file) if file else None).load()
-            _run_once(workload, workload.case(case), workload.variant(variant))
+            _run_once(workload, workload.case(case), workload.variant(variant), make_benches)
             kernel_cache.write(mark, {}, b"")
 
 
-def _run_once(workload: Workload, case: Case, variant: Variant) -> None:
+def _run_once(workload: Workload, case: Case, variant: Variant, make_benches: MakeBenches) -> None:
     """Run a variant and compare what it gives, so that what both compile at their first call is in the caches."""
     from collectors.core.problem import Problem
     from collectors.core.verify import compare
-    from collectors.core.worker import make_benches
 
     torch_bridge.time_algorithms = False
     problem = Problem(workload, case, np.random.default_rng(0))
-    bench = make_benches("cuda_events")[variant.kind](workload, case, problem.inputs)
+    bench = make_benches()[variant.kind](workload, case, problem.inputs)
     outputs = bench.run(bench.prepare(variant, variant.configs[0]))
     if variant.kind != "host":
         compare(outputs, bench.place({name: array.astype(np.float64) for name, array in outputs.items()}), 1.0)
 
 
-def main(workers: int) -> None:
-    """Take jobs until the input ends."""
+def main(workers: int, make_benches: MakeBenches) -> None:
+    """Take jobs until the input ends.
+
+    Args:
+        workers: processes.
+        make_benches: of the collector that runs every kind of variant; a function of a module, for each process to import.
+    """
     for number in (signal.SIGINT, signal.SIGHUP):  # the recorder's business
         signal.signal(number, signal.SIG_IGN)
     jobs = [json.loads(line) for line in sys.stdin]
     with ProcessPoolExecutor(workers) as pool, suppress(BrokenProcessPool):
-        for each in as_completed([pool.submit(_do, job) for job in jobs]):
+        for each in as_completed([pool.submit(_do, job, make_benches) for job in jobs]):
             each.result()
             print("done", flush=True)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

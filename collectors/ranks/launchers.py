@@ -18,10 +18,10 @@ from typing import Final
 import numpy as np
 
 from collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
+from collectors.core.messages import CELL, Refused
 from collectors.core.plan import Plan, PlanError
-from collectors.core.processes import POLL_S, Guarded, never
+from collectors.core.processes import ENTRY, POLL_S, Guarded, never
 from collectors.core.tools import has_module
-from collectors.core.worker import CELL
 from collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
 from collectors.ranks.ranked_bench import name_ranks
 
@@ -67,6 +67,13 @@ class Started:
 
 
 @dataclass(frozen=True)
+class RanksStarted:
+    """What rank 0 answers first, where the ranks can work together."""
+
+    ranks: Sequence[Started]
+
+
+@dataclass(frozen=True)
 class Launcher:
     """A program that starts ranks.
 
@@ -97,7 +104,11 @@ class Launcher:
         """What starts so many ranks."""
         program = self.program or LAUNCHERS[self.name]
         options = _OPTIONS.get(self.name, ())
-        return [program, "-n", str(ranks), *options, *self.arguments, sys.executable, "-m", "collectors.ranks.ranks", collector]
+        return [program, "-n", str(ranks), *options, *self.arguments, sys.executable, "-m", ENTRY, "rank", collector]
+
+    def start(self, collector: str, ranks: int, check: Callable[[], None]) -> "RankedChild":
+        """Start so many ranks; see `RankedChild`."""
+        return RankedChild(self, collector, ranks, check)
 
     def check(self, plan: Plan, collector: str) -> None:
         """Raises PlanError, with the cure, where the plan wants ranks that cannot be had here."""
@@ -194,7 +205,7 @@ class RankedChild(Child):
                 self.connection = self._accept(listener, check)
                 while not self.connection.poll(POLL_S):
                     check()
-                kind, payload = self.connection.recv()
+                answer: RanksStarted | Refused = self.connection.recv()
             except BaseException as error:
                 lost = isinstance(error, EOFError | ConnectionError)
                 why = self.why_dead() if lost else ("", "")
@@ -202,10 +213,10 @@ class RankedChild(Child):
                 if lost:
                     raise ChildLost(None, *why) from error
                 raise
-        if kind == "refused":
+        if isinstance(answer, Refused):
             self.stop()
-            raise ChildLost(None, "launch_error", payload)
-        self._ranks = payload
+            raise ChildLost(None, "launch_error", answer.why)
+        self._ranks = answer.ranks
 
     def _accept(self, listener: socket.socket, check: Callable[[], None]) -> Connection:
         """Rank 0's end."""

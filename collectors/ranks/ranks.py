@@ -22,9 +22,11 @@ from mpi4py import MPI
 from threadpoolctl import threadpool_limits
 
 from collectors.core.bench import MakeBench
+from collectors.core.collector import Collector
 from collectors.core.jobs import Job
 from collectors.core.measure import classify
-from collectors.core.worker import DescribeAllReduce, make_benches, serve
+from collectors.core.messages import DescribeAllReduce, Refused
+from collectors.core.worker import serve
 from collectors.ranks.launchers import (
     FOLDER_VARIABLE,
     ISSUED,
@@ -32,6 +34,7 @@ from collectors.ranks.launchers import (
     PROGRESS_FILE,
     RANKS,
     SOCKET_FILE,
+    RanksStarted,
     Started,
     problem_of,
     processors_of,
@@ -177,7 +180,7 @@ def _connect(folder: Path, ranks: int) -> tuple[Connection, Any]:
     return connection, np.memmap(folder / PROGRESS_FILE, np.int64, "r+", shape=(RANKS + ranks,))
 
 
-def _lead(world: World, collector: str, started: Sequence[Started]) -> None:
+def _lead(world: World, collector: Collector, started: Sequence[Started]) -> None:
     """Rank 0: answer the recorder until it wants no more."""
     folder = Path(os.environ.get(FOLDER_VARIABLE, ""))
     if not (folder / SOCKET_FILE).exists():
@@ -185,31 +188,31 @@ def _lead(world: World, collector: str, started: Sequence[Started]) -> None:
         world.abort(0, Failure("launch_error", text))
     connection, world.progress = _connect(folder, world.size)
     problem = problem_of(started)
-    connection.send(("refused", problem) if problem else ("started", started))
+    connection.send(Refused(problem) if problem else RanksStarted(started))
     if problem:
         return
-    makes = make_benches(collector)
+    makes = collector.make_benches()
 
     def benches_of(job: Job) -> Mapping[str, MakeBench]:
         ranked = {make: partial(RankedBench, world, job.workload, kind) for kind, make in makes.items()}
         return {kind: ranked[make] for kind, make in makes.items()}
 
-    def ceilings_of(request: DescribeAllReduce) -> list[dict[str, Any]]:
-        return [world.allreduce_ceiling(nbytes) for nbytes in request.sizes]
+    def ceilings_of(question: DescribeAllReduce) -> list[dict[str, Any]]:
+        return [world.allreduce_ceiling(nbytes) for nbytes in question.sizes]
 
     serve(connection, world.progress, collector, benches_of=benches_of, ceilings_of=ceilings_of)
 
 
-def main(collector: str) -> None:
-    """Be one rank, until rank 0 is told to leave."""
+def main(collector: Collector) -> None:
+    """Be one rank, until rank 0 is told to leave; then end the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault(
         "NCCL_NVLS_ENABLE", "0"
     )  # NVLink multicast is not to be had everywhere, and where it is half there NCCL hangs
     comm = MPI.COMM_WORLD
-    world = World(comm, make_benches(collector))
+    world = World(comm, collector.make_benches())
     try:
-        started = comm.gather(_place(comm, collector))
+        started = comm.gather(_place(comm, collector.name))
         if started is None:
             world.follow()
         else:
@@ -220,9 +223,6 @@ def main(collector: str) -> None:
     except BaseException as error:  # an exit too: the launcher would wait for the others, and they for this rank
         world.abort(comm.rank, Failure(*classify(error)))
 
-
-if __name__ == "__main__":
-    main(sys.argv[1])
     MPI.Finalize()
     # Past the destructors: NCCL's waits for all ranks, and for every CUDA graph that holds one of its kernels.
     sys.stdout.flush()

@@ -12,7 +12,8 @@ from collectors.core.plan import LIMITS, Request, make_plan
 from collectors.core.record import Recorder
 from collectors.cuda.averages import averaged_bytes, sizes_of
 from collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
-from collectors.ranks.launchers import gpus_here
+from collectors.ranks.launchers import Launcher, gpus_here
+from collectors.wiring import collector_of
 from data import store
 from tests.collectors.fake_cuda import FakeArray, FakeCommunicator, install, install_events
 from tests.collectors.test_transfers import FakeEvent, FakeStream
@@ -304,7 +305,9 @@ def test_two_gpus_average_to_the_right_weights_in_little_more_than_nccl_s_own_ti
         pytest.skip("needs two GPUs")
     limits = replace(LIMITS["report"], seconds=1.0, cell_timeout_s=60.0)
     wanted = Request(["mlp_data_parallel"], cases=["batch=37", "batch=800"], gpus=(1, 2))
-    run_id, _ = Recorder(make_plan(wanted, limits), "cuda_events").record(tmp_path, "", [])
+    run_id, _ = Recorder(make_plan(wanted, limits), collector_of("cuda_events"), start_ranks=Launcher().start).record(
+        tmp_path, "", []
+    )
     run = store.open_run(tmp_path / run_id)
     results = run.table("results")
     assert set(results.query("status != 'ok'")["variant"]) <= {"v04_warpgroups_3xtf32"}, results["detail"].to_list()

@@ -9,6 +9,7 @@ from collectors.core.plan import Request, make_plan
 from collectors.core.record import Recorder
 from collectors.core.shares import Rows
 from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, plan_parts
+from collectors.wiring import collector_of
 from data import store
 from tests.collectors import fake_cuda
 from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError
@@ -312,7 +313,7 @@ def test_a_stream_beside_has_scratch_of_its_own_but_for_what_is_made_once(monkey
 def test_a_thousand_images_from_end_to_end_take_little_longer_than_their_kernels_or_their_copies(tmp_path):
     """Right as they come to the host, in two parts, captured in a graph; within 1.25 of what takes longest."""
     plan = make_plan(Request(["gan_tconv"], cases=["images=1000"], variants=["v08_phases", "v09_graph"]))
-    run_id, _ = Recorder(plan, "cuda_events").record(tmp_path, "", [])
+    run_id, _ = Recorder(plan, collector_of("cuda_events")).record(tmp_path, "", [])
     run = store.open_run(tmp_path / run_id)
     assert set(run.table("results")["status"]) == {"ok"}
     ceilings = run.table("ceilings").set_index("name")["value"]
