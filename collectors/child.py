@@ -21,6 +21,7 @@ def rank(collector: str) -> None:
     from collectors.wiring import collector_of
 
     ranks.main(collector_of(collector))
+    ranks.end()
 
 
 def compile_ahead(workers: str) -> None:

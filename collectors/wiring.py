@@ -57,7 +57,7 @@ def _single_launch_benches() -> Mapping[str, MakeBench]:
 
 
 def _single_launch_bench(*arguments: Any) -> Bench:
-    from collectors.cuda.single_launch import SingleLaunchBench
+    from collectors.cuda.events import SingleLaunchBench
 
     return SingleLaunchBench(*arguments)
 
@@ -71,7 +71,7 @@ def _describe_host() -> Description:
 
 def _describe(ceilings: bool) -> Description:
     from collectors.cuda.ceilings import cuda_ceilings
-    from collectors.cuda.events import current_device
+    from collectors.cuda.device import current_device
     from collectors.host.ceilings import host_ceilings
 
     device = current_device()

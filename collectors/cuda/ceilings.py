@@ -9,7 +9,7 @@ import numpy as np
 from cupy.cuda import runtime
 
 from collectors.cuda.compiler import compile_variant
-from collectors.cuda.events import EMPTY_KERNELS, REPETITIONS, CudaDevice
+from collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
 from collectors.cuda.launch import bind, load
 from collectors.host.host_clock import median_duration_ns
 from workloads.api import CudaVariant, Launch

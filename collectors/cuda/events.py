@@ -1,13 +1,9 @@
 """Collector `cuda_events`: GPU variants, timed by CUDA events on the device and by the host's clock around them."""
 
 import itertools
-import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache, partial
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -29,11 +25,13 @@ from collectors.core.bench import (
 )
 from collectors.core.nvtx_ranges import nvtx_range
 from collectors.core.verify import poison
-from collectors.cuda.allreduce import BoundAllReduce, bound_steps, in_one_piece
+from collectors.cuda.allreduce import bound_steps, in_one_piece
 from collectors.cuda.compiler import compile_variant
-from collectors.cuda.gpu_state import GpuState, is_throttled
+from collectors.cuda.device import current_device
+from collectors.cuda.gpu_state import is_throttled
 from collectors.cuda.launch import graph_of, load, make_scratch, pinned_like
 from collectors.cuda.nccl import Gathered
+from collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOperation
 from collectors.cuda.overlap import overlap
 from collectors.cuda.timed_stream import fault_of, look
 from collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
@@ -53,213 +51,11 @@ from workloads.api import (
     kernels_of,
 )
 
-NAME: Final = "cuda_events"
-
-COLD: Final = Pass("device", "cold")
-HOT: Final = Pass("device", "hot")
-OPERATION: Final = Pass("operation", "hot")
-END_TO_END: Final = Pass("end_to_end", "hot")
-
 #: Cold executions shorter than this are averaged up to it: the events tick too coarsely to tell single ones apart.
 _COLD_NS: Final = 40_000
 _COLD_MOST: Final = 10
 _BATCH_NS: Final = 200_000
 _BATCH_MOST: Final = 64
-#: Repetitions of what is measured of the device itself, and kernels in a row where one is too short to time.
-REPETITIONS: Final = 15
-EMPTY_KERNELS: Final = 500
-_HOLD_LIMIT_NS: Final = 20_000_000
-_KERNELS: Final = Path(__file__).parent / "kernels"
-
-
-@dataclass(frozen=True)
-class EmptyKernels:
-    """Times of kernels that do nothing, in ns: one between two events, each of many queued, and each of many in a CUDA graph."""
-
-    one_ns: float
-    queued_ns: float
-    graph_node_ns: float
-
-    @property
-    def event_overhead_ns(self) -> float:
-        """What two events around a kernel read more than the kernel takes; a node of a graph is little more than the kernel."""
-        return self.one_ns - self.graph_node_ns
-
-
-class CudaDevice:
-    """The current GPU: its stream, its timing events, and what empties its L2 and holds its stream."""
-
-    def __init__(self) -> None:
-        index = cupy.cuda.Device().id
-        properties = runtime.getDeviceProperties(index)
-        self.index = index
-        self.compute_capability = (properties["major"], properties["minor"])
-        self.arch = f"sm_{properties['major']}{properties['minor']}"
-        self.l2_bytes = int(properties["l2CacheSize"])
-        self.sm_count = int(properties["multiProcessorCount"])
-        self.memory_bytes = int(properties["totalGlobalMem"])
-        self.name = properties["name"].decode()
-        self.state = GpuState(runtime.deviceGetPCIBusId(index))
-        self.stream = cupy.cuda.Stream(non_blocking=True)
-        self.stream.use()
-        self._aside = cupy.cuda.Stream(non_blocking=True)
-        self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
-        timing = CudaVariant("timing", "timing", "ceiling", source=_KERNELS / "timing.cu")
-        self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty"), self.arch))
-        fingerprint = CudaVariant("fingerprint", "fingerprint", "ceiling", source=_KERNELS / "fingerprint.cu")
-        self._fingerprint = load(compile_variant(fingerprint, ("fingerprint",), self.arch))["fingerprint"]
-        # Twice the L2, so that no replacement policy keeps a line of the inputs.
-        self._dirty = cupy.zeros(2 * max(self.l2_bytes, 1 << 22), cupy.uint8)
-        self._clean = cupy.zeros_like(self._dirty)
-        self._sum = cupy.zeros(1, cupy.uint64)
-        pinned = cupy.cuda.alloc_pinned_memory(8)
-        self._flags = np.frombuffer(pinned, np.uint32, 2)
-        self._flags_pointer = np.uintp(pinned.ptr)
-        self.empty_kernels = self._measure_empty_kernels()
-
-    def facts(self) -> dict[str, Any]:
-        """Columns of table `run` about the GPU."""
-        version = runtime.runtimeGetVersion()
-        return {
-            "device_name": self.name,
-            "device_count": 1,
-            "compute_capability": ".".join(map(str, self.compute_capability)),
-            "sm_count": self.sm_count,
-            "l2_bytes": self.l2_bytes,
-            "memory_bytes": self.memory_bytes,
-            "driver_version": self.state.driver_version(),
-            "cuda_version": f"{version // 1000}.{version % 1000 // 10}",
-        }
-
-    def median_ns(self, enqueue: Callable[[], object]) -> float:
-        """Median device time of what `enqueue` enqueues, after one call that is not counted; the events' own time is in it."""
-        enqueue()
-        return statistics.median(self.time_queued(enqueue)[0] for _ in range(REPETITIONS))
-
-    def _measure_empty_kernels(self) -> "EmptyKernels":
-        def one() -> None:
-            self._timing["empty"]((1,), (32,), ())
-
-        def many() -> None:
-            for _ in range(EMPTY_KERNELS):
-                one()
-
-        self.stream.begin_capture()
-        many()
-        graph = self.stream.end_capture()
-        in_graph_ns = self.median_ns(lambda: graph.launch(self.stream))
-        return EmptyKernels(self.median_ns(one), self.median_ns(many) / EMPTY_KERNELS, in_graph_ns / EMPTY_KERNELS)
-
-    def flush_l2(self) -> None:
-        """Enqueue what leaves neither inputs nor dirty lines in L2."""
-        lines = np.uint64(self._dirty.size // 16)
-        grid, block = (4 * self.sm_count,), (256,)
-        self._timing["write_lines"](grid, block, (self._dirty, lines, np.float32(1)))
-        self._timing["read_lines"](grid, block, (self._clean, lines, self._dirty))
-
-    def fingerprint(self, array: Array) -> int:
-        """A number of 64 bits that is another one where any byte of a contiguous array is: the chance of the same is 2^-64."""
-        self._sum.fill(0)
-        self.add_fingerprint(array, self._sum)
-        return int(self._sum.get(self.stream)[0])
-
-    def add_fingerprint(self, array: Array, into: Array) -> None:
-        """Enqueue what adds the fingerprint of a contiguous array to the one element of `into`, of 64 bits."""
-        words, rest = divmod(array.nbytes, 8)
-        arguments = (array.data.ptr, np.uint64(words), np.int32(rest), into)
-        self._fingerprint((4 * self.sm_count,), (256,), arguments)
-
-    def new_prints(self, count: int) -> Array:
-        """So many sums that `add_fingerprint` adds to, all 0."""
-        return cupy.zeros(count, cupy.uint64)
-
-    def wait(self) -> None:
-        """Wait for all that the device has to do, on every stream."""
-        runtime.deviceSynchronize()
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """A block whose work goes to a stream that waits for no other. It is done when the block ends."""
-        self._aside.use()  # CuPy's `with` would leave the null stream current, not the timed one
-        try:
-            yield
-            self._aside.synchronize()
-        finally:
-            self.stream.use()
-
-    @contextmanager
-    def held(self, limit_ns: int = _HOLD_LIMIT_NS) -> Iterator[None]:
-        """Keep what is enqueued on the stream from starting until the block ends, or for so long."""
-        self._flags[:] = 0
-        self._timing["hold_stream"]((1,), (1,), (self._flags_pointer, np.uint64(limit_ns)))
-        try:
-            yield
-        finally:
-            self._flags[0] = 1
-
-    @property
-    def gave_up(self) -> bool:
-        """Whether the last hold ended before its block did. Known once the stream is done."""
-        return bool(self._flags[1])
-
-    def time_queued(
-        self, enqueue: Callable[[], object], executions: int = 1, meet: Callable[[], object] = lambda: None
-    ) -> tuple[int, bool]:
-        """Device time of what `enqueue` enqueues, with the stream held until all of it is queued.
-
-        Args:
-            enqueue: enqueues the work.
-            executions: how many of an operation that is, for a profiler to read.
-            meet: called when all is queued, before the stream is let go: where ranks wait for one another, so that none of them
-                is timed while it waits for another one's host.
-
-        Returns:
-            nanoseconds, and whether the stream could be held: False where `enqueue` itself waited for the device.
-        """
-        with self.held():
-            self.start.record(self.stream)
-            with nvtx_range(executions_text(executions)):
-                enqueue()
-            self.stop.record(self.stream)
-            meet()
-        self.stop.synchronize()
-        return round(cupy.cuda.get_elapsed_time(self.start, self.stop) * 1e6), not self.gave_up
-
-
-@cache
-def current_device() -> CudaDevice:
-    """The process's GPU, set up on first use."""
-    return CudaDevice()
-
-
-@dataclass
-class CudaOperation(Operation):
-    """An operation on the GPU.
-
-    Attributes:
-        once_ns: about how long it takes; 0 before it has been timed.
-        batch: executions of a hot sample; 0 before the first.
-        replay: enqueues the batch.
-        on_host: it reads and writes host memory, and does its copies itself.
-        enqueue: enqueues its kernels one by one, where `run` launches a graph of them, which no other graph can hold.
-        pinned: its copies are from and to page-locked memory.
-        overlapped: enqueues copies and kernels, overlapped; None where they follow one another.
-        allreduces: those among its launches, where ranks share the case.
-    """
-
-    once_ns: int = 0
-    batch: int = 0
-    replay: Callable[[], object] = field(default=lambda: None)
-    on_host: bool = False
-    enqueue: Callable[[], object] | None = None
-    pinned: bool = False
-    overlapped: Callable[[], object] | None = None
-    allreduces: tuple[BoundAllReduce, ...] = ()
-
-    @property
-    def waits(self) -> bool:
-        """Whether it waits for the device inside, so that it has no device time of its own and no graph can hold it."""
-        return any(allreduce.waits for allreduce in self.allreduces)
 
 
 class CudaBench:
@@ -444,9 +240,6 @@ class CudaBench:
         self.communicator.wait()
         return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
 
-    def _without_events(self, duration_ns: float) -> float:
-        return max(duration_ns - self.device.empty_kernels.event_overhead_ns, 1.0)
-
     def _cold(self, operation: CudaOperation) -> Reading:
         """Mean of as many executions as the resolution of the events asks for, each from an empty L2."""
         executions = max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation)))
@@ -456,7 +249,7 @@ class CudaBench:
             duration_ns, held = self._time_queued(operation.run)
             total_ns += duration_ns
             all_held &= held
-        return self._reading(round(self._without_events(total_ns / executions)), held=all_held)
+        return self._reading(round(self.device.without_events(total_ns / executions)), held=all_held)
 
     def _time_queued(self, enqueue: Callable[[], object], executions: int = 1) -> tuple[int, bool]:
         return self.device.time_queued(enqueue, executions, self.communicator.wait)
@@ -472,7 +265,7 @@ class CudaBench:
         if not operation.batch:
             self._make_batch(operation)
         duration_ns, held = self._time_queued(operation.replay, operation.batch)
-        return self._reading(max(round(self._without_events(duration_ns) / operation.batch), 1), held=held)
+        return self._reading(max(round(self.device.without_events(duration_ns) / operation.batch), 1), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
         """A batch long enough to time: a CUDA graph of it, or plain launches where the operation cannot be captured."""
@@ -532,7 +325,7 @@ class CudaBench:
         finally:
             for allreduce in operation.allreduces:
                 allreduce.timed = False
-        return round(sum(self._without_events(allreduce.elapsed_ns()) for allreduce in operation.allreduces))
+        return round(sum(self.device.without_events(allreduce.elapsed_ns()) for allreduce in operation.allreduces))
 
     def _end_to_end(self, operation: CudaOperation) -> Reading:
         if operation.on_host:
@@ -540,7 +333,8 @@ class CudaBench:
         if operation.overlapped:
             return self._end_to_end_overlapped(operation.overlapped)
         host = self._pinned_buffers() if operation.pinned else {**self._host_inputs, **self._host_outputs}
-        allocate_ns, free_ns = self._time_allocation()
+        sizes = [array.nbytes for array in (*self.inputs.values(), *self.outputs.values())]
+        allocate_ns, free_ns = self.device.time_allocation(sizes)
         stream = self.device.stream
         marks = [cupy.cuda.Event() for _ in range(4)]
         self.communicator.wait()  # allocating takes each rank another time
@@ -568,16 +362,6 @@ class CudaBench:
         self.device.stream.synchronize()
         return self._reading(time.perf_counter_ns() - started)
 
-    def _time_allocation(self) -> tuple[int, int]:
-        """Host time of cudaMalloc and of cudaFree of all buffers of the case, outside CuPy's memory pool."""
-        sizes = [array.nbytes for array in (*self.inputs.values(), *self.outputs.values())]
-        started = time.perf_counter_ns()
-        pointers = [runtime.malloc(size) for size in sizes]
-        allocated = time.perf_counter_ns()
-        for pointer in pointers:
-            runtime.free(pointer)
-        return allocated - started, time.perf_counter_ns() - allocated
-
     def close(self) -> None:
         self.inputs, self.outputs, self._pinned, self._lent = {}, {}, {}, None
         cupy.get_default_pinned_memory_pool().free_all_blocks()
@@ -588,3 +372,26 @@ class CudaBench:
     ) -> Reading:
         state = self.device.state.read()
         return Reading(duration_ns, phases or {}, state, is_throttled(state), pending, held)
+
+
+class SingleLaunchBench(CudaBench):
+    """Runs each operation once between cudaProfilerStart and cudaProfilerStop, for a tool around it that replays launches.
+
+    Its samples say nothing: the tool replays each kernel, and empties the caches itself.
+    """
+
+    passes: tuple[Pass, ...] = (COLD,)
+    checks_stream = False  # nothing is timed, and the tool may let streams wait for one another
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._looked_at: list[Operation] = []
+
+    def sample(self, operation: Operation, how: Pass) -> Reading:
+        started = time.perf_counter_ns()
+        if not any(operation is each for each in self._looked_at):
+            self._looked_at.append(operation)
+            self.device.stream.synchronize()
+            with self.device.profiled(), nvtx_range(executions_text(1)):
+                operation.run()
+        return Reading(time.perf_counter_ns() - started, state=self.device.state.read())

@@ -65,7 +65,7 @@ class TimeAllReduce:
 
     def do(self, local: Local) -> tuple[list[int], float]:
         from collectors.cuda.allreduce import allreduce_ns
-        from collectors.cuda.events import current_device
+        from collectors.cuda.device import current_device
 
         device = current_device()
         return allreduce_ns(device, local.communicator, self.nbytes), device.empty_kernels.event_overhead_ns
@@ -204,7 +204,7 @@ def _lead(world: World, collector: Collector, started: Sequence[Started]) -> Non
 
 
 def main(collector: Collector) -> None:
-    """Be one rank, until rank 0 is told to leave; then end the process."""
+    """Be one rank, until rank 0 is told to leave."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault(
         "NCCL_NVLS_ENABLE", "0"
@@ -223,6 +223,9 @@ def main(collector: Collector) -> None:
     except BaseException as error:  # an exit too: the launcher would wait for the others, and they for this rank
         world.abort(comm.rank, Failure(*classify(error)))
 
+
+def end() -> None:
+    """End the process, once `main` has returned."""
     MPI.Finalize()
     # Past the destructors: NCCL's waits for all ranks, and for every CUDA graph that holds one of its kernels.
     sys.stdout.flush()

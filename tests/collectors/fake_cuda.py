@@ -14,7 +14,7 @@ from collectors import cuda as ours
 from collectors.core.bench import OneProcess
 
 #: Those of `collectors.cuda` that import CuPy or NVML.
-_OURS = ("allreduce", "events", "gpu_state", "launch", "nccl", "overlap")
+_OURS = ("allreduce", "device", "events", "gpu_state", "launch", "nccl", "overlap")
 
 
 class CUDARuntimeError(Exception):
@@ -181,10 +181,12 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
 def install_events(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
     """The bench of CUDA events on this CuPy, whose kernels need no compiler and do nothing."""
     module = install(monkeypatch, log, "events")
-    monkeypatch.setattr(module, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
+    device = module.current_device.__wrapped__.__globals__
+    monkeypatch.setitem(device, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
+    monkeypatch.setitem(device, "compile_variant", _compiled)
+    monkeypatch.setattr(device["CudaDevice"], "fingerprint", lambda device, array: 0)
     monkeypatch.setattr(module, "is_throttled", lambda state: False)
     monkeypatch.setattr(module, "compile_variant", _compiled)
-    monkeypatch.setattr(module.CudaDevice, "fingerprint", lambda device, array: 0)
     return module
 
 
