@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from collectors import compile_ahead, kernel_cache
-from collectors.compiler import compilation_of, compiled
-from collectors.plan import Request, make_plan
-from collectors.signals import Stopped
+from collectors.core import kernel_cache
+from collectors.core.plan import Request, make_plan
+from collectors.core.signals import Stopped
+from collectors.cuda import compile_ahead
+from collectors.cuda.compiler import compilation_of, compiled
 from data import store
 from workloads import registry
 

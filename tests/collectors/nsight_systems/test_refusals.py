@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from reports import schema_3_20, small, without_a_warning, write
 
+from collectors.core.tools import Tool
 from collectors.nsight_systems import run
 from collectors.nsight_systems.parse import import_report
 from collectors.nsight_systems.source import open_report
-from collectors.tools import Tool
 from collectors.trace.report import TEXT_LIMIT, ReportError
 from data import store
 from data.store import StoreError, foreign, open_run
