@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -37,9 +37,40 @@ from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params
 
 #: The phase is given up when nothing was done for so long.
 _PATIENCE_S: Final = 120.0
-_KERNELS, _RUN_ONCE = "kernels", "run once"
+_RUN_ONCE: Final = "run once"
 
-Job = tuple[Any, ...]
+
+@dataclass(frozen=True)
+class Kernels:
+    """Compile kernels. The attributes are those of `collectors.cuda.compiler.Compilation`."""
+
+    source: str
+    where: str
+    kernels: Sequence[str]
+    constants: Sequence[str]
+    arch: str
+    options: Sequence[str]
+
+
+@dataclass(frozen=True)
+class RunOnce:
+    """Run a variant that is compiled when it runs.
+
+    Attributes:
+        workload, file: name of the workload, and the user's file that declares it, if one does.
+        variant: its name.
+        case: that it runs on.
+        mark: key under which the cache notes that this was done.
+    """
+
+    workload: str
+    file: str
+    variant: str
+    case: str
+    mark: str
+
+
+Job = Kernels | RunOnce
 MakeBenches = Callable[[], Mapping[str, MakeBench]]
 
 
@@ -66,7 +97,7 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
                     for share in _shares(workload, case, job.gpus):
                         found |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
                 elif first := _first_call(workload, variant, case, config, architectures if libraries else ()):
-                    found[_RUN_ONCE, job.workload.name, str(job.workload.file or ""), variant.name, *first] = None
+                    found[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, *first)] = None
     return list(found)
 
 
@@ -112,7 +143,7 @@ def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, 
     for architecture in architectures:
         compilation = compilation_of(variant, names, architecture)
         if not kernel_cache.holds(compilation.key):
-            yield _KERNELS, *astuple(compilation)
+            yield Kernels(*astuple(compilation))
 
 
 def compile_all(jobs: Sequence[Job], told: Callable[[int], object], check: Callable[[], object]) -> None:
@@ -146,7 +177,7 @@ def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], said: "queu
     """Hand the jobs over and pass on what is said of them; an empty text is the end."""
     assert process.stdin and process.stdout
     with suppress(OSError, ValueError):  # it may end before it has taken all
-        process.stdin.write("".join(f"{json.dumps(job)}\n" for job in jobs))
+        process.stdin.write("".join(f"{_to_line(job)}\n" for job in jobs))
         process.stdin.close()
         for line in process.stdout:
             said.put(line)
@@ -156,20 +187,28 @@ def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], said: "queu
 # -- in the processes that compile ---------------------------------------------------------------------------------------
 
 
-def _do(job: Sequence[Any], make_benches: MakeBenches) -> None:
+def _to_line(job: Job) -> str:
+    """The job as JSON, on one line; `_of_line` reads it."""
+    return json.dumps([isinstance(job, Kernels), *astuple(job)])
+
+
+def _of_line(line: str) -> Job:
+    is_kernels, *values = json.loads(line)
+    return Kernels(*values) if is_kernels else RunOnce(*values)
+
+
+def _do(job: Job, make_benches: MakeBenches) -> None:
     """One job. What goes wrong is left for the process that measures."""
-    kind, *rest = job
     with suppress(Exception):
-        if kind == _KERNELS:
+        if isinstance(job, Kernels):
             from collectors.cuda.compiler import Compilation, compiled
 
-            source, where, kernels, constants, arch, options = rest
-            compiled(Compilation(source, where, tuple(kernels), tuple(constants), arch, tuple(options)))
+            kernels, constants, options = map(tuple, (job.kernels, job.constants, job.options))
+            compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options))
         else:
-            name, file, variant, case, mark = rest
-            workload = WorkloadRef(name, Path(file) if file else None).load()
-            _run_once(workload, workload.case(case), workload.variant(variant), make_benches)
-            kernel_cache.write(mark, {}, b"")
+            workload = WorkloadRef(job.workload, Path(job.file) if job.file else None).load()
+            _run_once(workload, workload.case(job.case), workload.variant(job.variant), make_benches)
+            kernel_cache.write(job.mark, {}, b"")
 
 
 def _run_once(workload: Workload, case: Case, variant: Variant, make_benches: MakeBenches) -> None:
@@ -194,7 +233,7 @@ def main(workers: int, make_benches: MakeBenches) -> None:
     """
     for number in (signal.SIGINT, signal.SIGHUP):  # the recorder's business
         signal.signal(number, signal.SIG_IGN)
-    jobs = [json.loads(line) for line in sys.stdin]
+    jobs = [_of_line(line) for line in sys.stdin]
     with ProcessPoolExecutor(workers) as pool, suppress(BrokenProcessPool):
         for each in as_completed([pool.submit(_do, job, make_benches) for job in jobs]):
             each.result()
