@@ -104,7 +104,7 @@ def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
 def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, architectures: Sequence[str]) -> Iterator[Job]:
     from collectors.compiler import compilation_of
 
-    parts = plan_parts(workload, case, variant, config) if variant.transfer == "overlapped" else ()
+    parts = plan_parts(workload, case, variant, config)
     names = kernel_names(variant.launches(case, config), parts)
     for architecture in architectures:
         compilation = compilation_of(variant, names, architecture)

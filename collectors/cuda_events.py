@@ -36,6 +36,8 @@ from workloads.api import (
     CudaVariant,
     LibraryVariant,
     NotInstalled,
+    Overlapped,
+    Pageable,
     Params,
     Variant,
     Workload,
@@ -324,7 +326,7 @@ class CudaBench:
             raise Unavailable(f"is written for {variant.only_architecture}, and {self.device.name} is {self.device.arch}")
         steps = variant.launches(self._case, config)
         launches = kernels_of(steps)
-        parts = plan_parts(self._workload, self._case, variant, config) if variant.transfer == "overlapped" else ()
+        parts = plan_parts(self._workload, self._case, variant, config)
         module = compile_variant(variant, kernel_names(steps, parts), self.device.arch)
         loaded = load(module)
         scratch = make_scratch(variant.scratch(self._case, config))
@@ -342,7 +344,7 @@ class CudaBench:
                 )
 
         refresh()
-        enqueue, pinned = streams.enqueue, variant.transfer != "pageable"
+        enqueue, pinned = streams.enqueue, not isinstance(variant.end_to_end, Pageable)
         operation = CudaOperation(enqueue, resources, refresh, enqueue=enqueue, pinned=pinned, allreduces=allreduces)
         if operation.waits:
             operation.passes = (OPERATION, END_TO_END)
@@ -367,7 +369,8 @@ class CudaBench:
         refresh: Callable[[], None],
     ) -> Callable[[], None]:
         host, device = self._pinned_buffers(), {**self.inputs, **self.outputs}
-        names = variant.gathered if self.communicator.size > 1 else ()
+        how = variant.end_to_end
+        names = how.gathered if isinstance(how, Overlapped) and self.communicator.size > 1 else ()
         gathered = {name: Gathered(device[name], host[name], self.communicator) for name in names}
         enqueue = overlap(parts, loaded, host, device, scratch, refresh, self.device.stream, gathered)
         if gathered:

@@ -68,7 +68,7 @@ def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
         "min_compute_capability": ".".join(map(str, variant.min_compute_capability))
         if isinstance(variant, CudaVariant)
         else "",
-        "transfer": variant.transfer if isinstance(variant, CudaVariant) else _transfer_around(variant),
+        "transfer": variant.end_to_end.transfer if isinstance(variant, CudaVariant) else _transfer_around(variant),
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Part, Step, TensorMap, Workload, WorkloadError
+from workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Params, Part, Step, TensorMap, Workload, WorkloadError
 from workloads.communication import AllReduce, RowsOf
 
 
@@ -53,32 +53,35 @@ class PartPlan:
 
 
 def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Params) -> tuple[PartPlan, ...]:
-    """The parts of a case in order; the case itself where the variant declares none.
+    """The parts of a case in order; none where its copies are not overlapped.
 
     Raises:
         WorkloadError: the parts of a buffer are not its rows, one part after another, or a part asks for more scratch than the case,
             or parts communicate, or parts in several streams write the same output, or what is gathered is no input that all need.
     """
+    how = variant.end_to_end
+    if not isinstance(how, Overlapped):
+        return ()
     where = f"{workload.name} {variant.name} {case.name}"
     if any(isinstance(step, AllReduce) for step in variant.launches(case, config)):
-        raise WorkloadError(f"{where}: an allreduce among overlapped copies; give it transfer='pinned'")
+        raise WorkloadError(f"{where}: an allreduce among overlapped copies; give it end_to_end=Pinned()")
     inputs, outputs = workload.buffers(case)
-    if unknown := set(variant.gathered) - set(inputs):
+    if unknown := set(how.gathered) - set(inputs):
         raise WorkloadError(
             f"{where}: gathers {', '.join(sorted(unknown))}, which is no input; name some of {', '.join(inputs)}"
         )
-    parts = tuple(variant.parts(case, config)) or (Part(case, 0),)
+    parts = tuple(how.parts(case, config))
     whole = {**inputs, **outputs}
     rows = [rows_of(workload, part, whole) for part in parts]
     check_covered(where, whole, rows)
-    if split := [name for name in variant.gathered if any(of_part[name] != rows[0][name] for of_part in rows)]:
+    if split := [name for name in how.gathered if any(of_part[name] != rows[0][name] for of_part in rows)]:
         raise WorkloadError(
             f"{where}: gathers {', '.join(split)}, of which each part has rows of its own; gather what all need"
         )
     most_scratch = variant.scratch(case, config)
-    streams = min(variant.part_streams, len(parts))
+    streams = min(how.streams, len(parts))
     if streams > 1 and (common := [name for name in outputs if rows[0][name] == rows[1][name]]):
-        raise WorkloadError(f"{where}: every part writes all of {', '.join(common)}; with that, give it part_streams=1")
+        raise WorkloadError(f"{where}: every part writes all of {', '.join(common)}; with that, give it streams=1")
     in_common = _made_once(variant.launches(parts[0].case, config), most_scratch) if streams > 1 else {}
     needed_first = tuple(variant.constants.values())
     # What no launch of a stream has waited for yet. The first stream itself makes what is made once.

@@ -12,7 +12,7 @@ from collectors.host_clock import HostBench
 from collectors.plan import WorkloadRef
 from collectors.ranked_bench import RankedBench
 from workloads import registry
-from workloads.gan_tconv.network import make_case
+from workloads.gan_tconv.problem import make_case
 
 CASE = make_case({"images": 5, "channels": 8, "side": 2})
 WORKLOAD = replace(registry.load("gan_tconv"), cases=(CASE,))

@@ -27,7 +27,7 @@ from collectors.verdicts import Verdicts
 from data import store
 from workloads import registry
 from workloads.api import NotShareable, split_evenly
-from workloads.gan_tconv.network import make_case
+from workloads.gan_tconv.problem import make_case
 
 ROOT = Path(__file__).resolve().parents[2]
 MISBEHAVING = Path(__file__).parent / "misbehaving_ranks.py"

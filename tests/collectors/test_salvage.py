@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from collectors import journal, runs, spool
@@ -229,7 +230,7 @@ def test_where_there_is_room_nowhere_the_next_recording_takes_up_what_was_kept(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.pq.ParquetWriter, "write_table", full)
+        patch.setattr(pq.ParquetWriter, "write_table", full)
         with pytest.raises(store.StoreError, match=r"cannot be written \(No space left on device\), and neither can"):
             kept.commit("")
     salvage(tmp_path)

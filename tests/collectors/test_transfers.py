@@ -10,7 +10,7 @@ from collectors.record import Recorder
 from collectors.transfers import BoundCall, BoundCopy, BoundPart, Overlap, Rows, plan_parts
 from data import store
 from tests.collectors import fake_cuda
-from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError
+from workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Part, TensorMap, Workload, WorkloadError
 
 
 def case_of(n):
@@ -48,10 +48,13 @@ def variant_of(*parts, constants=None):
         "rung",
         launches=launches,
         scratch=lambda case, config: {"scratch": Buffer((case.params["n"], 4))},
-        parts=lambda case, config: [Part(case_of(n), first) for n, first in parts],
-        transfer="overlapped",
+        end_to_end=Overlapped(lambda case, config: [Part(case_of(n), first) for n, first in parts]) if parts else Overlapped(),
         constants=constants or {},
     )
+
+
+def overlapped(variant, **changes):
+    return replace(variant, end_to_end=replace(variant.end_to_end, **changes))
 
 
 def planned(*parts, constants=None):
@@ -120,8 +123,8 @@ def in_two_streams(*parts):
             "own": Buffer((case.params["n"],)),
             "counter": Buffer((1,), "int32", zeroed=True),
         },
-        part_streams=2,
     )
+    variant = overlapped(variant, streams=2)
     return plan_parts(replace(workload_of(variant), buffers=buffers), case_of(10), variant, {})
 
 
@@ -149,14 +152,14 @@ def test_the_first_kernel_of_each_stream_waits_for_copies_and_for_what_is_made_o
     ],
 )
 def test_only_an_input_that_all_parts_need_is_gathered(gathered, message):
-    variant = replace(variant_of((4, 0), (6, 4)), gathered=gathered)
+    variant = overlapped(variant_of((4, 0), (6, 4)), gathered=gathered)
     with pytest.raises(WorkloadError, match=f"scaled v01_scaled n=10: {message}"):
         plan_parts(workload_of(variant), case_of(10), variant, {})
 
 
 def test_parts_in_two_streams_may_not_write_the_same_output():
-    variant = replace(variant_of((4, 0), (6, 4)), part_streams=2)
-    with pytest.raises(WorkloadError, match="every part writes all of total; with that, give it part_streams=1"):
+    variant = overlapped(variant_of((4, 0), (6, 4)), streams=2)
+    with pytest.raises(WorkloadError, match="every part writes all of total; with that, give it streams=1"):
         plan_parts(workload_of(variant), case_of(10), variant, {})
 
 
