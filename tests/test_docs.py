@@ -332,7 +332,7 @@ def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
     exec(chart, names)
     drawn = names["spread"](frame, template.look(data))
     assert drawn.name == "spread-conv2d-n-512"
-    assert list(drawn.figure.data[0].y) == list(frame["variant"])
+    assert list(drawn.figure.data[0].y) == list(frame.sort_values("half_width_percent")["variant"])
     assert frame["half_width_percent"].between(0, 5).all()
 
 
