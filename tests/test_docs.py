@@ -21,7 +21,7 @@ import collectors.cli
 import dashboard.__main__
 import dashboard.export
 from collectors import choice, commands
-from data import schema
+from data import schema, store
 from data.naming import Naming
 from tests.emulator import emulator
 from tests.workloads.declared import emulation_cases, inputs_and_outputs, kernels
@@ -87,6 +87,8 @@ def prose_of(page: Path) -> list[str]:
 
 
 BLOCKS: Final = [block for page in PAGES for block in blocks_of(page)]
+#: What CONTRIBUTING adds: a rung's entry, a query, a chart.
+EXAMPLES: Final = [block.text for block in BLOCKS if block.language == "python" and block.page.name == "CONTRIBUTING.md"]
 COMMANDS: Final = [
     pytest.param(line, id=f"{_name(block.page)}:{block.line + place}")
     for block in BLOCKS
@@ -300,24 +302,38 @@ def test_a_block_of_python_does_what_its_page_says(block: Block) -> None:
 @emulator.needs_compiler
 def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (source,) = (block.text for block in BLOCKS if block.language == "cpp")
-    (entry,) = (block.text for block in BLOCKS if block.language == "python" and block.page.name == "CONTRIBUTING.md")
+    (entry,) = (text for text in EXAMPLES if NEW_RUNG in text)
     (tmp_path / f"{NEW_RUNG}.cu").write_text(source)
-    workload = importlib.import_module("workloads.conv2d.workload")
-    rungs = importlib.import_module("workloads.conv2d.rungs")
+    workload, rungs = registry.load("conv2d"), importlib.import_module("workloads.conv2d.rungs")
     monkeypatch.setattr(rungs, "KERNELS", tmp_path)
     names = dict(vars(rungs))
-    exec(f"rung = {entry}", names)
+    exec(f"(rung,) = ({entry})", names)
     rung = names["rung"]
     assert isinstance(rung, CudaVariant)
-    assert rung.rung == 1 + max(variant.rung or 0 for variant in workload.WORKLOAD.variants)
+    assert rung.rung == 1 + max(variant.rung or 0 for variant in workload.variants)
     assert all(rung.header.values())
-    cases = emulation_cases(workload.WORKLOAD)
+    cases = emulation_cases(workload)
     program, config = emulator.build(rung, kernels(rung, cases)), rung.configs[0]
     for case in cases:
-        inputs, outputs = inputs_and_outputs(workload.WORKLOAD, case)
+        inputs, outputs = inputs_and_outputs(workload, case)
         program.run(rung.launches(case, config), inputs, outputs)
-        expected = workload.WORKLOAD.reference(case, inputs)["c"]
-        assert np.linalg.norm(outputs["c"] - expected) <= workload.FP32_TOLERANCE * np.linalg.norm(expected)
+        expected = workload.reference(case, inputs)["c"]
+        assert np.linalg.norm(outputs["c"] - expected) <= workload.tolerance["fp32"] * np.linalg.norm(expected)
+
+
+def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
+    template = pytest.importorskip("dashboard.ui.template")
+    _, query, chart = EXAMPLES
+    axes, run_data = (importlib.import_module(f"dashboard.core.{name}") for name in ("axes", "run_data"))
+    names = dict(vars(importlib.import_module("dashboard.views.ladder.query")))
+    exec(query, names)
+    data = run_data.load(store.find_run("H200 conv2d", [store.RECORDED]))
+    frame = names["spread"](data, "conv2d", "n=512", axes.timings(data, "conv2d")[0])
+    exec(chart, names)
+    drawn = names["spread"](frame, template.look(data))
+    assert drawn.name == "spread-conv2d-n-512"
+    assert list(drawn.figure.data[0].y) == list(frame.sort_values("half_width_percent")["variant"])
+    assert frame["half_width_percent"].between(0, 5).all()
 
 
 # -- names, links, figures -----------------------------------------------------------------------------------------
