@@ -9,7 +9,7 @@ DATA_DIR ?= data/local
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/\1/p')
 GPU_REQUIREMENTS := $(if $(CUDA),$(if $(filter 11 12,$(CUDA)),requirements-gpu-cuda12.txt,requirements-gpu.txt))
 
-.PHONY: app record test test-gpu lint format clean
+.PHONY: app record test test-fast test-gpu lint format clean
 
 app: $(BIN)/.app
 	$(BIN)/python -m collectors record --if-none --cases quick --label "this machine" --data-dir "$(DATA_DIR)"
@@ -24,6 +24,10 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: export OPENBLAS_NUM_THREADS = 1
 test: $(BIN)/.dev
 	$(BIN)/python -m pytest -n 3 --dist loadgroup
+
+test-fast: export OPENBLAS_NUM_THREADS = 1
+test-fast: $(BIN)/.dev
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not browser"
 
 test-gpu: $(BIN)/.dev
 	$(BIN)/python -m pytest -m gpu

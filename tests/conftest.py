@@ -12,7 +12,50 @@ settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 
+#: Files whose tests take more than four seconds of a processor in all. `make test-fast` leaves them out.
+SLOW = {
+    "test_agreement",
+    "test_app",
+    "test_charts",
+    "test_cli",
+    "test_cnn_conv",
+    "test_compile_ahead",
+    "test_counters",
+    "test_damaged_runs",
+    "test_deep_traces",
+    "test_derived_schemas",
+    "test_emulation",
+    "test_export",
+    "test_fuzz",
+    "test_gan_tconv",
+    "test_hostile_links",
+    "test_kernels",
+    "test_large",
+    "test_mlp_training",
+    "test_neighbours",
+    "test_nsys_stats",
+    "test_picked",
+    "test_picker_page",
+    "test_precision",
+    "test_queries_cells",
+    "test_ranks",
+    "test_record",
+    "test_roofline",
+    "test_salvage",
+    "test_scaling",
+    "test_server",
+    "test_signals",
+    "test_trace_pages",
+    "test_training",
+    "test_under_tool",
+    "test_what_is_told",
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem in SLOW:
+            item.add_marker("slow")
     marked = [item for item in items if item.get_closest_marker("gpu")]
     problem = gpu_problem() if marked else None
     if problem:
