@@ -53,7 +53,7 @@ def room_of(root: Path, name: str) -> Room:
         longest_function=max(functions, default=0),
         circles=len(circles),
         floors=floors_of(arrows, circles),
-        repeated_lines=repeated_lines([file.read_text() for file in trees]),
+        repeated_lines=repeated_lines([_without_imports(file.read_text(), tree) for file, tree in trees.items()]),
     )
 
 
@@ -111,11 +111,21 @@ def floors_of(arrows: Mapping[Path, set[Path]], circles: list[frozenset[Path]]) 
     return max(map(height, arrows), default=0)
 
 
+def _without_imports(text: str, tree: ast.Module) -> str:
+    imported = {
+        number
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    return "\n".join(line for number, line in enumerate(text.splitlines(), 1) if number not in imported)
+
+
 def repeated_lines(texts: list[str]) -> int:
     """Lines, over all texts, that belong to a block that stands in two places."""
-    counted = ("#", '"""', "import ", "from ")
+    passed_over = ("#", '"""')
     kept = [[line.strip() for line in text.splitlines()] for text in texts]
-    kept = [[line for line in lines if line and not line.startswith(counted)] for lines in kept]
+    kept = [[line for line in lines if line and not line.startswith(passed_over)] for lines in kept]
     places: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
     for number, lines in enumerate(kept):
         for start in range(len(lines) - _BLOCK + 1):

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, Launches
 from collectors.trace.notes import Notes
-from collectors.trace.nvtx_table import process_of, thread_of
+from collectors.trace.ranges import process_of, thread_of
 from collectors.trace.report import Report
 from collectors.trace.strings import Codes, Strings, or_else
 from data import schema

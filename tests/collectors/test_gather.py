@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from collectors.bench import OneProcess
+from collectors.core.bench import OneProcess
 from tests.collectors.fake_cuda import FakeCommunicator, install, install_events
 from workloads import registry
 from workloads.api import Overlapped
@@ -38,7 +38,7 @@ def rank_of(size: int, rank: int) -> SimpleNamespace:
 def test_every_rank_has_all_of_it_though_each_host_brought_a_piece(
     monkeypatch: pytest.MonkeyPatch, log: list[tuple[int, ...]], ranks: int, count: int
 ) -> None:
-    cuda_nccl = install(monkeypatch, log, "cuda_nccl")  # type: ignore[arg-type]
+    cuda_nccl = install(monkeypatch, log, "nccl")  # type: ignore[arg-type]
     copied: list[int] = []
 
     def memcpy(to: int, source: int, nbytes: int, kind: object, stream: int) -> None:

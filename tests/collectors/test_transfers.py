@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from collectors.plan import Request, make_plan
-from collectors.record import Recorder
-from collectors.transfers import BoundCall, BoundCopy, BoundPart, Overlap, Rows, plan_parts
+from collectors.core.plan import Request, make_plan
+from collectors.core.record import Recorder
+from collectors.core.shares import Rows
+from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, plan_parts
+from collectors.wiring import collector_of
 from data import store
 from tests.collectors import fake_cuda
 from workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Part, TensorMap, Workload, WorkloadError
@@ -289,7 +291,7 @@ def test_nothing_begins_before_what_was_in_the_stream_and_the_stream_ends_after_
 
 def test_a_stream_beside_has_scratch_of_its_own_but_for_what_is_made_once(monkeypatch):
     log, taken = [], []
-    cuda_overlap = fake_cuda.install(monkeypatch, log, "cuda_overlap")
+    cuda_overlap = fake_cuda.install(monkeypatch, log, "overlap")
     loaded = {
         name: lambda grid, block, args, name=name, stream=None, **_: taken.append((name, args, stream.name))
         for name in ("prepare", "first", "second")
@@ -314,7 +316,7 @@ def test_a_stream_beside_has_scratch_of_its_own_but_for_what_is_made_once(monkey
 def test_a_thousand_images_from_end_to_end_take_little_longer_than_their_kernels_or_their_copies(tmp_path):
     """Right as they come to the host, in two parts, captured in a graph; within 1.25 of what takes longest."""
     plan = make_plan(Request(["gan_tconv"], cases=["images=1000"], variants=["v08_phases", "v09_graph"]))
-    run_id, _ = Recorder(plan, "cuda_events").record(tmp_path, "", [])
+    run_id, _ = Recorder(plan, collector_of("cuda_events")).record(tmp_path, "", [])
     run = store.open_run(tmp_path / run_id)
     assert set(run.table("results")["status"]) == {"ok"}
     ceilings = run.table("ceilings").set_index("name")["value"]

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from collectors.nvtx_ranges import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from dashboard.charts.catalogue import charts_of
 from dashboard.queries import trace_samples, trace_sums
 from dashboard.queries.run_data import RunData, load
 from dashboard.queries.trace_data import GRAPH
 from data import store
+from data.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from data.schema import TABLES
 from data.store import RunWriter
 from tests import synthetic_trace

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectors.transfers import plan_parts
-from collectors.verify import compare, poison
+from collectors.core.verify import compare, poison
+from collectors.cuda.transfers import plan_parts
 from tests.emulator.emulator import build, needs_compiler
 from workloads.api import CudaVariant, HostVariant, Launch, Overlapped
 from workloads.gan_tconv.host import scale_and_shift

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from collectors.verify import compare
+from collectors.core.verify import compare
 from tests.emulator.emulator import build, needs_compiler
 from workloads import registry
 from workloads.api import Case, CudaVariant, kernels_of
