@@ -307,7 +307,7 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
     workload, rungs = registry.load("conv2d"), importlib.import_module("workloads.conv2d.rungs")
     monkeypatch.setattr(rungs, "KERNELS", tmp_path)
     names = dict(vars(rungs))
-    exec(f"(rung,) = ({entry})", names)
+    exec(f"rung = {entry}", names)
     rung = names["rung"]
     assert isinstance(rung, CudaVariant)
     assert rung.rung == 1 + max(variant.rung or 0 for variant in workload.variants)
