@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from collectors.choice import SINGLE_LAUNCH
 from collectors.core.bench import Bench, MakeBench
-from collectors.core.collector import Capture, Collector, Description, NoCapture, Told
+from collectors.core.captures import Capture, NoCapture
+from collectors.core.collector import Collector, Description, Told
 from collectors.core.plan import Plan
 from data.store import RunWriter, conform
 

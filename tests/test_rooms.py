@@ -139,6 +139,15 @@ def test_the_collectors_command_line_starts_without_a_gpu_package() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -> None:
+    code = (
+        "import sys, collectors.core.worker, collectors.child; from collectors.wiring import collector_of;"
+        "collector_of('host_clock').make_benches(); print([m for m in ('pandas', 'numba', 'rich') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize(
     ("command", "unneeded"),
     [

@@ -2,43 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from collectors.core.bench import MakeBench
+from collectors.core.captures import AddCaptured, Capture
 from collectors.core.plan import Plan
-from collectors.core.recording import AddCaptured
 
 #: Facts of the GPU, as columns of `run`, and the ceilings of GPU and processor, as rows of `ceilings`.
 Description = tuple[dict[str, Any], list[dict[str, Any]]]
 #: Told how many jobs are done, and of how many.
 Told = Callable[[int, int], object]
-
-
-class Capture(Protocol):
-    """What a collector captures of the process itself."""
-
-    def begin(self) -> None:
-        """Called before a case is measured."""
-        ...
-
-    def take(self) -> Any:
-        """What was captured since the last time; None where nothing can be."""
-        ...
-
-    def end(self) -> None:
-        """Called once, when no more will be measured."""
-        ...
-
-
-class NoCapture:
-    """Captures nothing."""
-
-    def begin(self) -> None: ...
-
-    def take(self) -> Any:
-        return None
-
-    def end(self) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from collectors.core.recording import AddCaptured, Event, Recording, to_line
+from collectors.core.captures import AddCaptured
+from collectors.core.recording import Event, Recording, to_line
 from collectors.core.runs import open_writer
 from collectors.core.spool import Spool, SpoolError
 from data.store import RunWriter, StoreError

@@ -5,7 +5,7 @@ that another process finishes become a run by the same code.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.core import trust
+from collectors.core.captures import AddCaptured
 from collectors.core.environment import NO_GPU
 from collectors.core.verdicts import Cell, Verdicts, result_row
 from data import schema
@@ -24,8 +25,6 @@ FORMAT: Final = 1
 
 Event = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
-#: Writes the trace tables of what was captured, by case; gives the samples with its device times, and rows of `diagnostics`.
-AddCaptured = Callable[[RunWriter, Sequence[Any], pa.Table], tuple[pa.Table, list[dict[str, Any]]]]
 
 
 def to_line(event: Event) -> str:
