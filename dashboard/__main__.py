@@ -12,10 +12,10 @@ import click
 
 from dashboard import answer
 from dashboard import export as exporter
-from dashboard.charts.catalogue import TOPICS
-from dashboard.queries import run_data
-from dashboard.queries.picked import pick
-from dashboard.queries.run_data import RunData
+from dashboard.catalogue import TOPICS
+from dashboard.core import run_data
+from dashboard.core.run_data import RunData
+from dashboard.trace.picked import pick
 from data import store
 from data.naming import Naming, NamingError
 

@@ -11,12 +11,12 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from dashboard.charts.numbers import ITSELF, NOTHING, format_duration, format_interval, format_percent, format_ratio
-from dashboard.queries import run_data
-from dashboard.queries.overview import overview
-from dashboard.queries.precision import word
-from dashboard.queries.run_data import RunData
-from dashboard.spreadsheet import csv
+from dashboard.core import run_data
+from dashboard.core.precision import word
+from dashboard.core.run_data import RunData
+from dashboard.ui.numbers import ITSELF, NOTHING, format_duration, format_interval, format_percent, format_ratio
+from dashboard.ui.spreadsheet import csv
+from dashboard.views.overview.query import overview
 from data import store
 
 Format = Literal["table", "markdown", "csv", "json"]
@@ -41,7 +41,7 @@ _HEADINGS: Final = (
 
 
 def figures(data: RunData) -> pd.DataFrame:
-    """A row a workload and precision, as of `queries.overview`, with `run_id` first, `peer_tied` and `distrust` (text) last.
+    """A row a workload and precision, as of `views.overview.query`, with `run_id` first, `peer_tied` and `distrust` (text) last.
 
     Times are in nanoseconds and ratios of times; `peer_tied` is true where the interval of `over_peer` holds 1, null without a peer.
     """

@@ -12,8 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import streamlit as st
 
-from dashboard import runs, server, state
-from dashboard.text import plain
+from dashboard import server
+from dashboard.ui import runs, state
+from dashboard.ui.text import plain
 from data import store
 from data.naming import Naming, NamingError
 
@@ -43,7 +44,7 @@ def main() -> None:
     page = st.navigation(
         {
             group: [
-                st.Page(_HERE / "app_pages" / f"{name}.py", title=title, url_path=name, default=name == "overview")
+                st.Page(_HERE / "views" / name / "page.py", title=title, url_path=name, default=name == "overview")
                 for name, title in pages
             ]
             for group, pages in _PAGES.items()

@@ -9,13 +9,13 @@ from typing import Final
 
 from plotly.offline import get_plotlyjs
 
-from dashboard import images
-from dashboard.charts.catalogue import TOPICS, charts_of
-from dashboard.charts.template import Chart
-from dashboard.queries.overview import overview
-from dashboard.queries.run_data import RunData
+from dashboard.catalogue import TOPICS, charts_of
+from dashboard.core.run_data import RunData
 from dashboard.report import CONFIG, chart_page, report
-from dashboard.spreadsheet import csv
+from dashboard.ui import images
+from dashboard.ui.spreadsheet import csv
+from dashboard.ui.template import Chart
+from dashboard.views.overview.query import overview
 
 FORMATS: Final = ("html", *images.FORMATS, "csv")
 DEFAULT_FORMATS: Final = ("html", "svg", "png", "csv")

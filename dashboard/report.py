@@ -9,7 +9,9 @@ import pandas as pd
 import plotly.io as pio
 from plotly.offline import get_plotlyjs
 
-from dashboard.charts.numbers import (
+from dashboard.core.precision import word
+from dashboard.core.run_data import RunData
+from dashboard.ui.numbers import (
     ITSELF,
     format_duration,
     format_error,
@@ -18,10 +20,8 @@ from dashboard.charts.numbers import (
     format_ratio,
     significant,
 )
-from dashboard.charts.template import Chart
-from dashboard.queries import trust
-from dashboard.queries.precision import word
-from dashboard.queries.run_data import RunData
+from dashboard.ui.template import Chart
+from dashboard.views.trust import query as trust
 
 CONFIG: Final = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 #: The browser itself refuses what a name out of a run might ask for.
@@ -64,7 +64,7 @@ def report(data: RunData, summary: pd.DataFrame, charts: Sequence[Chart]) -> str
     """The report of a run as one HTML page.
 
     Args:
-        summary: `queries.overview.overview`.
+        summary: `views.overview.query.overview`.
         charts: those to show, in order.
     """
     title = f"{data.info['label'] or data.info['run_id']} · {data.device}"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.queries import run_data, staleness
+from dashboard.core import run_data, staleness
 from data import store
 from workloads import registry
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.charts import agreement as charts
-from dashboard.charts.template import look
-from dashboard.queries import agreement, copies
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.run_data import RunData, load
+from dashboard.ui.template import look
+from dashboard.views.trust import agreement, copies
+from dashboard.views.trust import agreement_chart as charts
 from data.store import RECORDED, list_runs, open_run
 from tests import synthetic_agreement, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words

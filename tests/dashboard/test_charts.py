@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.charts import distribution, ladder, numbers, sizes, ticks
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import ladder as ladders
-from dashboard.queries import sizes as over_sizes
-from dashboard.queries.axes import View
-from dashboard.queries.run_data import RunData, load
+from dashboard.catalogue import charts_of
+from dashboard.core.axes import View
+from dashboard.core.run_data import RunData, load
+from dashboard.ui import numbers, ticks
+from dashboard.ui.template import look
+from dashboard.views.ladder import chart as ladder
+from dashboard.views.ladder import query as ladders
+from dashboard.views.sizes import chart as sizes
+from dashboard.views.sizes import query as over_sizes
+from dashboard.views.trust import distribution_chart as distribution
 from data import store
 from tests import hostile_run, synthetic_counters, synthetic_run, synthetic_scaling, synthetic_trace
 

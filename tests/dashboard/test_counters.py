@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.charts import counter_words as words
-from dashboard.charts import counters as charts
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import counters as queries
-from dashboard.queries.run_data import RunData, load
+from dashboard.catalogue import charts_of
+from dashboard.core import counters as queries
+from dashboard.core.run_data import RunData, load
+from dashboard.ui.template import look
+from dashboard.views.counters import chart as charts
+from dashboard.views.counters import words
 from data import metrics, store
 from tests import synthetic_counters, synthetic_run
 from tests.dashboard.test_app import PAGES, Open, open_app

@@ -14,10 +14,11 @@ import pytest
 from choreographer.channels.pipe import Pipe
 from click.testing import CliRunner
 
-from dashboard import export, images, spreadsheet
+from dashboard import export
 from dashboard.__main__ import app
-from dashboard.charts.template import Chart
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.run_data import RunData, load
+from dashboard.ui import images, spreadsheet
+from dashboard.ui.template import Chart
 from data import store
 from tests import synthetic_run
 

@@ -9,8 +9,11 @@ from click.testing import CliRunner
 
 from collectors.nsight_systems.parse import import_report
 from dashboard.__main__ import app
-from dashboard.queries import axes, cells, picked, suggestions, transfers
-from dashboard.queries.run_data import RunData, load
+from dashboard.core import axes, cells
+from dashboard.core.run_data import RunData, load
+from dashboard.trace import picked
+from dashboard.views.picker import suggestions
+from dashboard.views.transfers import query as transfers
 from data import store
 from data.naming import Naming, NamingError
 from tests import synthetic_ranges, synthetic_trace

@@ -4,17 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.charts import extras, ladder, numbers, overview, pareto, sizes
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import compare
-from dashboard.queries import extras as reports
-from dashboard.queries import ladder as ladders
-from dashboard.queries import overview as overviews
-from dashboard.queries import precision as queries
-from dashboard.queries import sizes as over_sizes
-from dashboard.queries.cells import cells
-from dashboard.queries.run_data import RunData, load
+from dashboard.catalogue import charts_of
+from dashboard.core import compare
+from dashboard.core import precision as queries
+from dashboard.core.cells import cells
+from dashboard.core.run_data import RunData, load
+from dashboard.reports import extras as reports
+from dashboard.reports import extras_chart as extras
+from dashboard.ui import numbers
+from dashboard.ui.template import look
+from dashboard.views.ladder import chart as ladder
+from dashboard.views.ladder import error_chart as pareto
+from dashboard.views.ladder import query as ladders
+from dashboard.views.overview import chart as overview
+from dashboard.views.overview import query as overviews
+from dashboard.views.sizes import chart as sizes
+from dashboard.views.sizes import query as over_sizes
 from data import store
 from tests import synthetic_precisions, synthetic_run
 from tests.dashboard.test_app import Open, open_app, words

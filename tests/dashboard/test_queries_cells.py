@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dashboard.queries import compare, sizes, staleness, trust
-from dashboard.queries.axes import View, baseline, charted_cases, series, views
-from dashboard.queries.cells import best_config, cells
-from dashboard.queries.overview import overview
-from dashboard.queries.run_data import RunData, load
+from dashboard.core import compare, staleness
+from dashboard.core.axes import View, baseline, charted_cases, series, views
+from dashboard.core.cells import best_config, cells
+from dashboard.core.run_data import RunData, load
+from dashboard.views.overview.query import overview
+from dashboard.views.sizes import query as sizes
+from dashboard.views.trust import query as trust
 from data import schema, store
 from tests import synthetic_run
 

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 import pandas as pd
 import pytest
 
-from dashboard.charts import extras as charts
-from dashboard.charts.template import look
-from dashboard.queries import extras, ladder, sizes
-from dashboard.queries.axes import View
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.axes import View
+from dashboard.core.run_data import RunData, load
+from dashboard.reports import extras
+from dashboard.reports import extras_chart as charts
+from dashboard.ui.template import look
+from dashboard.views.ladder import query as ladder
+from dashboard.views.sizes import query as sizes
 from data import store
 from tests import synthetic_run
 

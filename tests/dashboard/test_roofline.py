@@ -6,12 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.charts import roofline as charts
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import roofline as queries
-from dashboard.queries.axes import View
-from dashboard.queries.run_data import RunData, load
+from dashboard.catalogue import charts_of
+from dashboard.core.axes import View
+from dashboard.core.run_data import RunData, load
+from dashboard.ui.template import look
+from dashboard.views.roofline import chart as charts
+from dashboard.views.roofline import query as queries
 from data import metrics, store
 from tests import synthetic_counters, synthetic_run
 from tests.dashboard.test_app import Open, open_app, words

@@ -8,15 +8,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.charts import gpu_counts
-from dashboard.charts import scaling as charts
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import gpu_guidance
-from dashboard.queries import scaling as queries
-from dashboard.queries.axes import View
-from dashboard.queries.cells import cells
-from dashboard.queries.run_data import RunData, load
+from dashboard.catalogue import charts_of
+from dashboard.core.axes import View
+from dashboard.core.cells import cells
+from dashboard.core.run_data import RunData, load
+from dashboard.reports.generator import guidance as gpu_guidance
+from dashboard.ui.template import look
+from dashboard.views.gpus import chart as charts
+from dashboard.views.gpus import counts_chart as gpu_counts
+from dashboard.views.gpus import query as queries
 from data import store
 from tests import synthetic_run, synthetic_scaling, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words

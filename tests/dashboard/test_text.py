@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.text import plain, without_exponents
+from dashboard.ui.text import plain, without_exponents
 
 WORD_JOINER = "\u2060"
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from collectors.nvtx_ranges import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
-from dashboard.charts.catalogue import charts_of
-from dashboard.queries import trace_samples, trace_sums
-from dashboard.queries.run_data import RunData, load
-from dashboard.queries.trace_data import GRAPH
+from dashboard.catalogue import charts_of
+from dashboard.core.run_data import RunData, load
+from dashboard.core.traces import GRAPH
+from dashboard.trace import samples as trace_samples
+from dashboard.views.calls import query as trace_sums
 from data import store
 from data.schema import TABLES
 from data.store import RunWriter

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.charts import traces as charts
-from dashboard.charts.template import Look
-from dashboard.queries import trace_sums, transfers
-from dashboard.queries.describe import describe, rounded
-from dashboard.queries.run_data import RunData, load
-from dashboard.queries.trace_data import GRAPH, lookup
+from dashboard.core.run_data import RunData, load
+from dashboard.core.traces import GRAPH, lookup
+from dashboard.trace.describe import describe, rounded
+from dashboard.ui.template import Look
+from dashboard.views.calls import query as trace_sums
+from dashboard.views.transfers import chart as charts
+from dashboard.views.transfers import query as transfers
 from data import store
 from tests import synthetic_run, synthetic_trace
 from tests.synthetic_trace import GEMM, HOSTILE

@@ -10,9 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from collectors.nsight_systems.parse import import_report
-from dashboard.queries import attribution, cells, picked, timeline, timeline_lanes, timeline_selection, trace_sums
-from dashboard.queries.run_data import RunData, load
-from dashboard.queries.timeline_selection import Chosen
+from dashboard.core import cells
+from dashboard.core.run_data import RunData, load
+from dashboard.trace import attribution, picked
+from dashboard.trace import lanes as timeline_lanes
+from dashboard.views.calls import query as trace_sums
+from dashboard.views.timeline import query as timeline
+from dashboard.views.timeline import selection as timeline_selection
+from dashboard.views.timeline.selection import Chosen
 from data import store
 from data.naming import Naming
 from tests.collectors.nsight_systems.reports import Tables, write
