@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from dashboard.core import axes, counters, precision
+from dashboard.core import axes, counters, winners
 from dashboard.core.axes import View
 from dashboard.core.run_data import RunData
 from dashboard.reports import extras as reports
@@ -17,8 +17,10 @@ from dashboard.reports.phases import chart as phases
 from dashboard.reports.phases import query as phase_queries
 from dashboard.trace import samples as trace_samples
 from dashboard.ui.template import Chart, Look, Theme, look
+from dashboard.views.calls import chart as call_charts
 from dashboard.views.calls import query as trace_sums
 from dashboard.views.counters import chart as counter_charts
+from dashboard.views.counters import query as counter_query
 from dashboard.views.counters.words import how_counted
 from dashboard.views.gpus import chart as scaling
 from dashboard.views.gpus import counts_chart as gpu_counts
@@ -72,15 +74,15 @@ def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = T
 
 
 def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[Chart]:
-    winners = over_sizes.best_per_size(data, workload, view)
-    if winners.empty:
+    found = winners.best_per_size(data, workload, view)
+    if found.empty:
         return
-    yield sizes.best_strip(winners, style, workload, view.label(on_gpu=data.on_gpu))
+    yield sizes.best_strip(found, style, workload, view.label(on_gpu=data.on_gpu))
     first_view = view == axes.views(data, workload)[0]
-    largest = winners[winners["size_rank"] == winners["size_rank"].max()]
+    largest = found[found["size_rank"] == found["size_rank"].max()]
     for case in dict.fromkeys(largest["case"] if first_view else largest["case"].iloc[-1:]):
         yield ladder.ladder(ladders.ladder(data, workload, case, view), style)
-        costs = precision.error_and_time(data, workload, case, view)
+        costs = ladders.error_and_time(data, workload, case, view)
         # Where nothing rounds there is nothing to show.
         if first_view and (costs["rel_l2_error"] > 0).any():
             yield pareto.error_and_time(costs, style)
@@ -161,7 +163,7 @@ def _of_trace(data: RunData, style: Look) -> Iterator[Chart]:
     for name, what in (("cuda_gpu_kern_sum", "kernels"), ("cuda_api_sum", "API calls")):
         if name in available:
             frame = trace_sums.summary(data, name, part)
-            yield traces.leading(transfers.leading(frame), len(frame), style, what, part)
+            yield call_charts.leading(trace_sums.leading(frame), len(frame), style, what, part)
     if "memory_ops" in data.traces.tables:
         yield traces.transfers(transfers.transfers(data), style)
         stages = transfers.stages(data)
@@ -172,7 +174,7 @@ def _of_trace(data: RunData, style: Look) -> Iterator[Chart]:
 def _of_gpus(data: RunData, style: Look) -> Iterator[Chart]:
     """Of each workload that several ranks measured, in each way of timing: the best number of the fastest variant, what all gain at the
     largest case; in the first of them also skew, weak scaling at the most a rank, and the shares of each variant that has phases."""
-    for workload in scalings.scaled_workloads(data):
+    for workload in axes.scaled_workloads(data):
         for place, view in enumerate(scalings.views(data, workload)):
             frame = scalings.scaling(data, workload, view)
             if frame.empty:
@@ -198,11 +200,11 @@ def _of_counters(data: RunData, style: Look) -> Iterator[Chart]:
     """Of the last case of each workload that has counters."""
     for workload in counters.counted_workloads(data):
         case = counters.counted_cases(data, workload)[-1]
-        every = counters.best(counters.by_config(data, workload, case))
-        frame = counters.most_time(every)
+        every = counter_query.best(counters.by_config(data, workload, case))
+        frame = counter_query.most_time(every)
         how = how_counted(data, len(frame), len(every))
         for draw in (counter_charts.speed_of_light, counter_charts.occupancy, counter_charts.traffic):
             yield draw(frame, style, workload, case, how)
-        stalls = counters.stalls(frame)
+        stalls = counter_query.stalls(frame)
         if len(stalls):
             yield counter_charts.stall_reasons(stalls, style, workload, case, how)

@@ -11,8 +11,9 @@ from plotly.offline import get_plotlyjs
 
 from dashboard.catalogue import TOPICS, charts_of
 from dashboard.core.run_data import RunData
-from dashboard.report import CONFIG, chart_page, report
+from dashboard.report import report
 from dashboard.ui import images
+from dashboard.ui.document import CONFIG
 from dashboard.ui.spreadsheet import csv
 from dashboard.ui.template import Chart
 from dashboard.views.overview.query import overview
@@ -25,28 +26,6 @@ _PROJECT: Final = Path(__file__).resolve().parent.parent
 
 class ExportError(Exception):
     """What cannot be exported. Its message says where, what, and what to do, in one line."""
-
-
-def image(chart: Chart, image_format: str) -> bytes:
-    """One chart as `png`, `svg` or `pdf`, by the system's Chromium.
-
-    Raises:
-        ExportError: no Chromium is found, or it fails; the message says what to install.
-    """
-    try:
-        return images.image(chart, image_format)
-    except images.ImageError as error:
-        raise ExportError(str(error)) from error
-
-
-def why_no_images() -> str | None:
-    """Why `image` cannot work on this machine and what to install; None where it can."""
-    return images.why_not()
-
-
-def html(chart: Chart) -> str:
-    """One chart as a self-contained page, with its note; no request leaves it."""
-    return chart_page(chart)
 
 
 def parse_formats(names: str) -> tuple[str, ...]:

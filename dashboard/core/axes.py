@@ -137,3 +137,9 @@ def _follows_rank(axis: str, params: list[dict[str, Any]], ranks: list[int]) -> 
 
 def _text(params: dict[str, Any], axes: list[str]) -> str:
     return ",".join(f"{axis}={params[axis]}" for axis in axes if axis in params)
+
+
+def scaled_workloads(data: RunData) -> tuple[str, ...]:
+    """The workloads that several ranks measured together, in the order of the run."""
+    found = set(data.together["workload"].unique())
+    return tuple(name for name in data.workloads if name in found)

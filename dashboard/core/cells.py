@@ -10,6 +10,8 @@ from dashboard.core.floors import add_floors
 from dashboard.core.intervals import grouped_median_intervals, interval_kind
 from dashboard.core.run_data import VERDICT_CELL, RunData
 
+ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
+
 _OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung", "transfer"]
 _OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "h2d_bytes", "d2h_bytes"]
 

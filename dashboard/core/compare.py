@@ -6,11 +6,13 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import View
+from dashboard.core.axes import View, baseline
 from dashboard.core.cells import best_config, cells, select
 from dashboard.core.intervals import RatioInterval, paired_ratio
 from dashboard.core.precision import FULL
 from dashboard.core.run_data import Copy, RunData
+
+_SPEEDUP: Final = {"low": "speedup_low", "high": "speedup_high"}
 
 _SPEEDUP_COLUMNS: Final = [
     "variant", "config", "gpus", "speedup", "low", "high", "n", "paired", "noise_low", "noise_high", "verdict",
@@ -185,3 +187,27 @@ def noise_of(rounds: "Mapping[Copy, pd.Series[float]]", hosts: frozenset[str]) -
 def _self_ratios(rounds: "Mapping[Copy, pd.Series[float]]") -> dict[Copy, RatioInterval]:
     twins = [copy for copy in rounds if copy.twin]
     return {twin: paired_ratio(rounds[twin], rounds[first]) for twin in twins if (first := twin._replace(twin=0)) in rounds}
+
+
+def with_speedups(data: RunData, workload: str, view: View, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `cells` of one view with `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config`."""
+    reference = baseline(data, workload, view, cases=frame["case"].unique())
+    if reference is None:
+        return frame.assign(
+            speedup=float("nan"),
+            speedup_low=float("nan"),
+            speedup_high=float("nan"),
+            verdict="",
+            baseline="",
+            baseline_config="",
+        )
+    ratios = [
+        speedups(data, workload, case, view.scope, view.cache, reference.variant, reference.config).assign(case=case)
+        for case in frame["case"].unique()
+    ]
+    columns = ["case", "variant", "config", "gpus", "speedup", "low", "high", "verdict"]
+    found = pd.concat([part for part in ratios if len(part)] or ratios[:1])[columns].rename(columns=_SPEEDUP)
+    found["gpus"] = found["gpus"].astype("Int64")
+    joined = frame.merge(found, on=["case", "variant", "config", "gpus"], how="left")
+    joined["verdict"] = joined["verdict"].fillna("")
+    return joined.assign(baseline=reference.variant, baseline_config=reference.config)

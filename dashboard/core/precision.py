@@ -4,10 +4,6 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.axes import View
-from dashboard.core.cells import best_config, cells, select
-from dashboard.core.run_data import RunData
-
 FULL: Final = "fp32"
 _WORDS: Final = {"tf32": "TF32", "3xtf32": "3xTF32"}
 #: Precision of a rung -> that of the peers that it is compared with. No library has 3xTF32, whose error is of the order of fp32's: it
@@ -53,35 +49,3 @@ def compared(frame: pd.DataFrame, precision: str) -> pd.DataFrame:
 def is_peer_of(frame: pd.DataFrame, precision: str) -> "pd.Series[bool]":
     """Which rows of `cells` are peers that a rung of this precision is compared with."""
     return (frame["role"] == "peer") & (frame["precision"] == PEERS_OF.get(precision, precision))
-
-
-def error_and_time(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
-    """Each variant's fastest config of a case with its measured error against float64.
-
-    Returns:
-        Rows of `cells` of rungs and peers (host variants where the case has no others in this view) with, besides, `on_front`: no other is
-        at once no slower and no less exact, and better in one of the two. By time; variants without a measured error are left out.
-    """
-    best = best_config(select(cells(data), workload, case, view.scope, view.cache))
-    on_device = best[best["role"].isin(["rung", "peer"])]
-    best = on_device if len(on_device) else best[best["role"] == "host"]
-    frame = best[best["rel_l2_error"].notna()].sort_values(["median_ns", "rel_l2_error"], kind="stable")
-    # In the order of time, one is on the front where it is more exact than all before it.
-    before = frame["rel_l2_error"].cummin().shift()
-    return frame.assign(on_front=(before.isna() | (frame["rel_l2_error"] < before)).astype(bool)).reset_index(drop=True)
-
-
-def errors(data: RunData) -> pd.DataFrame:
-    """The largest measured errors against float64 by workload and precision, of the cells that are right.
-
-    Returns:
-        `workload`, `precision`, `variants` and `cells` (how many of each), `rel_l2_error`, `max_rel_error`, and `tolerance`, the largest that
-        was allowed.
-    """
-    frame = data.results[(data.results["status"] == "ok") & data.results["rel_l2_error"].notna()]
-    frame = frame.merge(data.variants[["workload", "variant", "precision", "role"]], on=["workload", "variant"])
-    grouped = frame[frame["role"] != "specimen"].groupby(["workload", "precision"], sort=False, as_index=False).agg(
-        variants=("variant", "nunique"), cells=("variant", "size"), rel_l2_error=("rel_l2_error", "max"),
-        max_rel_error=("max_rel_error", "max"), tolerance=("tolerance", "max"),
-    )  # fmt: skip
-    return grouped.assign(precision=grouped["precision"].map(word))

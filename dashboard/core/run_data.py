@@ -1,5 +1,6 @@
 """The tables of one run that comparisons are made of."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,8 +11,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from dashboard.core.traces import NO_TRACES, Traces
-from dashboard.ui.text import without_exponents
 from data import schema, store
+
+#: A number that Python wrote with a positive exponent. One with a negative exponent is a relative error, and stays as it is.
+_EXPONENT: Final = re.compile(r"(?<![\w.])(\d(?:\.\d+)?e\+\d{1,2})(?![\w.]*\w)")
 
 #: The columns that name what a group of samples measured.
 CELL: Final = ["workload", "variant", "config", "case", "gpus", "cache", "scope"]
@@ -160,3 +163,8 @@ def _by_ranks(samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         return samples, NO_SAMPLES
     together = samples["gpus"] > 1
     return samples[~together].reset_index(drop=True), samples[together].reset_index(drop=True)
+
+
+def without_exponents(text: str) -> str:
+    """`71,200 GB/s` for `7.12e+04 GB/s`: recordings of earlier versions wrote their findings so."""
+    return _EXPONENT.sub(lambda found: f"{float(found[1]):,.0f}", text)

@@ -8,11 +8,10 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import export
 from dashboard.core import axes
 from dashboard.core.axes import View
 from dashboard.trace import attribution as of_ranges
-from dashboard.ui import runs, spreadsheet, state
+from dashboard.ui import document, images, runs, spreadsheet, state
 from dashboard.ui.template import Chart, Theme
 from dashboard.ui.text import plain
 from data import store
@@ -251,11 +250,11 @@ def table(frame: pd.DataFrame, **options: Any) -> None:
 
 def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:
     """Buttons that save a chart; it is asked for when one is pressed."""
-    missing = export.why_no_images()
+    missing = images.why_not()
     writers: dict[str, Callable[[], str | bytes]] = {
-        "html": lambda: export.html(chart()),
-        "svg": lambda: export.image(chart(), "svg"),
-        "png": lambda: export.image(chart(), "png"),
+        "html": lambda: document.chart_page(chart()),
+        "svg": lambda: images.image(chart(), "svg"),
+        "png": lambda: images.image(chart(), "png"),
         "csv": lambda: spreadsheet.csv(chart().data),
     }
     for kind, write in writers.items():

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dashboard.core import compare, staleness
+from dashboard.core import compare, staleness, winners
 from dashboard.core.axes import View, baseline, charted_cases, series, views
 from dashboard.core.cells import best_config, cells
 from dashboard.core.run_data import RunData, load
 from dashboard.views.overview.query import overview
-from dashboard.views.sizes import query as sizes
 from dashboard.views.trust import query as trust
 from data import schema, store
 from tests import synthetic_run
@@ -224,9 +223,9 @@ def test_the_noise_of_a_host_variant_judges_no_device_time_and_the_other_way_rou
 def test_steps_and_winners_of_the_device_are_not_tied_by_the_noise_of_the_host() -> None:
     data = noisy_host_run()
     assert compare.steps(data, "w", "n=1", COLD)["verdict"].tolist() == ["", "faster"]
-    (winner,) = sizes.best_per_size(data, "w", COLD, ("rung",)).to_dict("records")
+    (winner,) = winners.best_per_size(data, "w", COLD, ("rung",)).to_dict("records")
     assert (winner["variant"], winner["tied"]) == ("v02_b", False)
-    (winner,) = sizes.best_per_size(data, "w", COLD, ("host",)).to_dict("records")
+    (winner,) = winners.best_per_size(data, "w", COLD, ("host",)).to_dict("records")
     assert (winner["variant"], winner["tied"]) == ("numba", True)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 import pytest
 
+from dashboard.core import winners
 from dashboard.core.axes import View
 from dashboard.core.run_data import RunData, load
 from dashboard.reports import extras
@@ -42,7 +43,7 @@ def test_each_size_shows_the_fastest_config_of_each_variant_and_no_specimen(run:
 
 
 def test_the_winner_of_each_case_has_its_margin_over_the_next(run: RunData) -> None:
-    found = sizes.best_per_size(run, "conv2d", COLD).set_index("case")
+    found = winners.best_per_size(run, "conv2d", COLD).set_index("case")
     assert found["variant"].tolist() == ["v04_sliding"] * 5
     # Sliding at 0.985 against clusters at 0.90, each with 1.5 us on top of 134 us at full speed.
     assert found.loc["n=8192", "runner_up"] == "v05_cluster"

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from dashboard.catalogue import charts_of
+from dashboard.core import axes
 from dashboard.core.axes import View
 from dashboard.core.cells import cells
 from dashboard.core.run_data import RunData, load
@@ -336,7 +337,7 @@ def test_one_process_that_used_two_gpus_is_not_set_apart(tmp_path: Path) -> None
     path = synthetic_scaling.write_one_process(tmp_path, gpus=2)
     found = load(store.open_run(path))
     assert set(found.samples["gpus"]) == {2} and found.together.empty
-    assert queries.scaled_workloads(found) == ()
+    assert axes.scaled_workloads(found) == ()
 
 
 def test_a_made_run_measures_what_it_was_made_to(data: RunData) -> None:

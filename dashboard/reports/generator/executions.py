@@ -9,8 +9,8 @@ import pandas as pd
 from dashboard.core.run_data import RunData
 from dashboard.core.traces import NONE, Int64s, Traces, lookup
 from dashboard.reports.generator.query import IN, OUT, WORKLOAD
+from dashboard.trace.overlap import overlap_ns
 from dashboard.trace.ranges import nearest, parents
-from dashboard.views.transfers.query import overlap_ns
 
 MIXED, OVERLAPPED = "v05_mixed", "v07_overlapped"
 #: What the report shows of a (variant, config), in the order of its rows.

@@ -9,9 +9,8 @@ from dashboard.trace import samples as trace_samples
 from dashboard.trace.samples import Part
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.text import plain
+from dashboard.views.calls import chart as charts
 from dashboard.views.calls import query as trace_sums
-from dashboard.views.transfers import chart as charts
-from dashboard.views.transfers import query as transfers
 from data import store
 
 _LABELS: Final = {
@@ -43,7 +42,7 @@ def page() -> None:
     for column, name in zip(st.columns(max(len(drawn), 1), gap="medium"), drawn, strict=False):
         frame: pd.DataFrame = runs.ask(run, trace_sums.summary, name, part)
         with column:
-            widgets.show_chart(charts.leading(transfers.leading(frame), len(frame), look, _LEADING[name], part))
+            widgets.show_chart(charts.leading(trace_sums.leading(frame), len(frame), look, _LEADING[name], part))
     name = state.choose("summary", "Summary", list(available), text=_LABELS.__getitem__, style="segmented", labelled=False)
     widgets.table(runs.ask(run, trace_sums.summary, name, part))
     st.caption(plain(_origin(name, trace_sums.GRAPHS in available, part)))

@@ -143,3 +143,10 @@ def summary(data: RunData, name: str, part: Part = "all") -> pd.DataFrame:
     """One of `available` of that part; those of ranges are of the whole trace."""
     make = graph_launches if name == GRAPHS else SUMMARIES[name][0]
     return make(data, part) if name in OF_PARTS else make(data)
+
+
+def leading(summary: pd.DataFrame, percent: float = 90) -> pd.DataFrame:
+    """The fewest rows of a summary, the longest first, whose `Total Time (ns)` is that percent of all, with `cumulative_percent`."""
+    share = 100 * summary["Total Time (ns)"].cumsum() / max(summary["Total Time (ns)"].sum(), 1)
+    enough = int((share < percent).sum()) + 1
+    return summary.assign(cumulative_percent=share).head(enough)

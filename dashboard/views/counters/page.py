@@ -5,10 +5,11 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from dashboard.core import counters as queries
+from dashboard.core import counters
 from dashboard.ui import runs, spreadsheet, state, widgets
 from dashboard.ui.text import plain
 from dashboard.views.counters import chart as charts
+from dashboard.views.counters import query as queries
 from dashboard.views.counters import words
 from data import store
 
@@ -56,14 +57,14 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading("Counters", "What limits each variant?")
-    counted: tuple[str, ...] = runs.ask(run, queries.counted_workloads)
+    counted: tuple[str, ...] = runs.ask(run, counters.counted_workloads)
     if not counted:
         _no_counters(run)
     with widgets.controls():
         workload = widgets.choose_workload(run, among=counted)
-        case = widgets.choose_case(run, workload, among=runs.ask(run, queries.counted_cases, workload))
+        case = widgets.choose_case(run, workload, among=runs.ask(run, counters.counted_cases, workload))
         topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
-    every = queries.best(runs.ask(run, queries.by_config, workload, case))
+    every = queries.best(runs.ask(run, counters.by_config, workload, case))
     frame = queries.most_time(every)
     look, how = runs.look_of(run, widgets.theme()), words.how_counted(runs.load(run), len(frame), len(every))
     if topic == "roofs":
@@ -123,7 +124,7 @@ def _no_counters(run: store.Run) -> None:
     with_these = {
         name: other
         for name, other in others.items()
-        if set(runs.ask_as(other, None, queries.counted_workloads)) & set(workloads)
+        if set(runs.ask_as(other, None, counters.counted_workloads)) & set(workloads)
     }
     if with_these:
         st.info("This run has no hardware counters; others of the same device have:")

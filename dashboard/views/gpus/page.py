@@ -5,6 +5,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
+from dashboard.core import axes
 from dashboard.core.axes import View
 from dashboard.reports.generator import guidance as gpu_guidance
 from dashboard.ui import runs, state, widgets
@@ -28,7 +29,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading("GPUs", "What do more GPUs give, and how many are best for how much work?")
-    workloads: tuple[str, ...] = runs.ask(run, queries.scaled_workloads)
+    workloads: tuple[str, ...] = runs.ask(run, axes.scaled_workloads)
     if not workloads:
         _of_one()
     with widgets.controls():

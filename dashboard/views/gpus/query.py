@@ -42,12 +42,6 @@ _SHARE_COLUMNS: Final = [
 ]
 
 
-def scaled_workloads(data: RunData) -> tuple[str, ...]:
-    """The workloads that several ranks measured together, in the order of the run."""
-    found = set(data.together["workload"].unique())
-    return tuple(name for name in data.workloads if name in found)
-
-
 def views(data: RunData, workload: str) -> tuple[View, ...]:
     """The ways in which several ranks timed the workload: end to end first, then operation, then device; phases are none.
 

@@ -36,7 +36,7 @@ def page() -> None:
 
 
 def _error_and_time(run: store.Run, workload: str, case: str, view: View) -> None:
-    frame: pd.DataFrame = runs.ask(run, precision.error_and_time, workload, case, view)
+    frame: pd.DataFrame = runs.ask(run, queries.error_and_time, workload, case, view)
     if frame.empty:
         widgets.nothing(
             f"No variant of {workload} has both a time in {widgets.timing(run, view)} and a measured error at {case}.",

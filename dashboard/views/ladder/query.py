@@ -4,13 +4,11 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.axes import View, baseline
-from dashboard.core.cells import best_config, cells, select
-from dashboard.core.compare import speedups, steps_of
+from dashboard.core.axes import View
+from dashboard.core.cells import ROLE_ORDER, best_config, cells, select
+from dashboard.core.compare import steps_of, with_speedups
 from dashboard.core.run_data import RunData
 
-ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
-_SPEEDUP: Final = {"low": "speedup_low", "high": "speedup_high"}
 _GAIN: Final = {
     "low": "gain_low", "high": "gain_high", "verdict": "gain_verdict", "previous_variant": "gain_over", "previous_precision": "gain_from",
 }  # fmt: skip
@@ -35,30 +33,6 @@ def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
     return frame.merge(gains, on="variant", how="left")
 
 
-def with_speedups(data: RunData, workload: str, view: View, frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `cells` of one view with `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config`."""
-    reference = baseline(data, workload, view, cases=frame["case"].unique())
-    if reference is None:
-        return frame.assign(
-            speedup=float("nan"),
-            speedup_low=float("nan"),
-            speedup_high=float("nan"),
-            verdict="",
-            baseline="",
-            baseline_config="",
-        )
-    ratios = [
-        speedups(data, workload, case, view.scope, view.cache, reference.variant, reference.config).assign(case=case)
-        for case in frame["case"].unique()
-    ]
-    columns = ["case", "variant", "config", "gpus", "speedup", "low", "high", "verdict"]
-    found = pd.concat([part for part in ratios if len(part)] or ratios[:1])[columns].rename(columns=_SPEEDUP)
-    found["gpus"] = found["gpus"].astype("Int64")
-    joined = frame.merge(found, on=["case", "variant", "config", "gpus"], how="left")
-    joined["verdict"] = joined["verdict"].fillna("")
-    return joined.assign(baseline=reference.variant, baseline_config=reference.config)
-
-
 def _without_samples(every: pd.DataFrame, workload: str, case: str, view: View) -> pd.DataFrame:
     """One row of each variant that is not ok in any config of the case; a host variant has no device time that it could fail at."""
     of_case = every[(every["workload"] == workload) & (every["case"] == case)]
@@ -68,3 +42,19 @@ def _without_samples(every: pd.DataFrame, workload: str, case: str, view: View) 
     usable = of_case.loc[of_case["status"] == "ok", "variant"].unique()
     failed = of_case[~of_case["variant"].isin(usable) & (of_case["n"] == 0)]
     return failed.drop_duplicates("variant")
+
+
+def error_and_time(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
+    """Each variant's fastest config of a case with its measured error against float64.
+
+    Returns:
+        Rows of `cells` of rungs and peers (host variants where the case has no others in this view) with, besides, `on_front`: no other is
+        at once no slower and no less exact, and better in one of the two. By time; variants without a measured error are left out.
+    """
+    best = best_config(select(cells(data), workload, case, view.scope, view.cache))
+    on_device = best[best["role"].isin(["rung", "peer"])]
+    best = on_device if len(on_device) else best[best["role"] == "host"]
+    frame = best[best["rel_l2_error"].notna()].sort_values(["median_ns", "rel_l2_error"], kind="stable")
+    # In the order of time, one is on the front where it is more exact than all before it.
+    before = frame["rel_l2_error"].cummin().shift()
+    return frame.assign(on_front=(before.isna() | (frame["rel_l2_error"] < before)).astype(bool)).reset_index(drop=True)

@@ -7,11 +7,11 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dashboard.core.axes import scaled_workloads
 from dashboard.core.precision import named, word
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.numbers import ITSELF, format_duration, format_error, format_interval, format_percent, format_ratio
 from dashboard.ui.text import plain
-from dashboard.views.gpus.query import scaled_workloads
 from dashboard.views.overview import chart as charts
 from dashboard.views.overview import query as queries
 from data import store

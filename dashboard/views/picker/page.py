@@ -6,10 +6,10 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from dashboard.trace import picked as queries
+from dashboard.trace import picked
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.text import plain
-from dashboard.views.picker import suggestions
+from dashboard.views.picker import query, suggestions
 from data import store
 from data.naming import MOST_CHARACTERS, Naming, NamingError
 
@@ -105,7 +105,7 @@ def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:
 
 def _texts(run: store.Run) -> None:
     """The distinct texts, to choose from."""
-    every: pd.DataFrame = runs.ask_as(run, None, queries.texts)
+    every: pd.DataFrame = runs.ask_as(run, None, picked.texts)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         wanted = st.text_input("Texts that contain", key="texts that contain")
         st.selectbox("Chosen rows", [_WHOLE, _BEGINNINGS], key="how texts are chosen", on_change=_choose_texts)
@@ -152,7 +152,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
     if isinstance(naming, NamingError):
         st.error(plain(str(naming).removeprefix("--variant-from ")))
         return
-    frame: pd.DataFrame = runs.ask_as(run, naming, queries.preview)
+    frame: pd.DataFrame = runs.ask_as(run, naming, query.preview)
     variants = len(frame[["workload", "variant"]].drop_duplicates())
     cases = len(frame[["workload", "case"]].drop_duplicates())
     compared = "compared on all pages" if naming == runs.picked(run) else "not compared yet"
@@ -169,7 +169,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
             "operation_ns": st.column_config.NumberColumn("Median host, µs", format=_TIME),
         },
     )
-    left_out: pd.DataFrame = runs.ask_as(run, naming, queries.not_ranked)
+    left_out: pd.DataFrame = runs.ask_as(run, naming, query.not_ranked)
     for row in left_out.head(_MOST_LEFT_OUT).to_dict("records"):
         st.warning(plain(f"{row['variant']}, {row['case']}: {row['detail']}"))
     st.caption("The same by the command line:")

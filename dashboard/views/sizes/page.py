@@ -5,7 +5,7 @@ from typing import Final, cast
 import pandas as pd
 import streamlit as st
 
-from dashboard.core import axes
+from dashboard.core import axes, winners
 from dashboard.ui import runs, state, widgets
 from dashboard.views.sizes import chart as charts
 from dashboard.views.sizes import query as queries
@@ -52,7 +52,7 @@ def page() -> None:
     regions: pd.DataFrame = runs.ask(run, queries.regions, workload, series)
     with chart_place:
         widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown))
-    best: pd.DataFrame = runs.ask(run, queries.best_per_size, workload, view)
+    best: pd.DataFrame = runs.ask(run, winners.best_per_size, workload, view)
     if len(best):
         widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, view)))
     widgets.end_page()

@@ -1,79 +1,22 @@
-"""Where the time of a trace goes: the kernels and calls that make it up, what copies cost, and what they leave of a speedup."""
+"""What the copies of a trace cost, and what they leave of a speedup."""
 
 import math
-from collections.abc import Mapping
 from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.trace.samples import Part
 from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
-from dashboard.ui.template import Chart, Look, blank, slug, text
+from dashboard.ui.template import Chart, Look, blank, text
+from dashboard.ui.text import cut
 from dashboard.ui.ticks import ticks
 from dashboard.views.transfers.query import ASIDE
 
-_BAR_PX: Final = 26
-_NAME_CHARACTERS: Final = 34
-#: Of a name whose middle is left out.
-_HEAD_CHARACTERS: Final = 10
 _MOST_BARS: Final = 12
 _KINDS: Final = {
     "h2d": "to the device", "d2h": "to the host", "d2d": "on the device", "p2p": "between devices", "h2h": "on the host",
     "memset": "set", "unified_h2d": "migrated to the device", "unified_d2h": "migrated to the host",
 }  # fmt: skip
-#: What of a trace is summed, in words.
-PARTS: Final[Mapping[Part, str]] = {
-    "samples": "in the variants' samples, without verification, warm-up, the flush of L2 and the hold of the stream",
-    "all": "in the trace",
-}
-_OF_PART: Final[Mapping[Part, str]] = {"samples": " in samples", "all": ""}
 _STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": "+ copies", "end_to_end": "end to end"}
-
-
-def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part = "all") -> Chart:
-    """Bars of `query.leading`, not empty.
-
-    Args:
-        every: how many names the whole summary has.
-        what: `kernels` or `API calls`.
-        part: what of the trace the summary is of.
-    """
-    shown = frame.head(_MOST_BARS)
-    count = "Instances" if "Instances" in frame else "Num Calls"
-    color = look.tones.good if what == "kernels" else "#56B4E9"
-    figure = blank(look.theme, _BAR_PX * max(len(shown), 3) + 66)
-    figure.add_bar(
-        x=shown["Time (%)"], y=list(range(len(shown))), orientation="h", marker={"color": color}, width=0.72, hoverinfo="text",
-        hovertext=[
-            f"<b>{text(_cut(row['Name'], 160))}</b><br>{text(format_duration(row['Total Time (ns)']))} in {row[count]}, median "
-            f"{text(format_duration(row['Med (ns)']))}<br>{text(format_percent(row['cumulative_percent']))} with those above"
-            for row in shown.to_dict("records")
-        ],
-        text=[
-            f" {text(format_duration(row['Total Time (ns)']))} · {row[count]}× {text(format_duration(row['Med (ns)']))}"
-            for row in shown.to_dict("records")
-        ],
-        textposition="outside", cliponaxis=False,
-    )  # fmt: skip
-    names = [text(name) for name in _told_apart(list(shown["Name"]))]
-    figure.update_yaxes(
-        autorange="reversed", tickvals=list(range(len(shown))), ticktext=names, showgrid=False, ticks="",
-        tickfont={"color": look.tones.text, "size": 12},
-    )  # fmt: skip
-    longest = max(float(shown["Time (%)"].max()), 0.1)
-    figure.update_xaxes(
-        range=[0, 2.3 * longest],
-        **ticks(0, longest, format_percent, logarithmic=False, most=3),
-        title_text=f"share of the time of all {what}{_OF_PART[part]}",
-    )
-    first = frame.iloc[0]
-    title = (
-        f"{len(frame)} of {every} {what} make up {format_percent(frame['cumulative_percent'].iloc[-1])}: "
-        f"{_cut(first['Name'], 21)} {format_percent(first['Time (%)'])}"
-    )
-    more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
-    note = look.note(f"durations {PARTS[part]}, summed by name; beside each bar: total, number × median.{more}")
-    return Chart(slug("trace", what), title, figure, frame, note)
 
 
 def transfers(frame: pd.DataFrame, look: Look) -> Chart:
@@ -132,7 +75,7 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
         style = look.style(row["workload"], row["variant"])
         name = " ".join(filter(None, (row["variant"], row["config"], row["case"])))
         figure.add_scatter(
-            x=labels, y=[row[f"{stage}_ns"] for stage in _STAGES], mode="lines+markers", name=text(_cut(name, 40)),
+            x=labels, y=[row[f"{stage}_ns"] for stage in _STAGES], mode="lines+markers", name=text(cut(name, 40)),
             line={"color": style.color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 9, "color": style.color},
             hoverinfo="text", hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
         )  # fmt: skip
@@ -164,12 +107,12 @@ def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
         first = _of_case(compared, fast).iloc[0]
         speedups = ", ".join(f"{format_ratio(fast[f'speedup_{stage}'])} {label}" for stage, label in _STAGES.items())
         same = fast["variant"] == first["variant"]
-        who, over = (_cut(row["variant"], 30) + (f" [{row['config'] or 'default'}]" if same else "") for row in (fast, first))
+        who, over = (cut(row["variant"], 30) + (f" [{row['config'] or 'default'}]" if same else "") for row in (fast, first))
         where = f"{fast['workload']}, {fast['case']}: " if fast["case"] else ""
         return f"{where}{who} over {over}: {speedups}", [first.name, fast.name]
     worst = frame.assign(part=frame["with_copies_ns"] / frame["kernel_ns"]).nlargest(1, "part").iloc[0]
     title = (
-        f"With launch and copies {_cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time, end to end "
+        f"With launch and copies {cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time, end to end "
         f"{format_ratio(worst['end_to_end_ns'] / worst['kernel_ns'])}"
     )
     return title, [worst.name]
@@ -198,7 +141,7 @@ def _transfer_hover(row: dict[Any, Any]) -> str:
 
 
 def _stage_hover(row: dict[Any, Any], name: str, stage: str) -> str:
-    lines = [f"<b>{text(_cut(name, 160))}</b>", f"{_STAGES[stage]}: <b>{text(format_duration(row[f'{stage}_ns']))}</b>"]
+    lines = [f"<b>{text(cut(name, 160))}</b>", f"{_STAGES[stage]}: <b>{text(format_duration(row[f'{stage}_ns']))}</b>"]
     lines.append(f"speedup over the first variant: {text(format_ratio(row[f'speedup_{stage}']))}")
     lines.append(f"n = {row['n']}")
     return "<br>".join(lines)
@@ -206,26 +149,3 @@ def _stage_hover(row: dict[Any, Any], name: str, stage: str) -> str:
 
 def _who(row: dict[Any, Any]) -> str:
     return ", ".join(filter(None, (_KINDS.get(row["kind"], row["kind"]), row["host_memory"])))
-
-
-def _cut(name: str, most: int) -> str:
-    """A name that fits: C++ says what it is at the front."""
-    name = " ".join(str(name).split()).removeprefix("void ")
-    return name if len(name) <= most else f"{name[: most - 1]}…"
-
-
-def _told_apart(names: list[str]) -> list[str]:
-    """Names that fit beside bars; those that would be cut to the same text are cut before where they begin to differ instead."""
-    cut = [_cut(name, _NAME_CHARACTERS) for name in names]
-    found = list(cut)
-    for same in {name for name in cut if cut.count(name) > 1}:
-        places = [place for place, name in enumerate(cut) if name == same]
-        whole = [_cut(names[place], len(names[place])) for place in places]
-        differ = next((place for place, letters in enumerate(zip(*whole, strict=False)) if len(set(letters)) > 1), 0)
-        # From the start of the word in which they begin to differ; a name that only goes on where another ends keeps its own cut.
-        start = max(whole[0].rfind(mark, 0, differ) + 1 for mark in "_ ,<(")
-        if start <= _HEAD_CHARACTERS:
-            continue
-        for place, name in zip(places, whole, strict=True):
-            found[place] = _cut(f"{name[:_HEAD_CHARACTERS]}…{name[start:]}", _NAME_CHARACTERS)
-    return found

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dashboard.core.run_data import RunData
 from dashboard.core.traces import Int64s, Traces, lookup
+from dashboard.trace.overlap import overlap_ns, union_ns
 from dashboard.trace.ranges import labels, nearest, parents, range_ns
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
@@ -23,13 +24,6 @@ def span_ns(traces: Traces) -> int:
     tables = [table for table in ("kernels", "memory_ops", "api_calls") if table in traces.tables]
     first = min(int(traces.numbers(table, "start_ns").min()) for table in tables)
     return max(int(traces.numbers(table, "end_ns").max()) for table in tables) - first
-
-
-def leading(summary: pd.DataFrame, percent: float = 90) -> pd.DataFrame:
-    """The fewest rows of a summary, the longest first, whose `Total Time (ns)` is that percent of all, with `cumulative_percent`."""
-    share = 100 * summary["Total Time (ns)"].cumsum() / max(summary["Total Time (ns)"].sum(), 1)
-    enough = int((share < percent).sum()) + 1
-    return summary.assign(cumulative_percent=share).head(enough)
 
 
 def transfers(data: RunData) -> pd.DataFrame:
@@ -113,22 +107,6 @@ def stages(data: RunData) -> pd.DataFrame:
     return found[columns]
 
 
-def union_ns(start: Int64s, end: Int64s) -> int:
-    """Nanoseconds in which at least one of the intervals runs."""
-    edges = _union(start, end)
-    return int((edges[1] - edges[0]).sum())
-
-
-def _union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
-    """The intervals as few that do not touch, in order."""
-    order = np.argsort(start, kind="stable")
-    start, last = start[order], np.maximum.accumulate(end[order])
-    new = np.ones(len(start), dtype=bool)
-    new[1:] = start[1:] > last[:-1]
-    first = np.flatnonzero(new)
-    return start[first], last[np.append(first[1:], len(start))[: len(first)] - 1]
-
-
 def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
     """Of each memory operation, the nanoseconds in which a kernel ran on its device."""
     overlap = np.zeros(len(start), dtype=np.int64)
@@ -141,22 +119,6 @@ def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
             busy = (traces.numbers("kernels", "start_ns")[kernels], traces.numbers("kernels", "end_ns")[kernels])
             overlap[rows] = overlap_ns(busy, start[rows], end[rows])
     return overlap
-
-
-def overlap_ns(busy: tuple[Int64s, Int64s], start: Int64s, end: Int64s) -> Int64s:
-    """Of each interval, the nanoseconds in which one of others ran, given by their starts and ends; these may be none."""
-    if not len(busy[0]):
-        return np.zeros(len(start), dtype=np.int64)
-    joined = _union(*busy)
-    return _busy_until(joined, end) - _busy_until(joined, start)
-
-
-def _busy_until(busy: tuple[Int64s, Int64s], time: Int64s) -> Int64s:
-    start, end = busy
-    before = np.concatenate([[0], np.cumsum(end - start)])
-    place = np.searchsorted(start, time, side="right")
-    within = np.where(place > 0, end[place - 1] - np.minimum(time, end[place - 1]), 0)
-    return np.asarray(before[place] - within, dtype=np.int64)
 
 
 def _held(traces: Traces) -> pd.DataFrame:

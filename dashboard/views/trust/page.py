@@ -101,7 +101,7 @@ def _list_findings(found: pd.DataFrame) -> None:
 
 def _verdicts(run: store.Run) -> None:
     widgets.table(runs.ask(run, trust.verdicts))
-    errors: pd.DataFrame = runs.ask(run, precision.errors)
+    errors: pd.DataFrame = runs.ask(run, trust.errors)
     if len(errors):
         st.markdown("#### Largest measured errors against float64, by precision")
         st.caption("rel_l2_error is held against the tolerance: the L2 norm of all differences over that of the reference.")

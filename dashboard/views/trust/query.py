@@ -4,6 +4,7 @@ from typing import Final
 
 import pandas as pd
 
+from dashboard.core.precision import word
 from dashboard.core.run_data import VERDICT_CELL, RunData
 
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
@@ -69,3 +70,19 @@ def stop_reasons(data: RunData) -> pd.DataFrame:
     reasons = reasons[reasons["reason"].fillna("") != ""]
     counts = reasons.groupby(["workload", "reason"], sort=False).size().rename("cells").reset_index()
     return counts.sort_values("cells", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def errors(data: RunData) -> pd.DataFrame:
+    """The largest measured errors against float64 by workload and precision, of the cells that are right.
+
+    Returns:
+        `workload`, `precision`, `variants` and `cells` (how many of each), `rel_l2_error`, `max_rel_error`, and `tolerance`, the largest that
+        was allowed.
+    """
+    frame = data.results[(data.results["status"] == "ok") & data.results["rel_l2_error"].notna()]
+    frame = frame.merge(data.variants[["workload", "variant", "precision", "role"]], on=["workload", "variant"])
+    grouped = frame[frame["role"] != "specimen"].groupby(["workload", "precision"], sort=False, as_index=False).agg(
+        variants=("variant", "nunique"), cells=("variant", "size"), rel_l2_error=("rel_l2_error", "max"),
+        max_rel_error=("max_rel_error", "max"), tolerance=("tolerance", "max"),
+    )  # fmt: skip
+    return grouped.assign(precision=grouped["precision"].map(word))

@@ -15,6 +15,7 @@ from dashboard.core.run_data import RunData, load
 from dashboard.trace import attribution, picked
 from dashboard.trace import lanes as timeline_lanes
 from dashboard.views.calls import query as trace_sums
+from dashboard.views.picker import query
 from dashboard.views.timeline import query as timeline
 from dashboard.views.timeline import selection as timeline_selection
 from dashboard.views.timeline.selection import Chosen
@@ -107,7 +108,7 @@ def test_a_range_whose_work_is_mostly_unattributed_is_not_ranked_and_says_why(tm
     # 580 of 590 ns.
     assert row["status"] == "skipped"
     assert row["detail"].startswith("not ranked: 98 % of the device time launched while its ranges were open")
-    assert picked.not_ranked(data)["variant"].tolist() == ["backward"]
+    assert query.not_ranked(data)["variant"].tolist() == ["backward"]
     assert attribution.shares(data) == (STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
 
 
@@ -121,8 +122,8 @@ def test_a_run_that_is_older_than_attribution_by_time_opens_and_ranks_no_rest(tm
 def test_where_no_variant_can_be_ranked_the_page_has_none(tmp_path: Path) -> None:
     data = picked.pick(load(run_of(tmp_path, training(other_ranges=True))), Naming.parse("nvtx:^(?P<variant>backward)$"))
     assert data.samples.empty
-    assert picked.preview(data).empty
-    assert picked.not_ranked(data)["variant"].tolist() == ["backward"]
+    assert query.preview(data).empty
+    assert query.not_ranked(data)["variant"].tolist() == ["backward"]
 
 
 def test_what_nsys_stats_sums_is_untouched_by_attribution_by_time(tmp_path: Path) -> None:
