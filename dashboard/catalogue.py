@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from dashboard.core import axes, counters, winners
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.core.run_data import RunData
 from dashboard.reports import extras as reports
 from dashboard.reports import extras_chart as extras
@@ -63,7 +63,7 @@ def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = T
             yield overview.percent_of_floor(summary, style)
     for workload in data.workloads:
         if "comparisons" in topics:
-            for view in axes.views(data, workload):
+            for view in axes.timings(data, workload):
                 if not view.scope.startswith("phase:"):
                     yield from _of_view(data, workload, view, style)
         if "roofline" in topics:
@@ -73,12 +73,12 @@ def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = T
             yield from draw(data, style)
 
 
-def _of_view(data: RunData, workload: str, view: View, style: Look) -> Iterator[Chart]:
+def _of_view(data: RunData, workload: str, view: Timing, style: Look) -> Iterator[Chart]:
     found = winners.best_per_size(data, workload, view)
     if found.empty:
         return
     yield sizes.best_strip(found, style, workload, view.label(on_gpu=data.on_gpu))
-    first_view = view == axes.views(data, workload)[0]
+    first_view = view == axes.timings(data, workload)[0]
     largest = found[found["size_rank"] == found["size_rank"].max()]
     for case in dict.fromkeys(largest["case"] if first_view else largest["case"].iloc[-1:]):
         yield ladder.ladder(ladders.ladder(data, workload, case, view), style)
@@ -108,7 +108,7 @@ def _metrics(first_view: bool, last: bool) -> tuple[sizes.Metric, ...]:
 
 def _of_roofline(data: RunData, workload: str, style: Look) -> Iterator[Chart]:
     """The largest case that has points on paper and, where this run has counters, by these; and the variant nearest to its roof over sizes."""
-    for view in rooflines.views(data, workload)[:1]:
+    for view in rooflines.timings(data, workload)[:1]:
         roofs = rooflines.roofs(data)
         for counted, counted_in in ((None, ""), (rooflines.executed(data, workload), "this run")):
             frame = rooflines.points(data, workload, view, counted)
@@ -175,7 +175,7 @@ def _of_gpus(data: RunData, style: Look) -> Iterator[Chart]:
     """Of each workload that several ranks measured, in each way of timing: the best number of the fastest variant, what all gain at the
     largest case; in the first of them also skew, weak scaling at the most a rank, and the shares of each variant that has phases."""
     for workload in axes.scaled_workloads(data):
-        for place, view in enumerate(scalings.views(data, workload)):
+        for place, view in enumerate(scalings.timings(data, workload)):
             frame = scalings.scaling(data, workload, view)
             if frame.empty:
                 continue

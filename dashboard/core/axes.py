@@ -13,7 +13,7 @@ _FALLBACK_HOST_BASELINE = "numba_serial"
 
 
 @dataclass(frozen=True)
-class View:
+class Timing:
     """How a cell is timed: a scope and a state of the caches."""
 
     scope: str
@@ -33,7 +33,7 @@ class Baseline:
     config: str
 
 
-def views(data: RunData, workload: str) -> tuple[View, ...]:
+def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     """The ways in which the workload was timed, the one to show first in front.
 
     In front stands `device` with a cold L2 where there is a GPU, then `device` hot, `operation`, `end_to_end`, phases.
@@ -43,7 +43,7 @@ def views(data: RunData, workload: str) -> tuple[View, ...]:
     order = ("device", "operation", "end_to_end")
     return tuple(
         sorted(
-            (View(scope, cache) for scope, cache in found),
+            (Timing(scope, cache) for scope, cache in found),
             key=lambda view: (order.index(view.scope) if view.scope in order else len(order), view.scope, view.cache),
         )
     )
@@ -84,7 +84,7 @@ def series(data: RunData, workload: str) -> tuple[str, ...]:
 
 
 def baseline(
-    data: RunData, workload: str, view: View, *, on_host: bool = False, cases: Iterable[str] | None = None
+    data: RunData, workload: str, view: Timing, *, on_host: bool = False, cases: Iterable[str] | None = None
 ) -> Baseline | None:
     """What speedups are counted from in that view: the variant that was sampled twice (A/A).
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import View, baseline
+from dashboard.core.axes import Timing, baseline
 from dashboard.core.cells import best_config, cells, select
 from dashboard.core.intervals import RatioInterval, paired_ratio
 from dashboard.core.precision import FULL
@@ -117,7 +117,7 @@ def noise_floors(data: RunData) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_NOISE_COLUMNS)
 
 
-def steps(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
+def steps(data: RunData, workload: str, case: str, view: Timing) -> pd.DataFrame:
     """The gain of each rung over the one before it in the same precision, each with its fastest config.
 
     The first rung of a precision is compared with the last of fp32 before it; where there is none, with the one before it.
@@ -130,7 +130,7 @@ def steps(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
     return steps_of(data, workload, case, view, best)
 
 
-def steps_of(data: RunData, workload: str, case: str, view: View, best: pd.DataFrame) -> pd.DataFrame:
+def steps_of(data: RunData, workload: str, case: str, view: Timing, best: pd.DataFrame) -> pd.DataFrame:
     """`steps`, from the rows of `best_config` of one case and view."""
     rounds = data.rounds(workload, case, view.scope, view.cache)
     noise = noise_of(rounds, data.hosts(workload))
@@ -189,7 +189,7 @@ def _self_ratios(rounds: "Mapping[Copy, pd.Series[float]]") -> dict[Copy, RatioI
     return {twin: paired_ratio(rounds[twin], rounds[first]) for twin in twins if (first := twin._replace(twin=0)) in rounds}
 
 
-def with_speedups(data: RunData, workload: str, view: View, frame: pd.DataFrame) -> pd.DataFrame:
+def with_speedups(data: RunData, workload: str, view: Timing, frame: pd.DataFrame) -> pd.DataFrame:
     """Rows of `cells` of one view with `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config`."""
     reference = baseline(data, workload, view, cases=frame["case"].unique())
     if reference is None:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import View, charted_cases
+from dashboard.core.axes import Timing, charted_cases
 from dashboard.core.cells import best_config, cells
 from dashboard.core.compare import noise_of, verdict
 from dashboard.core.intervals import paired_ratio
@@ -17,7 +17,9 @@ _BEST_COLUMNS: Final = [
 ]  # fmt: skip
 
 
-def best_per_size(data: RunData, workload: str, view: View, roles: tuple[str, ...] = ("rung", "peer", "host")) -> pd.DataFrame:
+def best_per_size(
+    data: RunData, workload: str, view: Timing, roles: tuple[str, ...] = ("rung", "peer", "host")
+) -> pd.DataFrame:
     """The winner of every charted case in every precision that a rung has, peers beside those that they are compared with.
 
     Returns:
@@ -39,7 +41,7 @@ def best_per_size(data: RunData, workload: str, view: View, roles: tuple[str, ..
     return frame.astype({"margin": float, "margin_low": float, "margin_high": float})
 
 
-def _winner(data: RunData, view: View, ranked: pd.DataFrame) -> dict[str, Any]:
+def _winner(data: RunData, view: Timing, ranked: pd.DataFrame) -> dict[str, Any]:
     """The first of the rows of one case, and by how much."""
     winner = ranked.iloc[0]
     row = {column: winner[column] for column in _BEST_COLUMNS if column in winner}
@@ -56,7 +58,7 @@ def _winner(data: RunData, view: View, ranked: pd.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def best_of_charted(data: RunData, workload: str, view: View) -> pd.DataFrame:
+def best_of_charted(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
     every = cells(data)
     chosen = (every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)
     cases = charted_cases(data, workload)[["case", "size", "series", "size_value"]]

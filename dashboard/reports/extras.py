@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.axes import View, baseline, charted_cases, views
+from dashboard.core.axes import Timing, baseline, charted_cases, timings
 from dashboard.core.cells import best_config, cells
 from dashboard.core.compare import find_copy
 from dashboard.core.intervals import paired_ratio
@@ -114,9 +114,9 @@ def block_sensitivity(data: RunData, workload: str = "conv2d") -> pd.DataFrame:
         Rows of `cells` of the rungs that were measured with several configs `block=N`, in the first view, with `block` (N) and
         `relative`: time over that of the fastest block, paired by round (+`relative_low`, `relative_high`).
     """
-    found = views(data, workload)
+    found = timings(data, workload)
     every = cells(data)
-    view = found[0] if found else View("", "")
+    view = found[0] if found else Timing("", "")
     rows = every[
         (every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)
         & (every["n"] > 0) & every["size_rank"].notna() & every["config"].str.fullmatch(_BLOCK_CONFIG.pattern)
@@ -196,8 +196,8 @@ def matrix_and_tensor(data: RunData) -> pd.DataFrame:
         (see `axes.charted_cases`) and `what` (`2-D`, `3-D` or `copy`). Empty where the run lacks one of the two kinds.
     """
     every = cells(data)
-    found = views(data, TENSOR)
-    view = found[0] if found else View("", "")
+    found = timings(data, TENSOR)
+    view = found[0] if found else Timing("", "")
     cases = charted_cases(data, TENSOR)
     cases = cases.loc[cases["series"] == "perm=021", ["case", "size", "size_value"]]
     rows = every[
@@ -212,7 +212,7 @@ def matrix_and_tensor(data: RunData) -> pd.DataFrame:
 
 def _host_reference(data: RunData, workload: str) -> str:
     """The host variant that speedups are counted from, as a machine without a GPU would choose it; empty where there is none."""
-    found = baseline(data, workload, View("operation", "hot"), on_host=True)
+    found = baseline(data, workload, Timing("operation", "hot"), on_host=True)
     return found.variant if found else ""
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.reports.extras import DEFINITION, TENSOR
 from dashboard.ui.numbers import format_duration, format_interval, format_percent, format_rate, format_ratio
 from dashboard.ui.template import Chart, Look, blank, hover, measured, samples, slug, text
@@ -165,7 +165,7 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str = TEN
         f"{titles[copies]}, up to {format_ratio(row['speedup'])} ({look.named(workload, row['variant'])})"
         for copies, row in best.items()
     )
-    scopes = " and ".join(View(row["scope"], row["cache"]).label(on_gpu=True) for row in best.values())
+    scopes = " and ".join(Timing(row["scope"], row["cache"]).label(on_gpu=True) for row in best.values())
     note = (
         f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, since host "
         f"and device have rounds of their own; {samples(frame['n'])}."
@@ -223,7 +223,7 @@ def _copies_hover(row: dict[Any, Any]) -> str:
     ends = text(_ends(row, format_ratio, "low", "high"))
     return (
         f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>speedup: <b>{text(format_ratio(row['speedup']))}</b> ({ends})<br>"
-        f"{text(row['case'])} · {text(View(row['scope'], row['cache']).label(on_gpu=True))} · n = {row['n']}"
+        f"{text(row['case'])} · {text(Timing(row['scope'], row['cache']).label(on_gpu=True))} · n = {row['n']}"
     )
 
 

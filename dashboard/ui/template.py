@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.core.precision import is_mixed, named, word
 from dashboard.core.run_data import RunData
 from dashboard.ui.numbers import format_bytes, format_duration, format_error, format_percent, format_rate, format_ratio
@@ -298,7 +298,7 @@ def above_ceiling(frame: pd.DataFrame) -> str:
 
 def timing(row: Mapping[Any, Any]) -> str:
     """How a cell was timed, by its scope, cache and gpus: `device time, cold L2`."""
-    return View(row["scope"], row["cache"]).label(on_gpu=row["gpus"] > 0)
+    return Timing(row["scope"], row["cache"]).label(on_gpu=row["gpus"] > 0)
 
 
 def measured(frame: pd.DataFrame, device: str, *further: str) -> str:

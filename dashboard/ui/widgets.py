@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.core import axes
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.trace import attribution as of_ranges
 from dashboard.ui import document, images, runs, spreadsheet, state
 from dashboard.ui.template import Chart, Theme
@@ -170,9 +170,9 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
     return state.choose("workload", "Workload", names, default=default, style="segmented" if len(names) <= 5 else "select")
 
 
-def choose_view(run: store.Run, workload: str) -> View:
+def choose_timing(run: store.Run, workload: str) -> Timing:
     """Scope and cache to show; a run without samples of the workload ends the page."""
-    views: tuple[View, ...] = runs.ask(run, axes.views, workload)
+    views: tuple[Timing, ...] = runs.ask(run, axes.timings, workload)
     if not views:
         nothing(f"No variant of {workload} was timed in this run.", "The page Runs & checks says why, cell by cell.")
     scopes = list(dict.fromkeys(view.scope for view in views))
@@ -186,10 +186,10 @@ def choose_view(run: store.Run, workload: str) -> View:
         )
     else:
         cache = state.choose("cache", "Caches", caches, style="segmented", text=lambda name: "warm" if name == "hot" else name)
-    return View(scope, cache)
+    return Timing(scope, cache)
 
 
-def timing(run: store.Run, view: View) -> str:
+def timing(run: store.Run, view: Timing) -> str:
     """How the cells of a view were timed, in words."""
     return view.label(on_gpu=runs.load(run).on_gpu)
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dashboard.core import winners
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.core.run_data import RunData, load
 from dashboard.reports import extras
 from dashboard.reports import extras_chart as charts
@@ -16,7 +16,7 @@ from dashboard.views.sizes import query as sizes
 from data import store
 from tests import synthetic_run
 
-COLD = View("device", "cold")
+COLD = Timing("device", "cold")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_each_size_shows_the_fastest_config_of_each_variant_and_no_specimen(run:
     naive = found[found["variant"] == "v01_naive"]
     assert naive["size_value"].tolist() == [512, 1024, 2048, 4096, 8192]
     assert set(naive["config"]) == {"block=16"}
-    hot = sizes.sizes(run, "tensor_transpose", View("operation", "hot"), "perm=210")
+    hot = sizes.sizes(run, "tensor_transpose", Timing("operation", "hot"), "perm=210")
     assert "numpy_view" not in set(hot["variant"]) and "numpy" in set(hot["variant"])
     assert set(hot["params"]) == {'{"n":64,"perm":"210"}', '{"n":256,"perm":"210"}', '{"n":512,"perm":"210"}'}
 

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.ui.numbers import format_duration, format_interval, format_percent, format_ratio
 from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
 from dashboard.ui.ticks import ticks
@@ -287,7 +287,7 @@ def _who(row: Any) -> str:
 
 
 def _timing(row: Any) -> str:
-    return View(row["scope"], row["cache"]).label(on_gpu=_on_gpu(row))
+    return Timing(row["scope"], row["cache"]).label(on_gpu=_on_gpu(row))
 
 
 def _note(frame: pd.DataFrame, look: Look, *further: str) -> str:

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.core import axes
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.reports.generator import guidance as gpu_guidance
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.template import Chart, Look
@@ -34,7 +34,7 @@ def page() -> None:
         _of_one()
     with widgets.controls():
         workload = widgets.choose_workload(run, among=workloads)
-        view = _choose_view(run, workload)
+        view = _choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
         frame: pd.DataFrame = runs.ask(run, queries.scaling, workload, view)
         if frame.empty:
@@ -48,7 +48,7 @@ def page() -> None:
     widgets.end_page()
 
 
-def _chart(run: store.Run, workload: str, view: View, shown: str, frame: pd.DataFrame, look: Look) -> Chart:
+def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.DataFrame, look: Look) -> Chart:
     if shown == "best":
         variant = _choose_variant(frame, look)
         crossover: pd.DataFrame = runs.ask(run, queries.crossover, workload, view, variant)
@@ -79,8 +79,8 @@ def _chart(run: store.Run, workload: str, view: View, shown: str, frame: pd.Data
     return charts.skew(here, look) if shown == "skew" else charts.strong(here, look)
 
 
-def _choose_view(run: store.Run, workload: str) -> View:
-    views: tuple[View, ...] = runs.ask(run, queries.views, workload)
+def _choose_timing(run: store.Run, workload: str) -> Timing:
+    views: tuple[Timing, ...] = runs.ask(run, queries.timings, workload)
     if not views:
         widgets.nothing(f"Several GPUs took no samples of {workload} but of its phases.", "Record again.")
     labels = {widgets.timing(run, view): view for view in views}

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import View, charted_cases
+from dashboard.core.axes import Timing, charted_cases
 from dashboard.core.cells import best_config, cells
 from dashboard.core.compare import noise_of, verdict
 from dashboard.core.intervals import RatioInterval, grouped_median_intervals, paired_ratio
@@ -42,7 +42,7 @@ _SHARE_COLUMNS: Final = [
 ]
 
 
-def views(data: RunData, workload: str) -> tuple[View, ...]:
+def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     """The ways in which several ranks timed the workload: end to end first, then operation, then device; phases are none.
 
     Where ranks communicate, operation comes first: theirs are steps on what lies on the GPUs, one after another, and communication is a
@@ -51,11 +51,11 @@ def views(data: RunData, workload: str) -> tuple[View, ...]:
     together = data.together[data.together["workload"] == workload]
     first = "operation" if (together["scope"] == "phase:allreduce").any() else "end_to_end"
     found = together[["scope", "cache"]].drop_duplicates().astype(str).itertuples(index=False)
-    kept = [View(scope, cache) for scope, cache in found if scope in _SCOPES]
+    kept = [Timing(scope, cache) for scope, cache in found if scope in _SCOPES]
     return tuple(sorted(kept, key=lambda view: (view.scope != first, _SCOPES.index(view.scope), view.cache)))
 
 
-def scaling(data: RunData, workload: str, view: View) -> pd.DataFrame:
+def scaling(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
     """Every variant that several ranks measured, by case and number of ranks, each with the config that is the fastest there.
 
     Returns:
@@ -74,7 +74,7 @@ def scaling(data: RunData, workload: str, view: View) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=8)
-def _scaling(data: RunData, workload: str, view: View) -> pd.DataFrame:
+def _scaling(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
     joined = _joined(data, workload)
     every = cells(joined)
     best = best_config(every[(every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)])
@@ -104,7 +104,7 @@ def variant_to_show(frame: pd.DataFrame) -> str:
     return str(most[most["size_rank"] == most["size_rank"].max()].nsmallest(1, "median_ns")["variant"].iloc[0])
 
 
-def crossover(data: RunData, workload: str, view: View, variant: str) -> pd.DataFrame:
+def crossover(data: RunData, workload: str, view: Timing, variant: str) -> pd.DataFrame:
     """Which number of ranks is best at each case, for one variant.
 
     Returns:
@@ -126,7 +126,7 @@ def crossover(data: RunData, workload: str, view: View, variant: str) -> pd.Data
     return pd.DataFrame(rows, columns=_CROSSOVER_COLUMNS)
 
 
-def weak(data: RunData, workload: str, view: View) -> pd.DataFrame:
+def weak(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
     """Cases whose size grows with the ranks: as much for each of them as one rank has in the first.
 
     Returns:
@@ -162,7 +162,7 @@ def weak_to_show(frame: pd.DataFrame) -> float:
     return float(counts[counts == counts.max()].index.max())
 
 
-def shares(data: RunData, workload: str, view: View) -> pd.DataFrame:
+def shares(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
     """What the slowest rank of each round spends on copies and on communication, of the whole that they are parts of.
 
     Copies are parts of `end_to_end`, communication is of `operation`.
@@ -252,7 +252,7 @@ def _noise(joined: RunData, *rows: dict[Any, Any]) -> float:
     return noise_of(same, joined.hosts(first["workload"])).between(*(row["variant"] for row in rows))
 
 
-def _skew(data: RunData, workload: str, view: View) -> pd.DataFrame:
+def _skew(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
     """`skew` with its interval by `_CELL`, of what several ranks measured."""
     raw = data.together
     raw = raw[(raw["workload"] == workload) & (raw["scope"] == view.scope) & (raw["cache"] == view.cache) & (raw["twin"] == 0)]

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.core import precision, staleness
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.text import plain
 from dashboard.views.ladder import chart as charts
@@ -25,7 +25,7 @@ def page() -> None:
     with widgets.controls():
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
-        view = widgets.choose_view(run, workload)
+        view = widgets.choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
         scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES)) if shown == "rungs" else "auto"
     if shown == "error":
@@ -35,7 +35,7 @@ def page() -> None:
     widgets.end_page()
 
 
-def _error_and_time(run: store.Run, workload: str, case: str, view: View) -> None:
+def _error_and_time(run: store.Run, workload: str, case: str, view: Timing) -> None:
     frame: pd.DataFrame = runs.ask(run, queries.error_and_time, workload, case, view)
     if frame.empty:
         widgets.nothing(
@@ -45,7 +45,7 @@ def _error_and_time(run: store.Run, workload: str, case: str, view: View) -> Non
     widgets.show_chart(pareto.error_and_time(frame, runs.look_of(run, widgets.theme())))
 
 
-def _rungs(run: store.Run, workload: str, case: str, view: View, scale: charts.Scale) -> None:
+def _rungs(run: store.Run, workload: str, case: str, view: Timing, scale: charts.Scale) -> None:
     frame: pd.DataFrame = runs.ask(run, queries.ladder, workload, case, view)
     if not (frame["n"] > 0).any():
         widgets.nothing(

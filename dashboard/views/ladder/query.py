@@ -4,7 +4,7 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.core.cells import ROLE_ORDER, best_config, cells, select
 from dashboard.core.compare import steps_of, with_speedups
 from dashboard.core.run_data import RunData
@@ -14,7 +14,7 @@ _GAIN: Final = {
 }  # fmt: skip
 
 
-def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
+def ladder(data: RunData, workload: str, case: str, view: Timing) -> pd.DataFrame:
     """Each variant's fastest config of one case, in the order in which the chart shows them.
 
     Returns:
@@ -33,7 +33,7 @@ def ladder(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
     return frame.merge(gains, on="variant", how="left")
 
 
-def _without_samples(every: pd.DataFrame, workload: str, case: str, view: View) -> pd.DataFrame:
+def _without_samples(every: pd.DataFrame, workload: str, case: str, view: Timing) -> pd.DataFrame:
     """One row of each variant that is not ok in any config of the case; a host variant has no device time that it could fail at."""
     of_case = every[(every["workload"] == workload) & (every["case"] == case)]
     of_view = every[(every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)]
@@ -44,7 +44,7 @@ def _without_samples(every: pd.DataFrame, workload: str, case: str, view: View) 
     return failed.drop_duplicates("variant")
 
 
-def error_and_time(data: RunData, workload: str, case: str, view: View) -> pd.DataFrame:
+def error_and_time(data: RunData, workload: str, case: str, view: Timing) -> pd.DataFrame:
     """Each variant's fastest config of a case with its measured error against float64.
 
     Returns:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.core.precision import word
 from dashboard.ui.numbers import format_duration, format_error, format_interval, format_over, format_percent, format_ratio
 from dashboard.ui.template import Chart, Look, above_ceiling, blank, samples, text
@@ -58,7 +58,7 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     best = frame.sort_values("percent_of_floor", ascending=False).iloc[0]
     title = f"{look.named(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
     views = " and ".join(
-        dict.fromkeys(View(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
+        dict.fromkeys(Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
     )
     apart = (
         " Each precision has its floor, against which the peers that it replaces stand too."
@@ -129,7 +129,7 @@ def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look
         lines.append(f"takes {_with_ends(row, 'over_peer', format_ratio)} the time of {text(row['best'])}")
     else:
         lines.append(f"median {text(format_duration(row['baseline_ns']))}")
-    how = View(row["scope"], row["cache"]).label(on_gpu=look.on_gpu)
+    how = Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu)
     return "<br>".join([*lines, f"{text(how)} · n = {row['n']}"])
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dashboard.core.axes import Baseline, View, baseline, charted_cases, views
+from dashboard.core.axes import Baseline, Timing, baseline, charted_cases, timings
 from dashboard.core.cells import best_config, cells
 from dashboard.core.compare import find_copy, noise_floors
 from dashboard.core.intervals import paired_ratio
@@ -37,7 +37,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
 
     Each precision that a rung has is apart, and its best rung is compared with the best of the peers that it replaces. The figures are those
     of the cases of the largest size_rank at which such a rung (or, without a GPU, a host variant) has samples, in the first of
-    `axes.views`. Where there are several (permutations, layers) and one rung is as good as the fastest of each, to 5 %, each figure is the
+    `axes.timings`. Where there are several (permutations, layers) and one rung is as good as the fastest of each, to 5 %, each figure is the
     geometric mean over them and `cases` counts them; the ends of such a mean's interval are the means of the ends, which is
     wider than 95 %. Where none is, each case has a row of its own.
 
@@ -66,7 +66,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
 
 def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
     """The rows of one workload; none where it has no rung and no host variant with samples."""
-    found = views(data, workload)
+    found = timings(data, workload)
     if not found:
         return []
     every = best_config(cells(data))
@@ -90,7 +90,7 @@ def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
     return [rows for _, rows in candidates.groupby("case", sort=False)]
 
 
-def _row(data: RunData, view: View, every: pd.DataFrame, candidates: pd.DataFrame, precision: str) -> dict[str, Any]:
+def _row(data: RunData, view: Timing, every: pd.DataFrame, candidates: pd.DataFrame, precision: str) -> dict[str, Any]:
     """The figures of one workload in one precision, over the cases of the candidates."""
     workload = str(candidates["workload"].iloc[0])
     cases = charted_cases(data, workload)
@@ -119,7 +119,7 @@ def _in_all(names: pd.Series) -> str:
     return ",".join(part for part in first if all(part in other for other in others))
 
 
-def _against_baseline(data: RunData, view: View, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
+def _against_baseline(data: RunData, view: Timing, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
     if reference is None:
         return {}
     every = cells(data)
@@ -140,7 +140,7 @@ def _against_baseline(data: RunData, view: View, best: pd.DataFrame, reference: 
     }  # fmt: skip
 
 
-def _against_peer(data: RunData, view: View, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
+def _against_peer(data: RunData, view: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
     """The best peer of those that have a time in every case of the best rung; nulls where there is none."""
     peers = peers[peers["case"].isin(best["case"])]
     peer = _fastest(peers) if len(peers) else peers
@@ -166,7 +166,7 @@ def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
     return fastest
 
 
-def _ratio(data: RunData, view: View, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> _Ratio | None:
+def _ratio(data: RunData, view: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> _Ratio | None:
     """Geometric mean over the cases of the other's time over the best's; None where the other lacks one."""
     ratios = []
     for case, variant, config in _names(best):

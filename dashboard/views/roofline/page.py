@@ -5,7 +5,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from dashboard.core.axes import View
+from dashboard.core.axes import Timing
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.template import Look
 from dashboard.ui.text import plain
@@ -30,7 +30,7 @@ def page() -> None:
         workload = widgets.choose_workload(run, default=next(computing, None))
         if not runs.ask(run, queries.computes, workload):
             _without_operations(run, workload)
-        view = _choose_view(run, workload)
+        view = _choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
         counted = _counted(run, workload)
         intensity = "paper"
@@ -55,8 +55,8 @@ def page() -> None:
     widgets.end_page()
 
 
-def _choose_view(run: store.Run, workload: str) -> View:
-    views: tuple[View, ...] = runs.ask(run, queries.views, workload)
+def _choose_timing(run: store.Run, workload: str) -> Timing:
+    views: tuple[Timing, ...] = runs.ask(run, queries.timings, workload)
     if not views:
         widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
     on_gpu = runs.load(run).on_gpu
@@ -82,7 +82,7 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
     return frame[frame["series"] == chosen]
 
 
-def _points(run: store.Run, workload: str, view: View, other: store.Run | None) -> pd.DataFrame:
+def _points(run: store.Run, workload: str, view: Timing, other: store.Run | None) -> pd.DataFrame:
     counted = runs.ask_as(other, None, queries.executed, workload) if other else None
     frame: pd.DataFrame = runs.ask(run, queries.points, workload, view, counted)
     return frame

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from dashboard.core import counters
-from dashboard.core.axes import View, charted_cases
+from dashboard.core.axes import Timing, charted_cases
 from dashboard.core.cells import best_config, cells
 from dashboard.core.floors import COMPUTE, HOST, compute_ceiling
 from dashboard.core.run_data import VERDICT_CELL, RunData
@@ -18,12 +18,12 @@ def computes(data: RunData, workload: str) -> bool:
     return bool((data.cases.loc[data.cases["workload"] == workload, "flops"] > 0).any())
 
 
-def views(data: RunData, workload: str) -> tuple[View, ...]:
+def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     """The views in which the roofs are those of the place that computes: device time, cold first; operations where there is no GPU."""
     keys = data.grouped.keys
     scope = "device" if data.on_gpu else "operation"
     chosen = (keys["workload"] == workload) & (keys["scope"] == scope)
-    return tuple(View(scope, cache) for cache in ("cold", "hot") if (chosen & (keys["cache"] == cache)).any())
+    return tuple(Timing(scope, cache) for cache in ("cold", "hot") if (chosen & (keys["cache"] == cache)).any())
 
 
 def roofs(data: RunData) -> pd.DataFrame:
@@ -71,7 +71,7 @@ def executed(data: RunData, workload: str) -> pd.DataFrame:
     return found.merge(sources, on="variant", how="inner")
 
 
-def points(data: RunData, workload: str, view: View, counted: pd.DataFrame | None = None) -> pd.DataFrame:
+def points(data: RunData, workload: str, view: Timing, counted: pd.DataFrame | None = None) -> pd.DataFrame:
     """Each variant's fastest config at each charted case under its roof, on one device.
 
     Args:

@@ -25,7 +25,7 @@ def page() -> None:
     widgets.heading("Sizes", "Which variant wins at which size?")
     with widgets.controls():
         workload = widgets.choose_workload(run)
-        view = widgets.choose_view(run, workload)
+        view = widgets.choose_timing(run, workload)
         all_series = list(runs.ask(run, axes.series, workload))
         series = state.choose("series", "Series", all_series, default=all_series[-1]) if len(all_series) > 1 else all_series[0]
         frame: pd.DataFrame = runs.ask(run, queries.sizes, workload, view, series)

@@ -2,14 +2,14 @@
 
 import pandas as pd
 
-from dashboard.core.axes import View, charted_cases
+from dashboard.core.axes import Timing, charted_cases
 from dashboard.core.compare import with_speedups
 from dashboard.core.floors import add_floors, ceiling
 from dashboard.core.run_data import RunData
 from dashboard.core.winners import best_of_charted
 
 
-def sizes(data: RunData, workload: str, view: View, series: str = "") -> pd.DataFrame:
+def sizes(data: RunData, workload: str, view: Timing, series: str = "") -> pd.DataFrame:
     """Each variant's fastest config at each size of one series.
 
     Args:

@@ -139,7 +139,7 @@ def _samples(run: store.Run) -> None:
     with widgets.controls():
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
-        view = widgets.choose_view(run, workload)
+        view = widgets.choose_timing(run, workload)
         here = frame[(frame["workload"] == workload) & (frame["case"] == case)]
         here = here[(here["scope"] == view.scope) & (here["cache"] == view.cache)]
         if here.empty:
