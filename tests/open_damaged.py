@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from dashboard.catalogue import charts_of
 from dashboard.core.run_data import load
+from dashboard.export import charts_of
 from dashboard.report import report
 from dashboard.views.overview.query import overview
 from data import store

@@ -1,5 +1,6 @@
 """Who wins each charted case, in every precision that a rung has."""
 
+from functools import lru_cache
 from typing import Any, Final
 
 import pandas as pd
@@ -15,11 +16,17 @@ _BEST_COLUMNS: Final = [
     "workload", "case", "series", "size", "size_rank", "compared_in", "variant", "precision", "config", "title", "median_ns", "low_ns", "high_ns",
     "runner_up", "margin", "margin_low", "margin_high", "n", "tied",
 ]  # fmt: skip
+_ROLES: Final = ("rung", "peer", "host")
 
 
-def best_per_size(
-    data: RunData, workload: str, view: Timing, roles: tuple[str, ...] = ("rung", "peer", "host")
-) -> pd.DataFrame:
+def at_largest(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
+    """The rows of `best_per_size` of the largest size."""
+    every = best_per_size(data, workload, view)
+    found: pd.DataFrame = every[every["size_rank"] == every["size_rank"].max()]
+    return found
+
+
+def best_per_size(data: RunData, workload: str, view: Timing, roles: tuple[str, ...] = _ROLES) -> pd.DataFrame:
     """The winner of every charted case in every precision that a rung has, peers beside those that they are compared with.
 
     Returns:
@@ -28,6 +35,12 @@ def best_per_size(
         where there is no other variant), `margin` (runner-up's time over the winner's), `margin_low`, `margin_high`, `n` and `tied`
         (the margin's interval holds 1, or lies within the noise).
     """
+    found: pd.DataFrame = _best_per_size(data, workload, view, roles).copy()
+    return found
+
+
+@lru_cache(maxsize=8)
+def _best_per_size(data: RunData, workload: str, view: Timing, roles: tuple[str, ...]) -> pd.DataFrame:
     best = best_of_charted(data, workload, view)
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
     rows = [

@@ -14,6 +14,7 @@ from dashboard.trace import attribution as of_ranges
 from dashboard.ui import document, images, runs, spreadsheet, state
 from dashboard.ui.template import Chart, Theme
 from dashboard.ui.text import plain
+from dashboard.ui.view import View, page_of
 from data import store
 from data.naming import NamingError
 
@@ -40,11 +41,11 @@ def theme() -> Theme:
     return "dark" if st.context.theme.type == "dark" else "light"
 
 
-def heading(title: str, question: str) -> None:
-    """The page's name and the question that it answers, on one line."""
+def heading(view: View) -> None:
+    """The view's title and the question that it answers, on one line."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(f"## {plain(title)}", width="content")
-        st.caption(plain(question), width="content")
+        st.markdown(f"## {plain(view.title)}", width="content")
+        st.caption(plain(view.question), width="content")
         _picked()
 
 
@@ -85,7 +86,7 @@ def run_of_page() -> store.Run:
         st.error(plain(str(error)))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             _picked()
-        st.page_link("views/picker/page.py", label="Pick other variants →", query_params=state.link())
+        st.page_link(page_of("picker"), label="Pick other variants →", query_params=state.link())
         st.stop()
     return run
 
@@ -109,7 +110,7 @@ def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
     if "ranges" not in run.tables:
         nothing(why, "Choose another run, or record this machine: make record.")
     st.info(f"{plain(why)} Its NVTX ranges can be:")
-    st.page_link("views/picker/page.py", label="Pick variants →", query_params=state.link())
+    st.page_link(page_of("picker"), label="Pick variants →", query_params=state.link())
     end_page()
     st.stop()
 

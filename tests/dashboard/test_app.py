@@ -9,26 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.views import VIEWS
 from data import figures, store
 from tests import synthetic_run
 from tests.dashboard.pages import lead
 
 APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
-PAGES = (
-    "overview",
-    "sizes",
-    "published",
-    "picker",
-    "ladder",
-    "roofline",
-    "details",
-    "timeline",
-    "calls",
-    "transfers",
-    "gpus",
-    "counters",
-    "trust",
-)
+PAGES = tuple(view.name for view in VIEWS)
 Open = Callable[..., AppTest]
 
 # The pages remember what they computed about a run, in one process.

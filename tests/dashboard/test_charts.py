@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.catalogue import charts_of
 from dashboard.core.axes import Timing
 from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
 from dashboard.ui import numbers, ticks
 from dashboard.ui.template import look
 from dashboard.views.ladder import chart as ladder

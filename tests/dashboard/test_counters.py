@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.catalogue import charts_of
 from dashboard.core import counters
 from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
 from dashboard.ui.template import look
 from dashboard.views.counters import chart as charts
 from dashboard.views.counters import query as queries

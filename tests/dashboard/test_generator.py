@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import catalogue
+from dashboard import export
 from dashboard.core import run_data
 from dashboard.core.run_data import RunData
 from dashboard.reports.generator import chart as charts
@@ -242,7 +242,7 @@ def test_the_chart_over_images_has_our_time_and_the_report_s_and_names_the_faste
 
 
 def test_every_chart_of_the_generator_is_exported(data: RunData) -> None:
-    names = [chart.name for chart in catalogue.charts_of(data, topics=["details"])]
+    names = [chart.name for chart in export.charts_of(data, topics=["details"])]
     assert {"generator-images-1000", "generator-over-images"} <= set(names)
 
 

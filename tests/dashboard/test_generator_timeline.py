@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 import pytest
 
-from dashboard import catalogue
+from dashboard import export
 from dashboard.core.run_data import RunData
 from dashboard.reports.generator import executions as queries
 from dashboard.reports.generator import executions_chart as charts
@@ -246,7 +246,7 @@ def test_a_trace_without_copies_is_drawn_too(frame: pd.DataFrame, data: RunData)
 
 
 def test_the_figures_are_exported(data: RunData) -> None:
-    names = [chart.name for chart in catalogue.charts_of(data, topics=["details"])]
+    names = [chart.name for chart in export.charts_of(data, topics=["details"])]
     assert names.count("generator-figures-images-1000") == 1
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.catalogue import charts_of
 from dashboard.core import compare, winners
 from dashboard.core.cells import cells
 from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
 from dashboard.reports import extras as reports
 from dashboard.reports import extras_chart as extras
 from dashboard.ui import numbers

@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.catalogue import charts_of
 from dashboard.core.axes import Timing
 from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
 from dashboard.ui.template import look
 from dashboard.views.roofline import chart as charts
 from dashboard.views.roofline import query as queries

@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.catalogue import charts_of
 from dashboard.core import axes
 from dashboard.core.axes import Timing
 from dashboard.core.cells import cells
 from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
 from dashboard.reports.generator import guidance as gpu_guidance
 from dashboard.ui.template import look
 from dashboard.views.gpus import chart as charts

@@ -9,6 +9,7 @@ from dashboard.trace import samples as trace_samples
 from dashboard.trace.samples import Part
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.text import plain
+from dashboard.views.calls import VIEW
 from dashboard.views.calls import chart as charts
 from dashboard.views.calls import query as trace_sums
 from data import store
@@ -32,7 +33,7 @@ _LEADING: Final = {"cuda_gpu_kern_sum": "kernels", "cuda_api_sum": "API calls"}
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("API & kernels", "Which kernels and which calls take the time?")
+    widgets.heading(VIEW)
     part = _part(run)
     available: tuple[str, ...] = runs.ask(run, trace_sums.available, part)
     if not available:

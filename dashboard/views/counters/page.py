@@ -8,9 +8,10 @@ import streamlit as st
 from dashboard.core import counters
 from dashboard.ui import runs, spreadsheet, state, widgets
 from dashboard.ui.text import plain
+from dashboard.ui.view import page_of
+from dashboard.views.counters import VIEW, words
 from dashboard.views.counters import chart as charts
 from dashboard.views.counters import query as queries
-from dashboard.views.counters import words
 from data import store
 
 _TOPICS: Final = {
@@ -56,7 +57,7 @@ _READINGS: Final = {
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("Counters", "What limits each variant?")
+    widgets.heading(VIEW)
     counted: tuple[str, ...] = runs.ask(run, counters.counted_workloads)
     if not counted:
         _no_counters(run)
@@ -128,7 +129,7 @@ def _no_counters(run: store.Run) -> None:
     }
     if with_these:
         st.info("This run has no hardware counters; others of the same device have:")
-        widgets.link_runs("views/counters/page.py", with_these)
+        widgets.link_runs(page_of("counters"), with_these)
     else:
         st.info(
             "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the sidebar:"

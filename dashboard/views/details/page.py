@@ -14,6 +14,8 @@ from dashboard.reports.phases import query as phases
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.template import Look
 from dashboard.ui.text import plain
+from dashboard.ui.view import page_of
+from dashboard.views.details import VIEW
 from data import store
 
 _TOPICS = {
@@ -31,7 +33,7 @@ _OF_ANY_WORKLOAD = ("copies", "overheads", "blocks")
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("Details", "What do the reports' own tables look like here?")
+    widgets.heading(VIEW)
     with (controls := widgets.controls()):
         topic = state.choose(
             "topic", "Table", list(_TOPICS), default=_first_topic(run), text=_TOPICS.__getitem__, style="segmented"
@@ -128,7 +130,7 @@ def _figures_of_report(run: store.Run, case: str, look: Look) -> None:
         for row in frame.drop_duplicates(["variant", "config"]).to_dict("records"):
             window = f"{row['trace_ns']}-{row['trace_ns'] + row['span_ns']}"
             label = f"{plain(timeline_charts.name(row))} →"
-            st.page_link("views/timeline/page.py", label=label, query_params=state.link(window=window))
+            st.page_link(page_of("timeline"), label=label, query_params=state.link(window=window))
 
 
 page()

@@ -10,6 +10,8 @@ from dashboard.core.axes import Timing
 from dashboard.reports.generator import guidance as gpu_guidance
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.template import Chart, Look
+from dashboard.ui.view import page_of
+from dashboard.views.gpus import VIEW
 from dashboard.views.gpus import chart as charts
 from dashboard.views.gpus import counts_chart as gpu_counts
 from dashboard.views.gpus import query as queries
@@ -28,7 +30,7 @@ _HOW_TO_RECORD: Final = "python -m collectors record gan_tconv mlp_data_parallel
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("GPUs", "What do more GPUs give, and how many are best for how much work?")
+    widgets.heading(VIEW)
     workloads: tuple[str, ...] = runs.ask(run, axes.scaled_workloads)
     if not workloads:
         _of_one()
@@ -103,7 +105,7 @@ def _of_one() -> None:
     said = "Every sample of this run was taken by one process."
     if several:
         st.info(f"{said} Recorded on several GPUs:")
-        widgets.link_runs("views/gpus/page.py", several)
+        widgets.link_runs(page_of("gpus"), several)
         st.caption("To measure on 1, 2 and 4 GPUs of this machine:")
     else:
         st.info(f"{said} Measure on 1, 2 and 4 GPUs, then choose that run in the sidebar:")

@@ -9,6 +9,7 @@ from dashboard.core import precision, staleness
 from dashboard.core.axes import Timing
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.text import plain
+from dashboard.views.ladder import VIEW
 from dashboard.views.ladder import chart as charts
 from dashboard.views.ladder import error_chart as pareto
 from dashboard.views.ladder import query as queries
@@ -21,7 +22,7 @@ _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("s
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("Ladder", "What does each step gain, and why?")
+    widgets.heading(VIEW)
     with widgets.controls():
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)

@@ -12,6 +12,8 @@ from dashboard.core.precision import named, word
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.numbers import ITSELF, format_duration, format_error, format_interval, format_percent, format_ratio
 from dashboard.ui.text import plain
+from dashboard.ui.view import page_of
+from dashboard.views.overview import VIEW
 from dashboard.views.overview import chart as charts
 from dashboard.views.overview import query as queries
 from data import store
@@ -29,7 +31,7 @@ _COLUMNS = (
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("Overview", "Which variant wins, by how much, and how far is it from what this device can do?")
+    widgets.heading(VIEW)
     shown, frames = [], []
     for each, workloads in _to_show(run):
         frame: pd.DataFrame = runs.ask(each, queries.overview, runs.PROJECT)
@@ -117,7 +119,7 @@ def _without_variants(run: store.Run) -> None:
         pages = {"trust": "Checks →"}
     with st.container(horizontal=True, gap="small"):
         for page_name, label in pages.items():
-            st.page_link(f"views/{page_name}/page.py", label=label, query_params=state.link(run=_name(run)))
+            st.page_link(page_of(page_name), label=label, query_params=state.link(run=_name(run)))
 
 
 def _columns() -> list[DeltaGenerator]:
@@ -171,14 +173,14 @@ def _links(run: store.Run, rows: pd.DataFrame) -> None:
     badges = rows["badges"].iloc[0]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         link = state.link(run=_name(run), workload=str(rows["workload"].iloc[0]))
-        st.page_link("views/ladder/page.py", label="Ladder →", query_params=link)
-        st.page_link("views/sizes/page.py", label="Sizes →", query_params=link)
+        st.page_link(page_of("ladder"), label="Ladder →", query_params=link)
+        st.page_link(page_of("sizes"), label="Sizes →", query_params=link)
         if rows["precision"].nunique() > 1:
-            st.page_link("views/ladder/page.py", label="Error and time →", query_params={**link, "show": "error"})
+            st.page_link(page_of("ladder"), label="Error and time →", query_params={**link, "show": "error"})
         if link["workload"] in runs.ask(run, scaled_workloads):
-            st.page_link("views/gpus/page.py", label="GPUs →", query_params=link)
+            st.page_link(page_of("gpus"), label="GPUs →", query_params=link)
         if badges:
-            st.page_link("views/trust/page.py", label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))
+            st.page_link(page_of("trust"), label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))
         for text in badges:
             widgets.badge(text, "orange")
 

@@ -9,7 +9,7 @@ import streamlit as st
 from dashboard.trace import picked
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.text import plain
-from dashboard.views.picker import query, suggestions
+from dashboard.views.picker import VIEW, query, suggestions
 from data import store
 from data.naming import MOST_CHARACTERS, Naming, NamingError
 
@@ -31,7 +31,7 @@ _BY_TIME_HELP: Final = (
 def page() -> None:
     """Draw the page."""
     run = _run()
-    widgets.heading("Pick variants", "Which NVTX ranges are variants of one another?")
+    widgets.heading(VIEW)
     if "ranges" not in run.tables:
         widgets.no_trace(run, "no NVTX ranges to pick from", "--trace=cuda,nvtx")
     found: pd.DataFrame = runs.ask_as(run, None, suggestions.suggestions)

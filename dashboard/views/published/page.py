@@ -6,6 +6,7 @@ import streamlit as st
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.numbers import format_half_width
 from dashboard.ui.text import plain
+from dashboard.views.published import VIEW
 from dashboard.views.published import chart as charts
 from dashboard.views.published import query as queries
 from data import figures
@@ -36,7 +37,7 @@ _COLUMNS = {
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("Published", "What did the reports measure, and what does the same work take here?")
+    widgets.heading(VIEW)
     with widgets.controls():
         reports, ours = list(figures.reports()), set(runs.load(run).workloads)
         of_run = next((name for name in reports if ours & set(_figures(name)["workload"])), None)

@@ -9,6 +9,8 @@ from dashboard.core.axes import Timing
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.template import Look
 from dashboard.ui.text import plain
+from dashboard.ui.view import page_of
+from dashboard.views.roofline import VIEW
 from dashboard.views.roofline import chart as charts
 from dashboard.views.roofline import query as queries
 from data import store
@@ -24,7 +26,7 @@ _HELP: Final = (
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("Roofline", "How near is each variant to what memory or arithmetic allows?")
+    widgets.heading(VIEW)
     with widgets.controls():
         computing = (name for name in runs.load(run).workloads if runs.ask(run, queries.computes, name))
         workload = widgets.choose_workload(run, default=next(computing, None))
@@ -115,8 +117,8 @@ def _without_operations(run: store.Run, workload: str) -> None:
         )
     )
     link = state.link(workload=workload)
-    st.page_link("views/sizes/page.py", label="% of floor over sizes →", query_params={**link, "metric": "percent_of_floor"})
-    st.page_link("views/ladder/page.py", label="% of floor rung by rung →", query_params=link)
+    st.page_link(page_of("sizes"), label="% of floor over sizes →", query_params={**link, "metric": "percent_of_floor"})
+    st.page_link(page_of("ladder"), label="% of floor rung by rung →", query_params=link)
     widgets.end_page()
     st.stop()
 

@@ -7,6 +7,7 @@ import streamlit as st
 
 from dashboard.core import axes, winners
 from dashboard.ui import runs, state, widgets
+from dashboard.views.sizes import VIEW
 from dashboard.views.sizes import chart as charts
 from dashboard.views.sizes import query as queries
 
@@ -22,7 +23,7 @@ _METRICS: Final[dict[str, str]] = {
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("Sizes", "Which variant wins at which size?")
+    widgets.heading(VIEW)
     with widgets.controls():
         workload = widgets.choose_workload(run)
         view = widgets.choose_timing(run, workload)

@@ -12,6 +12,7 @@ from dashboard.ui import runs, spreadsheet, state, widgets
 from dashboard.ui.numbers import format_duration
 from dashboard.ui.template import Look
 from dashboard.ui.text import plain, short
+from dashboard.views.timeline import VIEW
 from dashboard.views.timeline import chart as charts
 from dashboard.views.timeline import detail as timeline_detail
 from dashboard.views.timeline import query as queries
@@ -42,7 +43,7 @@ _COLUMNS: Final = {
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("Timeline", "What ran when, on which stream and thread?")
+    widgets.heading(VIEW)
     lanes: Lanes | None = runs.share(run, build, as_picked=False) if runs.load(run).traces else None
     if lanes is None:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.ui import runs, widgets
+from dashboard.views.transfers import VIEW
 from dashboard.views.transfers import chart as charts
 from dashboard.views.transfers import query as queries
 
@@ -31,7 +32,7 @@ _COLUMNS: Final = {
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
-    widgets.heading("Transfers", "What do the copies cost, and when do they pay?")
+    widgets.heading(VIEW)
     tables = runs.load(run).traces.tables
     if "memory_ops" not in tables:
         why = ", though it has kernels: the program copied nothing while it was captured" if "kernels" in tables else ""

@@ -10,7 +10,7 @@ from dashboard.core import axes, cells, compare, precision, staleness
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.numbers import format_measure, significant
 from dashboard.ui.text import plain
-from dashboard.views.trust import agreement, copies
+from dashboard.views.trust import VIEW, agreement, copies
 from dashboard.views.trust import agreement_chart as charts
 from dashboard.views.trust import distribution_chart as distribution
 from dashboard.views.trust import query as trust
@@ -52,7 +52,7 @@ def page() -> None:
 
 
 def _heading() -> None:
-    widgets.heading("Runs & checks", "May these numbers be believed?")
+    widgets.heading(VIEW)
 
 
 def _bad_runs() -> None:
