@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
 from dashboard.core.run_data import RunData
 
-_FALLBACK_HOST_BASELINE = "numba_serial"
+#: The host variant that speedups are counted from where none was sampled twice.
+FALLBACK_HOST_BASELINE: Final = "numba_serial"
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def baseline(
         off_gpu=found["gpus"] == 0,
         twins=-found["twin"],
         rung=found["rung"].astype(float).where(found["role"] == "rung"),
-        not_named=found["variant"] != _FALLBACK_HOST_BASELINE,
+        not_named=found["variant"] != FALLBACK_HOST_BASELINE,
     )
     keys = ["single", "off_gpu", "twins", "rung", "not_named", "place"]
     first = order.sort_values(keys, na_position="last", kind="stable").iloc[0]

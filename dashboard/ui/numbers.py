@@ -1,7 +1,7 @@
 """How numbers are written: three significant digits with an SI unit; `∞` for what a float64 cannot hold."""
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -116,3 +116,7 @@ def _with_unit(value: float, units: _Units) -> str:
     rounded = float(f"{value:.3g}")
     factor, unit = next(((factor, unit) for factor, unit in units if abs(rounded) >= factor), units[-1])
     return f"{significant(rounded / factor)} {unit}"
+
+
+def ends(row: dict[Any, Any], write: Any, low: str, high: str) -> str:
+    return format_interval(write(row[low]), write(row[high]))

@@ -8,8 +8,8 @@ from dashboard.core import compare, winners
 from dashboard.core.cells import cells
 from dashboard.core.run_data import RunData, load
 from dashboard.export import charts_of
-from dashboard.reports import extras as reports
-from dashboard.reports import extras_chart as extras
+from dashboard.reports.copies import chart as copy_charts
+from dashboard.reports.copies import query as copies
 from dashboard.ui import numbers
 from dashboard.ui.template import look
 from dashboard.views.ladder import chart as ladder
@@ -221,7 +221,7 @@ def test_the_export_has_error_against_time(data: RunData) -> None:
 
 
 def test_speedups_over_the_host_say_its_precision_and_each_variants(data: RunData) -> None:
-    chart = extras.with_and_without_copies(reports.with_and_without_copies(data, "gemm"), look(data), "gemm")
+    chart = copy_charts.with_and_without_copies(copies.with_and_without_copies(data, "gemm"), look(data), "gemm")
     assert chart.title.startswith("numba_serial · fp32 is beaten without the copies, up to ")
     assert "v05_pipelined · TF32" in {trace.name for trace in chart.figure.data}
 

@@ -33,6 +33,8 @@ KIND_OF: Final[Mapping[str, str]] = {
     "dense": DENSE, "tanh_layer": LAST, "h2d": IN, "d2h": OUT,
 }  # fmt: skip
 
+#: Names of the kernels among them.
+KERNELS: Final = tuple(name for name, kind in KIND_OF.items() if kind not in COPIES)
 _SCOPE: Final = "end_to_end"
 _NAMES: Final = {"kernels": ("name",), "memory_ops": ("kind", "bytes")}
 _COLUMNS: Final = [

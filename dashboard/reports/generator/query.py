@@ -18,6 +18,8 @@ AIM: Final = 1.25
 
 _SCOPES: Final = {IN: "phase:h2d", COMPUTE: "phase:compute", OUT: "phase:d2h"}
 _CACHE: Final = "hot"
+#: The scopes that a generation is told by.
+SCOPES: Final = ("end_to_end", "device", *_SCOPES.values())
 _COLUMNS: Final = [
     "case", "size_rank", "images", "variant", "title", "precision", "config", "transfer", "n", "interval_kind", "median_ns", "low_ns", "high_ns",
     *PARTS, "longest", "longest_ns", "ratio",

@@ -10,7 +10,7 @@ from dashboard.core.cells import best_config, cells
 from dashboard.core.compare import find_copy
 from dashboard.core.intervals import paired_ratio
 from dashboard.core.run_data import Copy, RunData
-from dashboard.reports import extras
+from dashboard.reports.conflicts.query import bank_conflicts
 
 #: Operations a point that the convolution report counts, and that we count: a multiply and an add for each of 25 elements.
 THEIR_OPERATIONS: Final = 25
@@ -161,5 +161,5 @@ def _conflicts(row: Mapping[Any, Any]) -> Mapping[str, Any]:
     """Bank conflicts are computed, for the very tile that the report names; they have no interval."""
     tile = [int(extent) for extent in row["config"].removeprefix("tile=").split("x")]
     perm = [int(axis) for axis in row["case"].rsplit("perm=", 1)[1]]
-    value = extras.bank_conflicts(tile, perm)
+    value = bank_conflicts(tile, perm)
     return {**_NOTHING, "ours": value, "ours_low": value, "ours_high": value, "our_config": row["config"]}
