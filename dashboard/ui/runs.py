@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import streamlit as st
 
 from dashboard.core import run_data
 from dashboard.core.run_data import RunData
+from dashboard.core.traces import Traces
 from dashboard.trace.lanes import Lanes
 from dashboard.trace.picked import pick
 from dashboard.ui.template import Look, Theme, look
@@ -24,6 +25,8 @@ from data.naming import Naming, NamingError
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 DATA_DIR_VARIABLE: Final = "WARPLADDER_DATA_DIR"
+_Further = ParamSpec("_Further")
+_Answer = TypeVar("_Answer")
 _CHOSEN: Final = "chosen run"
 _PICKED: Final = "chosen naming"
 
@@ -156,35 +159,60 @@ def load_as(run: store.Run, naming: Naming | None) -> RunData:
     return again
 
 
-def ask(run: store.Run, query: Callable[..., Any], *args: Any) -> Any:
+def ask(
+    run: store.Run, query: Callable[Concatenate[RunData, _Further], _Answer], *args: _Further.args, **named: _Further.kwargs
+) -> _Answer:
     """What a query answers about a run, computed once for the same arguments.
 
     Args:
         query: a function of a module `query` whose first parameter is the `RunData`.
         args: its further arguments.
     """
-    return ask_as(run, picked(run), query, *args)
+    return ask_as(run, picked(run), query, *args, **named)
 
 
-def ask_as(run: store.Run, naming: Naming | None, query: Callable[..., Any], *args: Any) -> Any:
+def ask_as(
+    run: store.Run,
+    naming: Naming | None,
+    query: Callable[Concatenate[RunData, _Further], _Answer],
+    *args: _Further.args,
+    **named: _Further.kwargs,
+) -> _Answer:
     """`ask` about the run with the variants of that naming; with those that it has where it is None."""
-    return _answer(query, run, naming, f"{query.__module__}.{query.__qualname__}", *_key(run), args)
+    answer: _Answer = _asked(query, run, naming, _name_of(query), *_key(run), args, named)
+    return answer
 
 
-def share(run: store.Run, make: Callable[..., Any], *args: Any, as_picked: bool = True) -> Any:
+def share(
+    run: store.Run, make: Callable[Concatenate[Traces, _Further], _Answer], *args: _Further.args, **named: _Further.kwargs
+) -> _Answer:
     """As `ask`, for what is too large to be copied for each that asks: never change it. The last few are kept.
 
     Args:
         make: a function whose first parameter is the `Traces` of the run.
-        as_picked: with the variants that were picked; else with those that the run has, for what variants do not matter to.
     """
-    naming = picked(run) if as_picked else None
-    return _shared(make, run, naming, f"{make.__module__}.{make.__qualname__}", *_key(run), args)
+    return share_as(run, picked(run), make, *args, **named)
+
+
+def share_as(
+    run: store.Run,
+    naming: Naming | None,
+    make: Callable[Concatenate[Traces, _Further], _Answer],
+    *args: _Further.args,
+    **named: _Further.kwargs,
+) -> _Answer:
+    """`share` with the variants of that naming; with those that the run has where it is None, as for what variants do not matter to."""
+    made: _Answer = _shared(make, run, naming, _name_of(make), *_key(run), args, named)
+    return made
 
 
 def look_of(run: store.Run, theme: Theme) -> Look:
     """Colours and symbols of the run's variants."""
     return look(load(run), theme)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def _key(run: store.Run) -> tuple[bytes, Hashable]:
@@ -211,7 +239,7 @@ def _pick(_data: RunData, naming: Naming, path: bytes, state: Hashable) -> RunDa
 
 
 @st.cache_data(show_spinner="Comparing …", max_entries=512)
-def _answer(
+def _asked(
     _query: Callable[..., Any],
     _run: store.Run,
     naming: Naming | None,
@@ -219,8 +247,9 @@ def _answer(
     path: bytes,
     state: Hashable,
     args: tuple[Any, ...],
+    named: dict[str, Any],
 ) -> Any:
-    return _query(load_as(_run, naming), *args)
+    return _query(load_as(_run, naming), *args, **named)
 
 
 @st.cache_resource(show_spinner="Reading the trace …", max_entries=6, hash_funcs={Lanes: id})
@@ -232,5 +261,6 @@ def _shared(
     path: bytes,
     state: Hashable,
     args: tuple[Any, ...],
+    named: dict[str, Any],
 ) -> Any:
-    return _make(load_as(_run, naming).traces, *args)
+    return _make(load_as(_run, naming).traces, *args, **named)

@@ -141,7 +141,7 @@ def no_trace(run: store.Run, lacks: str, option: str) -> NoReturn:
 
 def attribution(run: store.Run) -> None:
     """How much of a trace's device time belongs to ranges, and how that is known; of a recording only where some is attributed by time."""
-    found: of_ranges.Shares = runs.ask_as(run, None, of_ranges.shares)
+    found = runs.ask_as(run, None, of_ranges.shares)
     if (found.by_time_ns or run.info["kind"] == "import" or runs.picked(run)) and (told := of_ranges.sentence(found)):
         st.caption(plain(told))
 
@@ -173,7 +173,7 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
 
 def choose_timing(run: store.Run, workload: str) -> Timing:
     """Scope and cache to show; a run without samples of the workload ends the page."""
-    views: tuple[Timing, ...] = runs.ask(run, axes.timings, workload)
+    views = runs.ask(run, axes.timings, workload)
     if not views:
         nothing(f"No variant of {workload} was timed in this run.", "The page Runs & checks says why, cell by cell.")
     scopes = list(dict.fromkeys(view.scope for view in views))
@@ -201,14 +201,14 @@ def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = Non
     Args:
         among: those that the page has something of; every charted one when None.
     """
-    cases: pd.DataFrame = runs.ask(run, axes.charted_cases, workload)
+    cases = runs.ask(run, axes.charted_cases, workload)
     if among is not None:
         cases = cases[cases["case"].isin(among)]
     if cases.empty:
         nothing(f"No case of {workload} is charted in this run.", "Record again: make record.")
     params = [json.loads(text) for text in cases["params"]]
     names = [str(name) for name in cases["case"]]
-    timed: frozenset[str] = runs.ask(run, axes.timed_cases, workload)
+    timed = runs.ask(run, axes.timed_cases, workload)
     keys = _axis_order(names[0], params[0])
     if any(set(point) != set(keys) for point in params):
         return state.choose("case", "Case", names, default=max(names, key=lambda name: (name in timed, names.index(name))))

@@ -1,6 +1,5 @@
 """How much the block size matters."""
 
-import pandas as pd
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.reports.blocks import chart, query
@@ -13,7 +12,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     """Draw this part of the page, with its choices among the controls."""
     with controls:
         workload = widgets.choose_workload(run)
-    frame: pd.DataFrame = runs.ask(run, query.block_sensitivity, workload)
+    frame = runs.ask(run, query.block_sensitivity, workload)
     if frame.empty:
         widgets.nothing(
             f"No variant of {workload} was timed with several blocks in this run.", "Choose another workload or run."

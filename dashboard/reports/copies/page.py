@@ -1,6 +1,5 @@
 """Speedups over the sequential host code, with the copies and without."""
 
-import pandas as pd
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.reports.copies import chart, query
@@ -13,7 +12,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     """Draw this part of the page, with its choices among the controls."""
     with controls:
         workload = widgets.choose_workload(run)
-    frame: pd.DataFrame = runs.ask(run, query.with_and_without_copies, workload)
+    frame = runs.ask(run, query.with_and_without_copies, workload)
     if frame.empty:
         widgets.nothing(
             f"The speedup over sequential host code needs GPU and host samples of {workload} in one run.",

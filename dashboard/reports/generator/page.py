@@ -1,6 +1,5 @@
 """The parts of a generation, figures 2 to 6 of the generator's report, and its table 4."""
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -14,7 +13,7 @@ from data import store
 
 def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     """Draw this part of the page, with its choices among the controls."""
-    frame: pd.DataFrame = runs.ask(run, query.generations)
+    frame = runs.ask(run, query.generations)
     if frame.empty:
         widgets.nothing(
             f"No generation of images ({query.WORKLOAD}) was timed end to end on a GPU in this run.",
@@ -31,7 +30,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
 
 def _executions(run: store.Run, case: str, look: Look) -> None:
     """Figures 2 to 6 of the report, and of each row the way to its window on the Timeline; how to record them where there are none."""
-    frame: pd.DataFrame = runs.ask(run, executions.executions, case)
+    frame = runs.ask(run, executions.executions, case)
     if frame.empty:
         command = f"python -m collectors record {query.WORKLOAD} --case {case} --collector nsight_systems"
         st.caption(plain(f"The report's figures 2 to 6 are drawn here of a run that {command} makes."))

@@ -1,6 +1,5 @@
 """Allocation, copies and release as parts of a whole operation."""
 
-import pandas as pd
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.reports.overheads import chart, query
@@ -13,7 +12,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     """Draw this part of the page, with its choices among the controls."""
     with controls:
         workload = widgets.choose_workload(run)
-    frame: pd.DataFrame = runs.ask(run, query.overheads, workload)
+    frame = runs.ask(run, query.overheads, workload)
     if frame.empty:
         widgets.nothing(f"Allocation and copies of {workload} were not timed in this run.", "Choose another workload or run.")
     widgets.show_chart(chart.overheads(frame, look, workload))

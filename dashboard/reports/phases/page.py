@@ -1,6 +1,5 @@
 """A training step by its phases."""
 
-import pandas as pd
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.reports.phases import chart, query
@@ -11,7 +10,7 @@ from data import store
 
 def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     """Draw this part of the page, with its choices among the controls."""
-    among: tuple[str, ...] = runs.ask(run, query.workloads)
+    among = runs.ask(run, query.workloads)
     if not among:
         widgets.nothing(
             "No kernel of this run was traced that is named after a phase of a step (forward, backward, update).",
@@ -19,6 +18,6 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
         )
     with controls:
         workload = widgets.choose_workload(run, among)
-        frame: pd.DataFrame = runs.ask(run, query.phases, workload)
+        frame = runs.ask(run, query.phases, workload)
         case = state.choose("case", "Case", list(frame["case"].unique()), default=frame["case"].iloc[-1])
     widgets.show_chart(chart.phases(frame[frame["case"] == case], look, workload))

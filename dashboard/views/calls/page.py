@@ -2,7 +2,6 @@
 
 from typing import Final
 
-import pandas as pd
 import streamlit as st
 
 from dashboard.trace import samples as trace_samples
@@ -35,13 +34,13 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading(VIEW)
     part = _part(run)
-    available: tuple[str, ...] = runs.ask(run, trace_sums.available, part)
+    available = runs.ask(run, trace_sums.available, part)
     if not available:
         widgets.no_trace(run, "no trace of kernels or API calls", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
     drawn = [name for name in _LEADING if name in available]
     for column, name in zip(st.columns(max(len(drawn), 1), gap="medium"), drawn, strict=False):
-        frame: pd.DataFrame = runs.ask(run, trace_sums.summary, name, part)
+        frame = runs.ask(run, trace_sums.summary, name, part)
         with column:
             widgets.show_chart(charts.leading(trace_sums.leading(frame), len(frame), look, _LEADING[name], part))
     name = state.choose("summary", "Summary", list(available), text=_LABELS.__getitem__, style="segmented", labelled=False)
@@ -52,7 +51,7 @@ def page() -> None:
 
 def _part(run: store.Run) -> Part:
     """What of the trace is summed: of our own recordings the variants' samples, unless all is asked for."""
-    parts: tuple[Part, ...] = runs.ask(run, trace_samples.parts)
+    parts = runs.ask(run, trace_samples.parts)
     if len(parts) == 1:
         return parts[0]
     picked = state.choose(

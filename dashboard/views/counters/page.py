@@ -2,7 +2,6 @@
 
 from typing import Final
 
-import pandas as pd
 import streamlit as st
 
 from dashboard.core import counters
@@ -58,7 +57,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    counted: tuple[str, ...] = runs.ask(run, counters.counted_workloads)
+    counted = runs.ask(run, counters.counted_workloads)
     if not counted:
         _no_counters(run)
     with widgets.controls():
@@ -92,7 +91,7 @@ def page() -> None:
 
 def _all_metrics(run: store.Run, workload: str, case: str) -> None:
     """Every reading, by launch, with the means to take it away."""
-    frame: pd.DataFrame = runs.ask(run, queries.every_metric, workload, case)
+    frame = runs.ask(run, queries.every_metric, workload, case)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         name = state.choose("counters_of", "Variant", ["all", *dict.fromkeys(frame["variant"])])
         shown = frame if name == "all" else frame[frame["variant"] == name]

@@ -31,14 +31,14 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    workloads: tuple[str, ...] = runs.ask(run, axes.scaled_workloads)
+    workloads = runs.ask(run, axes.scaled_workloads)
     if not workloads:
         _of_one()
     with widgets.controls():
         workload = widgets.choose_workload(run, among=workloads)
         view = _choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
-        frame: pd.DataFrame = runs.ask(run, queries.scaling, workload, view)
+        frame = runs.ask(run, queries.scaling, workload, view)
         if frame.empty:
             widgets.nothing(
                 f"No case of {workload} that is charted was timed right by several GPUs.",
@@ -53,11 +53,11 @@ def page() -> None:
 def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.DataFrame, look: Look) -> Chart:
     if shown == "best":
         variant = _choose_variant(frame, look)
-        crossover: pd.DataFrame = runs.ask(run, queries.crossover, workload, view, variant)
+        crossover = runs.ask(run, queries.crossover, workload, view, variant)
         found = gpu_guidance.finding(frame[frame["variant"] == variant])
         return gpu_counts.best_counts(crossover, found, gpu_guidance.table_4(), look)
     if shown == "shares":
-        parts: pd.DataFrame = runs.ask(run, queries.shares, workload, view)
+        parts = runs.ask(run, queries.shares, workload, view)
         if parts.empty:
             widgets.nothing(
                 f"No variant of {workload} has copies or communication as phases in {widgets.timing(run, view)}.",
@@ -66,7 +66,7 @@ def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.Da
         variant = _choose_variant(parts, look)
         return charts.shares(parts[parts["variant"] == variant], look)
     if shown == "weak":
-        grown: pd.DataFrame = runs.ask(run, queries.weak, workload, view)
+        grown = runs.ask(run, queries.weak, workload, view)
         if grown.empty:
             widgets.nothing(
                 f"No two cases of {workload} have as much to do for each rank on different numbers of them.",
@@ -82,7 +82,7 @@ def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.Da
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:
-    views: tuple[Timing, ...] = runs.ask(run, queries.timings, workload)
+    views = runs.ask(run, queries.timings, workload)
     if not views:
         widgets.nothing(f"Several GPUs took no samples of {workload} but of its phases.", "Record again.")
     labels = {widgets.timing(run, view): view for view in views}

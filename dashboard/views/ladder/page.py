@@ -37,7 +37,7 @@ def page() -> None:
 
 
 def _error_and_time(run: store.Run, workload: str, case: str, view: Timing) -> None:
-    frame: pd.DataFrame = runs.ask(run, queries.error_and_time, workload, case, view)
+    frame = runs.ask(run, queries.error_and_time, workload, case, view)
     if frame.empty:
         widgets.nothing(
             f"No variant of {workload} has both a time in {widgets.timing(run, view)} and a measured error at {case}.",
@@ -47,7 +47,7 @@ def _error_and_time(run: store.Run, workload: str, case: str, view: Timing) -> N
 
 
 def _rungs(run: store.Run, workload: str, case: str, view: Timing, scale: charts.Scale) -> None:
-    frame: pd.DataFrame = runs.ask(run, queries.ladder, workload, case, view)
+    frame = runs.ask(run, queries.ladder, workload, case, view)
     if not (frame["n"] > 0).any():
         widgets.nothing(
             f"No variant of {workload} was timed at {case} in {widgets.timing(run, view)}.",
@@ -83,7 +83,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
     if header:
         st.container(height=_HEADER_HEIGHT, border=False).markdown(header)
-    stale: pd.DataFrame = runs.ask(run, staleness.stale_variants, runs.PROJECT)
+    stale = runs.ask(run, staleness.stale_variants, runs.PROJECT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     config = frame.loc[(frame["variant"] == name) & (frame["n"] > 0), "config"]
     fastest_config = [f"fastest here with {text}" for text in config if text]

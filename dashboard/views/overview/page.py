@@ -34,7 +34,7 @@ def page() -> None:
     widgets.heading(VIEW)
     shown, frames = [], []
     for each, workloads in _to_show(run):
-        frame: pd.DataFrame = runs.ask(each, queries.overview, runs.PROJECT)
+        frame = runs.ask(each, queries.overview, runs.PROJECT)
         shown.append(each)
         frames.append(frame if frame.empty or workloads is None else frame[frame["workload"].isin(workloads)])
     for each, frame in zip(shown, frames, strict=True):

@@ -48,7 +48,7 @@ def page() -> None:
         cache = state.choose(
             "cache", "L2 here", ["hot", "cold"], style="segmented", help="The reports time run after run: hot."
         )
-    frame: pd.DataFrame = runs.ask(run, queries.beside_ours, published, sources[slug], cache)
+    frame = runs.ask(run, queries.beside_ours, published, sources[slug], cache)
     st.caption(plain(_SOURCES.get(report, "")))
     look = runs.look_of(run, widgets.theme())
     if frame["published"].notna().any():

@@ -40,7 +40,7 @@ def page() -> None:
             intensity = state.choose("intensity", "Intensity", list(_INTENSITIES), text=_INTENSITIES.__getitem__, help=_HELP)
         other = counted if intensity == "counters" else None
         frame = _points(run, workload, view, other)
-        roofs: pd.DataFrame = runs.ask(run, queries.roofs)
+        roofs = runs.ask(run, queries.roofs)
         if frame.empty or frame["roof_gflop_per_s"].isna().all():
             widgets.nothing(
                 f"No variant of {workload} has both a time in {widgets.timing(run, view)} and a measured ceiling.",
@@ -58,7 +58,7 @@ def page() -> None:
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:
-    views: tuple[Timing, ...] = runs.ask(run, queries.timings, workload)
+    views = runs.ask(run, queries.timings, workload)
     if not views:
         widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
     on_gpu = runs.load(run).on_gpu
@@ -86,8 +86,7 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
 
 def _points(run: store.Run, workload: str, view: Timing, other: store.Run | None) -> pd.DataFrame:
     counted = runs.ask_as(other, None, queries.executed, workload) if other else None
-    frame: pd.DataFrame = runs.ask(run, queries.points, workload, view, counted)
-    return frame
+    return runs.ask(run, queries.points, workload, view, counted)
 
 
 def _counted(run: store.Run, workload: str) -> store.Run | None:
@@ -98,7 +97,7 @@ def _counted(run: store.Run, workload: str) -> store.Run | None:
     for other in every:
         if "counters" not in other.tables or other.info["device_name"] != run.info["device_name"] or not runs.opens(other):
             continue
-        found: pd.DataFrame = runs.ask_as(other, None, queries.executed, workload)
+        found = runs.ask_as(other, None, queries.executed, workload)
         if mine & set(found[["variant", "source_sha256"]].itertuples(index=False, name=None)):
             return other
     return None

@@ -2,7 +2,6 @@
 
 from typing import Final, cast
 
-import pandas as pd
 import streamlit as st
 
 from dashboard.core import axes, winners
@@ -29,7 +28,7 @@ def page() -> None:
         view = widgets.choose_timing(run, workload)
         all_series = list(runs.ask(run, axes.series, workload))
         series = state.choose("series", "Series", all_series, default=all_series[-1]) if len(all_series) > 1 else all_series[0]
-        frame: pd.DataFrame = runs.ask(run, queries.sizes, workload, view, series)
+        frame = runs.ask(run, queries.sizes, workload, view, series)
         if frame.empty:
             widgets.nothing(
                 f"No variant of {workload} was timed in {widgets.timing(run, view)}.", "Choose another scope or cache."
@@ -50,10 +49,10 @@ def page() -> None:
     )
     if len(shown) < len(variants):
         st.caption(f"{len(shown)} of {len(variants)} shown")
-    regions: pd.DataFrame = runs.ask(run, queries.regions, workload, series)
+    regions = runs.ask(run, queries.regions, workload, series)
     with chart_place:
         widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown))
-    best: pd.DataFrame = runs.ask(run, winners.best_per_size, workload, view)
+    best = runs.ask(run, winners.best_per_size, workload, view)
     if len(best):
         widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, view)))
     widgets.end_page()

@@ -44,7 +44,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    lanes: Lanes | None = runs.share(run, build, as_picked=False) if runs.load(run).traces else None
+    lanes: Lanes | None = runs.share_as(run, None, build) if runs.load(run).traces else None
     if lanes is None:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     shown, left_out, color_by = _choose(run, lanes)
@@ -86,7 +86,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
 def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_by: queries.ColorBy) -> None:
     """The canvas and what was chosen on it: all that changes while somebody pans and zooms."""
     traces = runs.load(run).traces
-    coloring: queries.Coloring = runs.share(run, queries.coloring, lanes, color_by)
+    coloring = runs.share(run, queries.coloring, lanes, color_by)
     look = runs.look_of(run, widgets.theme())
     begin, end = _window(run, lanes)
     window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-import pandas as pd
 import streamlit as st
 
 from dashboard.ui import runs, widgets
@@ -39,7 +38,7 @@ def page() -> None:
         widgets.no_trace(run, f"no trace of copies{why}", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(charts.transfers(runs.ask(run, queries.transfers), look))
-    frame: pd.DataFrame = runs.ask(run, queries.stages)
+    frame = runs.ask(run, queries.stages)
     if frame.empty:
         st.caption("No range of this trace holds both a kernel and a copy, so what copies leave of a speedup cannot be told.")
     else:

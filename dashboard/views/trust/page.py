@@ -67,8 +67,8 @@ def _bad_runs() -> None:
 
 def _findings(run: store.Run) -> None:
     _bad_runs()
-    found: pd.DataFrame = runs.ask(run, trust.findings)
-    stale: pd.DataFrame = runs.ask(run, staleness.stale_variants, runs.PROJECT)
+    found = runs.ask(run, trust.findings)
+    stale = runs.ask(run, staleness.stale_variants, runs.PROJECT)
     specimens = found[found["role"] == "specimen"]
     others = found[found["role"] != "specimen"]
     serious = int((others["severity"] != "info").sum())
@@ -101,17 +101,17 @@ def _list_findings(found: pd.DataFrame) -> None:
 
 def _verdicts(run: store.Run) -> None:
     widgets.table(runs.ask(run, trust.verdicts))
-    errors: pd.DataFrame = runs.ask(run, trust.errors)
+    errors = runs.ask(run, trust.errors)
     if len(errors):
         st.markdown("#### Largest measured errors against float64, by precision")
         st.caption("rel_l2_error is held against the tolerance: the L2 norm of all differences over that of the reference.")
         widgets.table(errors)
-    failures: pd.DataFrame = runs.ask(run, trust.failures)
+    failures = runs.ask(run, trust.failures)
     failures = failures[failures["status"] != "skipped"]
     st.markdown(f"#### Cells that failed: {len(failures)}")
     if len(failures):
         widgets.table(failures)
-    skips: pd.DataFrame = runs.ask(run, trust.skips)
+    skips = runs.ask(run, trust.skips)
     st.markdown(f"#### Cells that were skipped: {skips['cells'].sum()}")
     if len(skips):
         widgets.table(skips)
@@ -120,7 +120,7 @@ def _verdicts(run: store.Run) -> None:
 
 
 def _noise(run: store.Run) -> None:
-    noise: pd.DataFrame = runs.ask(run, compare.noise_floors)
+    noise = runs.ask(run, compare.noise_floors)
     if noise.empty:
         widgets.nothing("No baseline of this run was sampled twice.", "Record it again: every recording does so.")
     share = 100 * float(noise["holds_one"].mean())
@@ -134,7 +134,7 @@ def _noise(run: store.Run) -> None:
 
 
 def _samples(run: store.Run) -> None:
-    frame: pd.DataFrame = runs.ask(run, cells.cells)
+    frame = runs.ask(run, cells.cells)
     frame = frame[frame["n"] > 0]
     with widgets.controls():
         workload = widgets.choose_workload(run)
@@ -162,7 +162,7 @@ def _samples(run: store.Run) -> None:
 
 def _collectors(run: store.Run) -> None:
     """The same cells by other collectors, each in a run of its own on the same device."""
-    mine: pd.DataFrame = runs.ask(run, agreement.device_times)
+    mine = runs.ask(run, agreement.device_times)
     collector = str(run.info["collector"])
     if mine.empty:
         widgets.nothing(f"This run of {collector} has no device times.", "Choose another run.")
@@ -242,17 +242,17 @@ def _launches_and_copies(run: store.Run) -> None:
     """What a run's own trace says against it."""
     if not runs.load(run).traces:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
-    lost: tuple[str, ...] = runs.ask(run, copies.dropped)
+    lost = runs.ask(run, copies.dropped)
     for text in lost:
         st.error(plain(text))
-    found: copies.Attribution = runs.ask(run, copies.attribution)
+    found = runs.ask(run, copies.attribution)
     st.markdown("#### Launches")
     st.markdown(plain(_attributed(found) + ("" if lost else " No record is reported lost.")))
-    unattributed: pd.DataFrame = runs.ask(run, copies.unattributed)
+    unattributed = runs.ask(run, copies.unattributed)
     if len(unattributed):
         widgets.table(unattributed)
     st.markdown("#### Copies of end-to-end rounds")
-    rounds: pd.DataFrame = runs.ask(run, copies.rounds)
+    rounds = runs.ask(run, copies.rounds)
     if rounds.empty:
         st.markdown("This trace has no end-to-end rounds of ours to compare with their case's bytes.")
         return
