@@ -8,6 +8,7 @@ from typing import Any, Final
 import pandas as pd
 from plotly.offline import get_plotlyjs
 
+from dashboard.core.estimate import Estimate
 from dashboard.core.precision import word
 from dashboard.core.run_data import RunData
 from dashboard.ui.document import page, section, table, table_of_rows, text_of
@@ -15,7 +16,7 @@ from dashboard.ui.numbers import (
     ITSELF,
     format_duration,
     format_error,
-    format_interval,
+    format_estimate,
     format_percent,
     format_ratio,
 )
@@ -98,7 +99,7 @@ def _checks(data: RunData) -> str:
 def _with_ends(row: dict[Any, Any], column: str, write: Any) -> str:
     if pd.isna(row[column]):
         return "–"
-    return f"{write(row[column])} ({format_interval(write(row[column + '_low']), write(row[column + '_high']))})"
+    return format_estimate(Estimate.of(row, column), write)
 
 
 def _who(variant: Any, config: Any) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dashboard.core.estimate import Estimate
 from data.statistics import median_interval, median_ranks
 
 __all__ = [
@@ -36,6 +37,10 @@ class RatioInterval(NamedTuple):
     high: float
     n: int
     paired: bool
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.ratio, self.low, self.high)
 
 
 def interval_kind(n: int) -> str:

@@ -1,6 +1,7 @@
 """How much of a trace's device time is attributed to NVTX ranges: by the launching thread, by time, or not at all."""
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from data.naming import LooseWork
 TABLES: Final = ("kernels", "memory_ops")
 
 
-class Shares(NamedTuple):
+@dataclass(frozen=True)
+class Shares:
     """Device time of all kernels and memory operations of a trace, in ns, each counted once.
 
     Attributes:
@@ -27,10 +29,10 @@ class Shares(NamedTuple):
     @property
     def percent(self) -> tuple[float, float, float]:
         """The three in percent with one decimal, which add up to 100; zeros where nothing ran."""
-        total = sum(self)
+        total = self.own_ns + self.by_time_ns + self.none_ns
         if not total:
             return 0.0, 0.0, 0.0
-        own, by_time = (round(100 * part / total, 1) for part in self[:2])
+        own, by_time = (round(100 * part / total, 1) for part in (self.own_ns, self.by_time_ns))
         return own, by_time, round(100 - own - by_time, 1)
 
 

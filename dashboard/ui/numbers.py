@@ -1,9 +1,12 @@
 """How numbers are written: three significant digits with an SI unit; `∞` for what a float64 cannot hold."""
 
 import math
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import pandas as pd
+
+from dashboard.core.estimate import Estimate
 
 NOTHING: Final = "–"
 #: In place of a ratio, where the baseline is compared with itself.
@@ -79,6 +82,16 @@ def format_interval(low: str, high: str) -> str:
     return f"{low} to {high}"
 
 
+def format_ends(estimate: Estimate, write: Callable[[float], str]) -> str:
+    """`12.2 to 12.4 µs`: the ends of an interval."""
+    return format_interval(write(estimate.low), write(estimate.high))
+
+
+def format_estimate(estimate: Estimate, write: Callable[[float], str]) -> str:
+    """`12.3 µs (12.2 to 12.4 µs)`: a figure with its interval."""
+    return f"{write(estimate.value)} ({format_ends(estimate, write)})"
+
+
 def format_half_width(middle: float, low: float, high: float) -> str:
     """`±0.2 %`: half the interval, relative to the middle; `–` for a null."""
     if pd.isna(middle) or pd.isna(low) or pd.isna(high) or middle == 0:
@@ -116,7 +129,3 @@ def _with_unit(value: float, units: _Units) -> str:
     rounded = float(f"{value:.3g}")
     factor, unit = next(((factor, unit) for factor, unit in units if abs(rounded) >= factor), units[-1])
     return f"{significant(rounded / factor)} {unit}"
-
-
-def ends(row: dict[Any, Any], write: Any, low: str, high: str) -> str:
-    return format_interval(write(row[low]), write(row[high]))

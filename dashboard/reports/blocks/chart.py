@@ -5,7 +5,8 @@ from typing import Any
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.ui.numbers import ends, format_duration, format_percent, format_ratio
+from dashboard.core.estimate import Estimate
+from dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
 from dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
 
 
@@ -48,6 +49,7 @@ def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:
 
 
 def _block_hover(row: dict[Any, Any]) -> str:
-    interval = ends(row, format_ratio, "relative_low", "relative_high")
-    median = f"{format_duration(row['median_ns'])} ({ends(row, format_duration, 'low_ns', 'high_ns')})"
-    return hover(row, ("median", median), ("over the fastest block", f"{format_ratio(row['relative'])} ({interval})"))
+    median = format_estimate(Estimate.median_ns(row), format_duration)
+    return hover(
+        row, ("median", median), ("over the fastest block", format_estimate(Estimate.of(row, "relative"), format_ratio))
+    )

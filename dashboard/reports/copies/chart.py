@@ -6,7 +6,8 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from dashboard.core.axes import Timing
-from dashboard.ui.numbers import ends, format_ratio
+from dashboard.core.estimate import Estimate
+from dashboard.ui.numbers import format_ends, format_ratio
 from dashboard.ui.template import Chart, Look, blank, samples, slug, text
 from dashboard.ui.ticks import ticks
 
@@ -67,7 +68,7 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size
 
 def _copies_hover(row: dict[Any, Any]) -> str:
     config = f" [{text(row['config'])}]" if row["config"] else ""
-    interval = text(ends(row, format_ratio, "low", "high"))
+    interval = text(format_ends(Estimate(row["speedup"], row["low"], row["high"]), format_ratio))
     return (
         f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>speedup: <b>{text(format_ratio(row['speedup']))}</b> ({interval})<br>"
         f"{text(row['case'])} · {text(Timing(row['scope'], row['cache']).label(on_gpu=True))} · n = {row['n']}"

@@ -4,8 +4,9 @@ from typing import Any, Final
 
 import pandas as pd
 
+from dashboard.core.estimate import Estimate
 from dashboard.reports.generator.query import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
-from dashboard.ui.numbers import format_duration, format_interval, format_percent, format_ratio
+from dashboard.ui.numbers import format_duration, format_ends, format_percent, format_ratio
 from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
 from dashboard.ui.ticks import apart, ticks
 
@@ -150,7 +151,7 @@ def _hover(row: dict[Any, Any], part: str, share: float) -> str:
 
 
 def _whole_hover(row: dict[Any, Any]) -> str:
-    ends = format_interval(format_duration(row["low_ns"]), format_duration(row["high_ns"]))
+    ends = format_ends(Estimate.median_ns(row), format_duration)
     return f"{_name(row)}<br>{row['images']:,} images: <b>{text(format_duration(row['median_ns']))}</b> ({text(ends)})<br>{_how(row)}"
 
 

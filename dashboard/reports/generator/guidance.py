@@ -1,24 +1,25 @@
 """What the report says on how many GPUs to take for how many images, and whether its finding holds here."""
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 import pandas as pd
 
 from dashboard.core.compare import verdict
+from dashboard.core.estimate import Estimate
 from dashboard.reports.generator import query as generator
 
 #: S. Yi, SHPC 2021 Fall Term Project Report, section 4: GPUs a node, on two nodes, by the images from which they are advised.
 _ADVISED: Final = ((1001, 4), (200, 2), (0, 1))
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True)
+class Finding:
     """Whether fewer GPUs win where the work is small: `holds`, `refuted`, or `open` where an interval holds 1."""
 
     case: str
     ranks: int
-    speedup: float
-    low: float
-    high: float
+    speedup: Estimate
     verdict: str
 
 
@@ -67,5 +68,4 @@ def finding(frame: pd.DataFrame) -> Finding | None:
     verdicts = [verdict(low, high) for low, high in smallest[["speedup_low", "speedup_high"]].to_numpy()]
     words = "refuted" if "faster" in verdicts else "holds" if set(verdicts) == {"slower"} else "open"
     row = smallest.loc[smallest["speedup"].idxmax() if words == "refuted" else smallest["speedup"].idxmin()]
-    speedup, low, high = (float(row[name]) for name in ("speedup", "speedup_low", "speedup_high"))
-    return Finding(str(row["case"]), int(row["ranks"]), speedup, low, high, words)
+    return Finding(str(row["case"]), int(row["ranks"]), Estimate.of(row, "speedup"), words)

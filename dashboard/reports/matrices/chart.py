@@ -2,8 +2,9 @@
 
 import pandas as pd
 
+from dashboard.core.estimate import Estimate
 from dashboard.reports.matrices.query import WORKLOAD
-from dashboard.ui.numbers import ends, format_rate
+from dashboard.ui.numbers import format_estimate, format_rate
 from dashboard.ui.template import Chart, Look, blank, hover, measured, text
 from dashboard.ui.ticks import ticks
 
@@ -25,7 +26,7 @@ def matrix_and_tensor(frame: pd.DataFrame, look: Look) -> Chart:
             },
             hoverinfo="text",
             hovertext=[
-                hover(row, ("bandwidth", f"{format_rate(row['gb_per_s'])} ({ends(row, format_rate, 'gb_per_s_low', 'gb_per_s_high')})"))
+                hover(row, ("bandwidth", format_estimate(Estimate.of(row, "gb_per_s"), format_rate)))
                 for row in line.to_dict("records")
             ],
         )  # fmt: skip

@@ -4,7 +4,8 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.ui.numbers import ends, format_duration, format_percent
+from dashboard.core.estimate import Estimate
+from dashboard.ui.numbers import format_duration, format_ends, format_percent
 from dashboard.ui.template import Chart, Look, blank, samples, slug, text
 
 _PARTS: Final = {"allocate": "|", "h2d": "\\", "compute": "", "d2h": "/", "free": "x"}
@@ -28,7 +29,7 @@ def overheads(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
             marker={"color": colors[part], "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}},
             hovertext=[
                 f"<b>{text(row['variant'])}</b>, {text(row['case'])}<br>{part}: <b>{text(format_percent(100 * row['fraction']))}</b>, "
-                f"{text(format_duration(row['median_ns']))} ({text(ends(row, format_duration, 'low_ns', 'high_ns'))})<br>n = {row['n']}"
+                f"{text(format_duration(row['median_ns']))} ({text(format_ends(Estimate.median_ns(row), format_duration))})<br>n = {row['n']}"
                 if pd.notna(row["fraction"]) else "" for row in rows
             ],
         )  # fmt: skip

@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dashboard.core.axes import Timing
-from dashboard.ui.numbers import format_duration, format_interval, format_percent, format_ratio
+from dashboard.core.estimate import Estimate
+from dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
 from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
 from dashboard.ui.ticks import ticks
 from dashboard.views.gpus.query import PARTS
@@ -270,12 +271,11 @@ def _hover(row: dict[Any, Any], *figures: tuple[str, str]) -> str:
 
 
 def _time(row: Any) -> str:
-    ends = format_interval(format_duration(row["low_ns"]), format_duration(row["high_ns"]))
-    return f"{format_duration(row['median_ns'])} ({ends})"
+    return format_estimate(Estimate.median_ns(row), format_duration)
 
 
 def _with_ends(row: Any, column: str, write: Callable[[float], str]) -> str:
-    return f"{write(row[column])} ({format_interval(write(row[f'{column}_low']), write(row[f'{column}_high']))})"
+    return format_estimate(Estimate.of(row, column), write)
 
 
 def _on_gpu(row: Any) -> bool:

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from dashboard.core.axes import Timing
+from dashboard.core.estimate import Estimate
 from dashboard.reports.generator.guidance import Finding, images_of
 from dashboard.reports.generator.query import WORKLOAD
-from dashboard.ui.numbers import format_duration, format_interval, format_ratio, significant
+from dashboard.ui.numbers import format_duration, format_ends, format_estimate, format_ratio, significant
 from dashboard.ui.template import Chart, Look, Theme, blank, samples, slug, text
 from dashboard.views.gpus.chart import ranks_words
 
@@ -105,17 +106,16 @@ def _draw(figure: Any, tiles: list[dict[str, Any]], rows: list[str], columns: li
 def _our_tile(row: dict[Any, Any], columns: list[str], rows: list[str], on_gpu: bool) -> dict[str, Any]:
     who = ranks_words(int(row["ranks"]), on_gpu=on_gpu)
     place = row["place"] if row["place"] != "slower" else _over(row["over_best"])
-    ends = format_interval(format_duration(row["low_ns"]), format_duration(row["high_ns"]))
+    ends = format_ends(Estimate.median_ns(row), format_duration)
     lines = [
         f"<b>{text(row['variant'])}</b> {text(row['config'])} on {who}".replace("  ", " "),
         f"{text(row['case'])}: <b>{text(format_duration(row['median_ns']))}</b> ({text(ends)})",
     ]
     if row["place"] != "best":
-        ratio = format_interval(format_ratio(row["over_best_low"]), format_ratio(row["over_best_high"]))
+        ratio = format_ends(Estimate.of(row, "over_best"), format_ratio)
         lines.append(f"{format_ratio(row['over_best'])} the time of the best ({ratio}), {row['place']}")
     if pd.notna(row["speedup"]) and row["ranks"] > 1:
-        ends = format_interval(format_ratio(row["speedup_low"]), format_ratio(row["speedup_high"]))
-        lines.append(f"speedup over one {format_ratio(row['speedup'])} ({ends})")
+        lines.append(f"speedup over one {format_estimate(Estimate.of(row, 'speedup'), format_ratio)}")
     lines.append(f"n = {row['n']} · {text(row['interval_kind'])}")
     return {
         "x": columns.index(row["case"]), "y": rows.index(who), "place": row["place"], "hover": "<br>".join(lines), "advised": False,
@@ -173,14 +173,13 @@ def _over(ratio: float) -> str:
 def _on_finding(finding: Finding | None) -> str:
     if finding is None:
         return ""
-    ends = format_interval(format_ratio(finding.low), format_ratio(finding.high))
     said = {
         "holds": "fewer are faster where there is little to do, as the report found",
         "refuted": "that fewer are faster where there is little to do, as the report found, is refuted here",
         "open": "whether fewer are faster where there is little to do, as the report found, is open",
     }[finding.verdict]
     many = ranks_words(finding.ranks, on_gpu=True)
-    return f" At {finding.case}, {many} are {format_ratio(finding.speedup)} ({ends}) as fast as one: {said}."
+    return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {said}."
 
 
 def _on_report(frame: pd.DataFrame, report: pd.DataFrame, images: dict[str, int | None]) -> str:

@@ -4,6 +4,7 @@ A rank is one process with one GPU, or with none on the host. The time of a roun
 a launch of its own, whose rounds are not those of another: ratios across numbers are never paired.
 """
 
+import math
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
@@ -13,7 +14,8 @@ import pandas as pd
 from dashboard.core.axes import Timing, charted_cases
 from dashboard.core.cells import best_config, cells
 from dashboard.core.compare import noise_of, verdict
-from dashboard.core.intervals import RatioInterval, grouped_median_intervals, paired_ratio
+from dashboard.core.estimate import Estimate
+from dashboard.core.intervals import grouped_median_intervals, paired_ratio
 from dashboard.core.run_data import Copy, RunData
 
 #: What a slowest rank spends its time on, of what is sampled as a phase, in the order in which it is stacked.
@@ -40,6 +42,10 @@ _SHARE_COLUMNS: Final = [
     *("workload", "variant", "title", "kind", "config", "case", "size_rank", "size", "series", "scope", "cache", "ranks"),
     *("median_ns", "part", "share", "share_low", "share_high", "least_ns", "alone_ns", "n"),
 ]
+
+
+_SAME: Final = Estimate(1.0, 1.0, 1.0)
+_UNKNOWN: Final = Estimate(math.nan, math.nan, math.nan)
 
 
 def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
@@ -84,12 +90,13 @@ def _scaling(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
         return pd.DataFrame(columns=_COLUMNS)
     ones = {(row["variant"], row["case"]): row for row in frame[frame["ranks"] == 1].to_dict("records")}
     ratios = [
-        (1.0, 1.0, 1.0) if row["ranks"] == 1
+        _SAME if row["ranks"] == 1
         else _ratio(joined, one, row) if (one := ones.get((row["variant"], row["case"])))
-        else (None, None, None)
+        else _UNKNOWN
         for row in frame.to_dict("records")
     ]  # fmt: skip
-    frame[["speedup", "speedup_low", "speedup_high"]] = pd.DataFrame(ratios, index=frame.index, dtype=float)
+    names = list(_UNKNOWN.columns("speedup"))
+    frame[names] = pd.DataFrame([ratio.columns("speedup") for ratio in ratios], frame.index, names, dtype=float)
     for end in ("", "_low", "_high"):
         frame[f"efficiency{end}"] = 100 * frame[f"speedup{end}"] / frame["ranks"]
     frame = frame.merge(_skew(data, workload, view), "left", _CELL)
@@ -119,10 +126,10 @@ def crossover(data: RunData, workload: str, view: Timing, variant: str) -> pd.Da
         best = case.nsmallest(1, "median_ns").iloc[0].to_dict()
         for row in case.to_dict("records"):
             is_best = row["ranks"] == best["ranks"]
-            ratio = (1.0, 1.0, 1.0) if is_best else _ratio(joined, row, best)
-            tied = verdict(*ratio[1:], _noise(joined, row, best)) == "tied"
+            ratio = _SAME if is_best else _ratio(joined, row, best)
+            tied = verdict(ratio.low, ratio.high, _noise(joined, row, best)) == "tied"
             place = "best" if is_best else "tied" if tied else "slower"
-            rows.append(row | dict(zip(_CROSSOVER_COLUMNS[-4:-1], ratio, strict=True)) | {"place": place})
+            rows.append(row | ratio.columns("over_best") | {"place": place})
     return pd.DataFrame(rows, columns=_CROSSOVER_COLUMNS)
 
 
@@ -149,8 +156,8 @@ def weak(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
             if abs(row["flops"] / (one["flops"] * row["ranks"]) - 1 if one["flops"] else 0.0) <= _SAME_WORK
         ]  # fmt: skip
         for row in same if len(same) > 1 else []:
-            ratio = (1.0, 1.0, 1.0) if row["ranks"] == 1 else _ratio(joined, one, row)
-            rows.append(row | dict(zip(_WEAK_COLUMNS[-3:], (100 * value for value in ratio), strict=True)))
+            ratio = _SAME if row["ranks"] == 1 else _ratio(joined, one, row)
+            rows.append(row | ratio.times(100).columns("weak_efficiency"))
     found = pd.DataFrame(rows, columns=_WEAK_COLUMNS)
     found["place"] = found["variant"].map({name: place for place, name in enumerate(dict.fromkeys(found["variant"]))})
     return found.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[_WEAK_COLUMNS]
@@ -233,10 +240,9 @@ def _copy(row: dict[Any, Any]) -> Copy:
     return Copy(row["variant"], row["config"], int(row["gpus"]), 0)
 
 
-def _ratio(joined: RunData, numerator: dict[Any, Any], denominator: dict[Any, Any]) -> tuple[float, float, float]:
+def _ratio(joined: RunData, numerator: dict[Any, Any], denominator: dict[Any, Any]) -> Estimate:
     """Median of one cell over that of another, with its interval."""
-    ratio: RatioInterval = paired_ratio(_series(joined, numerator), _series(joined, denominator), independent=True)
-    return ratio.ratio, ratio.low, ratio.high
+    return paired_ratio(_series(joined, numerator), _series(joined, denominator), independent=True).estimate
 
 
 def _series(joined: RunData, row: dict[Any, Any]) -> "pd.Series[float]":

@@ -6,10 +6,12 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
+from dashboard.core.estimate import Estimate
 from dashboard.core.precision import is_peer_of, precisions, word
 from dashboard.ui.numbers import (
     format_duration,
     format_error,
+    format_estimate,
     format_half_width,
     format_interval,
     format_over,
@@ -226,16 +228,14 @@ def _hover(row: dict[Any, Any]) -> str:
     if pd.notna(row["percent_of_floor"]):
         figures.append(share_of_floor(row))
     if pd.notna(row["speedup"]):
-        ends = format_interval(format_ratio(row["speedup_low"]), format_ratio(row["speedup_high"]))
-        figures.append((f"speedup over {row['baseline']}", f"{format_ratio(row['speedup'])} ({ends})"))
+        figures.append((f"speedup over {row['baseline']}", format_estimate(Estimate.of(row, "speedup"), format_ratio)))
     if pd.notna(row["gain"]):
         figures.append((f"gain over {row['gain_over']}, {word(row['gain_from'])}", _gain(row)))
     return hover(row, *figures)
 
 
 def _gain(row: dict[Any, Any]) -> str:
-    ends = format_interval(format_ratio(row["gain_low"]), format_ratio(row["gain_high"]))
-    return f"{format_ratio(row['gain'])} ({ends}), {row['gain_verdict']}"
+    return f"{format_estimate(Estimate.of(row, 'gain'), format_ratio)}, {row['gain_verdict']}"
 
 
 def _range(row: dict[Any, Any], suffix: str, write: Any) -> str:

@@ -6,8 +6,9 @@ from typing import Any, Final
 import pandas as pd
 import plotly.graph_objects as go
 
+from dashboard.core.estimate import Estimate
 from dashboard.core.precision import named
-from dashboard.ui.numbers import format_duration, format_error, format_interval, format_ratio
+from dashboard.ui.numbers import format_duration, format_ends, format_error, format_ratio
 from dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
 from dashboard.ui.ticks import ticks
 
@@ -86,7 +87,7 @@ def _draw_front(figure: go.Figure, front: pd.DataFrame, right: float, high: floa
 
 def _draw_point(figure: go.Figure, row: dict[Any, Any], look: Look) -> None:
     style = look.style(row["workload"], row["variant"])
-    ends = format_interval(format_duration(row["low_ns"]), format_duration(row["high_ns"]))
+    ends = format_ends(Estimate.median_ns(row), format_duration)
     figure.add_scatter(
         x=[row["median_ns"]], y=[row["shown"]], mode="markers", name=text(named(row["variant"], row["precision"])),
         marker={"symbol": style.symbol, "size": 10, "color": style.color},

@@ -5,8 +5,16 @@ from typing import Any, Final
 import pandas as pd
 
 from dashboard.core.axes import Timing
+from dashboard.core.estimate import Estimate
 from dashboard.core.precision import word
-from dashboard.ui.numbers import format_duration, format_error, format_interval, format_over, format_percent, format_ratio
+from dashboard.ui.numbers import (
+    format_duration,
+    format_ends,
+    format_error,
+    format_over,
+    format_percent,
+    format_ratio,
+)
 from dashboard.ui.template import Chart, Look, above_ceiling, blank, samples, text
 
 _BAR_PX: Final = 24
@@ -138,4 +146,4 @@ def _with_ends(row: dict[Any, Any], column: str, write: Any) -> str:
 
 
 def _ends(row: dict[Any, Any], column: str, write: Any) -> str:
-    return format_interval(write(row[f"{column}_low"]), write(row[f"{column}_high"]))
+    return format_ends(Estimate.of(row, column), write)

@@ -8,9 +8,17 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.core.axes import scaled_workloads
+from dashboard.core.estimate import Estimate
 from dashboard.core.precision import named, word
 from dashboard.ui import runs, state, widgets
-from dashboard.ui.numbers import ITSELF, format_duration, format_error, format_interval, format_percent, format_ratio
+from dashboard.ui.numbers import (
+    ITSELF,
+    format_duration,
+    format_ends,
+    format_error,
+    format_percent,
+    format_ratio,
+)
 from dashboard.ui.text import plain
 from dashboard.ui.view import page_of
 from dashboard.views.overview import VIEW
@@ -203,8 +211,8 @@ def _name(run: store.Run) -> str:
 
 
 def _interval(row: Mapping[Any, Any], name: str, text: Callable[[float], str]) -> str:
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return format_interval(text(low), text(high)) if pd.notna(low) else ""
+    estimate = Estimate.of(row, name)
+    return format_ends(estimate, text) if pd.notna(estimate.low) else ""
 
 
 page()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from dashboard.core.axes import Baseline, Timing, baseline, charted_cases, timings
 from dashboard.core.cells import best_config, cells
 from dashboard.core.compare import find_copy, noise_floors
+from dashboard.core.estimate import Estimate
 from dashboard.core.intervals import paired_ratio
 from dashboard.core.precision import is_peer_of, precisions
 from dashboard.core.run_data import Copy, RunData
@@ -24,12 +25,6 @@ _COLUMNS: Final = [
     "percent_of_floor_low", "percent_of_floor_high", "floor_bound", "baseline_percent_of_floor", "peer", "peer_title",
     "peer_config", "peer_precision", "peer_error", "peer_percent_of_floor", "over_peer", "over_peer_low", "over_peer_high", "n", "badges",
 ]  # fmt: skip
-
-
-class _Ratio(NamedTuple):
-    ratio: float
-    low: float
-    high: float
 
 
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
@@ -101,7 +96,7 @@ def _row(data: RunData, view: Timing, every: pd.DataFrame, candidates: pd.DataFr
         "workload": workload, "precision": precision, "cases": len(best), "case": _in_all(best["case"] if len(best) < len(of_size) else of_size["size"]),
         "scope": view.scope, "cache": view.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
         "best_config": _configs(best), "error": best["rel_l2_error"].max(),
-        "best_ns": _mean(best["median_ns"]), "best_ns_low": _mean(best["low_ns"]), "best_ns_high": _mean(best["high_ns"]),
+        **Estimate(*(_mean(best[column]) for column in ("median_ns", "low_ns", "high_ns"))).columns("best_ns"),
         "floor_bound": best["floor_bound"].iloc[0], "n": int(best["n"].min()),
     }  # fmt: skip
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
@@ -136,7 +131,7 @@ def _against_baseline(data: RunData, view: Timing, best: pd.DataFrame, reference
         return name
     return name | {
         "baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"]),
-        "speedup": over.ratio, "speedup_low": over.low, "speedup_high": over.high,
+        **over.columns("speedup"),
     }  # fmt: skip
 
 
@@ -154,7 +149,7 @@ def _against_peer(data: RunData, view: Timing, best: pd.DataFrame, peers: pd.Dat
         "peer": peer["variant"].iloc[0], "peer_title": peer["title"].iloc[0], "peer_config": _configs(peer),
         "peer_precision": peer["precision"].iloc[0], "peer_error": peer["rel_l2_error"].max(),
         "peer_percent_of_floor": _mean(100 * floors / peer["median_ns"]),
-        "over_peer": over.ratio, "over_peer_low": over.low, "over_peer_high": over.high,
+        **over.columns("over_peer"),
     }  # fmt: skip
 
 
@@ -166,7 +161,7 @@ def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
     return fastest
 
 
-def _ratio(data: RunData, view: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> _Ratio | None:
+def _ratio(data: RunData, view: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> Estimate | None:
     """Geometric mean over the cases of the other's time over the best's; None where the other lacks one."""
     ratios = []
     for case, variant, config in _names(best):
@@ -176,7 +171,7 @@ def _ratio(data: RunData, view: Timing, best: pd.DataFrame, others: Mapping[str,
             return None
         gpus = best.loc[best["case"] == case, "gpus"].iloc[0]
         ratios.append(paired_ratio(rounds[other], rounds[Copy(variant, config, int(gpus), 0)]))
-    return _Ratio(*(_mean([ratio[end] for ratio in ratios]) for end in range(3)))
+    return Estimate(*(_mean([ratio[end] for ratio in ratios]) for end in range(3)))
 
 
 def _names(frame: pd.DataFrame) -> list[tuple[str, str, str]]:

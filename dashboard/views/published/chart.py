@@ -6,6 +6,7 @@ from typing import Any, Final
 import pandas as pd
 from plotly.subplots import make_subplots
 
+from dashboard.core.estimate import Estimate
 from dashboard.ui.numbers import significant
 from dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, samples, slug, text
 from dashboard.ui.ticks import ticks
@@ -87,11 +88,12 @@ def _hover(row: Mapping[Any, Any], name: str, our_variant: str) -> str:
         return (
             f"<b>{text(row['variant'])}</b><br>{place}: <b>{significant(row['published'])}{unit}</b><br>{text(row['hardware'])}"
         )
-    ends = f"{significant(row['ours_low'])} to {significant(row['ours_high'])}"
+    ours = Estimate.of(row, "ours")
+    ends = f"{significant(ours.low)} to {significant(ours.high)}"
     how = f"{text(row['our_scope'])}, {text(row['our_cache'])} L2 · n = {row['n']}" if row["n"] else "computed"
     return (
         f"<b>{text(our_variant)}</b> {text(row['our_config'])}<br>"
-        f"{place}: <b>{significant(row['ours'])}{unit}</b> ({ends})<br>{how}"
+        f"{place}: <b>{significant(ours.value)}{unit}</b> ({ends})<br>{how}"
     )
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from dashboard.core.cells import best_config, cells
 from dashboard.core.compare import find_copy
+from dashboard.core.estimate import Estimate
 from dashboard.core.intervals import paired_ratio
 from dashboard.core.run_data import Copy, RunData
 from dashboard.reports.conflicts.query import bank_conflicts
@@ -33,7 +34,6 @@ _NOTHING: Final = {
     "our_scope": "",
     "our_cache": "",
 }
-_Figure = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,8 @@ def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[Any, Any], cache: 
     values = _speedup(data, cell) if row["quantity"] == "speedup" else _in_unit(cell, row["quantity"], row["unit"])
     if values is None:
         return _NOTHING
-    middle, low, high = values
     return {
-        "ours": middle, "ours_low": low, "ours_high": high, "n": int(cell["n"]),
+        **values.columns("ours"), "n": int(cell["n"]),
         "our_config": cell["config"], "our_scope": cell["scope"], "our_cache": cell["cache"],
     }  # fmt: skip
 
@@ -134,18 +133,17 @@ def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Ser
     return None if found.empty else found.iloc[0]
 
 
-def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> _Figure | None:
+def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | None:
     """Median and interval of a cell in the report's unit and way of counting; None for what a cell does not tell."""
     if quantity == "time":
-        scale = _PER_NANOSECOND[unit]
-        return cell["median_ns"] * scale, cell["low_ns"] * scale, cell["high_ns"] * scale
+        return Estimate.median_ns(cell).times(_PER_NANOSECOND[unit])
     if quantity not in ("bandwidth", "rate"):
         return None
     name, scale = ("gb_per_s", 1.0) if quantity == "bandwidth" else ("gflop_per_s", THEIR_OPERATIONS / OUR_OPERATIONS)
-    return cell[name] * scale, cell[f"{name}_low"] * scale, cell[f"{name}_high"] * scale
+    return Estimate.of(cell, name).times(scale)
 
 
-def _speedup(data: RunData, cell: "pd.Series[Any]") -> _Figure | None:
+def _speedup(data: RunData, cell: "pd.Series[Any]") -> Estimate | None:
     """Time of the sequential host code over that of the cell; the two are not measured in the same rounds."""
     on_host = data.rounds(cell["workload"], cell["case"], "operation", "hot")
     host = find_copy(on_host, OUR_HOST, "")
@@ -154,7 +152,7 @@ def _speedup(data: RunData, cell: "pd.Series[Any]") -> _Figure | None:
     own = data.rounds(cell["workload"], cell["case"], cell["scope"], cell["cache"])
     copy = Copy(cell["variant"], cell["config"], int(cell["gpus"]), 0)
     ratio = paired_ratio(on_host[host], own[copy], independent=True)
-    return ratio.ratio, ratio.low, ratio.high
+    return ratio.estimate
 
 
 def _conflicts(row: Mapping[Any, Any]) -> Mapping[str, Any]:
@@ -162,4 +160,4 @@ def _conflicts(row: Mapping[Any, Any]) -> Mapping[str, Any]:
     tile = [int(extent) for extent in row["config"].removeprefix("tile=").split("x")]
     perm = [int(axis) for axis in row["case"].rsplit("perm=", 1)[1]]
     value = bank_conflicts(tile, perm)
-    return {**_NOTHING, "ours": value, "ours_low": value, "ours_high": value, "our_config": row["config"]}
+    return {**_NOTHING, **Estimate(value, value, value).columns("ours"), "our_config": row["config"]}

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from dashboard.core.estimate import Estimate
 from dashboard.core.precision import word
-from dashboard.ui.numbers import format_duration, format_interval, format_percent, format_rate, significant
+from dashboard.ui.numbers import format_duration, format_ends, format_percent, format_rate, significant
 from dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
 from dashboard.ui.ticks import ticks
 
@@ -178,8 +179,8 @@ def _roof_words(roof: dict[Any, Any]) -> str:
 
 
 def _hover(row: dict[Any, Any], counted_in: str) -> str:
-    ends = format_interval(format_rate(row["gflop_per_s_low"], "GFLOP/s"), format_rate(row["gflop_per_s_high"], "GFLOP/s"))
-    share = format_interval(format_percent(row["percent_of_roof_low"]), format_percent(row["percent_of_roof_high"]))
+    ends = format_ends(Estimate.of(row, "gflop_per_s"), lambda rate: format_rate(rate, "GFLOP/s"))
+    share = format_ends(Estimate.of(row, "percent_of_roof"), format_percent)
     return hover(
         row, ("rate", f"{format_rate(row['gflop_per_s'], 'GFLOP/s')} ({ends})"),
         ("intensity", f"{significant(row['flop_per_byte'])} FLOP/byte{', counted' if counted_in else ''}"),

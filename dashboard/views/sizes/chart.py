@@ -10,8 +10,17 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from dashboard.core.estimate import Estimate
 from dashboard.core.precision import compared, precisions, word
-from dashboard.ui.numbers import format_duration, format_interval, format_over, format_percent, format_rate, format_ratio
+from dashboard.ui.numbers import (
+    format_duration,
+    format_ends,
+    format_interval,
+    format_over,
+    format_percent,
+    format_rate,
+    format_ratio,
+)
 from dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
 from dashboard.ui.ticks import apart, ticks
 
@@ -321,10 +330,10 @@ def _lines(name: str, room: int) -> list[str]:
 
 def _strip_hover(cell: dict[Any, Any]) -> str:
     lines = [f"<b>{text(cell['variant'])}</b> {text(cell['config'])}".rstrip(), text(cell["title"])]
-    ends = format_interval(format_duration(cell["low_ns"]), format_duration(cell["high_ns"]))
+    ends = format_ends(Estimate.median_ns(cell), format_duration)
     lines.append(f"median {text(format_duration(cell['median_ns']))} ({text(ends)})")
     if pd.notna(cell["margin"]):
-        ends = format_interval(format_ratio(cell["margin_low"]), format_ratio(cell["margin_high"]))
+        ends = format_ends(Estimate.of(cell, "margin"), format_ratio)
         lines.append(f"next: {text(cell['runner_up'])}, {text(format_ratio(cell['margin']))} the time ({text(ends)})")
     return "<br>".join([*lines, f"{text(cell['case'])} · n = {cell['n']}"])
 

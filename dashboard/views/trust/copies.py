@@ -1,6 +1,7 @@
 """What a recording's own trace says against it: launches that no range holds, and copies whose bytes are not the case's."""
 
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,8 @@ _DIRECTIONS: Final = ("h2d", "d2h")
 _DROPPED: Final = "dropped"
 
 
-class Attribution(NamedTuple):
+@dataclass(frozen=True)
+class Attribution:
     """Kernels of a trace; of these, those outside of any range and those whose launch is unknown, and the nanoseconds of each."""
 
     kernels: int
