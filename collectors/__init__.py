@@ -1,1 +1,1 @@
-"""How a workload is measured: one module a collector, around the shared core of verification, rounds and statistics."""
+"""How a workload is measured: one folder a concern, around the core that all collectors share."""

@@ -2,16 +2,15 @@
 
 import shutil
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from collectors.tools import NCU, NSYS
+from collectors.core.tools import CollectorError, has_module
+from collectors.nsight_compute.tool import NCU
+from collectors.nsight_systems.tool import NSYS
 
 #: Those that `auto` tries, best first.
 TIMING: Final = ("nsight_systems", "cupti", "cuda_events", "host_clock")
-#: Those that can measure what several ranks do together.
-TOGETHER: Final = ("cuda_events", "host_clock")
 #: Each and what it gives.
 COLLECTORS: Final = {
     "nsight_systems": "times and traces, under nsys",
@@ -25,10 +24,6 @@ SINGLE_LAUNCH: Final = "single_launch"
 
 #: Python modules that recording on a GPU needs -> the package that brings them.
 GPU_MODULES: Final = {"cupy": "cupy-cuda13x", "cuda.bindings": "cuda-bindings", "pynvml": "nvidia-ml-py"}
-
-
-class CollectorError(Exception):
-    """A collector that cannot run here. The message says why, and what to do, in one line."""
 
 
 def gpu_problem() -> str | None:
@@ -50,14 +45,6 @@ def gpu_problem() -> str | None:
     if missing:
         return f"{', '.join(missing)} not installed; pip install -r requirements-gpu.txt"
     return None
-
-
-def has_module(module: str) -> bool:
-    """Whether a module could be imported, without importing it."""
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def problem_of(name: str) -> str | None:

@@ -11,9 +11,9 @@ from collectors import choice
 
 #: What a user can get wrong, by module; each message is one line that says where, what, and what to do.
 _MISTAKES: Final = {
-    "collectors.plan": "PlanError",
-    "collectors.choice": "CollectorError",
-    "collectors.runs": "LabelError",
+    "collectors.core.plan": "PlanError",
+    "collectors.core.tools": "CollectorError",
+    "collectors.core.runs": "LabelError",
     "collectors.trace.report": "ReportError",
     "data.naming": "NamingError",
     "data.store": "StoreError",
@@ -125,7 +125,9 @@ def record_command(
 
     WORKLOAD: those to record; all when none is named.
     """
-    from collectors import commands, launchers, plan
+    from collectors import commands
+    from collectors.core import plan
+    from collectors.ranks import launchers
     from data import store
 
     if form not in _FORMATS:

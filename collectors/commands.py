@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,13 +13,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from collectors import choice, launchers, plan, record, runs
+from collectors import choice
+from collectors.core import plan, record, runs
+from collectors.core.salvage import salvage
+from collectors.core.signals import Stop
+from collectors.core.tools import CollectorError
+from collectors.core.verdicts import Cell
 from collectors.nsight_compute import record as nsight_compute_record
 from collectors.nsight_systems import record as nsight_systems_record
-from collectors.salvage import salvage
+from collectors.ranks import launchers
+from collectors.ranks.programs import TOGETHER
 from collectors.screen import print_id, say
-from collectors.signals import Stop
 from collectors.trace.report import ReportError
+from collectors.wiring import collector_of
 from data import store
 
 
@@ -32,7 +39,10 @@ class _Screen(Console):
 _screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
 
 #: Collectors under which a recording runs, instead of in them.
-UNDER_TOOL: Final = {"nsight_systems": nsight_systems_record.record, "nsight_compute": nsight_compute_record.record}
+UNDER_TOOL: Final = {
+    "nsight_systems": partial(nsight_systems_record.record, inside="cuda_events"),
+    "nsight_compute": partial(nsight_compute_record.record, inside=choice.SINGLE_LAUNCH),
+}
 
 
 def record_run(
@@ -45,14 +55,14 @@ def record_run(
     """
     runs.check_label(label)
     work = plan.make_plan(request)
-    name, why = choice.choose(collector, choice.TOGETHER if work.most_gpus > 1 else choice.TIMING)
+    name, why = choice.choose(collector, TOGETHER if work.most_gpus > 1 else choice.TIMING)
     launcher.check(work, name)
     work = work.on_host() if name == "host_clock" else work
     salvage(data_dir)
     with Stop() as stop:
         try:
             run_id, _ = _record(name, why, request, work, data_dir, label, launcher, stop)
-        except (choice.CollectorError, ReportError) as error:
+        except (CollectorError, ReportError) as error:
             if stop.number:
                 say(str(error))
                 raise click.exceptions.Exit(stop.exit_code) from error
@@ -85,7 +95,7 @@ def _record(
         say(headline)
         return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:], stop)
     with _BarProgress(headline) as progress:
-        return record.Recorder(work, name, progress, launcher).record(data_dir, label, sys.argv[1:], stop)
+        return record.Recorder(work, collector_of(name), progress, launcher.start).record(data_dir, label, sys.argv[1:], stop)
 
 
 class _BarProgress(record.Progress):
@@ -158,7 +168,7 @@ def _summarize(path: Path) -> None:
     why = f" ({'; '.join(reasons)}{more})" if reasons else ""
     say(f"{counts}{why}")
     for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
-        say(f"{plan.Cell.of(row)}: {row['status']}: {row['detail']}")
+        say(f"{Cell.of(row)}: {row['status']}: {row['detail']}")
     for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
         about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
         say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Final
 
-from collectors.choice import GPU_MODULES, gpu_problem, has_module
-from collectors.environment import cpu_name
-from collectors.tools import LAUNCHERS, NCU, NSYS, Tool, launcher_program
+from collectors.choice import GPU_MODULES, gpu_problem
+from collectors.core.environment import cpu_name
+from collectors.core.tools import Tool, has_module
+from collectors.nsight_compute.tool import NCU
+from collectors.nsight_systems.tool import NSYS
+from collectors.ranks.programs import LAUNCHERS, launcher_program
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Module -> the peers that it brings.

@@ -7,12 +7,12 @@ from typing import Final
 
 import click
 
-from collectors import runs
+from collectors.core import runs
+from collectors.core.salvage import salvage
+from collectors.core.signals import Leave, Stop
 from collectors.nsight_compute import parse as nsight_compute
 from collectors.nsight_systems.parse import import_report
-from collectors.salvage import salvage
 from collectors.screen import print_id, say
-from collectors.signals import Leave, Stop
 from collectors.trace.notes import Notes
 from collectors.trace.report import ReportError
 from data import files, store
@@ -31,7 +31,9 @@ def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: st
     salvage(data_dir)
     with Stop() as stop:
         notes = Notes()
-        run_id, exit_code = nsight_systems_profile.profile(command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
+        run_id, exit_code = nsight_systems_profile.profile(
+            import_report, command, data_dir, label, naming, keep, sys.argv[1:], stop, notes
+        )
         _warn(run_id, notes)
         if exit_code:
             say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")

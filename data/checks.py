@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data import schema
+from data.columns import Column, Table
 
 Int64s = npt.NDArray[np.int64]
 
@@ -46,7 +47,7 @@ class Checker:
         self._known: dict[str, pa.Table] = {}
         self._ranges: _Numbers | None = None
 
-    def piece(self, table: schema.Table, rows: pa.Table) -> Problem | None:
+    def piece(self, table: Table, rows: pa.Table) -> Problem | None:
         """The first problem of some rows of a table, which has all its columns; texts may be dictionaries."""
         found = first_problem(table, rows) or self._strangers(table, rows)
         if found is not None:
@@ -57,7 +58,7 @@ class Checker:
             self._pieces.append(rows.select(together))
         return None
 
-    def end(self, table: schema.Table) -> Problem | None:
+    def end(self, table: Table) -> Problem | None:
         """The first problem of a table as a whole: keys that are there twice, rows that name no row, parents that form a circle."""
         whole = pa.concat_tables(self._pieces, promote_options="permissive").unify_dictionaries() if self._pieces else None
         self._rows, self._pieces = 0, []
@@ -73,7 +74,7 @@ class Checker:
             return _bad_parent(whole, self._ranges)
         return self._unknown(table, whole)
 
-    def _strangers(self, table: schema.Table, rows: pa.Table) -> Problem | None:
+    def _strangers(self, table: Table, rows: pa.Table) -> Problem | None:
         """Device work of a range that is not there. A report may lack the ranges that its launches are of."""
         if table is schema.RANGES or self._ranges is None:
             return None
@@ -85,7 +86,7 @@ class Checker:
                     return Problem(column, int(unknown[0]), f"is {ids[unknown[0]]}, and no range has that id")
         return None
 
-    def _unknown(self, table: schema.Table, whole: pa.Table) -> Problem | None:
+    def _unknown(self, table: Table, whole: pa.Table) -> Problem | None:
         """A row of a variant or a case that the run does not have."""
         for name in ("variants", "cases") if table.name in ("results", "samples", "counters") else ():
             key = list(schema.TABLES[name].key)
@@ -97,7 +98,7 @@ class Checker:
         return None
 
 
-def first_problem(table: schema.Table, rows: pa.Table) -> Problem | None:
+def first_problem(table: Table, rows: pa.Table) -> Problem | None:
     """The first problem of rows each for itself."""
     for column in table.columns:
         if found := _of_column(column, rows[column.name]):
@@ -110,7 +111,7 @@ def first_problem(table: schema.Table, rows: pa.Table) -> Problem | None:
     return None
 
 
-def _of_column(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
+def _of_column(column: Column, values: pa.ChunkedArray) -> Problem | None:
     if problem := _invalid(column, values):
         return problem
     if values.null_count and not column.nullable:
@@ -122,7 +123,7 @@ def _of_column(column: schema.Column, values: pa.ChunkedArray) -> Problem | None
     return None
 
 
-def _invalid(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
+def _invalid(column: Column, values: pa.ChunkedArray) -> Problem | None:
     """Text that is not UTF-8, or what a damaged page left."""
     if pa.types.is_primitive(values.type):
         return None
@@ -146,7 +147,7 @@ def _decodes(value: pa.Scalar) -> bool:
     return True
 
 
-def _of_numbers(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
+def _of_numbers(column: Column, values: pa.ChunkedArray) -> Problem | None:
     if pa.types.is_floating(column.type) and column.finite:
         # Where a null may be, NaN stands for one, as it does in a frame.
         odd = pc.is_inf(values) if column.nullable else pc.invert(pc.is_finite(values))
@@ -166,7 +167,7 @@ def _of_numbers(column: schema.Column, values: pa.ChunkedArray) -> Problem | Non
     return None
 
 
-def _of_texts(column: schema.Column, values: pa.ChunkedArray) -> Problem | None:
+def _of_texts(column: Column, values: pa.ChunkedArray) -> Problem | None:
     for text in pc.unique(values).to_pylist():
         if text is None:
             continue
@@ -191,12 +192,12 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _needed(table: schema.Table) -> frozenset[str]:
+def _needed(table: Table) -> frozenset[str]:
     """Columns that are looked at when the table is complete."""
     return frozenset({*table.key, "parent_id", "depth"} if table is schema.RANGES else table.key)
 
 
-def _duplicate(table: schema.Table, whole: pa.Table) -> Problem | None:
+def _duplicate(table: Table, whole: pa.Table) -> Problem | None:
     if not table.key:
         return None
     codes = _codes(whole, table.key)

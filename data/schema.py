@@ -3,11 +3,11 @@
 `store` refuses what does not fit this module, and `python -m data.schema` prints the data dictionary `data/README.md`.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
+
+from data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
 
 SCHEMA_VERSION: Final = 1
 
@@ -25,91 +25,10 @@ RANGE_STYLES: Final = ("push_pop", "start_end")
 CUDA_GRAPH: Final = "[CUDA graph]"
 MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h")
 
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its Arrow type, what it means, and what its values may be; `checks` refuses others.
-
-    Attributes:
-        values: the closed set of a text's values; empty where any text will do.
-        later: the column came after runs of this schema version had been written: in a run that lacks it, it reads as null.
-        least: of the numbers; None where any will do.
-        most: likewise.
-        finite: a float64 is not infinite, nor NaN where it may not be null.
-        named: the text is not empty.
-        json_object: the text is a JSON object, or empty.
-    """
-
-    name: str
-    type: pa.DataType
-    meaning: str
-    unit: str = ""
-    nullable: bool = False
-    values: tuple[str, ...] = ()
-    later: bool = False
-    least: float | None = None
-    most: float | None = None
-    finite: bool = True
-    named: bool = False
-    json_object: bool = False
-
-    @property
-    def field(self) -> pa.Field:
-        return pa.field(self.name, self.type, nullable=self.nullable)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of a run. `key` names the columns that identify a row; it is empty where rows need not be unique.
-
-    `spans` are pairs of columns of which the second is not before the first.
-    """
-
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...] = ()
-    spans: tuple[tuple[str, str], ...] = ()
-
-    @cached_property
-    def arrow(self) -> pa.Schema:
-        return pa.schema([column.field for column in self.columns])
-
-
-#: Of times and of ids, so that the difference of any two is an int64.
-FAR: Final = 1 << 62
-#: Of bytes and operations, so that the sum of a thousand is an int64.
-MOST_WORK: Final = 1 << 53
-
-
-def _text(name: str, meaning: str, **rules: Any) -> Column:
-    return Column(name, pa.string(), meaning, **rules)
-
-
-def _int(name: str, meaning: str, unit: str = "", *, bits: int = 64, **rules: Any) -> Column:
-    return Column(name, {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits], meaning, unit, **rules)
-
-
-def _time(name: str, meaning: str, *, nullable: bool = False) -> Column:
-    return _int(name, meaning, "ns", nullable=nullable, least=-FAR, most=FAR)
-
-
-def _id(name: str, meaning: str, **rules: Any) -> Column:
-    return _int(name, meaning, least=0, most=FAR, **rules)
-
-
-def _work(name: str, meaning: str, unit: str) -> Column:
-    return _int(name, meaning, unit, least=0, most=MOST_WORK)
-
-
-def _float(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
-    return Column(name, pa.float64(), meaning, unit, **rules)
-
-
-_WORKLOAD = _text("workload", "problem, e.g. `tensor_transpose`", named=True)
-_VARIANT = _text("variant", "one implementation of the workload, e.g. `v03_shared_tile`", named=True)
-_CONFIG = _text("config", "the variant's tunables, e.g. `block=16`; empty where it has none")
-_CASE = _text("case", "one point of the workload's axes, e.g. `n=512,perm=210`", named=True)
+_WORKLOAD = text("workload", "problem, e.g. `tensor_transpose`", named=True)
+_VARIANT = text("variant", "one implementation of the workload, e.g. `v03_shared_tile`", named=True)
+_CONFIG = text("config", "the variant's tunables, e.g. `block=16`; empty where it has none")
+_CASE = text("case", "one point of the workload's axes, e.g. `n=512,perm=210`", named=True)
 _CELL = (_WORKLOAD, _VARIANT, _CONFIG, _CASE)
 _CELL_KEY = ("workload", "variant", "config", "case")
 
@@ -118,50 +37,50 @@ def _of_ours(column: Column) -> Column:
     return Column(column.name, column.type, column.meaning + "; null where the range is not one of ours", nullable=True)
 
 
-_START = _time("start_ns", "start on the trace's clock")
-_END = _time("end_ns", "end on the trace's clock")
-_PROCESS = _id("process", "process id in the trace")
-_CORRELATION = _int(
+_START = time("start_ns", "start on the trace's clock")
+_END = time("end_ns", "end on the trace's clock")
+_PROCESS = identifier("process", "process id in the trace")
+_CORRELATION = integer(
     "correlation", "joins an API call to the device work that it caused; unique within a process", least=-FAR, most=FAR
 )
-_RANGE = _id("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
-_TIME_RANGE = _id(
+_RANGE = identifier("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
+_TIME_RANGE = identifier(
     "time_range_id",
     "where `range_id` is null, attribution by time: innermost NVTX range open at the launch on the one other thread of the process that "
     "had one open; null where no other thread had, or several, and in runs that are older than the column",
     nullable=True,
     later=True,
 )
-_STREAM = _int("stream", "CUDA stream id in the trace", nullable=True)
-_DEVICE = _int("device", "CUDA device ordinal", bits=32)
+_STREAM = integer("stream", "CUDA stream id in the trace", nullable=True)
+_DEVICE = integer("device", "CUDA device ordinal", bits=32)
 
 RUN = Table(
     "run",
     "One row: what was run, where, with what, and when.",
     (
-        _text("run_id", "name of the run's folder", named=True),
-        _int("schema_version", "version of this contract that wrote the run", bits=32),
-        _text("label", "the user's name for the run; empty where none was given"),
-        _text("kind", "recorded here, or imported from a profiler's report", values=RUN_KINDS),
+        text("run_id", "name of the run's folder", named=True),
+        integer("schema_version", "version of this contract that wrote the run", bits=32),
+        text("label", "the user's name for the run; empty where none was given"),
+        text("kind", "recorded here, or imported from a profiler's report", values=RUN_KINDS),
         Column("started_at", pa.timestamp("us", tz="UTC"), "when the run started", "UTC"),
-        _text("collector", "collector that measured it, e.g. `cuda_events`"),
-        _text("collector_version", "version of that collector's tool"),
-        _text("source", "file that an import came from; empty for a recording"),
-        _text("device_name", "name of the GPU; empty without one"),
-        _int("device_count", "GPUs used", bits=16),
-        _text("compute_capability", "e.g. `9.0`; empty without a GPU"),
-        _int("sm_count", "streaming multiprocessors of one GPU", bits=32, nullable=True),
-        _int("l2_bytes", "L2 cache of one GPU", "B", nullable=True),
-        _int("memory_bytes", "memory of one GPU", "B", nullable=True),
-        _text("driver_version", "NVIDIA driver; empty without one"),
-        _text("cuda_version", "CUDA runtime that ran the kernels; empty without one"),
-        _text("cpu_name", "name of the processor"),
-        _text("os", "operating system and its release"),
-        _text("python_version", "Python that ran the collector"),
-        _text("packages", "JSON object: version of each package that matters to a measurement", json_object=True),
-        _text("git_commit", "commit of this project; empty outside a checkout"),
+        text("collector", "collector that measured it, e.g. `cuda_events`"),
+        text("collector_version", "version of that collector's tool"),
+        text("source", "file that an import came from; empty for a recording"),
+        text("device_name", "name of the GPU; empty without one"),
+        integer("device_count", "GPUs used", bits=16),
+        text("compute_capability", "e.g. `9.0`; empty without a GPU"),
+        integer("sm_count", "streaming multiprocessors of one GPU", bits=32, nullable=True),
+        integer("l2_bytes", "L2 cache of one GPU", "B", nullable=True),
+        integer("memory_bytes", "memory of one GPU", "B", nullable=True),
+        text("driver_version", "NVIDIA driver; empty without one"),
+        text("cuda_version", "CUDA runtime that ran the kernels; empty without one"),
+        text("cpu_name", "name of the processor"),
+        text("os", "operating system and its release"),
+        text("python_version", "Python that ran the collector"),
+        text("packages", "JSON object: version of each package that matters to a measurement", json_object=True),
+        text("git_commit", "commit of this project; empty outside a checkout"),
         Column("git_dirty", pa.bool_(), "the checkout had uncommitted changes; null outside one", nullable=True),
-        _text("command", "command line, without the paths of the machine"),
+        text("command", "command line, without the paths of the machine"),
     ),
     ("run_id",),
 )
@@ -170,11 +89,11 @@ CEILINGS = Table(
     "ceilings",
     "What this device was measured to do, in the same run.",
     (
-        _text("name", "what was measured, e.g. `device_copy`"),
-        _text("device", "`cpu`, `cuda:0`, or `2 GPUs` for what they do together"),
-        _float("value", "the median over repetitions", least=1e-9, most=1e15),
-        _text("unit", "`GB/s`, `TFLOP/s` or `us`"),
-        _text("method", "how it was measured"),
+        text("name", "what was measured, e.g. `device_copy`"),
+        text("device", "`cpu`, `cuda:0`, or `2 GPUs` for what they do together"),
+        real("value", "the median over repetitions", least=1e-9, most=1e15),
+        text("unit", "`GB/s`, `TFLOP/s` or `us`"),
+        text("method", "how it was measured"),
     ),
     ("name", "device"),
 )
@@ -185,23 +104,23 @@ VARIANTS = Table(
     (
         _WORKLOAD,
         _VARIANT,
-        _int("rung", "place on the ladder from naive to best; null off the ladder", bits=32, nullable=True),
-        _text("kind", "who computes", values=VARIANT_KINDS),
-        _text("role", "what it is compared as", values=ROLES),
-        _text("precision", "arithmetic of the products", values=PRECISIONS),
-        _text("title", "a few words for charts"),
-        _text("idea", "what this variant tries"),
-        _text("bottleneck", "what limits it"),
-        _text("next", "what the next rung changes"),
-        _text("source", "where the idea comes from"),
-        _text("source_path", "file within the project; empty where it is not of the project"),
-        _text("source_text", "source code as measured"),
-        _text("source_sha256", "SHA-256 of `source_text`"),
-        _int("registers", "registers a thread, the most of its kernels", bits=32, nullable=True),
-        _int("shared_bytes", "static and dynamic shared memory a block, the most of its kernels", "B", nullable=True),
-        _int("spill_bytes", "register spill stores a thread, the most of its kernels", "B", nullable=True),
-        _text("min_compute_capability", "least device it runs on, e.g. `7.5`; empty off the GPU"),
-        _text(
+        integer("rung", "place on the ladder from naive to best; null off the ladder", bits=32, nullable=True),
+        text("kind", "who computes", values=VARIANT_KINDS),
+        text("role", "what it is compared as", values=ROLES),
+        text("precision", "arithmetic of the products", values=PRECISIONS),
+        text("title", "a few words for charts"),
+        text("idea", "what this variant tries"),
+        text("bottleneck", "what limits it"),
+        text("next", "what the next rung changes"),
+        text("source", "where the idea comes from"),
+        text("source_path", "file within the project; empty where it is not of the project"),
+        text("source_text", "source code as measured"),
+        text("source_sha256", "SHA-256 of `source_text`"),
+        integer("registers", "registers a thread, the most of its kernels", bits=32, nullable=True),
+        integer("shared_bytes", "static and dynamic shared memory a block, the most of its kernels", "B", nullable=True),
+        integer("spill_bytes", "register spill stores a thread, the most of its kernels", "B", nullable=True),
+        text("min_compute_capability", "least device it runs on, e.g. `7.5`; empty off the GPU"),
+        text(
             "transfer",
             "how the scope `end_to_end` copies to the device and back; null where it does not, or where the run does not tell",
             nullable=True,
@@ -218,16 +137,16 @@ CASES = Table(
     (
         _WORKLOAD,
         _CASE,
-        _int(
+        integer(
             "size_rank",
             "order of the case on a size axis; null for a case that is verified, not charted",
             nullable=True,
         ),
-        _text("params", "JSON object: the workload's own axes", named=True, json_object=True),
-        _int("flops", "floating-point operations, a multiply-add counted as two", "FLOP", least=0),
-        _work("min_bytes", "each input read once and each output written once", "B"),
-        _work("h2d_bytes", "bytes copied to the device for one end-to-end operation", "B"),
-        _work("d2h_bytes", "bytes copied back from it", "B"),
+        text("params", "JSON object: the workload's own axes", named=True, json_object=True),
+        integer("flops", "floating-point operations, a multiply-add counted as two", "FLOP", least=0),
+        work("min_bytes", "each input read once and each output written once", "B"),
+        work("h2d_bytes", "bytes copied to the device for one end-to-end operation", "B"),
+        work("d2h_bytes", "bytes copied back from it", "B"),
     ),
     ("workload", "case"),
 )
@@ -237,12 +156,12 @@ RESULTS = Table(
     "One verdict a cell. A cell that failed or was skipped is a row with its reason.",
     (
         *_CELL,
-        _text("status", "verdict", values=STATUSES),
-        _text("detail", "reason of the verdict, or why sampling stopped"),
-        _float("rel_l2_error", "norm(out - ref) / norm(ref) against float64", nullable=True, least=0, finite=False),
-        _float("max_rel_error", "max |out - ref| / max |ref| against float64", nullable=True, least=0, finite=False),
-        _float("tolerance", "largest rel_l2_error that passes", nullable=True, least=0),
-        _int("verified_elements", "output elements compared", nullable=True, least=0),
+        text("status", "verdict", values=STATUSES),
+        text("detail", "reason of the verdict, or why sampling stopped"),
+        real("rel_l2_error", "norm(out - ref) / norm(ref) against float64", nullable=True, least=0, finite=False),
+        real("max_rel_error", "max |out - ref| / max |ref| against float64", nullable=True, least=0, finite=False),
+        real("tolerance", "largest rel_l2_error that passes", nullable=True, least=0),
+        integer("verified_elements", "output elements compared", nullable=True, least=0),
     ),
     _CELL_KEY,
 )
@@ -252,21 +171,23 @@ SAMPLES = Table(
     "Every timed repetition.",
     (
         *_CELL,
-        _int("gpus", "GPUs, or processes on the host, that worked together; 0 for one process on the host", bits=16, least=0),
-        _int("rank", "which of them took the sample; the whole took as long as the slowest of its round", bits=16, least=0),
-        _text("cache", "L2 flushed before the sample, or not", values=CACHES),
-        _text(
+        integer(
+            "gpus", "GPUs, or processes on the host, that worked together; 0 for one process on the host", bits=16, least=0
+        ),
+        integer("rank", "which of them took the sample; the whole took as long as the slowest of its round", bits=16, least=0),
+        text("cache", "L2 flushed before the sample, or not", values=CACHES),
+        text(
             "scope",
             "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` is of one more execution beside the operation",
         ),
-        _int("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1),
-        _int("round", "pass over all variants of the case that the sample belongs to", bits=32, least=0),
-        _int("position", "place within the round's shuffled order", bits=16, least=0),
-        _int("duration_ns", "time of one execution; a batch is divided by its length", "ns", least=1, most=FAR),
-        _int("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),
-        _int("temperature_c", "GPU temperature", "°C", bits=16, nullable=True),
-        _float("power_w", "GPU power draw", "W", nullable=True),
-        _int("throttle_reasons", "NVML bit mask; 0 where nothing slowed the clock", nullable=True),
+        integer("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1),
+        integer("round", "pass over all variants of the case that the sample belongs to", bits=32, least=0),
+        integer("position", "place within the round's shuffled order", bits=16, least=0),
+        integer("duration_ns", "time of one execution; a batch is divided by its length", "ns", least=1, most=FAR),
+        integer("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),
+        integer("temperature_c", "GPU temperature", "°C", bits=16, nullable=True),
+        real("power_w", "GPU power draw", "W", nullable=True),
+        integer("throttle_reasons", "NVML bit mask; 0 where nothing slowed the clock", nullable=True),
     ),
     (*_CELL_KEY, "gpus", "rank", "cache", "scope", "twin", "round", "position"),
 )
@@ -275,19 +196,19 @@ RANGES = Table(
     "ranges",
     "NVTX ranges of a trace.",
     (
-        _id("range_id", "identifies the range within the run"),
-        _id("parent_id", "range that encloses it on the same thread", nullable=True),
-        _int("depth", "how many ranges enclose it", bits=32, least=0),
+        identifier("range_id", "identifies the range within the run"),
+        identifier("parent_id", "range that encloses it on the same thread", nullable=True),
+        integer("depth", "how many ranges enclose it", bits=32, least=0),
         _PROCESS,
-        _id("thread", "thread id in the trace"),
-        _text("domain", "NVTX domain; empty for the default one"),
-        _text("text", "message"),
-        _text("style", "how it was opened and closed", values=RANGE_STYLES),
+        identifier("thread", "thread id in the trace"),
+        text("domain", "NVTX domain; empty for the default one"),
+        text("text", "message"),
+        text("style", "how it was opened and closed", values=RANGE_STYLES),
         _START,
-        _time("end_ns", "end on the trace's clock; null where it was never closed", nullable=True),
-        _time("gpu_start_ns", "start of the first device work launched inside it", nullable=True),
-        _time("gpu_end_ns", "end of the last device work launched inside it", nullable=True),
-        _int(
+        time("end_ns", "end on the trace's clock; null where it was never closed", nullable=True),
+        time("gpu_start_ns", "start of the first device work launched inside it", nullable=True),
+        time("gpu_end_ns", "end of the last device work launched inside it", nullable=True),
+        integer(
             "gpu_busy_ns",
             "time within those in which device work launched inside it was running",
             "ns",
@@ -296,7 +217,7 @@ RANGES = Table(
             most=FAR,
         ),
         *(
-            _int(
+            integer(
                 f"time_{name}",
                 f"as `{name}`, with the work attributed to it, or to a range inside it, by time; null where there is none such",
                 "ns",
@@ -308,8 +229,8 @@ RANGES = Table(
             for name, least in (("gpu_start_ns", -FAR), ("gpu_end_ns", -FAR), ("gpu_busy_ns", 0))
         ),
         *(_of_ours(column) for column in _CELL),
-        _text("scope", "as in `samples`; null where the range is not one of ours", nullable=True),
-        _int("round", "as in `samples`; null where the range is not one of ours", bits=32, nullable=True, least=0),
+        text("scope", "as in `samples`; null where the range is not one of ours", nullable=True),
+        integer("round", "as in `samples`; null where the range is not one of ours", bits=32, nullable=True, least=0),
     ),
     ("range_id",),
     (("start_ns", "end_ns"), ("gpu_start_ns", "gpu_end_ns"), ("time_gpu_start_ns", "time_gpu_end_ns")),
@@ -325,20 +246,20 @@ KERNELS = Table(
         _START,
         _END,
         _DEVICE,
-        _int("context", "CUDA context id", nullable=True),
+        integer("context", "CUDA context id", nullable=True),
         _STREAM,
-        _text("name", "short name"),
-        _text("full_name", "demangled name with its template arguments"),
-        *(_int(f"grid_{axis}", "blocks along the axis", bits=32, nullable=True) for axis in "xyz"),
-        *(_int(f"block_{axis}", "threads along the axis", bits=32, nullable=True) for axis in "xyz"),
-        _int("registers", "registers a thread", bits=32, nullable=True),
-        _int("static_shared_bytes", "static shared memory a block", "B", nullable=True),
-        _int("dynamic_shared_bytes", "dynamic shared memory a block", "B", nullable=True),
+        text("name", "short name"),
+        text("full_name", "demangled name with its template arguments"),
+        *(integer(f"grid_{axis}", "blocks along the axis", bits=32, nullable=True) for axis in "xyz"),
+        *(integer(f"block_{axis}", "threads along the axis", bits=32, nullable=True) for axis in "xyz"),
+        integer("registers", "registers a thread", bits=32, nullable=True),
+        integer("static_shared_bytes", "static shared memory a block", "B", nullable=True),
+        integer("dynamic_shared_bytes", "dynamic shared memory a block", "B", nullable=True),
         _RANGE,
         _TIME_RANGE,
-        _time("launch_start_ns", "start of the API call that launched it", nullable=True),
-        _time("launch_end_ns", "end of that call", nullable=True),
-        _int("graph_id", "CUDA graph that it ran in", nullable=True),
+        time("launch_start_ns", "start of the API call that launched it", nullable=True),
+        time("launch_end_ns", "end of that call", nullable=True),
+        integer("graph_id", "CUDA graph that it ran in", nullable=True),
     ),
     spans=(("start_ns", "end_ns"), ("launch_start_ns", "launch_end_ns")),
 )
@@ -351,10 +272,10 @@ MEMORY_OPS = Table(
         _PROCESS,
         _START,
         _END,
-        _text("kind", "direction", values=MEMORY_OP_KINDS),
-        _work("bytes", "bytes moved", "B"),
-        _text("src_memory", "`pageable`, `pinned`, `device`, `managed`…; null where unknown", nullable=True),
-        _text("dst_memory", "likewise", nullable=True),
+        text("kind", "direction", values=MEMORY_OP_KINDS),
+        work("bytes", "bytes moved", "B"),
+        text("src_memory", "`pageable`, `pinned`, `device`, `managed`…; null where unknown", nullable=True),
+        text("dst_memory", "likewise", nullable=True),
         _DEVICE,
         _STREAM,
         _RANGE,
@@ -371,8 +292,8 @@ API_CALLS = Table(
         _PROCESS,
         _START,
         _END,
-        _id("thread", "calling thread"),
-        _text("name", "function, without a version of four digits, as `nsys stats` names it"),
+        identifier("thread", "calling thread"),
+        text("name", "function, without a version of four digits, as `nsys stats` names it"),
         _RANGE,
     ),
     spans=(("start_ns", "end_ns"),),
@@ -383,11 +304,11 @@ COUNTERS = Table(
     "Hardware counters of one launch.",
     (
         *_CELL,
-        _text("kernel", "kernel name"),
-        _int("launch_index", "which launch of the cell", bits=32),
-        _text("metric", "the tool's own name of the metric"),
-        _float("value", "reading"),
-        _text("unit", "the tool's own unit; empty for a ratio"),
+        text("kernel", "kernel name"),
+        integer("launch_index", "which launch of the cell", bits=32),
+        text("metric", "the tool's own name of the metric"),
+        real("value", "reading"),
+        text("unit", "the tool's own unit; empty for a ratio"),
     ),
     (*_CELL_KEY, "kernel", "launch_index", "metric"),
 )
@@ -396,9 +317,9 @@ DIAGNOSTICS = Table(
     "diagnostics",
     "What the collector lost, could not attribute or distrusts.",
     (
-        _text("severity", "how much it matters", values=SEVERITIES),
-        _text("source", "check that found it, e.g. `throttling`"),
-        _text("text", "what was found and what it means"),
+        text("severity", "how much it matters", values=SEVERITIES),
+        text("source", "check that found it, e.g. `throttling`"),
+        text("text", "what was found and what it means"),
         *(Column(c.name, c.type, c.meaning + "; null where the finding is not about one", nullable=True) for c in _CELL),
     ),
 )
@@ -429,10 +350,11 @@ def dictionary() -> str:
         "",
         f"Schema version {SCHEMA_VERSION}. Generated from `data/schema.py`: `python -m data.schema > data/README.md`.",
         "",
-        "A run is a folder `<data-dir>/<run_id>/` of parquet files, one a table; a table with no rows may be absent.",
-        "A run is written to a temporary sibling and renamed when complete, and never changed afterwards.",
-        "Times are whole nanoseconds; GB is 10^9 bytes. A `?` behind a type marks a column that may be null.",
+        "A run is a folder `<data-dir>/<run_id>/` of parquet files, one for each table. A table with no rows may be absent.",
+        "A run is written to a temporary folder beside it, and renamed when it is complete. It is never changed afterwards.",
+        "Times are whole nanoseconds. GB is 10^9 bytes. A `?` behind a type marks a column that may be null.",
         "The values of a run are checked when it is first opened: keys, closed sets, and the ranges that `data/schema.py` gives.",
+        "[docs/architecture.md](../docs/architecture.md#words) explains the words.",
         "",
         "- `recorded/`: runs that ship with the project.",
         "- `published/`: figures of the five reports that the workloads come from, as CSV with their table and unit.",

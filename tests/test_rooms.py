@@ -42,13 +42,80 @@ def test_a_room_imports_only_the_rooms_that_the_design_allows(file: Path) -> Non
     assert rooms_imported(file) <= ALLOWED[room]
 
 
+COLLECTORS = ROOT / "collectors"
+MODULES = {
+    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in COLLECTORS.rglob("*.py")
+}
+#: Folder of `collectors/` -> those that it imports. Files of no folder are the top: they import all, and none of these imports them.
+BELOW: dict[str, set[str]] = {
+    "core": set(),
+    "trace": set(),
+    "host": {"core"},
+    "cuda": {"core", "host"},  # what the host waits for the device is timed as the host's own work is
+    "ranks": {"core", "cuda"},  # every rank times NCCL's average on its own GPU
+    "cupti": {"trace"},
+    "nsight_systems": {"core", "trace"},
+    "nsight_compute": {"core", "trace"},
+}
+MOST_FLOORS = 8
+
+
+def folder_of(module: str) -> str:
+    """Its folder of `collectors/`; empty for the top."""
+    parts = MODULES[module].relative_to(COLLECTORS).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def modules_imported(module: str) -> set[str]:
+    """Those of the collectors, wherever in the file they are imported."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            within = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+            names |= within if len(within) == len(node.names) else {*within, node.module or ""}
+    return names & MODULES.keys()
+
+
+def floors() -> dict[str, int]:
+    """Module -> its floor: one above the highest that it imports. Raises AssertionError for a circle."""
+    found: dict[str, int] = {}
+
+    def floor_of(module: str, below: tuple[str, ...]) -> int:
+        assert module not in below, f"a circle: {' -> '.join([*below[below.index(module) :], module])}"
+        if module not in found:
+            found[module] = 1 + max((floor_of(other, (*below, module)) for other in modules_imported(module)), default=0)
+        return found[module]
+
+    for module in MODULES:
+        floor_of(module, ())
+    return found
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_folder_of_the_collectors_imports_only_those_below_it(module: str) -> None:
+    folder = folder_of(module)
+    others = {folder_of(other) for other in modules_imported(module)} - {folder}
+    assert not folder or others <= BELOW[folder]
+
+
+def test_every_folder_of_the_collectors_has_its_place() -> None:
+    assert {folder_of(module) for module in MODULES} - {""} == BELOW.keys()
+
+
+def test_no_collector_s_module_imports_another_in_a_circle_and_floors_are_few() -> None:
+    found = floors()
+    assert max(found.values()) <= MOST_FLOORS, {module: floor for module, floor in found.items() if floor > MOST_FLOORS}
+
+
 def test_only_the_store_touches_parquet() -> None:
     users = {
         str(file.relative_to(ROOT))
         for file in FILES
         if "pyarrow.parquet" in file.read_text() or "_parquet(" in file.read_text()
     }
-    assert users == {"data/store.py"}
+    assert users and all(user.startswith("data/store/") for user in users)
 
 
 def test_the_dashboard_and_the_workloads_import_no_gpu_package() -> None:
@@ -77,7 +144,7 @@ def test_the_collectors_command_line_starts_without_a_gpu_package() -> None:
         (["list"], {"pandas", "pyarrow", "pydantic", "rich"}),
         (["runs"], {"pandas", "pydantic", "rich"}),
         (["doctor"], {"pandas", "pyarrow", "pydantic", "numpy"}),
-        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "collectors.record"}),
+        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "collectors.core.record"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
@@ -177,3 +244,9 @@ def test_no_module_of_the_dashboard_imports_itself_by_way_of_others() -> None:
     while free := {name for name, others in left.items() if not others & left.keys()}:
         left = {name: others for name, others in left.items() if name not in free}
     assert not left, "these import each other, or what does"
+
+
+def test_every_workload_has_the_same_files() -> None:
+    for folder in (each for each in (ROOT / "workloads").iterdir() if (each / "workload.py").exists()):
+        wanted = {"__init__.py", "problem.py", "rungs.py", "host.py", "peers.py", "workload.py", "kernels"}
+        assert wanted <= {entry.name for entry in folder.iterdir()}, folder.name

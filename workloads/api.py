@@ -7,198 +7,85 @@ NVRTC where there is no GPU. `docs/own-workload.md` has a complete example of 40
 
 import hashlib
 import inspect
-import itertools
-import json
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from workloads.axes import Axis, AxisError, describe, parse_params
-from workloads.communication import AllReduce
+from workloads.cases import (
+    LARGEST,
+    Array,
+    Buffer,
+    Buffers,
+    Case,
+    CaseSet,
+    NotShareable,
+    Params,
+    Part,
+    WorkloadError,
+    format_params,
+    split_evenly,
+)
+from workloads.end_to_end import EndToEnd, Overlapped, Pageable, Pinned
+from workloads.launches import Launch, Step, TensorMap, ceil_div, kernels_of
+from workloads.sources import parse_header, read_source
 
-Array = Any  # numpy.ndarray on the host, cupy.ndarray on a GPU
-Params = Mapping[str, Any]
-Buffers = Mapping[str, Array]
-CaseSet = Literal["quick", "report", "full"]
+__all__ = [
+    "LARGEST",
+    "TOLERANCE",
+    "Array",
+    "Buffer",
+    "Buffers",
+    "Case",
+    "CaseSet",
+    "CudaVariant",
+    "EndToEnd",
+    "HostVariant",
+    "Launch",
+    "LibraryVariant",
+    "NotInstalled",
+    "NotShareable",
+    "Overlapped",
+    "Pageable",
+    "Params",
+    "Part",
+    "Pinned",
+    "Precision",
+    "Role",
+    "Step",
+    "TensorMap",
+    "Variant",
+    "Workload",
+    "WorkloadError",
+    "ceil_div",
+    "format_params",
+    "kernels_of",
+    "parse_header",
+    "read_source",
+    "split_evenly",
+]
+
 Role = Literal["ceiling", "rung", "peer", "host", "specimen"]
 Precision = Literal["fp32", "tf32", "3xtf32", "fp64"]
-Transfer = Literal["pageable", "pinned", "overlapped"]
 
 #: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0).
 TOLERANCE: Final[Mapping[str, float]] = {"fp64": 1e-12, "fp32": 2e-6, "3xtf32": 5e-6, "tf32": 1e-3}
 
-#: Largest number that a column of a run holds.
-LARGEST: Final = 2**63 - 1
-
 _PROJECT: Final = Path(__file__).resolve().parent.parent
-_HEADER_FIELDS: Final = ("Idea", "Bottleneck", "Next", "Source")
-_INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
-
-
-class WorkloadError(Exception):
-    """A workload that is not written as it should be. Its message says where, what, and what to do, in one line."""
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Shape and type of an input, an output or scratch.
-
-    Attributes:
-        shape, dtype: as of a NumPy array.
-        zeroed: scratch that holds 0 before the first operation, such as a counter; each operation leaves it so.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str = "float32"
-    zeroed: bool = False
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(int(extent) for extent in self.shape) * np.dtype(self.dtype).itemsize
-
-
-@dataclass(frozen=True)
-class Case:
-    """One point of a workload's own axes.
-
-    Attributes:
-        params: the axes, e.g. `{"n": 512, "perm": "210"}`; the case is named after them.
-        flops: operations of the definition, a multiply-add counted as two.
-        min_bytes: each input read once and each output written once, in bytes.
-        sets: which of `--cases quick|report|full` take it.
-        size_rank: order on the size axis; None for a case that is verified but not charted.
-    """
-
-    params: Params
-    flops: int
-    min_bytes: int
-    sets: tuple[CaseSet, ...] = ("full",)
-    size_rank: int | None = 0
-
-    def __post_init__(self) -> None:
-        """Take NumPy's numbers as Python's, and whole numbers only where a run has them."""
-        object.__setattr__(self, "params", {key: _plain(value) for key, value in self.params.items()})
-        try:
-            json.dumps(self.params)
-            self.name.encode()
-        except (TypeError, ValueError) as error:
-            raise WorkloadError(f"case {self.name!a}: {error}; give params numbers and texts") from error
-        for attribute in ("flops", "min_bytes", "size_rank"):
-            number = _plain(getattr(self, attribute))
-            if attribute == "size_rank" and number is None:
-                continue
-            if not (isinstance(number, int | float) and -LARGEST <= number <= LARGEST and int(number) == number):
-                raise WorkloadError(f"case {self.name}: {attribute} is {number}; give a whole number of at most 2^63 - 1")
-            object.__setattr__(self, attribute, int(number))
-
-    @property
-    def name(self) -> str:
-        return format_params(self.params)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-@dataclass(frozen=True)
-class TensorMap:
-    """An argument by which a kernel copies boxes of a buffer to shared memory and back with Hopper's tensor memory accelerator (TMA).
-
-    The kernel's parameter is `const __grid_constant__ TensorMap` of `workloads/hopper.cuh`, 128 bytes. What a box reaches
-    beyond the buffer reads as zeros. Source: CUDA driver API, cuTensorMapEncodeTiled.
-
-    Attributes:
-        buffer: name of an input, an output or scratch of float32; its innermost rows take a multiple of 16 bytes.
-        box: elements of a box along each axis, the innermost last; at most 256 along each.
-        swizzle_bytes: 0, or 32, 64 or 128: the span within which 16-byte pieces are exchanged so that columns of the box meet
-            different banks; the innermost row of a box is no longer than it.
-        shape: axes, the innermost last, where they are not those of the buffer.
-    """
-
-    buffer: str
-    box: tuple[int, ...]
-    swizzle_bytes: Literal[0, 32, 64, 128] = 0
-    shape: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One kernel launch.
-
-    Attributes:
-        kernel: name expression of the kernel, e.g. `transpose<2, 1, 0>`, as NVRTC takes it.
-        grid: blocks along x, y, z.
-        block: threads along x, y, z.
-        args: names of inputs, outputs and scratch as `str`, `RowsOf` them, `TensorMap`s of them, and scalars as NumPy scalars of
-            the parameter's type.
-        dynamic_shared_bytes: dynamic shared memory a block.
-        once: what it writes is the same for every `Part` of a case, so that of an overlapped operation only the first part launches it.
-    """
-
-    kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    args: tuple[Any, ...]
-    dynamic_shared_bytes: int = 0
-    once: bool = False
-
-
-#: One of the things that an operation does in order.
-Step = Launch | AllReduce
-
-
-def kernels_of(steps: Sequence[Step]) -> tuple[Launch, ...]:
-    """The launches among the steps of an operation."""
-    return tuple(step for step in steps if isinstance(step, Launch))
-
-
-@dataclass(frozen=True)
-class Part:
-    """A share of a case: one of those whose copies overlap the kernels of others, or what one rank of several has.
-
-    Attributes:
-        case: the case that its kernels are launched for. A buffer that has fewer rows in it than in the whole case, along its first
-            axis, is rows `first` and on of the whole one.
-        first: the first of those rows.
-    """
-
-    case: Case
-    first: int
 
 
 class NotInstalled(Exception):
     """A library that a variant calls is not there. The message says how to get it; the variant is skipped."""
 
 
-class NotShareable(Exception):
-    """A case that cannot be shared among so many ranks. The message is the reason."""
-
-
-def split_evenly(count: int, ranks: int, what: str) -> tuple[tuple[int, int], ...]:
-    """First and number of each rank's share of `count` things, called `what`, that follow one another; the first have one more where some remain.
-
-    Raises:
-        NotShareable: a rank would have none.
-    """
-    if count < ranks:
-        raise NotShareable(f"{count} {what} cannot be shared among {ranks} ranks")
-    least, remaining = divmod(count, ranks)
-    return tuple((rank * least + min(rank, remaining), least + (rank < remaining)) for rank in range(ranks))
-
-
 def _always(case: Case, config: Params) -> str | None:
     return None
-
-
-def _no_parts(case: Case, config: Params) -> Sequence[Part]:
-    return ()
 
 
 def _none(case: Case, config: Params) -> Mapping[str, Buffer]:
@@ -278,15 +165,7 @@ class CudaVariant(Variant):
         options: further NVRTC options.
         graph: its launches are captured in a CUDA graph once; an operation is one launch of that graph, and so is an overlapped
             `end_to_end`, copies and all.
-        transfer: how `end_to_end` copies. `pageable`: from and to ordinary host memory; `pinned`: page-locked host memory, which the
-            device reads and writes by itself; `overlapped`: pinned, in streams of their own, each kernel waiting only for the inputs
-            that it names and each part's outputs leaving when its kernels are done.
-        parts: shares of a case to overlap, in order; none for the case as a whole. Each uses the beginning of the scratch of the
-            whole case, in the shape that its own case asks for.
-        part_streams: streams of kernels that parts take in turn. With 2, kernels of one part fill the multiprocessors that the last
-            blocks of another's leave idle. Each stream has scratch of its own, but for what launches with `once` take and is not `zeroed`.
-        gathered: inputs, the same on all ranks that share the case. Of an overlapped copy each rank brings a piece from its host, and
-            NCCL gathers the others': links between GPUs are wider than those to the host.
+        end_to_end: how the scope `end_to_end` copies inputs and outputs: `Pageable()`, `Pinned()` or `Overlapped(...)`.
     """
 
     source: Path | str = ""
@@ -297,10 +176,7 @@ class CudaVariant(Variant):
     only_architecture: str = ""
     options: tuple[str, ...] = ()
     graph: bool = False
-    transfer: Transfer = "pageable"
-    parts: Callable[[Case, Params], Sequence[Part]] = _no_parts
-    part_streams: int = 1
-    gathered: tuple[str, ...] = ()
+    end_to_end: EndToEnd = field(default_factory=Pageable)
 
     @property
     def kind(self) -> str:
@@ -453,53 +329,3 @@ class Workload:
             return self.make_case(parse_params(name, self.axes))
         except AxisError as error:
             raise WorkloadError(f"{name}: no case of {self.name}: {error}; its axes are {describe(self.axes)}") from error
-
-
-def read_source(file: Path) -> str:
-    """The text of a CUDA source, each `#include "name"` in it replaced by the text of that file.
-
-    What is compiled, recorded and hashed is this one text; `#line` keeps the places that a compiler names those of the files.
-
-    Raises:
-        WorkloadError: an included file is not there.
-    """
-    text = file.read_text()
-
-    def included(match: re.Match[str]) -> str:
-        other = file.parent / match[1]
-        line = text.count("\n", 0, match.start()) + 1
-        if not other.is_file():
-            raise WorkloadError(f'{file.name}:{line}: #include "{match[1]}": no such file beside it; mend the path')
-        return f'#line 1 "{other.name}"\n{read_source(other)}#line {line + 1} "{file.name}"\n'
-
-    return _INCLUDE.sub(included, text)
-
-
-def format_params(params: Params) -> str:
-    """`n=512,perm=210` for `{"n": 512, "perm": "210"}`."""
-    return ",".join(f"{key}={value}" for key, value in params.items())
-
-
-def parse_header(text: str) -> dict[str, str]:
-    """The labelled paragraphs `Idea:`, `Bottleneck:`, `Next:` and `Source:` of the comment or docstring that opens a source.
-
-    Returns:
-        Lower-case label -> text on one line; the empty string for a label that is not there.
-    """
-    parts = re.split(rf"^\s*({'|'.join(_HEADER_FIELDS)}):", _opening_comment(text), flags=re.MULTILINE)
-    found = {label.lower(): " ".join(words.split()) for label, words in zip(parts[1::2], parts[2::2], strict=True)}
-    return {label.lower(): found.get(label.lower(), "") for label in _HEADER_FIELDS}
-
-
-def _opening_comment(text: str) -> str:
-    """The first `//` block of a CUDA source, or the first docstring of Python code, without its marks."""
-    lines = text.strip().splitlines()
-    if lines and lines[0].startswith("//"):
-        return "\n".join(line[2:] for line in itertools.takewhile(lambda line: line.startswith("//"), lines))
-    docstring = re.search(r'"""(.*?)"""', text, flags=re.DOTALL)
-    return docstring.group(1) if docstring else ""
-
-
-def ceil_div(a: int, b: int) -> int:
-    """Blocks of b that cover a."""
-    return -(-a // b)

@@ -13,8 +13,6 @@ from typing import Any, Final
 import numpy as np
 from cupti import cupti
 
-from collectors.worker import Capture
-
 Batch = dict[str, dict[str, list[Any]]]
 
 #: Room for about 300,000 records. CUPTI hands a buffer over when it is full, and turning its records into ours would disturb the host's clock:
@@ -28,7 +26,7 @@ _MARKER_START, _MARKER_END = 2, 4  # CUpti_ActivityFlag; the package knows the f
 _PROCESS_SHIFT: Final = 24
 
 
-class CuptiCapture(Capture):
+class CuptiCapture:
     """Records from the time it is made. Has to be made before CUDA and NVTX are first used."""
 
     def __init__(self) -> None:
@@ -61,6 +59,9 @@ class CuptiCapture(Capture):
         }
         self._rows = {kind: [] for kind in self._rows}
         return batch
+
+    def end(self) -> None:
+        """Nothing: what was captured has been taken."""
 
     def _completed(self, activities: Iterable[Any]) -> None:
         """Called by CUPTI, on a thread of its own; records are not kept, since their memory goes back to CUPTI."""

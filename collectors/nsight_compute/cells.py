@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from collectors.nsight_compute.metrics import SHAPE
-from collectors.nvtx_ranges import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT
-from collectors.trace.cells import VARIANT_TEXT
 from collectors.trace.notes import Notes
 from data.naming import CellName, Naming
+from data.range_texts import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT
 
 #: How long the pattern of `--variant-from` may take.
 _SECONDS: Final = 60.0

@@ -6,7 +6,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.environment import NO_GPU, host_facts
+from collectors.core.environment import NO_GPU, host_facts
 from collectors.nsight_compute.cells import Launch
 from collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
 from collectors.nsight_compute.session import read_session

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.choice import has_module
+from collectors.core.runs import open_writer
+from collectors.core.tools import has_module
 from collectors.nsight_compute.cells import Launch, cells_of
 from collectors.nsight_compute.facts import run_facts
 from collectors.nsight_compute.metrics import METRICS
 from collectors.nsight_compute.session import MAGIC, read_session
-from collectors.runs import open_writer
 from collectors.trace.notes import Notes
 from collectors.trace.report import ReportError
 from data import naming, schema

@@ -5,22 +5,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from collectors.choice import SINGLE_LAUNCH, CollectorError
-from collectors.inside import diagnostics, make_folder
+from collectors.core.inside import diagnostics, make_folder
+from collectors.core.plan import Request
+from collectors.core.signals import Stop
+from collectors.core.tools import CollectorError
+from collectors.core.under_tool import begin, finish, record_inside, take_over
 from collectors.nsight_compute.metrics import METRICS
 from collectors.nsight_compute.parse import counters_of
-from collectors.plan import Request
-from collectors.signals import Stop
-from collectors.tools import NCU
-from collectors.under_tool import begin, finish, record_inside, take_over
+from collectors.nsight_compute.tool import NCU
+from collectors.trace.report import ReportError
 from data.store import RunWriter
 
 NAME: Final = "nsight_compute"
 _DENIED: Final = "ERR_NVGPUCTRPERM"
 
 
-def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None) -> tuple[str, int]:
+def record(
+    request: Request, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None, *, inside: str
+) -> tuple[str, int]:
     """Record under `ncu` and write the run: counters, and no samples, since replayed launches time nothing.
+
+    Args:
+        request: what to record.
+        data_dir: where the run's folder goes.
+        label: the user's name for the run.
+        arguments: command line, kept with the run.
+        stop: told of signals.
+        inside: the collector that records under the tool.
 
     Returns:
         the run's id, and the signal that interrupted it or 0.
@@ -34,7 +45,7 @@ def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str
         folder, runs = make_folder(writer.staging)
         report = folder / "report.ncu-rep"
         once = replace(request, max_rounds=1)
-        run, interrupted, said = record_inside(_command(report), once, SINGLE_LAUNCH, runs, stop)
+        run, interrupted, said = record_inside(_command(report), once, inside, runs, stop)
         if _DENIED in said:
             raise CollectorError(
                 f"ncu: the driver lets administrators alone read hardware counters ({_DENIED}); run as root, or have "
@@ -49,7 +60,7 @@ def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str
             into.append("counters", counters_of(report))
             into.append("diagnostics", diagnostics(run))
 
-        return finish(writer, data_dir, label, run, fill, interrupted), interrupted
+        return finish(writer, data_dir, label, run, fill, interrupted, ReportError), interrupted
 
 
 def _command(report: Path) -> list[str]:

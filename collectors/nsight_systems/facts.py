@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from collectors.environment import NO_GPU, host_facts
+from collectors.core.environment import NO_GPU, host_facts
 from collectors.trace.report import Report
 
 #: The only entries of TARGET_INFO_SYSTEM_ENV that are looked at -> column of `run`.

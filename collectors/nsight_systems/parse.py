@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from collectors.core.runs import open_writer
 from collectors.nsight_systems import facts
 from collectors.nsight_systems.messages import take_over_messages, tell_what_is_not_taken
 from collectors.nsight_systems.source import open_report
-from collectors.runs import open_writer
 from collectors.trace.notes import Notes, date_of_file
 from collectors.trace.tables import write_tables
 from data import schema

@@ -3,23 +3,25 @@
 import shutil
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from collectors.choice import CollectorError
-from collectors.nsight_systems.parse import import_report
+from collectors.core.processes import POLL_S, Guarded
+from collectors.core.signals import Stop
+from collectors.core.tools import CollectorError
+from collectors.core.under_tool import begin
 from collectors.nsight_systems.run import profile_command
-from collectors.processes import POLL_S, Guarded
-from collectors.signals import Stop
-from collectors.tools import NSYS
+from collectors.nsight_systems.tool import NSYS
 from collectors.trace.notes import Notes
-from collectors.under_tool import begin
 from data.naming import Naming
 from data.store import StoreError
 
+ImportReport = Callable[[Path, Path, str, Naming | None, Sequence[str], Notes | None], str]
+
 
 def profile(
+    import_report: ImportReport,
     command: Sequence[str],
     data_dir: Path,
     label: str,
@@ -32,6 +34,7 @@ def profile(
     """Run a command under `nsys` and write what it did as a run.
 
     Args:
+        import_report: see `collectors.nsight_systems.parse`.
         command: the program and its arguments.
         data_dir: where the run's folder goes.
         label: the user's name for the run; when empty, the program's.

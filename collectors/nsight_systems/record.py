@@ -4,23 +4,34 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from collectors.choice import CollectorError
-from collectors.inside import diagnostics, make_folder
+from collectors.core.inside import diagnostics, make_folder
+from collectors.core.plan import Request
+from collectors.core.signals import Stop
+from collectors.core.tools import CollectorError
+from collectors.core.under_tool import begin, finish, record_inside, take_over
 from collectors.nsight_systems.run import profile_command
 from collectors.nsight_systems.source import open_report
-from collectors.plan import Request
-from collectors.signals import Stop
-from collectors.tools import NSYS
+from collectors.nsight_systems.tool import NSYS
 from collectors.trace.notes import Notes
-from collectors.trace.samples import add_trace
-from collectors.under_tool import begin, finish, record_inside, take_over
+from collectors.trace.report import ReportError
+from collectors.trace.tables import add_trace
 from data.store import RunWriter
 
 NAME: Final = "nsight_systems"
 
 
-def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None) -> tuple[str, int]:
+def record(
+    request: Request, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None, *, inside: str
+) -> tuple[str, int]:
     """Record under `nsys` and write the run.
+
+    Args:
+        request: what to record.
+        data_dir: where the run's folder goes.
+        label: the user's name for the run.
+        arguments: command line, kept with the run.
+        stop: told of signals.
+        inside: the collector that records under the tool.
 
     Returns:
         the run's id, and the signal that interrupted it or 0.
@@ -34,7 +45,7 @@ def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str
         folder, runs = make_folder(writer.staging)
         report_file = folder / "report.nsys-rep"
         prefix = profile_command(report_file, capture_range=True)
-        run, interrupted, _ = record_inside(prefix, request, "cuda_events", runs, stop)
+        run, interrupted, _ = record_inside(prefix, request, inside, runs, stop)
 
         def fill(into: RunWriter) -> None:
             if not report_file.exists():
@@ -48,4 +59,4 @@ def record(request: Request, data_dir: Path, label: str, arguments: Sequence[str
                 into.append("samples", samples)
                 into.append("diagnostics", [*diagnostics(run), *notes.finish(), *found])
 
-        return finish(writer, data_dir, label, run, fill, interrupted), interrupted
+        return finish(writer, data_dir, label, run, fill, interrupted, ReportError), interrupted

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from collectors.tools import NSYS
+from collectors.nsight_systems.tool import NSYS
 from collectors.trace.report import ReportError
 
 _EXPORT_TIMEOUT_S: Final = 1800

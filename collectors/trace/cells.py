@@ -1,23 +1,20 @@
 """Which ranges are measurements of a cell: ours by their domain, anybody's by `--variant-from nvtx:REGEX`."""
 
-import re
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.nvtx_ranges import DOMAIN, SAMPLE_TEXT, WARM_UP
 from collectors.trace.attribution import NONE, Int64s, Launches, around, depths, parents
-from collectors.trace.nvtx_table import Ranges, process_of
+from collectors.trace.ranges import Ranges, process_of
 from data import naming
 from data.naming import CellName, Naming, distinct
+from data.range_texts import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP
 
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
 #: How long the pattern of `--variant-from` may take.
 _SECONDS: Final = 60.0
-#: Text of a range around one variant: its name, and its config where it has one.
-VARIANT_TEXT: Final = re.compile(r"(?P<variant>[^\[]+)(?:\[(?P<config>.*)\])?")
 
 
 class Cells:

@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, Launches
 from collectors.trace.notes import Notes
-from collectors.trace.nvtx_table import process_of, thread_of
+from collectors.trace.ranges import process_of, thread_of
 from collectors.trace.report import Report
 from collectors.trace.strings import Codes, Strings, or_else
 from data import schema
+from data.columns import FAR, MOST_WORK
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -32,8 +33,8 @@ UNCLEAR: Final = (
 )
 _BACKTRACE: Final = 67
 #: What a count of bytes, a time and a correlation id may be at most; times and ids also below zero.
-_MOST_BYTES: Final = schema.MOST_WORK
-_FAR: Final = schema.FAR
+_MOST_BYTES: Final = MOST_WORK
+_FAR: Final = FAR
 _CORRELATION_BITS: Final = 38
 
 #: CUpti_ActivityMemcpyKind -> our kinds. Arrays are device memory; 13 is a migration between devices.

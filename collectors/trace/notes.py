@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from data.diagnostics import diagnostic_row
+
 #: Source of what Nsight Systems itself left in a report.
 PROFILER: Final = "nsys"
 
@@ -16,8 +18,7 @@ class Notes:
         self._counts: dict[tuple[str, str, str], int] = {}
 
     def add(self, severity: str, source: str, text: str) -> None:
-        cell = dict.fromkeys(("workload", "variant", "config", "case"))
-        self.rows.append({"severity": severity, "source": source, "text": text, **cell})
+        self.rows.append(diagnostic_row(severity, source, text))
 
     def count(self, severity: str, source: str, text: str, number: int) -> None:
         """Adds up over batches; `text` has `{}` where the number goes."""

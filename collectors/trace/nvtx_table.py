@@ -1,16 +1,15 @@
 """NVTX ranges of a report, in the order that `attribution` wants, with their domains, parents and depths."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from collectors.trace import attribution
 from collectors.trace.attribution import Int64s, Launches
 from collectors.trace.notes import Notes
+from collectors.trace.ranges import Ranges, process_of, thread_of
 from collectors.trace.report import Report
 from collectors.trace.strings import Strings, as_dictionary, or_else
 from data import schema
@@ -22,39 +21,6 @@ _FAR: Final = 1 << 62
 
 _KEPT: Final = ("thread", "start", "end", "text", "domain", "style")
 _INTEGERS: Final = ("start", "end", "eventType", "globalTid", "textId", "domainId")
-
-
-@dataclass(frozen=True)
-class Ranges:
-    """Columns of all ranges; the index of a range is its `range_id`.
-
-    `thread` is Nsight's global thread id; `end` of a range that was never closed is far in the future; `text` and `domain` are
-    indices into `texts` and `domains`, `style` into `schema.RANGE_STYLES`.
-    """
-
-    thread: Int64s
-    start: Int64s
-    end: Int64s
-    closed: npt.NDArray[np.bool_]
-    text: Int64s
-    texts: list[str]
-    domain: Int64s
-    domains: list[str]
-    parent: Int64s
-    depth: Int64s
-    style: Int64s
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-
-def process_of(global_id: Int64s) -> Int64s:
-    """Process id within Nsight's global thread or process id (8 bits hardware, 8 bits VM, 24 bits process, 24 bits thread)."""
-    return (global_id >> 24) & 0xFF_FFFF
-
-
-def thread_of(global_id: Int64s) -> Int64s:
-    return global_id & 0xFF_FFFF
 
 
 def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:

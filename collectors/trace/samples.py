@@ -8,15 +8,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.nvtx_ranges import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
-from collectors.plan import Cell
-from collectors.trace.notes import Notes
-from collectors.trace.report import Report
 from collectors.trace.strings import as_dictionary
-from collectors.trace.tables import write_tables
-from collectors.worker import diagnostic_row
+from data.diagnostics import diagnostic_row
+from data.range_texts import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
 from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
-from data.store import RunWriter
 
 _CELL: Final = ["workload", "variant", "config", "case"]
 #: What tells one device sample from another.
@@ -88,44 +83,14 @@ def retimed(samples: pd.DataFrame, traced: pd.DataFrame) -> tuple[pd.DataFrame, 
     return pd.concat([kept, samples[~on_device]], ignore_index=True), rows
 
 
-def add_trace(
-    writer: RunWriter, report: Report, samples: pd.DataFrame, notes: Notes
-) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Write the trace tables of a recording.
-
-    Args:
-        writer: of the run.
-        report: what was captured.
-        samples: table `samples`, timed by CUDA events.
-        notes: told what could not be taken over.
-
-    Returns:
-        table `samples` with the trace's device times, and rows of `diagnostics`.
-    """
-    written = write_tables(report, writer, None, "", notes)
-    retimed_samples, rows = retimed(samples, traced_samples(written.ranges))
-    slower = diagnostic_row(
-        "info",
-        "tracing",
-        "operation and end_to_end are the host's clock while a tracer was at work, which lengthens every launch",
-    )
-    none = diagnostic_row(
-        "warning",
-        "tracing",
-        "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why",
-    )
-    return retimed_samples, [*([none] if samples.empty else []), slower, *rows]
-
-
 def _lost_rows(lost: pd.DataFrame) -> list[dict[str, Any]]:
     counts = lost.groupby(_CELL, as_index=False).size()
     return [
         diagnostic_row(
-            "warning", "lost", f"{row['size']} device samples have no device work in the trace and are left out",
-            Cell(*(row[name] for name in _CELL)),
+            "warning", "lost", f"{row['size']} device samples have no device work in the trace and are left out", row
         )
         for row in counts.to_dict("records")
-    ]  # fmt: skip
+    ]
 
 
 def _agreement_rows(both: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
 """Writes the trace tables of a run from a report, or from what was captured in process."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,9 +11,12 @@ from collectors.trace import device_tables as device
 from collectors.trace.attribution import ByTime, Innermost
 from collectors.trace.cells import Cells
 from collectors.trace.notes import Notes
-from collectors.trace.nvtx_table import Ranges, range_rows, read_ranges
+from collectors.trace.nvtx_table import range_rows, read_ranges
+from collectors.trace.ranges import Ranges
 from collectors.trace.report import BATCH_ROWS, Report
+from collectors.trace.samples import retimed, traced_samples
 from collectors.trace.strings import Strings
+from data.diagnostics import diagnostic_row
 from data.naming import ENDED_EARLY, TAKEN, Naming
 from data.store import RunWriter
 
@@ -46,6 +50,35 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
         _append(writer, "memory_ops", rows)
     _tell_what_is_missing(report, work, notes)
     return Written(work.devices, _write_ranges(ranges, work, writer, naming, workload, notes))
+
+
+def add_trace(
+    writer: RunWriter, report: Report, samples: pd.DataFrame, notes: Notes
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Write the trace tables of a recording.
+
+    Args:
+        writer: of the run.
+        report: what was captured.
+        samples: table `samples`, timed by CUDA events.
+        notes: told what could not be taken over.
+
+    Returns:
+        table `samples` with the trace's device times, and rows of `diagnostics`.
+    """
+    written = write_tables(report, writer, None, "", notes)
+    retimed_samples, rows = retimed(samples, traced_samples(written.ranges))
+    slower = diagnostic_row(
+        "info",
+        "tracing",
+        "operation and end_to_end are the host's clock while a tracer was at work, which lengthens every launch",
+    )
+    none = diagnostic_row(
+        "warning",
+        "tracing",
+        "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why",
+    )
+    return retimed_samples, [*([none] if samples.empty else []), slower, *rows]
 
 
 def _write_ranges(

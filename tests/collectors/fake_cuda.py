@@ -10,11 +10,11 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-import collectors
-from collectors.bench import OneProcess
+from collectors import cuda as ours
+from collectors.core.bench import OneProcess
 
-#: Those of our modules that import CuPy.
-_OURS = ("cuda_allreduce", "cuda_events", "cuda_launch", "cuda_nccl", "cuda_overlap", "gpu_state")
+#: Those of `collectors.cuda` that import CuPy or NVML.
+_OURS = ("allreduce", "device", "events", "gpu_state", "launch", "nccl", "overlap")
 
 
 class CUDARuntimeError(Exception):
@@ -132,7 +132,7 @@ class FakeCommunicator(OneProcess):
 
 
 def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> ModuleType:
-    """A module of the collectors on this CuPy, every two events of which are 33 us apart; as it was after the test."""
+    """A module of `collectors.cuda` on this CuPy, every two events of which are 33 us apart; as it was after the test."""
     cuda, function, cupy = ModuleType("cupy.cuda"), ModuleType("cupy.cuda.function"), ModuleType("cupy")
     properties = {
         "major": 9,
@@ -169,22 +169,24 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
         monkeypatch.setitem(sys.modules, owner.__name__, owner)
     monkeypatch.setitem(sys.modules, "pynvml", MagicMock())
     for name in _OURS:
-        monkeypatch.delitem(sys.modules, f"collectors.{name}", raising=False)
-        monkeypatch.delattr(collectors, name, raising=False)
-    found = importlib.import_module(f"collectors.{module}")
+        monkeypatch.delitem(sys.modules, f"collectors.cuda.{name}", raising=False)
+        monkeypatch.delattr(ours, name, raising=False)
+    found = importlib.import_module(f"collectors.cuda.{module}")
     for name in _OURS:  # so that whoever comes next imports it anew
-        sys.modules.pop(f"collectors.{name}", None)
-        vars(collectors).pop(name, None)
+        sys.modules.pop(f"collectors.cuda.{name}", None)
+        vars(ours).pop(name, None)
     return found
 
 
 def install_events(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
     """The bench of CUDA events on this CuPy, whose kernels need no compiler and do nothing."""
-    module = install(monkeypatch, log, "cuda_events")
-    monkeypatch.setattr(module, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
+    module = install(monkeypatch, log, "events")
+    device = module.current_device.__wrapped__.__globals__
+    monkeypatch.setitem(device, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
+    monkeypatch.setitem(device, "compile_variant", _compiled)
+    monkeypatch.setattr(device["CudaDevice"], "fingerprint", lambda device, array: 0)
     monkeypatch.setattr(module, "is_throttled", lambda state: False)
     monkeypatch.setattr(module, "compile_variant", _compiled)
-    monkeypatch.setattr(module.CudaDevice, "fingerprint", lambda device, array: 0)
     return module
 
 

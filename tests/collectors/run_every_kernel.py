@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.bench import Unavailable
 from collectors.choice import gpu_problem
-from collectors.verify import compare, poison
+from collectors.core.bench import Unavailable
+from collectors.core.verify import compare, poison
 from workloads import registry
 from workloads.api import Case, CudaVariant, Params, Workload, WorkloadError
 
@@ -47,17 +47,17 @@ def run(workload: Workload, names: Collection[str], *, leave_unwritten: bool) ->
     """Whether each cell is right, and a line that says so."""
     import cupy
 
-    from collectors import cuda_events
+    from collectors.cuda import device, events
 
     cupy.cuda.set_allocator(None)
     # Nothing is timed here, and 15 times 500 empty kernels take minutes under a tool.
-    cuda_events.EMPTY_KERNELS = cuda_events.REPETITIONS = 1
+    device.EMPTY_KERNELS = device.REPETITIONS = 1
     if leave_unwritten:
-        cuda_events.poison = lambda buffers: None
+        events.poison = lambda buffers: None
     for case, of_case in groupby(cells(workload, names), key=itemgetter(0)):
         inputs = workload.make_inputs(case, np.random.default_rng(1))
         reference = workload.reference(case, inputs)
-        bench = cuda_events.CudaBench(workload, case, inputs)
+        bench = events.CudaBench(workload, case, inputs)
         for _, variant, config in of_case:
             cell = " ".join((workload.name, case.name, variant.name, *(f"{key}={value}" for key, value in config.items())))
             bench.outputs = {name: cupy.empty_like(array) for name, array in bench.outputs.items()}

@@ -7,11 +7,13 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from collectors.allreduce import BoundStep, TwoStreams, averaged_bytes, joined, rows_taken, sizes_of
-from collectors.bench import OneProcess, Unavailable
-from collectors.launchers import gpus_here
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors.core.bench import OneProcess, Unavailable
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.cuda.averages import averaged_bytes, sizes_of
+from collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
+from collectors.ranks.launchers import Launcher, gpus_here
+from collectors.wiring import collector_of
 from data import store
 from tests.collectors.fake_cuda import FakeArray, FakeCommunicator, install, install_events
 from tests.collectors.test_transfers import FakeEvent, FakeStream
@@ -142,7 +144,7 @@ def log() -> list[object]:
 
 @pytest.fixture
 def cuda_allreduce(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> ModuleType:
-    return install(monkeypatch, log, "cuda_allreduce")
+    return install(monkeypatch, log, "allreduce")
 
 
 def array(name: str, values: list[float], log: list[object]) -> FakeArray:
@@ -303,7 +305,9 @@ def test_two_gpus_average_to_the_right_weights_in_little_more_than_nccl_s_own_ti
         pytest.skip("needs two GPUs")
     limits = replace(LIMITS["report"], seconds=1.0, cell_timeout_s=60.0)
     wanted = Request(["mlp_data_parallel"], cases=["batch=37", "batch=800"], gpus=(1, 2))
-    run_id, _ = Recorder(make_plan(wanted, limits), "cuda_events").record(tmp_path, "", [])
+    run_id, _ = Recorder(make_plan(wanted, limits), collector_of("cuda_events"), start_ranks=Launcher().start).record(
+        tmp_path, "", []
+    )
     run = store.open_run(tmp_path / run_id)
     results = run.table("results")
     assert set(results.query("status != 'ok'")["variant"]) <= {"v04_warpgroups_3xtf32"}, results["detail"].to_list()

@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collectors.host_clock import HostBench
-from collectors.measure import measure_case
-from collectors.plan import LIMITS, Cell, Job, Request, WorkloadRef, make_plan
-from collectors.record import Recorder
+from collectors.core.jobs import Job, WorkloadRef
+from collectors.core.measure import measure_case
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.core.verdicts import Cell
+from collectors.host.host_clock import HostBench
+from collectors.wiring import collector_of
 from data import store
 from tests.collectors import cheating, cheating_kernels
 from tests.collectors.test_measure import Kept
@@ -25,7 +28,7 @@ pytestmark = pytest.mark.xdist_group("cheating")
 
 def recorded(module: Any, collector: str, data_dir: Path) -> store.Run:
     plan = make_plan(Request(files=[Path(module.__file__)]), LIMITS_HERE)
-    run_id, _ = Recorder(plan, collector).record(data_dir, "", [])
+    run_id, _ = Recorder(plan, collector_of(collector)).record(data_dir, "", [])
     return store.open_run(data_dir / run_id)
 
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from collectors import choice, cli, commands
+from collectors.core.tools import CollectorError
 from data import store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +52,7 @@ def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["record", "--workload", "absent.py"], "absent.py: no such file"),
         (["record", "--workload", "README.md"], "README.md: not a Python file"),
         (["record", "--workload", "pyproject.toml"], "pyproject.toml: not a Python file"),
-        (["record", "--workload", "collectors/runs.py"], "collectors/runs.py: sets no WORKLOAD"),
+        (["record", "--workload", "collectors/core/runs.py"], "collectors/core/runs.py: sets no WORKLOAD"),
         (["record", "conv2d", "--data-dir", "/dev/null/runs"], "/dev/null/runs: cannot be written"),
         (["record", "conv2d", "--data-dir", ""], NO_FOLDER),
         (["profile", "--data-dir", " ", "--", "true"], NO_FOLDER),
@@ -144,7 +145,7 @@ def test_where_auto_chose_a_tool_that_fails_the_recording_goes_on_without_it(
     def record(name: str, why: str, *_: object) -> tuple[str, bool]:
         tried.append((name, why))
         if name == "nsight_systems":
-            raise choice.CollectorError("nsys wrote no report")
+            raise CollectorError("nsys wrote no report")
         return "run", False
 
     monkeypatch.setattr(choice, "choose", lambda name, among: ("nsight_systems", "asked for"))

@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 
-from collectors import compile_ahead, kernel_cache
-from collectors.compiler import compilation_of, compiled
-from collectors.plan import Request, make_plan
-from collectors.signals import Stopped
+from collectors.core import kernel_cache
+from collectors.core.plan import Request, make_plan
+from collectors.core.signals import Stopped
+from collectors.cuda import compile_ahead
+from collectors.cuda.compile_ahead import Kernels, RunOnce
+from collectors.cuda.compiler import compilation_of, compiled
 from data import store
 from workloads import registry
 
@@ -28,13 +31,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_too() -> None:
-    kinds = [(job[0], job[2] if job[0] == "kernels" else job[1:5]) for job in compile_ahead.jobs_of(PLAN, ["sm_90"])]
-    assert kinds == [
-        ("kernels", "workloads/conv2d/kernels/v02_naive_global.cu"),
-        ("kernels", "workloads/conv2d/kernels/v03_coalesced.cu"),
-        ("run once", ("conv2d", "", "numba_serial", "n=256")),
+    jobs = compile_ahead.jobs_of(PLAN, ["sm_90"])
+    assert [(type(job), job.where if isinstance(job, Kernels) else astuple(job)[:4]) for job in jobs] == [
+        (Kernels, "workloads/conv2d/kernels/v02_naive_global.cu"),
+        (Kernels, "workloads/conv2d/kernels/v03_coalesced.cu"),
+        (RunOnce, ("conv2d", "", "numba_serial", "n=256")),
     ]
-    assert [job[0] for job in compile_ahead.jobs_of(PLAN, [])] == ["run once"]
+    assert [type(job) for job in compile_ahead.jobs_of(PLAN, [])] == [RunOnce]
 
 
 def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
@@ -50,8 +53,8 @@ def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
 
 def test_what_does_not_compile_is_left_for_its_verdict() -> None:
     jobs = [
-        ("kernels", "this is not CUDA", "x.cu", ("k",), (), "sm_90", ()),
-        ("run once", "conv2d", "", "no_such_variant", "n=256", ""),
+        Kernels("this is not CUDA", "x.cu", ("k",), (), "sm_90", ()),
+        RunOnce("conv2d", "", "no_such_variant", "n=256", ""),
     ]
     told: list[int] = []
     compile_ahead.compile_all(jobs, told.append, lambda: None)
@@ -74,14 +77,15 @@ def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_vari
     )
     plan = make_plan(asked)
     jobs = compile_ahead.jobs_of(plan, ["sm_90"])
-    assert [job[1:5] for job in jobs] == [
+    assert [astuple(job)[:4] for job in jobs] == [
         ("mlp_training", "", "torch_compile", "batch=100"),
         ("mlp_training", "", "torch_compile", "batch=400"),
         ("conv2d", "", "cupy_ndimage", "n=256"),
     ]
     assert compile_ahead.jobs_of(plan, []) == compile_ahead.jobs_of(plan, ["sm_90"], libraries=False) == []
-    for *_, mark in jobs[1:]:
-        kernel_cache.write(mark, {}, b"")
+    for job in jobs[1:]:
+        assert isinstance(job, RunOnce)
+        kernel_cache.write(job.mark, {}, b"")
     assert compile_ahead.jobs_of(plan, ["sm_90"]) == jobs[:1]
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.wiring import collector_of
 from data import store
 from workloads import registry
 
@@ -20,7 +21,7 @@ QUICK = replace(LIMITS["quick"], seconds=0.3, cell_timeout_s=15.0, budget_s=None
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     data_dir = tmp_path_factory.mktemp("data")
-    run_id, _ = Recorder(make_plan(Request(files=[FAULTY]), QUICK), "cuda_events").record(data_dir, "", [])
+    run_id, _ = Recorder(make_plan(Request(files=[FAULTY]), QUICK), collector_of("cuda_events")).record(data_dir, "", [])
     return store.open_run(data_dir / run_id)
 
 
@@ -59,7 +60,7 @@ def test_every_scope_is_sampled_and_nested(faulty: store.Run) -> None:
 
 def test_a_program_of_the_host_has_no_device_time(tmp_path: Path) -> None:
     plan = make_plan(Request(["mlp_training"], cases=["batch=100"], variants=["v01_products_only", "v03_final"]), QUICK)
-    run_id, _ = Recorder(plan, "cuda_events").record(tmp_path, "", [])
+    run_id, _ = Recorder(plan, collector_of("cuda_events")).record(tmp_path, "", [])
     run = store.open_run(tmp_path / run_id)
     assert set(run.table("results")["status"]) == {"ok"}
     scopes = run.table("samples").groupby("variant")["scope"].agg(set)
@@ -86,7 +87,7 @@ def test_every_variant_is_right_at_odd_sizes(name: str, tmp_path: Path) -> None:
     workload = registry.load(name)
     odd = [case.name for case in workload.cases if case.size_rank is None]
     limits = replace(QUICK, max_rounds=6, seconds=0.01)
-    run_id, _ = Recorder(make_plan(Request([name], cases=odd), limits), "cuda_events").record(tmp_path, "", [])
+    run_id, _ = Recorder(make_plan(Request([name], cases=odd), limits), collector_of("cuda_events")).record(tmp_path, "", [])
     results = store.open_run(tmp_path / run_id).table("results")
     wrong = results.query("status not in ('ok', 'skipped')")
     assert wrong.empty, wrong.to_string()
@@ -97,7 +98,7 @@ def test_the_best_rung_measured_twice_agrees_within_one_percent(tmp_path: Path) 
     medians = []
     for _ in range(2):
         plan = make_plan(Request(["conv2d"], cases=["n=2048"], variants=["v09_loads_first", "v01_copy"]))
-        run_id, _ = Recorder(plan, "cuda_events").record(tmp_path, "", [])
+        run_id, _ = Recorder(plan, collector_of("cuda_events")).record(tmp_path, "", [])
         samples: pd.DataFrame = store.open_run(tmp_path / run_id).table("samples")
         cold = samples.query("scope == 'device' and cache == 'cold' and variant == 'v09_loads_first' and twin == 0")
         medians.append(cold.groupby("config")["duration_ns"].median().min())

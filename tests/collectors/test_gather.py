@@ -7,13 +7,16 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from collectors.bench import OneProcess
+from collectors.core.bench import OneProcess
 from tests.collectors.fake_cuda import FakeCommunicator, install, install_events
 from workloads import registry
-from workloads.gan_tconv.network import make_case
+from workloads.api import Overlapped
+from workloads.gan_tconv.problem import make_case
+from workloads.gan_tconv.rungs import parts_of
 
 GAN = registry.load("gan_tconv")
-GATHERED = replace(GAN.variant("v09_graph"), gathered=("w0", "w1", "w2"))  # type: ignore[type-var]
+LARGE = ("w0", "w1", "w2")
+GATHERED = replace(GAN.variant("v09_graph"), end_to_end=Overlapped(parts_of(512), gathered=LARGE))  # type: ignore[call-arg]
 SMALL = make_case({"images": 300, "channels": 64})
 
 
@@ -35,7 +38,7 @@ def rank_of(size: int, rank: int) -> SimpleNamespace:
 def test_every_rank_has_all_of_it_though_each_host_brought_a_piece(
     monkeypatch: pytest.MonkeyPatch, log: list[tuple[int, ...]], ranks: int, count: int
 ) -> None:
-    cuda_nccl = install(monkeypatch, log, "cuda_nccl")  # type: ignore[arg-type]
+    cuda_nccl = install(monkeypatch, log, "nccl")  # type: ignore[arg-type]
     copied: list[int] = []
 
     def memcpy(to: int, source: int, nbytes: int, kind: object, stream: int) -> None:
@@ -72,7 +75,7 @@ def pieces(cuda_events: ModuleType, log: list[object], communicator: object) -> 
 def test_ranks_bring_half_of_the_large_weights_each(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> None:
     """Once outside of the graph, as NCCL joins the GPUs at its first call, and once captured."""
     inputs, _ = GAN.buffers(SMALL)
-    halves = [inputs[name].nbytes // 2 for name in GATHERED.gathered]  # type: ignore[union-attr]
+    halves = [inputs[name].nbytes // 2 for name in LARGE]
     assert pieces(install_events(monkeypatch, log), log, FakeCommunicator(log)) == 2 * halves
 
 

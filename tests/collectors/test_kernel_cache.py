@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from collectors import compiler, kernel_cache
+from collectors.core import kernel_cache
+from collectors.cuda import compiler
 from workloads.api import CudaVariant
 
 SOURCE = "__constant__ float c; template <int N> __global__ void k(float* y) { y[threadIdx.x] = N * c; }"

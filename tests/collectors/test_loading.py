@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from collectors import cli
-from collectors.declared import case_row
-from collectors.plan import Request, make_plan
+from collectors.core.declared import case_row
+from collectors.core.plan import Request, make_plan
 from workloads import registry
 from workloads.api import Buffer, Case, HostVariant, Workload, WorkloadError
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from collectors.bench import Operation
-from collectors.measure import measure_case
-from collectors.plan import LIMITS, Cell, Job, WorkloadRef
-from collectors.rounds import Pass, Reading
-from collectors.verify import poison
+from collectors.core.bench import Operation, Pass, Reading
+from collectors.core.jobs import Job, WorkloadRef
+from collectors.core.measure import measure_case
+from collectors.core.plan import LIMITS
+from collectors.core.verdicts import Cell
+from collectors.core.verify import poison
 from workloads.api import Buffer, Case, HostVariant, Variant, Workload
 
 DEVICE, END_TO_END = Pass("device", "cold"), Pass("end_to_end", "hot")

@@ -11,9 +11,12 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
-from collectors import cli, compile_ahead, kernel_cache, under_tool
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors import cli
+from collectors.core import kernel_cache, under_tool
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.cuda import compile_ahead
+from collectors.wiring import collector_of
 from data import store
 from workloads import registry
 from workloads.api import HostVariant, WorkloadError
@@ -89,7 +92,9 @@ def test_files_of_two_folders_take_each_their_own_neighbours(two: list[Path]) ->
 
 
 def test_they_are_found_in_the_process_that_measures(two: list[Path], tmp_path: Path) -> None:
-    run_id, _ = Recorder(make_plan(Request(files=two), LIMITS_HERE), "host_clock").record(tmp_path / "runs", "", [])
+    run_id, _ = Recorder(make_plan(Request(files=two), LIMITS_HERE), collector_of("host_clock")).record(
+        tmp_path / "runs", "", []
+    )
     results = store.open_run(tmp_path / "runs" / run_id).table("results")
     assert dict(zip(results["workload"], results["status"], strict=True)) == {"twice": "ok", "thrice": "ok"}, results["detail"]
 
@@ -158,7 +163,7 @@ def test_what_does_not_import_is_named_as_its_user_names_it(line: str, said: str
 
 def test_what_was_not_reached_is_told_without_folders(two: list[Path], tmp_path: Path) -> None:
     limits = replace(LIMITS_HERE, budget_s=0.0)
-    run_id, _ = Recorder(make_plan(Request(files=two), limits), "host_clock").record(tmp_path / "runs", "", [])
+    run_id, _ = Recorder(make_plan(Request(files=two), limits), collector_of("host_clock")).record(tmp_path / "runs", "", [])
     texts = "\n".join(store.open_run(tmp_path / "runs" / run_id).table("diagnostics")["text"])
     assert "--workload bench.py" in texts
     assert str(tmp_path) not in texts

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import collectors
-from collectors.compiler import compile_variant
+from collectors.cuda.compiler import compile_variant
 from tests.emulator.emulator import needs_compiler, run
 from workloads.api import CudaVariant, Launch
 
-KERNELS = Path(collectors.__file__).parent / "kernels"
+KERNELS = Path(collectors.__file__).parent / "cuda" / "kernels"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 
 from collectors import choice
 from collectors.commands import UNDER_TOOL
-from collectors.plan import Request, make_plan
-from collectors.record import Recorder
+from collectors.core.plan import Request, make_plan
+from collectors.core.record import Recorder
+from collectors.wiring import collector_of
 from data import store
 
 pytestmark = pytest.mark.gpu
@@ -22,7 +23,7 @@ def recorded(collector: str, data_dir: Path) -> store.Run:
     if collector in UNDER_TOOL:
         run_id, _ = UNDER_TOOL[collector](REQUEST, data_dir, "", [])
     else:
-        run_id, _ = Recorder(make_plan(REQUEST), collector).record(data_dir, "", [])
+        run_id, _ = Recorder(make_plan(REQUEST), collector_of(collector)).record(data_dir, "", [])
     return store.open_run(data_dir / run_id)
 
 

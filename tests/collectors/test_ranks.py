@@ -14,20 +14,23 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from collectors import cli, launchers
-from collectors.bench import ONE_PROCESS, Failed, Unavailable
-from collectors.choice import has_module
-from collectors.host_clock import HostBench
-from collectors.launchers import Launcher, Started, gpus_here, problem_of, processors_of, why_ended
-from collectors.plan import LIMITS, Cell, Limits, PlanError, Request, WorkloadRef, counts_of, make_plan
-from collectors.ranked_bench import Failure, Local, RankedBench, attempt
-from collectors.record import Recorder
-from collectors.rounds import Entry, Pass, Reading, of_all, run_rounds
-from collectors.verdicts import Verdicts
+from collectors import cli
+from collectors.core.bench import ONE_PROCESS, Failed, Pass, Reading, Unavailable, of_all
+from collectors.core.jobs import WorkloadRef
+from collectors.core.plan import LIMITS, PlanError, Request, counts_of, make_plan
+from collectors.core.record import Recorder
+from collectors.core.rounds import Entry, Limits, run_rounds
+from collectors.core.tools import has_module
+from collectors.core.verdicts import Cell, Verdicts
+from collectors.host.host_clock import HostBench
+from collectors.ranks import launchers
+from collectors.ranks.launchers import Launcher, Started, gpus_here, problem_of, processors_of, why_ended
+from collectors.ranks.ranked_bench import Failure, Local, RankedBench, attempt
+from collectors.wiring import collector_of
 from data import store
 from workloads import registry
 from workloads.api import NotShareable, split_evenly
-from workloads.gan_tconv.network import make_case
+from workloads.gan_tconv.problem import make_case
 
 ROOT = Path(__file__).resolve().parents[2]
 MISBEHAVING = Path(__file__).parent / "misbehaving_ranks.py"
@@ -152,7 +155,7 @@ def test_a_launcher_that_cannot_be_is_refused(name: str, arguments: str, said: s
 def test_arguments_of_the_launcher_stand_before_the_program() -> None:
     command = Launcher.parse("mpirun", "--hostfile 'my hosts'").command(4, "cuda_events")
     assert command[1:5] == ["-n", "4", "--hostfile", "my hosts"]
-    assert command[-3:] == ["-m", "collectors.ranks", "cuda_events"]
+    assert command[-4:] == ["-m", "collectors.child", "rank", "cuda_events"]
 
 
 # -- verdicts and rows ---------------------------------------------------------------------------------------------------
@@ -333,7 +336,9 @@ Record = Callable[..., tuple[store.Run, float]]
 def record(tmp_path: Path) -> Record:
     def run(request: Request, limits: Limits = SHORT) -> tuple[store.Run, float]:
         began = time.monotonic()
-        run_id, interrupted = Recorder(make_plan(request, limits), "host_clock").record(tmp_path, "", [])
+        run_id, interrupted = Recorder(
+            make_plan(request, limits), collector_of("host_clock"), start_ranks=Launcher().start
+        ).record(tmp_path, "", [])
         assert not interrupted
         assert not list(tmp_path.glob(".*"))
         return store.open_run(tmp_path / run_id), time.monotonic() - began
@@ -370,7 +375,7 @@ def test_a_case_is_measured_by_one_process_and_by_two_and_three_ranks(record: Re
 def misbehaved(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     data_dir = tmp_path_factory.mktemp("data")
     plan = make_plan(Request(files=[MISBEHAVING], gpus=(2,), cases=["n=1000"]), SHORT)
-    run_id, _ = Recorder(plan, "host_clock").record(data_dir, "", [])
+    run_id, _ = Recorder(plan, collector_of("host_clock"), start_ranks=Launcher().start).record(data_dir, "", [])
     run = store.open_run(data_dir / run_id)
     assert not list(data_dir.glob(".*"))
     assert set(run.table("samples")["variant"]) == {"good", "sleeps"}
@@ -406,7 +411,9 @@ def test_what_goes_wrong_on_a_rank_ends_its_cell_by_name_and_no_other(
 @needs_mpi
 def test_ranks_that_do_not_start_are_the_verdict_and_the_others_are_measured(tmp_path: Path) -> None:
     plan = make_plan(Request(files=[MISBEHAVING], gpus=(1, 2), cases=["n=2"], variants=["good"]), SHORT)
-    run_id, _ = Recorder(plan, "host_clock", launcher=Launcher("local", ("-no-such-option",))).record(tmp_path, "", [])
+    run_id, _ = Recorder(plan, collector_of("host_clock"), start_ranks=Launcher("local", ("-no-such-option",)).start).record(
+        tmp_path, "", []
+    )
     run = store.open_run(tmp_path / run_id)
     assert run.table("results")["detail"][0].startswith("on 2 processes: the ranks ended with exit code 255: ")
     assert set(run.table("samples")["gpus"]) == {0}
@@ -428,7 +435,7 @@ def test_ranks_that_may_use_the_same_processors_share_them(may_use: list[set[int
 @needs_mpi
 def test_blas_and_numba_start_no_more_threads_than_a_rank_has_processors() -> None:
     program = (
-        "from mpi4py import MPI; from collectors import ranks; "
+        "from mpi4py import MPI; from collectors.ranks import ranks; "
         "ranks._place(MPI.COMM_WORLD, 'host_clock'); import numba, numpy, threadpoolctl; "
         "own = numba.get_num_threads(), *{each['num_threads'] for each in threadpoolctl.threadpool_info()};"
         "every = MPI.COMM_WORLD.gather(own); every and print(every)"
@@ -447,7 +454,9 @@ def test_images_are_shared_among_two_gpus(tmp_path: Path) -> None:
     wanted = Request(
         ["gan_tconv"], cases=["images=4,channels=64"], variants=["v06_pinned", "v09_graph", "v13_warpgroups_tf32"], gpus=(1, 2)
     )
-    run_id, _ = Recorder(make_plan(wanted, replace(SHORT, cell_timeout_s=60.0)), "cuda_events").record(tmp_path, "", [])
+    run_id, _ = Recorder(
+        make_plan(wanted, replace(SHORT, cell_timeout_s=60.0)), collector_of("cuda_events"), start_ranks=Launcher().start
+    ).record(tmp_path, "", [])
     run = store.open_run(tmp_path / run_id)
     assert set(run.table("results")["status"]) == {"ok"}, run.table("results")["detail"].to_list()
     samples = run.table("samples")

@@ -8,9 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from collectors.declared import variant_row
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors.core.declared import variant_row
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.wiring import collector_of
 from data import store
 from tests.collectors.recordings import MISBEHAVING, Recording
 from workloads import registry
@@ -24,7 +25,9 @@ LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=3.0, max_rou
 def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     data_dir = tmp_path_factory.mktemp("data")
     plan = make_plan(Request(files=[MISBEHAVING]), LIMITS_HERE)
-    run_id, interrupted = Recorder(plan, "host_clock").record(data_dir, "bad ones", ["record", "--workload", "/home/me/bad.py"])
+    run_id, interrupted = Recorder(plan, collector_of("host_clock")).record(
+        data_dir, "bad ones", ["record", "--workload", "/home/me/bad.py"]
+    )
     assert not interrupted
     return store.open_run(data_dir / run_id)
 
@@ -113,7 +116,7 @@ def test_an_interrupt_in_the_middle_of_a_case_ends_the_child_without_a_word(tmp_
 
 def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan(Request(files=[MISBEHAVING], variants=["good"]), LIMITS_HERE)
-    recorder = Recorder(plan, "host_clock")
+    recorder = Recorder(plan, collector_of("host_clock"))
     measure_job = recorder._measure_job
 
     def interrupted_on_the_second(job):  # type: ignore[no-untyped-def]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from collectors.plan import Cell, Limits
-from collectors.rounds import RETRIES, Entry, Pass, Reading, RoundsResult, SampleFailed, relative_half_width, run_rounds
+from collectors.core.bench import Pass, Reading
+from collectors.core.rounds import RETRIES, Entry, Limits, RoundsResult, SampleFailed, relative_half_width, run_rounds
+from collectors.core.verdicts import Cell
 
 A, B = (Cell("w", name, "", "n=1") for name in "ab")
 ENTRIES = (Entry(A), Entry(B), Entry(A, twin=1))

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from collectors import journal, runs, spool
-from collectors.journal import Journal, SavedElsewhere
-from collectors.measure import result_row
-from collectors.plan import Cell, Request, make_plan
-from collectors.record import Recorder
-from collectors.recording import begin, job_event
-from collectors.salvage import salvage
+from collectors.core import journal, runs, spool
+from collectors.core.entries import begin, job_event
+from collectors.core.journal import Journal, SavedElsewhere
+from collectors.core.plan import Request, make_plan
+from collectors.core.record import Recorder
+from collectors.core.salvage import salvage
+from collectors.core.verdicts import Cell, result_row
+from collectors.wiring import collector_of
 from data import store
 from data.staging import Staging, abandoned
 from tests.collectors.recordings import QUICK_CASES, ROOT
@@ -229,7 +231,7 @@ def test_where_there_is_room_nowhere_the_next_recording_takes_up_what_was_kept(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.pq.ParquetWriter, "write_table", full)
+        patch.setattr(pq.ParquetWriter, "write_table", full)
         with pytest.raises(store.StoreError, match=r"cannot be written \(No space left on device\), and neither can"):
             kept.commit("")
     salvage(tmp_path)
@@ -357,7 +359,7 @@ def test_text_that_is_not_utf_8_is_stored_with_replacements(tmp_path: Path) -> N
 
 
 def test_a_fault_of_the_recorder_itself_leaves_what_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(PLAN, "host_clock")
+    recorder = Recorder(PLAN, collector_of("host_clock"))
     measure_job = recorder._measure_job
 
     def faulty(job: Any) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from collectors.compiler import compile_variant
-from collectors.tools import Tool
+from collectors.core.tools import Tool
+from collectors.cuda.compiler import compile_variant
 from tests.collectors import run_every_kernel
 from tests.workloads.declared import CUDA, WORKLOADS, name_of
 from workloads import registry

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from collectors.choice import has_module
-from collectors.launchers import Launcher
-from collectors.plan import Request, make_plan
-from collectors.record import Recorder
-from collectors.salvage import salvage
-from collectors.signals import Stop
+from collectors.core.plan import Request, make_plan
+from collectors.core.record import Recorder
+from collectors.core.salvage import salvage
+from collectors.core.signals import Stop
+from collectors.core.tools import has_module
+from collectors.ranks.launchers import Launcher
+from collectors.wiring import collector_of
 from data import store
 from tests.collectors.recordings import FORKING, MISBEHAVING, QUICK_CASES, RANKS, ROOT, Recording
 
@@ -135,7 +136,7 @@ def test_signals_during_the_commit_lose_nothing(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(store.RunWriter, "commit", interrupted)
     plan = make_plan(Request(files=[QUICK_CASES], cases=["n=100"], max_rounds=6))
-    run_id, number = Recorder(plan, "host_clock").record(tmp_path, "", [])
+    run_id, number = Recorder(plan, collector_of("host_clock")).record(tmp_path, "", [])
     assert number == signal.SIGINT
     results = store.open_run(tmp_path / run_id).table("results")
     assert set(results["status"]) == {"ok"}

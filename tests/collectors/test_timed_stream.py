@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from collectors import timed_stream
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
-from collectors.timed_stream import Prints, fault_of, look
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.cuda import timed_stream
+from collectors.cuda.timed_stream import Prints, fault_of, look
+from collectors.wiring import collector_of
 from data import store
 from tests.collectors import torch_streams
 
@@ -229,7 +230,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
     data_dir = tmp_path_factory.mktemp("data")
     limits = replace(LIMITS["quick"], seconds=0.2, cell_timeout_s=60.0, budget_s=None)
     plan = make_plan(Request(files=[Path(torch_streams.__file__)]), limits)
-    run_id, _ = Recorder(plan, "cuda_events").record(data_dir, "", [])
+    run_id, _ = Recorder(plan, collector_of("cuda_events")).record(data_dir, "", [])
     return store.open_run(data_dir / run_id).table("results")
 
 

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from collectors.plan import Request, make_plan
-from collectors.record import Recorder
-from collectors.transfers import BoundCall, BoundCopy, BoundPart, Overlap, Rows, plan_parts
+from collectors.core.plan import Request, make_plan
+from collectors.core.record import Recorder
+from collectors.core.shares import Rows
+from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, plan_parts
+from collectors.wiring import collector_of
 from data import store
 from tests.collectors import fake_cuda
-from workloads.api import Buffer, Case, CudaVariant, Launch, Part, TensorMap, Workload, WorkloadError
+from workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Part, TensorMap, Workload, WorkloadError
 
 
 def case_of(n):
@@ -48,10 +50,13 @@ def variant_of(*parts, constants=None):
         "rung",
         launches=launches,
         scratch=lambda case, config: {"scratch": Buffer((case.params["n"], 4))},
-        parts=lambda case, config: [Part(case_of(n), first) for n, first in parts],
-        transfer="overlapped",
+        end_to_end=Overlapped(lambda case, config: [Part(case_of(n), first) for n, first in parts]) if parts else Overlapped(),
         constants=constants or {},
     )
+
+
+def overlapped(variant, **changes):
+    return replace(variant, end_to_end=replace(variant.end_to_end, **changes))
 
 
 def planned(*parts, constants=None):
@@ -120,8 +125,8 @@ def in_two_streams(*parts):
             "own": Buffer((case.params["n"],)),
             "counter": Buffer((1,), "int32", zeroed=True),
         },
-        part_streams=2,
     )
+    variant = overlapped(variant, streams=2)
     return plan_parts(replace(workload_of(variant), buffers=buffers), case_of(10), variant, {})
 
 
@@ -149,14 +154,14 @@ def test_the_first_kernel_of_each_stream_waits_for_copies_and_for_what_is_made_o
     ],
 )
 def test_only_an_input_that_all_parts_need_is_gathered(gathered, message):
-    variant = replace(variant_of((4, 0), (6, 4)), gathered=gathered)
+    variant = overlapped(variant_of((4, 0), (6, 4)), gathered=gathered)
     with pytest.raises(WorkloadError, match=f"scaled v01_scaled n=10: {message}"):
         plan_parts(workload_of(variant), case_of(10), variant, {})
 
 
 def test_parts_in_two_streams_may_not_write_the_same_output():
-    variant = replace(variant_of((4, 0), (6, 4)), part_streams=2)
-    with pytest.raises(WorkloadError, match="every part writes all of total; with that, give it part_streams=1"):
+    variant = overlapped(variant_of((4, 0), (6, 4)), streams=2)
+    with pytest.raises(WorkloadError, match="every part writes all of total; with that, give it streams=1"):
         plan_parts(workload_of(variant), case_of(10), variant, {})
 
 
@@ -286,7 +291,7 @@ def test_nothing_begins_before_what_was_in_the_stream_and_the_stream_ends_after_
 
 def test_a_stream_beside_has_scratch_of_its_own_but_for_what_is_made_once(monkeypatch):
     log, taken = [], []
-    cuda_overlap = fake_cuda.install(monkeypatch, log, "cuda_overlap")
+    cuda_overlap = fake_cuda.install(monkeypatch, log, "overlap")
     loaded = {
         name: lambda grid, block, args, name=name, stream=None, **_: taken.append((name, args, stream.name))
         for name in ("prepare", "first", "second")
@@ -311,7 +316,7 @@ def test_a_stream_beside_has_scratch_of_its_own_but_for_what_is_made_once(monkey
 def test_a_thousand_images_from_end_to_end_take_little_longer_than_their_kernels_or_their_copies(tmp_path):
     """Right as they come to the host, in two parts, captured in a graph; within 1.25 of what takes longest."""
     plan = make_plan(Request(["gan_tconv"], cases=["images=1000"], variants=["v08_phases", "v09_graph"]))
-    run_id, _ = Recorder(plan, "cuda_events").record(tmp_path, "", [])
+    run_id, _ = Recorder(plan, collector_of("cuda_events")).record(tmp_path, "", [])
     run = store.open_run(tmp_path / run_id)
     assert set(run.table("results")["status"]) == {"ok"}
     ceilings = run.table("ceilings").set_index("name")["value"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from collectors import trust
+from collectors.core import trust
 
 VARIANTS = [
     {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))

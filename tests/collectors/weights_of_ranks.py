@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.host_clock import HostBench
-from collectors.plan import WorkloadRef
-from collectors.ranked_bench import RankedBench
-from collectors.rounds import Pass
-from collectors.verify import compare
+from collectors.core.bench import Pass
+from collectors.core.jobs import WorkloadRef
+from collectors.core.verify import compare
+from collectors.host.host_clock import HostBench
+from collectors.ranks.ranked_bench import RankedBench
 from workloads import registry
 from workloads.mlp_training.problem import make_case
 
@@ -25,7 +25,7 @@ WORKLOAD = replace(registry.load("mlp_data_parallel"), cases=CASES)
 def main() -> None:
     from mpi4py import MPI
 
-    from collectors.ranks import World
+    from collectors.ranks.ranks import World
 
     world = World(MPI.COMM_WORLD, {"host": HostBench})
     if world.rank:

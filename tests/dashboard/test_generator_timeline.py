@@ -19,7 +19,7 @@ from dashboard.ui.template import look
 from tests.dashboard.test_app import Open, open_app
 from tests.dashboard.test_generator import CASES, row, write
 from workloads.api import format_params
-from workloads.gan_tconv.network import make_case
+from workloads.gan_tconv.problem import make_case
 from workloads.gan_tconv.workload import WORKLOAD
 
 __all__ = ["open_app"]

@@ -15,6 +15,8 @@ from click.testing import CliRunner
 from collectors import cli
 from dashboard.__main__ import app as dashboard
 from data import store
+from data.store import listing, tables
+from data.store import run as run_module
 from tests.data.test_store import case_row, rewrite, write
 
 
@@ -29,13 +31,14 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths of the parquet files that are opened from now on."""
     files: list[str] = []
-    real = store._opened
+    real = tables.opened
 
     def noting(file: Path, *rest: Any) -> Any:
         files.append(f"{file.parent.name}/{file.name}")
         return real(file, *rest)
 
-    monkeypatch.setattr(store, "_opened", noting)
+    for module in (run_module, listing):
+        monkeypatch.setattr(module, "opened", noting)
     return files
 
 
@@ -177,14 +180,14 @@ def test_one_bad_run_leaves_runs_export_and_record_if_none_working(alone: Path, 
 def test_whatever_reading_a_run_raises_the_others_are_listed(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(alone, "good")
     write(alone, "worse")
-    real = store._read_run
+    real = listing._read_run
 
     def broken(path: Path) -> store.Run:
         if path.name == "worse":
             raise RuntimeError("nobody\nthought of this")
         return real(path)
 
-    monkeypatch.setattr(store, "_read_run", broken)
+    monkeypatch.setattr(listing, "_read_run", broken)
     good, bad = store.list_runs([alone])
     assert [run.run_id for run in good] == ["good"]
     assert bad[0].reason == f"{alone / 'worse'}: nobody; remove the folder worse, then record or import the run again"

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from data import checks, schema
+from data.columns import Column, Table
 from tests.synthetic_scaling import row
 
 CELL = {"workload": "w", "variant": "v", "config": "", "case": "n=1"}
@@ -66,10 +67,10 @@ def test_a_value_that_may_not_be_is_told_with_its_column_and_row(name: str, valu
 
 def test_a_null_that_may_not_be_is_told_and_one_that_may_be_is_not() -> None:
     nulls = pa.table({"value": pa.array([1.0, None])})
-    column = schema.Column("value", pa.float64(), "")
-    assert str(checks.first_problem(schema.Table("t", "", (column,)), nulls)) == "column value, row 2: is null, and may not be"
-    nullable = schema.Column("value", pa.float64(), "", nullable=True)
-    assert checks.first_problem(schema.Table("t", "", (nullable,)), nulls) is None
+    column = Column("value", pa.float64(), "")
+    assert str(checks.first_problem(Table("t", "", (column,)), nulls)) == "column value, row 2: is null, and may not be"
+    nullable = Column("value", pa.float64(), "", nullable=True)
+    assert checks.first_problem(Table("t", "", (nullable,)), nulls) is None
 
 
 def test_rows_are_counted_on_over_the_pieces_of_a_table() -> None:
@@ -132,22 +133,20 @@ def test_device_work_of_a_range_that_is_not_there_is_told_unless_there_are_no_ra
 
 
 def test_text_that_is_not_utf8_is_told_with_its_row() -> None:
-    column = schema.Column("text", pa.string(), "")
+    column = Column("text", pa.string(), "")
     bad = pa.Array.from_buffers(pa.string(), 2, pa.array([b"good", b"caf\xe9"], pa.binary()).buffers())
-    assert str(checks.first_problem(schema.Table("t", "", (column,)), pa.table({"text": bad}))).endswith(
-        "row 2: is not text in UTF-8"
-    )
+    assert str(checks.first_problem(Table("t", "", (column,)), pa.table({"text": bad}))).endswith("row 2: is not text in UTF-8")
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), bad)
-    assert str(checks.first_problem(schema.Table("t", "", (column,)), pa.table({"text": coded}))).endswith(
+    assert str(checks.first_problem(Table("t", "", (column,)), pa.table({"text": coded}))).endswith(
         "row 2: is not text in UTF-8"
     )
 
 
 def test_a_damaged_dictionary_is_told() -> None:
     """As pages leave it whose checksum nobody wrote: an index that no word has."""
-    column = schema.Column("text", pa.string(), "")
+    column = Column("text", pa.string(), "")
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 127]), pa.array(["a"]), safe=False)
-    assert "row 2" in str(checks.first_problem(schema.Table("t", "", (column,)), pa.table({"text": coded})))
+    assert "row 2" in str(checks.first_problem(Table("t", "", (column,)), pa.table({"text": coded})))
 
 
 def test_an_infinite_error_is_a_value_and_a_negative_one_is_not() -> None:

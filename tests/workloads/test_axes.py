@@ -2,7 +2,7 @@
 
 import pytest
 
-from collectors.plan import Request, make_plan
+from collectors.core.plan import Request, make_plan
 from tests.workloads.declared import WORKLOADS, name_of
 from workloads import registry
 from workloads.api import WorkloadError

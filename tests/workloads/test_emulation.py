@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from collectors.verify import compare, poison
+from collectors.core.verify import compare, poison
 from tests.emulator.emulator import Order, build, needs_compiler
 from tests.workloads.declared import (
     CUDA,

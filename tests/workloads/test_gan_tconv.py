@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectors.transfers import plan_parts
-from collectors.verify import compare, poison
+from collectors.core.verify import compare, poison
+from collectors.cuda.transfers import plan_parts
 from tests.emulator.emulator import build, needs_compiler
-from workloads.api import CudaVariant, HostVariant, Launch
+from workloads.api import CudaVariant, HostVariant, Launch, Overlapped
 from workloads.gan_tconv.host import scale_and_shift
-from workloads.gan_tconv.network import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
+from workloads.gan_tconv.problem import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
 from workloads.gan_tconv.rungs import parts_of
 from workloads.gan_tconv.wgmma import width_of_units
 from workloads.gan_tconv.workload import WORKLOAD
@@ -70,7 +70,7 @@ def test_reference_of_many_images_is_that_of_each():
 @pytest.mark.parametrize("threads", ["2", "3"])
 def test_reference_does_not_depend_on_the_number_of_threads(threads):
     program = (
-        "import hashlib, numpy as np; from workloads.gan_tconv.workload import WORKLOAD; from workloads.gan_tconv.network import make_case;"
+        "import hashlib, numpy as np; from workloads.gan_tconv.workload import WORKLOAD; from workloads.gan_tconv.problem import make_case;"
         "case = make_case({'images': 9}); images = WORKLOAD.reference(case, WORKLOAD.make_inputs(case, np.random.default_rng(3)))['images'];"
         "print(hashlib.sha256(images.tobytes()).hexdigest())"
     )
@@ -179,7 +179,7 @@ def test_variants_that_are_slow_in_proportion_are_spared_the_largest_cases_and_s
     for name in names:
         skip = WORKLOAD.variant(name).skip
         assert skip(WORKLOAD.case(f"images={most}"), {}) is None
-        assert "in proportion to the images" in skip(WORKLOAD.case(f"images={next_case}"), {})
+        assert f"measured up to {most} images" in skip(WORKLOAD.case(f"images={next_case}"), {})
 
 
 @pytest.mark.xdist_group("numba")
@@ -238,7 +238,7 @@ def test_images_made_part_by_part_are_those_of_the_whole(name, most):
     scratch = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in variant.scratch(case, config).items()}
     poison(scratch)
     made = []
-    for part in plan_parts(WORKLOAD, case, replace(variant, parts=parts_of(most)), config):
+    for part in plan_parts(WORKLOAD, case, replace(variant, end_to_end=Overlapped(parts_of(most))), config):
         rows = part.rows["images"]
         written = {**scratch, "images": np.full(rows.of(images).shape, np.nan, np.float32)}
         program = build(variant, sorted({launch.kernel for launch in part.launches}))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from collectors.compiler import compile_variant
+from collectors.cuda.compiler import compile_variant
 from tests.workloads.declared import CUDA, WORKLOADS, cells, emulation_cases, kernels, name_of, same_as
 from workloads.api import CudaVariant, Workload
 

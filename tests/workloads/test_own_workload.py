@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectors.compiler import compile_variant
-from collectors.plan import LIMITS, Request, make_plan
-from collectors.record import Recorder
+from collectors.core.plan import LIMITS, Request, make_plan
+from collectors.core.record import Recorder
+from collectors.cuda.compiler import compile_variant
+from collectors.wiring import collector_of
 from data import store
 from tests.emulator import emulator
 from workloads import registry
@@ -89,7 +90,9 @@ def test_example_s_numpy_variant_computes_the_reference(example: Workload) -> No
 def test_example_is_recorded_with_its_kernels_skipped_for_want_of_a_gpu(tmp_path: Path) -> None:
     limits = replace(LIMITS["quick"], seconds=0.05)
     plan = make_plan(Request(files=[EXAMPLE], cases=["rows=1000"]), limits)
-    run_id, interrupted = Recorder(plan, "host_clock").record(tmp_path, "", ["record", "--workload", EXAMPLE.name])
+    run_id, interrupted = Recorder(plan, collector_of("host_clock")).record(
+        tmp_path, "", ["record", "--workload", EXAMPLE.name]
+    )
     assert not interrupted
     run = store.open_run(tmp_path / run_id)
     results = run.table("results")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectors.verify import Verdict, compare, poison
+from collectors.core.verify import Verdict, compare, poison
 from tests.emulator.emulator import Order, needs_compiler, run
 from tests.workloads.declared import inputs_and_outputs
 from workloads.api import CudaVariant

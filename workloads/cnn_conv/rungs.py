@@ -145,14 +145,14 @@ def _warpgroups(case: Case, config: Params, parts: int) -> Sequence[Launch]:
 
 def _not_for_warpgroups(case: Case, config: Params) -> str | None:
     if ceil_div(shape_of(case).out_width, 2) > _WARPGROUPS * _WARPGROUP_PAIRS:
-        return f"a block computes rows of {2 * _WARPGROUPS * _WARPGROUP_PAIRS} outputs at most"
+        return f"a block computes rows of at most {2 * _WARPGROUPS * _WARPGROUP_PAIRS} outputs; these rows are longer"
     return _one_layer(2, lambda config: (SIZE - 1, 2))(case, config)
 
 
 def _smaller_than(rows: int, columns: int, shape: Shape) -> str | None:
     if shape.out_height >= rows and shape.out_width >= columns:
         return None
-    return f"a thread computes {rows}x{columns} outputs at least, more than these maps have"
+    return f"a thread computes at least {rows}x{columns} outputs; these maps have fewer"
 
 
 def _one_layer(layer: int, least_outputs: Callable[[Params], tuple[int, int]]) -> Callable[[Case, Params], str | None]:
@@ -160,7 +160,7 @@ def _one_layer(layer: int, least_outputs: Callable[[Params], tuple[int, int]]) -
 
     def skip(case: Case, config: Params) -> str | None:
         if case.params["layer"] != layer:
-            return f"made for layer {layer}: its channels, its maps and their weights"
+            return f"made for layer {layer}: it takes only that layer's channels, maps and weights"
         return _smaller_than(*least_outputs(config), shape_of(case))
 
     return skip

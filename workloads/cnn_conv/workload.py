@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from workloads.api import Case, HostVariant, LibraryVariant, Params, Workload
+from workloads.api import Case, HostVariant, LibraryVariant, Workload
 from workloads.cnn_conv import host, peers, problem
 from workloads.cnn_conv.rungs import CUDA_VARIANTS
+from workloads.limits import up_to
 
 #: Relative L2 error that passes. Operands are uniform in [-1, 1), an output is a sum of 49 or 196 products.
 #: fp32: a rounding of 2^-24 an addition, which fall both ways: 1.3e-7 and 2.5e-7 on an H200, four times that much passes.
@@ -13,14 +14,7 @@ from workloads.cnn_conv.rungs import CUDA_VARIANTS
 #: One output missing of the 52,080 of layer 2's odd case is 4e-3.
 TOLERANCE: Final = {"fp32": 1e-6, "3xtf32": 3e-6, "tf32": 5e-4}
 
-MOST_SERIAL_IMAGES: Final = 1000
-
-
-def _too_long_on_one_core(case: Case, config: Params) -> str | None:
-    if problem.shape_of(case).batch <= MOST_SERIAL_IMAGES:
-        return None
-    return f"takes minutes, and in proportion to the batch: {MOST_SERIAL_IMAGES} images tell the same"
-
+_ON_ONE_CORE: Final = up_to(1000, "images", lambda case: problem.shape_of(case).batch)
 
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
@@ -29,9 +23,7 @@ LIBRARY_VARIANTS: Final = (
 
 HOST_VARIANTS: Final = (
     HostVariant("numpy", "NumPy, unrolled product", "host", run=host.numpy_unrolled),
-    HostVariant(
-        "numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=_too_long_on_one_core
-    ),
+    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
     HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
 )
 

@@ -1,189 +1,25 @@
 """Convolution of an image with a 5x5 filter, zero outside: C(i, j) = sum of A[m][n] * B[i + m - 2][j + n - 2]."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from itertools import product
-from pathlib import Path
 from typing import Final
 
-import numpy as np
-
-from workloads.api import (
-    TOLERANCE,
-    Buffer,
-    Case,
-    CaseSet,
-    CudaVariant,
-    HostVariant,
-    Launch,
-    LibraryVariant,
-    Params,
-    Variant,
-    Workload,
-    ceil_div,
-)
-from workloads.axes import Axis
-from workloads.conv2d import host, peers
-
-KERNELS: Final = Path(__file__).resolve().parent / "kernels"
+from workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
+from workloads.conv2d import host, peers, problem
+from workloads.conv2d.rungs import CUDA_VARIANTS
 
 #: Relative L2 error that passes. 25 products added in float32, at most 26 roundings of 2^-24 each: 1.5e-6 if all went the
 #: same way, near 1e-7 as they fall. One pixel of a 513 x 1027 image missing is near 1e-3.
 FP32_TOLERANCE: Final = 4e-7
 
-_BLOCKS: Final = tuple({"block": block} for block in (8, 16, 32))
-_COPY_THREADS: Final = 256
-_FLOAT4: Final = 4
-
-
-def image_shape(case: Case) -> tuple[int, int]:
-    """Height and width of the image."""
-    if "n" in case.params:
-        return case.params["n"], case.params["n"]
-    height, width = case.params["shape"].split("x")
-    return int(height), int(width)
-
-
-def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
-    """A case with its operations and bytes, from the definition: 25 multiply-adds a pixel, 4 bytes in and 4 out."""
-    height, width = image_shape(Case(params, flops=0, min_bytes=0))
-    inputs, outputs = _buffers(height, width)
-    return Case(
-        params,
-        flops=2 * host.SIZE**2 * height * width,
-        min_bytes=sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values())),
-        sets=sets,
-        size_rank=size_rank,
-    )
-
-
-def emulation_cases() -> tuple[Case, ...]:
-    """Images small enough for the CPU emulator, whose edges fall everywhere in a tile, a strip and a warp."""
-    return tuple(make_case({"shape": shape}) for shape in ("1x1", "3x5", "33x47", "7x132", "67x64", "12x516"))
-
-
-def _buffers(height: int, width: int) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
-    return {"a": Buffer((host.SIZE, host.SIZE)), "b": Buffer((height, width))}, {"c": Buffer((height, width))}
-
-
-def _make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-    inputs, _ = _buffers(*image_shape(case))
-    return {name: rng.uniform(-1.0, 1.0, buffer.shape).astype(buffer.dtype) for name, buffer in inputs.items()}
-
-
-def _copy_of_b(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    return {"c": inputs["b"]}
-
-
-def _copy(case: Case, config: Params) -> Sequence[Launch]:
-    per_thread, streaming = config["per_thread"], str(config["loads"] == "streaming").lower()
-    count = int(np.prod(image_shape(case)))
-    blocks = max(1, ceil_div(count // _FLOAT4, _COPY_THREADS * per_thread))
-    return [Launch(f"copy<{per_thread}, {streaming}>", (blocks, 1, 1), (_COPY_THREADS, 1, 1), ("b", "c", np.int64(count)))]
-
-
-def _naive(case: Case, config: Params) -> Sequence[Launch]:
-    """Blocks run down the rows of the image, as the report's do."""
-    block = config["block"]
-    height, width = image_shape(case)
-    grid = (ceil_div(height, block), ceil_div(width, block), 1)
-    return [Launch("conv2d", grid, (block, block, 1), ("a", "b", "c", np.int32(height), np.int32(width)))]
-
-
-def _cover(
-    case: Case, kernel: str, block: tuple[int, int], tile: tuple[int, int], args: Sequence[str] = ("b", "c")
-) -> Sequence[Launch]:
-    """One launch of `block` (x, y) threads a block, each block computing `tile` (columns, rows) of the image."""
-    height, width = image_shape(case)
-    grid = (ceil_div(width, tile[0]), ceil_div(height, tile[1]), 1)
-    return [Launch(kernel, grid, (*block, 1), (*args, np.int32(height), np.int32(width)))]
-
-
-def _from_global(case: Case, config: Params) -> Sequence[Launch]:
-    square = (config["block"], config["block"])
-    return _cover(case, "conv2d", square, square, ("a", "b", "c"))
-
-
-def _shared(case: Case, config: Params) -> Sequence[Launch]:
-    square = (config["block"], config["block"])
-    return _cover(case, f"conv2d<{config['block']}>", square, square)
-
-
-def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
-    threads = (32, 8)
-    return _cover(case, f"conv2d<{config['rows']}>", threads, (threads[0], threads[1] * config["rows"]))
-
-
-def _vector(case: Case) -> str:
-    """Template argument: whether rows are 16-byte aligned, so that float4 loads and stores may be used."""
-    return "true" if image_shape(case)[1] % _FLOAT4 == 0 else "false"
-
-
-def _side_by_side(case: Case, config: Params) -> Sequence[Launch]:
-    """A block is one row of threads, each with a strip four columns wide."""
-    rows, threads = config["rows"], 128
-    return _cover(case, f"conv2d<{rows}, {_vector(case)}>", (threads, 1), (threads * _FLOAT4, rows))
-
-
-def _stacked(case: Case, config: Params) -> Sequence[Launch]:
-    """A block is a stack of warps, one above the other."""
-    rows, warps, lanes = config["rows"], config["warps"], 32
-    kernel = f"conv2d<{rows}, {warps}, {_vector(case)}>"
-    return _cover(case, kernel, (lanes, warps), (lanes * _FLOAT4, warps * rows))
-
-
-def _rung(
-    name: str,
-    title: str,
-    configs: tuple[Params, ...],
-    launches: Callable[[Case, Params], Sequence[Launch]],
-    constant_filter: bool = True,
-) -> CudaVariant:
-    return CudaVariant(
-        name=name,
-        title=title,
-        role="rung",
-        configs=configs,
-        source=KERNELS / f"{name}.cu",
-        launches=launches,
-        constants={"filter": "a"} if constant_filter else {},
-    )
-
-
-def _strips(rows: Sequence[int], warps: Sequence[int] = ()) -> tuple[Params, ...]:
-    if not warps:
-        return tuple({"rows": r} for r in rows)
-    return tuple({"rows": r, "warps": w} for r, w in product(rows, warps))
-
-
-_global_rung = partial(_rung, configs=_BLOCKS, constant_filter=False)
-
-_VARIANTS: Final[tuple[Variant, ...]] = (
-    CudaVariant(
-        name="v01_copy",
-        title="Copy (ceiling)",
-        role="ceiling",
-        configs=tuple({"per_thread": n, "loads": loads} for n, loads in ((1, "plain"), (4, "plain"), (4, "streaming"))),
-        reference=_copy_of_b,
-        source=KERNELS / "v01_copy.cu",
-        launches=_copy,
-    ),
-    _global_rung("v02_naive_global", "Naive, global memory", launches=_naive),
-    _global_rung("v03_coalesced", "Coalesced", launches=_from_global),
-    _global_rung("v04_single_precision", "Single precision", launches=_from_global),
-    _rung("v05_constant_shared", "Constant filter, shared tile", _BLOCKS, _shared),
-    _rung("v06_shared_halo", "Shared tile with halo", _BLOCKS, _shared),
-    _rung("v07_register_tile", "Register tile", _strips([4, 8]), _register_tile),
-    _rung("v08_sliding_window", "Sliding window", _strips([15, 30, 60]), _side_by_side),
-    _rung("v09_loads_first", "All loads first", _strips([4, 10, 16]), _side_by_side),
-    _rung("v10_stacked_warps", "Stacked warps", _strips([1, 2, 4, 5], [4]), _stacked),
-    _rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3], [2, 4]), _stacked),
+LIBRARY_VARIANTS: Final = (
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),
     LibraryVariant(
         "npp", "NPP, replicated border", "peer", requires=("cupy", "cuda"), reference=peers.replicated, prepare=peers.npp_filter
     ),
     LibraryVariant("cupy_ndimage", "CuPy ndimage", "peer", requires=("cupyx",), prepare=peers.cupy_ndimage),
+)
+
+HOST_VARIANTS: Final = (
     HostVariant("numpy", "NumPy", "host", run=host.numpy_shifted),
     HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial),
     HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
@@ -192,22 +28,19 @@ _VARIANTS: Final[tuple[Variant, ...]] = (
 WORKLOAD: Final = Workload(
     name="conv2d",
     title="2-D convolution, 5x5",
-    cases=(
-        make_case({"n": 256}, ("quick",), 0),
-        make_case({"n": 512}, ("quick", "report", "full"), 1),
-        make_case({"n": 1024}, ("quick", "report", "full"), 2),
-        make_case({"n": 2048}, ("report", "full"), 3),
-        make_case({"n": 4096}, ("full",), 4),
-        make_case({"n": 8192}, ("full",), 5),
-        make_case({"shape": "513x1027"}, ("report", "full")),
-    ),
-    variants=_VARIANTS,
-    buffers=lambda case: _buffers(*image_shape(case)),
-    make_inputs=_make_inputs,
+    cases=problem.cases(),
+    variants=(*CUDA_VARIANTS, *LIBRARY_VARIANTS, *HOST_VARIANTS),
+    buffers=problem.buffers,
+    make_inputs=problem.make_inputs,
     reference=host.reference,
     baseline="v02_naive_global",
     host_baseline="numba_serial",
     tolerance={**TOLERANCE, "fp32": FP32_TOLERANCE},
-    axes=(Axis("n", 1, 32768), Axis("shape", 1, 32768, extents=2, instead_of="n")),
-    make_case=make_case,
+    axes=problem.AXES,
+    make_case=problem.make_case,
 )
+
+
+def emulation_cases() -> tuple[Case, ...]:
+    """Small cases for the tests on the CPU."""
+    return problem.emulation_cases()

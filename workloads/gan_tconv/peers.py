@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workloads.api import Buffers, Case
-from workloads.gan_tconv.network import EPSILON, channels_of, layers, side_of
+from workloads.gan_tconv.problem import EPSILON, channels_of, layers, side_of
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from workloads.api import Buffer, Case, Launch, Params, ceil_div
-from workloads.gan_tconv.network import COLOURS, KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
+from workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
 
 #: Kernel of one layer's product with the tile's rows and columns, threads a block, and dynamic shared memory.
 Product = Callable[[Layer, Params], tuple[str, int, int, int, int]]
@@ -30,7 +30,7 @@ def skip(case: Case, config: Params) -> str | None:
     """Channels of every layer must fill vectors."""
     if channels_of(case) % (8 * _VECTOR) == 0:
         return None
-    return f"channels are copied by fours: {channels_of(case)} is no multiple of 32"
+    return f"channels are copied four at a time, in every layer: {channels_of(case)} is no multiple of 32"
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Part, Precision, ceil_div
+from workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Params, Part, Pinned, Precision, ceil_div
 from workloads.gan_tconv import phases, wgmma
-from workloads.gan_tconv.network import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
+from workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
+from workloads.limits import up_to
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 
@@ -126,18 +127,8 @@ def _parts_of_warpgroups(case: Case, config: Params) -> Sequence[Part]:
     return parts_of(_PART // 2 if images_of(case) >= _MANY else _PART // 4)(case, config)
 
 
-_OVERLAPPED_GRAPH: Final[Mapping[str, Any]] = {"graph": True, "transfer": "overlapped", "parts": parts_of(_PART)}
-_WARPGROUPS: Final[Mapping[str, Any]] = {
-    **_OVERLAPPED_GRAPH,
-    "parts": _parts_of_warpgroups,
-    "part_streams": 2,
-    "gathered": ("w0", "w1", "w2"),  # 19.7 of the 20.5 MB of weights
-}
-
-
-def _up_to(most: int) -> Callable[[Case, Params], str | None]:
-    why = f"takes seconds, and in proportion to the images: {most:,} tell the same"
-    return lambda case, config: why if images_of(case) > most else None
+_LARGE_WEIGHTS: Final = ("w0", "w1", "w2")  # 19.7 of the 20.5 MB of weights
+_WARPGROUPS: Final = Overlapped(_parts_of_warpgroups, streams=2, gathered=_LARGE_WEIGHTS)
 
 
 def _report_rung(
@@ -181,20 +172,23 @@ def _phases_rung(
         scratch=phases.scratch,
         skip=phases.skip,
         min_compute_capability=(8, 0),
-        **{**_OVERLAPPED_GRAPH, "graph": graph},
+        graph=graph,
+        end_to_end=Overlapped(parts_of(_PART)),
     )
 
 
 _TILES: Final = ({"tile": 128}, {"tile": 64})
 
 CUDA_VARIANTS: Final = (
-    _report_rung("v01_naive_grid", "Naive, 3-D grid", 1, [0], _up_to(_MOST_ALONE)),
-    _report_rung("v02_stride_two", "Without divergence", 1, [0], _up_to(_MOST_ALONE)),
-    _report_rung("v03_matrix_product", "Matrix product", 1, [4], _up_to(_MOST_ALONE)),
-    _report_rung("v04_batched", "Matrix product, 100 images", REPORT_BATCH, [4], _up_to(_MOST_BATCHED)),
-    _report_rung("v05_mixed", "Mixed methods", REPORT_BATCH, [2, 3, 4], _up_to(_MOST_BATCHED)),
-    _report_rung("v06_pinned", "Pinned host memory", REPORT_BATCH, [3], _up_to(_MOST_BATCHED), transfer="pinned"),
-    _report_rung("v07_overlapped", "Copies overlapped", REPORT_BATCH, [3], transfer="overlapped", parts=parts_of(REPORT_BATCH)),
+    _report_rung("v01_naive_grid", "Naive, 3-D grid", 1, [0], up_to(_MOST_ALONE, "images", images_of)),
+    _report_rung("v02_stride_two", "Without divergence", 1, [0], up_to(_MOST_ALONE, "images", images_of)),
+    _report_rung("v03_matrix_product", "Matrix product", 1, [4], up_to(_MOST_ALONE, "images", images_of)),
+    _report_rung("v04_batched", "Matrix product, 100 images", REPORT_BATCH, [4], up_to(_MOST_BATCHED, "images", images_of)),
+    _report_rung("v05_mixed", "Mixed methods", REPORT_BATCH, [2, 3, 4], up_to(_MOST_BATCHED, "images", images_of)),
+    _report_rung(
+        "v06_pinned", "Pinned host memory", REPORT_BATCH, [3], up_to(_MOST_BATCHED, "images", images_of), end_to_end=Pinned()
+    ),
+    _report_rung("v07_overlapped", "Copies overlapped", REPORT_BATCH, [3], end_to_end=Overlapped(parts_of(REPORT_BATCH))),
     _phases_rung("v08_phases", "Phases, implicit product", phases.fma_product, _TILES, graph=False),
     _phases_rung("v09_graph", "Phases, one CUDA graph", phases.fma_product, _TILES),
     _phases_rung(
@@ -218,7 +212,8 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        **_WARPGROUPS,
+        graph=True,
+        end_to_end=_WARPGROUPS,
     ),
     CudaVariant(
         name="v13_warpgroups_tf32",
@@ -231,6 +226,7 @@ CUDA_VARIANTS: Final = (
         skip=wgmma.skip,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        **_WARPGROUPS,
+        graph=True,
+        end_to_end=_WARPGROUPS,
     ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
 from workloads.gan_tconv import phases
-from workloads.gan_tconv.network import KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
+from workloads.gan_tconv.problem import KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
 from workloads.hopper import ALIGNMENT_BYTES, DEPTH, MULTIPROCESSORS, THREADS
 
 _IMAGES: Final = 128  # of a tile
@@ -29,7 +29,10 @@ _MOST_CHANNELS: Final = 512
 def skip(case: Case, config: Params) -> str | None:
     """Channels of every layer must fill vectors, and the weights of the last one fit shared memory."""
     if channels_of(case) > _MOST_CHANNELS:
-        return f"keeps the weights of the last layer in shared memory, those of {_MOST_CHANNELS} channels at most in the first"
+        return (
+            "keeps the weights of the last layer in shared memory; "
+            f"they fit where the first layer has at most {_MOST_CHANNELS} channels"
+        )
     return phases.skip(case, config)
 
 

@@ -1,12 +1,12 @@
 """Generation of 64x64 images: a dense layer and four 5x5 transposed convolutions of stride 2, with batch normalisation between."""
 
-from collections.abc import Callable
 from typing import Final
 
-from workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Params, Workload
+from workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
 from workloads.axes import Axis
-from workloads.gan_tconv import host, network, peers
+from workloads.gan_tconv import host, peers, problem
 from workloads.gan_tconv.rungs import CUDA_VARIANTS
+from workloads.limits import up_to
 from workloads.torch_bridge import COMPILER
 
 #: Relative L2 error that passes. The longest sum has 4,608 products; one accumulator that takes them in turn in float32 errs by 1e-6
@@ -36,45 +36,38 @@ LIBRARY_VARIANTS: Final = (
     ),
 )
 
-_MOST_ON_HOST: Final = 100
-_MOST_ON_ONE_CORE: Final = 10
-
-
-def _up_to(most: int) -> Callable[[Case, Params], str | None]:
-    why = f"takes seconds a call, in proportion to the images: {most:,} tell the same"
-    return lambda case, config: why if network.images_of(case) > most else None
+_ON_HOST: Final = up_to(100, "images", problem.images_of)
+_ON_ONE_CORE: Final = up_to(10, "images", problem.images_of)
 
 
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy, matrix products", "host", run=host.numpy_scattered, skip=_up_to(_MOST_ON_HOST)),
-    HostVariant(
-        *("numba_serial", "Numba, one core", "host"), requires=("numba",), run=host.numba_serial, skip=_up_to(_MOST_ON_ONE_CORE)
-    ),
+    HostVariant("numpy", "NumPy, matrix products", "host", run=host.numpy_scattered, skip=_ON_HOST),
+    HostVariant(*("numba_serial", "Numba, one core", "host"), requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
     HostVariant(
         *("numba_parallel", "Numba, all cores", "host"),
         requires=("numba",),
         run=host.numba_parallel,
-        skip=_up_to(_MOST_ON_HOST),
+        skip=_ON_HOST,
     ),
 )
 
 WORKLOAD: Final = Workload(
     name="gan_tconv",
     title="GAN generator, transposed convolutions",
-    cases=network.cases(),
+    cases=problem.cases(),
     variants=(*CUDA_VARIANTS, *LIBRARY_VARIANTS, *HOST_VARIANTS),
-    buffers=network.buffers,
-    make_inputs=network.make_inputs,
+    buffers=problem.buffers,
+    make_inputs=problem.make_inputs,
     reference=host.reference,
     baseline="v01_naive_grid",
     host_baseline="numba_serial",
     tolerance={**TOLERANCE, "fp32": FP32_TOLERANCE, "3xtf32": SPLIT_TOLERANCE},
-    shares=network.shares,
+    shares=problem.shares,
     axes=(Axis("images", 1, 20000),),
-    make_case=network.make_case,
+    make_case=problem.make_case,
 )
 
 
 def emulation_cases() -> tuple[Case, ...]:
     """Small cases for the tests on the CPU."""
-    return network.emulation_cases()
+    return problem.emulation_cases()

@@ -13,7 +13,7 @@ of `mlp_training` on its rows. As many bytes are summed as of the gradient: 4 ti
 from collections.abc import Sequence
 from typing import Final
 
-from workloads.api import TOLERANCE, Case, CaseSet, Params, Part, split_evenly
+from workloads.api import TOLERANCE, Case, CaseSet, Part, split_evenly
 from workloads.mlp_training.problem import ODD_BATCH, make_case, rate_of, size_of
 
 #: The report's: a batch of 800 for any number of processes (its figure 3), and 400 for each of 1, 2 and 4 (figure 4, table 3); and 8,192 for
@@ -46,10 +46,3 @@ def cases() -> tuple[Case, ...]:
 
     charted = [make_case({"batch": batch}, sets(batch), rank) for rank, batch in enumerate(BATCHES)]
     return (*charted, make_case({"batch": ODD_BATCH}, ("report", "full")))
-
-
-def too_long_on_the_host(case: Case, config: Params) -> str | None:
-    """Skips batches whose step takes the host seconds."""
-    if size_of(case).batch <= _LARGE:
-        return None
-    return f"takes seconds, in proportion to the batch: a batch of {_LARGE} tells the same"

@@ -1,27 +1,10 @@
 """The product on the host: BLAS through NumPy, and loops."""
 
-from collections.abc import Callable
-from typing import Final
-
 import numpy as np
 
-from workloads.api import Array, Buffers, Case, Params
+from workloads.api import Array, Buffers, Case
 from workloads.mlp_gemm.problem import ALPHA, BETA
 from workloads.numba_loops import compiled, prange
-
-#: Operations that take two cores a second or two, by variant; a case with more is skipped.
-MOST_FLOPS: Final = {"numpy": 2 * 4096**3, "numba_serial": 2 * 2048**3, "numba_parallel": 2 * 2048**3}
-
-
-def skip_above(name: str) -> Callable[[Case, Params], str | None]:
-    """Skips cases that would take the host variant of that name more than a few seconds a product."""
-
-    def skip(case: Case, config: Params) -> str | None:
-        if case.flops <= MOST_FLOPS[name]:
-            return None
-        return f"{case.flops / 1e9:.3g} GFLOP would take this host variant many seconds; it is run up to {MOST_FLOPS[name] / 1e9:.3g}"
-
-    return skip
 
 
 def numpy_blas(case: Case, inputs: Buffers, outputs: Buffers) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, ceil_div
 from workloads.hopper import MULTIPROCESSORS
+from workloads.limits import up_to
 from workloads.mlp_gemm.problem import ALPHA, BETA, Size, size_of
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
@@ -180,15 +181,7 @@ def _rung(
     return CudaVariant(name, title, "rung", precision, configs, source=KERNELS / f"{name}.cu", launches=launches, **more)
 
 
-_MOST_ONE_DIMENSIONAL: Final = 2 * 4096**3
-
-
-def _too_many_operations(case: Case, config: Params) -> str | None:
-    """Skips what takes the first rung seconds."""
-    if case.flops <= _MOST_ONE_DIMENSIONAL:
-        return None
-    return f"takes seconds, in proportion to the operations: {_MOST_ONE_DIMENSIONAL / 1e9:.3g} GFLOP tell the same"
-
+_ONE_DIMENSIONAL: Final = up_to(138, "GFLOP", lambda case: case.flops / 1e9)
 
 _WARP_TILES: Final[tuple[Params, ...]] = (
     {"tile": "128x128x16", "thread": "8x8", "stages": 3},
@@ -202,7 +195,7 @@ _SPLITS: Final[tuple[Params, ...]] = (
 _TENSOR_TILES: Final[tuple[Params, ...]] = ({"tile": "128x128x32", "stages": 3},)
 
 CUDA_VARIANTS: Final = (
-    _rung("v01_one_dimensional", "1-D blocks (algorithm 0)", _one_dimensional, ({"threads": 256},), skip=_too_many_operations),
+    _rung("v01_one_dimensional", "1-D blocks (algorithm 0)", _one_dimensional, ({"threads": 256},), skip=_ONE_DIMENSIONAL),
     _rung("v02_two_dimensional", "2-D blocks (algorithm 1)", _two_dimensional, ({"block": 16}, {"block": 32})),
     _rung("v03_shared_tile", "Shared 32x32 tiles (algorithm 2)", _shared_tile),
     _rung("v04_column_strip", "Sums in registers (algorithm 3)", _column_strip),

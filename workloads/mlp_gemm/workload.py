@@ -2,6 +2,7 @@
 
 from workloads.api import Case, HostVariant, LibraryVariant, Workload
 from workloads.axes import Axis
+from workloads.limits import up_to
 from workloads.mlp_gemm import host, peers, problem
 from workloads.mlp_gemm.rungs import CUDA_VARIANTS
 from workloads.mlp_gemm.wgmma import WGMMA_VARIANTS
@@ -11,13 +12,16 @@ LIBRARY_VARIANTS = (
     LibraryVariant("cublas_tf32", "cuBLAS, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cublas_tf32),
 )
 
+_ON_NUMBA = up_to(18, "GFLOP", lambda case: case.flops / 1e9)
+_ON_BLAS = up_to(138, "GFLOP", lambda case: case.flops / 1e9)
+
 HOST_VARIANTS = (
-    HostVariant("numpy", "NumPy (BLAS)", "host", skip=host.skip_above("numpy"), run=host.numpy_blas),
+    HostVariant("numpy", "NumPy (BLAS)", "host", skip=_ON_BLAS, run=host.numpy_blas),
     HostVariant(
         name="numba_serial",
         title="Numba, one core",
         role="host",
-        skip=host.skip_above("numba_serial"),
+        skip=_ON_NUMBA,
         requires=("numba",),
         run=host.numba_serial,
     ),
@@ -25,7 +29,7 @@ HOST_VARIANTS = (
         name="numba_parallel",
         title="Numba, all cores",
         role="host",
-        skip=host.skip_above("numba_parallel"),
+        skip=_ON_NUMBA,
         requires=("numba",),
         run=host.numba_parallel,
     ),

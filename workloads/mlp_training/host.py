@@ -4,22 +4,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Array, Buffers, Case, Params
+from workloads.api import Array, Buffers, Case
 from workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
 from workloads.numba_loops import compiled, prange
 
-#: More than this would take the loops on one core many seconds a step.
-MOST_SERIAL_BATCH: Final = 800
-
 #: Samples whose gradients are added up before they meet the weights: added one after another, in float32, 8192 lose what is asked for.
 SAMPLES_ADDED: Final = 256
-
-
-def too_long_on_one_core(case: Case, config: Params) -> str | None:
-    """Skips batches whose step takes the sequential code many seconds."""
-    if case.params["batch"] <= MOST_SERIAL_BATCH:
-        return None
-    return f"takes many seconds, in proportion to the batch: a batch of {MOST_SERIAL_BATCH} tells the same"
 
 
 def forward(x: Array, w1: Array, b1: Array, w2: Array, b2: Array) -> tuple[Array, Array]:

@@ -23,7 +23,7 @@ def skip(case: Case, config: Params) -> str | None:
     size = size_of(case)
     if size.inputs % 4 == size.hidden % 4 == 0:
         return None
-    return f"copies rows of a multiple of four floats: {size.inputs} inputs and {size.hidden} hidden units are not both"
+    return f"copies four floats at a time: {size.inputs} inputs and {size.hidden} hidden units are not both multiples of four"
 
 
 def pitch_of(size: Size) -> int:

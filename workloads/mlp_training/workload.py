@@ -4,6 +4,7 @@ from typing import Final
 
 from workloads.api import Case, HostVariant, LibraryVariant, Workload
 from workloads.axes import Axis
+from workloads.limits import up_to
 from workloads.mlp_training import host, peers, problem, programs
 from workloads.mlp_training.rungs import CUDA_VARIANTS
 from workloads.torch_bridge import COMPILER
@@ -45,11 +46,11 @@ LIBRARY_VARIANTS: Final = (
     ),
 )
 
+_ON_ONE_CORE: Final = up_to(800, "rows", lambda case: problem.size_of(case).batch)
+
 HOST_VARIANTS: Final = (
     HostVariant("numpy", "NumPy (BLAS)", "host", run=host.numpy_blas),
-    HostVariant(
-        "numba_serial", "Numba, one core", "host", skip=host.too_long_on_one_core, requires=("numba",), run=host.numba_serial
-    ),
+    HostVariant("numba_serial", "Numba, one core", "host", skip=_ON_ONE_CORE, requires=("numba",), run=host.numba_serial),
     HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
 )
 

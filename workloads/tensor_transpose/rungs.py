@@ -71,7 +71,7 @@ def keeps_rows(case: Case) -> bool:
 
 
 def _needs_planes(case: Case, config: Params) -> str | None:
-    return "the innermost dimension stays, so that there is no plane to transpose" if keeps_rows(case) else None
+    return "the innermost dimension stays in place, so there is no plane to transpose" if keeps_rows(case) else None
 
 
 def _needs_vectors(case: Case, config: Params) -> str | None:
@@ -82,7 +82,7 @@ def _needs_vectors(case: Case, config: Params) -> str | None:
 
 
 def _needs_matrices(case: Case, config: Params) -> str | None:
-    return None if perm_of(case) == (0, 2, 1) else "transposes a stack of matrices, which only (0,2,1) is"
+    return None if perm_of(case) == (0, 2, 1) else "transposes a stack of matrices; only the permutation (0,2,1) is one"
 
 
 def _int32(*values: int) -> tuple[np.int32, ...]:

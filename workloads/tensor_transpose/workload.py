@@ -3,7 +3,8 @@
 import math
 from typing import Final
 
-from workloads.api import Case, HostVariant, LibraryVariant, Params, Workload
+from workloads.api import Case, HostVariant, LibraryVariant, Workload
+from workloads.limits import up_to
 from workloads.tensor_transpose import host, peers, problem
 from workloads.tensor_transpose.rungs import CUDA_VARIANTS
 from workloads.torch_bridge import COMPILER
@@ -32,22 +33,15 @@ LIBRARY_VARIANTS = (
     ),
 )
 
-_MOST_ON_ONE_CORE: Final = 256**3
-
-
-def _too_long_on_one_core(case: Case, config: Params) -> str | None:
-    if math.prod(problem.shape_of(case)) <= _MOST_ON_ONE_CORE:
-        return None
-    return "takes seconds a call, and in proportion to the elements: 256³ tell the same"
-
+_ON_ONE_CORE: Final = up_to(256**3, "elements", lambda case: math.prod(problem.shape_of(case)))
 
 HOST_VARIANTS = (
-    HostVariant(name="numpy", title="NumPy copyto", role="host", run=host.numpy_copy, skip=_too_long_on_one_core),
+    HostVariant(name="numpy", title="NumPy copyto", role="host", run=host.numpy_copy, skip=_ON_ONE_CORE),
     HostVariant(
         *("numba_serial", "Numba, three loops", "host"),
         requires=("numba",),
         run=host.numba_serial,
-        skip=_too_long_on_one_core,
+        skip=_ON_ONE_CORE,
     ),
     HostVariant(
         name="numba_parallel", title="Numba, tiles on all cores", role="host", requires=("numba",), run=host.numba_parallel

@@ -16,8 +16,8 @@ import pytest
 
 from collectors.nsight_systems import source
 from collectors.nsight_systems.parse import import_report
-from collectors.nvtx_ranges import DOMAIN
 from collectors.trace.report import ReportError
+from data.range_texts import DOMAIN
 from data.store import Run, open_run
 from tests.collectors.nsight_systems.reports import TID, Tables, call, kernel, nvtx, small, write
 from tests.limits import cpu_seconds

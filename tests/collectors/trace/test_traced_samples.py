@@ -9,7 +9,7 @@ import pytest
 
 from collectors.nsight_systems.source import open_report
 from collectors.trace.notes import Notes
-from collectors.trace.samples import add_trace
+from collectors.trace.tables import add_trace
 from data import schema, store
 from data.store import RunWriter
 from tests.collectors.nsight_systems import reports

@@ -1,0 +1,1 @@
+"""What all collectors share: the plan, verification, rounds and statistics, and how a recording becomes a run."""

@@ -1,0 +1,77 @@
+"""What workloads declare, as rows of tables `cases` and `variants`."""
+
+import json
+from typing import Any
+
+from workloads.api import LARGEST, Case, CudaVariant, LibraryVariant, Variant, Workload, WorkloadError
+
+
+def case_row(workload: Workload, case: Case) -> dict[str, Any]:
+    """A row of `cases`.
+
+    Raises:
+        WorkloadError: what the workload declares of its buffers cannot be.
+    """
+    where = f"{workload.name}/{case.name}"
+    try:
+        inputs, outputs = workload.buffers(case)
+        copied = [sum(buffer.nbytes for buffer in buffers.values()) for buffers in (inputs, outputs)]
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise WorkloadError(f"{where}: its buffers cannot be told ({type(error).__name__}: {text}); mend `buffers`") from error
+    if max(copied) > LARGEST:
+        raise WorkloadError(
+            f"{where}: its buffers take {max(copied):.3g} bytes, more than can be recorded; choose a smaller case"
+        )
+    return {
+        "workload": workload.name,
+        "case": case.name,
+        "size_rank": case.size_rank,
+        "params": json.dumps(dict(case.params)),
+        "flops": case.flops,
+        "min_bytes": case.min_bytes,
+        "h2d_bytes": copied[0],
+        "d2h_bytes": copied[1],
+    }
+
+
+def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
+    """A row of `variants`, without what its kernels take, which is known once they are compiled.
+
+    Raises:
+        WorkloadError: its source cannot be read.
+    """
+    try:
+        source = {
+            **variant.header,
+            "source_path": variant.source_path,
+            "source_text": variant.source_text,
+            "source_sha256": variant.source_sha256,
+        }
+    except (OSError, TypeError, UnicodeError) as error:
+        raise WorkloadError(
+            f"{workload.name}/{variant.name}: its source cannot be read ({error}); "
+            "give a file in UTF-8, or a function that is written in one"
+        ) from error
+    return {
+        "workload": workload.name,
+        "variant": variant.name,
+        "rung": variant.rung,
+        "kind": variant.kind,
+        "role": variant.role,
+        "precision": variant.precision,
+        "title": variant.title,
+        **source,
+        "registers": None,
+        "shared_bytes": None,
+        "spill_bytes": None,
+        "min_compute_capability": ".".join(map(str, variant.min_compute_capability))
+        if isinstance(variant, CudaVariant)
+        else "",
+        "transfer": variant.end_to_end.transfer if isinstance(variant, CudaVariant) else _transfer_around(variant),
+    }
+
+
+def _transfer_around(variant: Variant) -> str | None:
+    """How inputs and outputs that the variant takes on the device are copied for it; None where it takes them on the host."""
+    return "pageable" if isinstance(variant, LibraryVariant) and variant.device_only else None

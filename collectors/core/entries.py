@@ -1,0 +1,83 @@
+"""What a recording notes while it runs: the events that `collectors.core.recording` takes."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Final
+
+from collectors.core.declared import case_row, variant_row
+from collectors.core.environment import host_facts
+from collectors.core.jobs import Job
+from collectors.core.plan import Plan
+from collectors.core.recording import FORMAT, Event, Rows
+from collectors.core.verdicts import Cell
+from data import schema
+from data.store import conform
+
+#: Raised when the same plan would give other numbers. 2: device times without those of the events around them.
+_VERSION: Final = "2"
+
+
+def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str]) -> Event:
+    """The first event: all that is known before anything is measured.
+
+    Raises:
+        StoreError: a workload declares what no run can hold.
+    """
+    cells = [_with_gpus(cell, job.gpus) for job in plan.jobs for cell in job.cells]
+    taken = {tuple(cell[:2]) for cell in cells}
+    found: Event = {
+        "kind": "begin",
+        "format": FORMAT,
+        "run": {
+            "schema_version": schema.SCHEMA_VERSION,
+            "label": label,
+            "kind": "recording",
+            "collector": collector,
+            "collector_version": _VERSION,
+            "source": "",
+            **host_facts(arguments),
+        },
+        "started_at": started.isoformat(),
+        "most_gpus": plan.most_gpus,
+        "cells": cells,
+        "cases": [
+            case_row(workload, workload.case(case))
+            for workload in plan.workloads
+            for case in dict.fromkeys(job.case for job in plan.jobs if job.workload.name == workload.name)
+        ],
+        "variants": [
+            variant_row(workload, variant)
+            for workload in plan.workloads
+            for variant in workload.variants
+            if (workload.name, variant.name) in taken
+        ],
+    }
+    for table in ("cases", "variants"):
+        conform(table, found[table])
+    return found
+
+
+def job_event(
+    gpus: int, results: Rows, diagnostics: Rows = (), resources: Sequence[tuple[Any, ...]] = (), traced: bool = False
+) -> Event:
+    """A case has been measured among so many ranks, or been passed over.
+
+    Args:
+        gpus: the ranks.
+        results, diagnostics: rows of the tables of that name.
+        resources: workload, variant, registers, shared bytes and spill bytes of its kernels.
+        traced: whether something was captured besides, which is not among the events.
+    """
+    return {
+        "kind": "job", "gpus": gpus, "results": results, "diagnostics": diagnostics, "resources": resources, "traced": traced,
+    }  # fmt: skip
+
+
+def unreached_event(jobs: Sequence[Job]) -> Event:
+    """There was no time for these; they are no part of the run."""
+    return {"kind": "unreached", "cells": [_with_gpus(cell, job.gpus) for job in jobs for cell in job.cells]}
+
+
+def _with_gpus(cell: Cell, gpus: int) -> list[Any]:
+    return [*asdict(cell).values(), gpus]

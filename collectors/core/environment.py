@@ -1,0 +1,96 @@
+"""Facts about this machine and this checkout, as columns of table `run`. Nothing that names a person, host or path."""
+
+import json
+import platform
+import subprocess
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+_PROJECT: Final = Path(__file__).resolve().parents[2]
+
+#: Packages whose version can change a measurement.
+_PACKAGES: Final = (
+    *(
+        "numpy",
+        "numba",
+        "pyarrow",
+        "nvtx",
+        "cupti-python",
+        "cupy-cuda13x",
+        "cupy-cuda12x",
+        "cuda-bindings",
+        "nvidia-cuda-nvrtc",
+        "torch",
+    ),
+    *("cutensor-cu13", "cutensor-cu12", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12"),
+)
+
+#: Columns about the GPU where there is none.
+NO_GPU: Final[dict[str, Any]] = {
+    "device_name": "",
+    "device_count": 0,
+    "compute_capability": "",
+    "sm_count": None,
+    "l2_bytes": None,
+    "memory_bytes": None,
+    "driver_version": "",
+    "cuda_version": "",
+}
+
+
+def host_facts(arguments: Sequence[str]) -> dict[str, Any]:
+    """Columns about processor, software and checkout.
+
+    Args:
+        arguments: command line after the program's name.
+    """
+    commit = _git("rev-parse", "HEAD")
+    changes = _git("status", "--porcelain")
+    return {
+        "cpu_name": cpu_name(),
+        "os": f"{platform.system()} {platform.release()}",
+        "python_version": platform.python_version(),
+        "packages": json.dumps({name: found for name in _PACKAGES if (found := _version(name))}, sort_keys=True),
+        "git_commit": commit or "",
+        "git_dirty": None if commit is None else bool(changes),
+        "command": command_line(arguments),
+    }
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """The command that was given; of a path only its last part."""
+    return " ".join(["python -m collectors", *(_without_folders(argument) for argument in arguments)])
+
+
+def cpu_name() -> str:
+    """The processor's name, as the system gives it."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _without_folders(argument: str) -> str:
+    option, equals, value = argument.partition("=")
+    text = value if equals else option
+    name = Path(text).name if "/" in text else text
+    return f"{option}={name}" if equals else name
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=_PROJECT, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,219 @@
+"""Keeps a recording on disk while it runs, and makes it a run at its end, wherever there is room."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from collectors.core.recording import AddCaptured, Event, Recording, to_line
+from collectors.core.runs import open_writer
+from collectors.core.spool import Spool, SpoolError
+from data.store import RunWriter, StoreError
+
+#: Where a run goes that its own folder cannot take: the system's folder for temporary files, else memory.
+_ELSEWHERE: Final[tuple[Callable[[], str], ...]] = (tempfile.gettempdir, lambda: "/dev/shm")
+
+
+class SavedElsewhere(StoreError):
+    """The data folder could not be written, and the run is in another one. The message names it."""
+
+    def __init__(self, data_dir: Path, why: str, path: Path) -> None:
+        move = f"{'' if data_dir.is_dir() else f'mkdir -p {data_dir} && '}mv {path} {data_dir}/"
+        super().__init__(
+            f"{data_dir}: cannot be written ({why}); the run was saved elsewhere; to move it when there is room: {move}"
+        )
+        self.path = path
+
+
+def rooms_elsewhere() -> Iterator[Path]:
+    """New folders for a run that its own folder cannot take."""
+    for parent in _ELSEWHERE:
+        with suppress(OSError):
+            yield Path(tempfile.mkdtemp(prefix="warpladder-", dir=parent()))
+
+
+def why(error: StoreError) -> str:
+    """The system's reason, without what to do."""
+    cause = error.__cause__
+    return cause.strerror if isinstance(cause, OSError) and cause.strerror else str(error)
+
+
+class Journal:
+    """The state of a recording, in memory and on disk.
+
+    Args:
+        data_dir: where the run's folder goes.
+        first: the event `begin`.
+        add_captured: see `Recording`.
+
+    Attributes:
+        recording: the state.
+
+    Raises:
+        LabelError: the label cannot be stored.
+        StoreError: the folder cannot be written.
+    """
+
+    def __init__(self, data_dir: Path, first: Event, add_captured: AddCaptured | None = None) -> None:
+        self.recording = Recording(add_captured)
+        self._data_dir = data_dir
+        self._kept: list[tuple[str, pa.Table | None]] = []
+        self._problem = ""  # why the data folder could not be written
+        line = to_line(first)
+        self.recording.apply(line)
+        self._home = self._writer = self._opened(data_dir)
+        try:
+            self._spool: Spool | None = self._spooled([(line, None)])
+        except SpoolError as error:
+            self._home.staging.remove()
+            raise StoreError(f"{data_dir}: cannot be written ({error}); choose another folder with --data-dir") from error
+        self._kept.append((line, None))
+
+    def note(self, event: Event, samples: pa.Table | None = None, *, durable: bool = True) -> None:
+        """Take an event; it is on disk when this returns, in another folder if the run's own takes no more.
+
+        Args:
+            event: see `collectors.core.recording`.
+            samples: that it brings.
+            durable: False where nothing is lost if the power fails.
+        """
+        line = to_line(event)
+        self.recording.apply(line, samples)
+        self._kept.append((line, samples))
+        if self._spool is not None:
+            try:
+                self._spool.append(line, samples, durable=durable)
+            except SpoolError as error:
+                self._move(str(error))
+
+    def commit(self, unreached: str) -> str:
+        """Write the run, and end the journal.
+
+        Args:
+            unreached: why cells without a verdict have none.
+
+        Returns:
+            the run's id.
+
+        Raises:
+            SavedElsewhere: the data folder cannot be written.
+            StoreError: no folder can, or a row does not fit the schema.
+        """
+        self._close_spool()
+        for writer in self._writers():
+            try:
+                self.recording.write(writer, unreached)
+                path = writer.commit(durable=True)
+            except StoreError as error:
+                if writer is not self._home:
+                    self._give_up(writer)
+                if not isinstance(error.__cause__, OSError):  # no disk would take it
+                    raise StoreError(f"{error}; what was measured is kept in {self._home.staging.path}") from error
+                self._problem = self._problem or why(error)
+                continue
+            self._home.staging.remove()
+            if self._writer not in (writer, self._home):
+                self._give_up(self._writer)
+            if path.parent == self._data_dir:
+                return writer.run_id
+            raise SavedElsewhere(self._data_dir, self._problem, path)
+        self.leave()
+        raise StoreError(
+            f"{self._data_dir}: cannot be written ({self._problem}), and neither can {tempfile.gettempdir()}; free some space: "
+            "the next recording there takes up what was kept of this one"
+        )
+
+    def leave(self) -> None:
+        """End without a run; what is on disk is for the next recording to take up, if a case was finished."""
+        self._close_spool()
+        if self.recording.finished:
+            self._home.leave()
+        else:
+            self._home.staging.remove()
+
+    def _writers(self) -> Iterator[RunWriter]:
+        """One after the other, what the run may be written with: where it belongs, then where it is kept, then anywhere."""
+        if not self._problem:
+            yield self._home
+        with suppress(StoreError):
+            if self._data_dir.is_dir():  # its hidden folder alone was removed, or there is room again
+                yield self._opened(self._data_dir)
+        if self._writer is not self._home:
+            yield self._writer
+        for room in rooms_elsewhere():
+            with suppress(StoreError):
+                yield self._opened(room)
+
+    def _move(self, problem: str) -> None:
+        """Keep the recording elsewhere from now on; where nothing can be written, in memory alone."""
+        self._problem = self._problem or problem
+        self._close_spool()
+        if self._writer is not self._home:
+            return
+        for room in rooms_elsewhere():
+            with suppress(StoreError, SpoolError):
+                self._writer = self._opened(room)
+                self._spool = self._spooled(self._kept)
+                return
+            if self._writer is not self._home:
+                self._give_up(self._writer)
+                self._writer = self._home
+
+    def _opened(self, folder: Path) -> RunWriter:
+        return open_writer(folder, self.recording.started, self.recording.label)
+
+    def _spooled(self, events: list[tuple[str, pa.Table | None]]) -> Spool:
+        spool = Spool(self._writer.staging.path)
+        for line, samples in events:
+            spool.append(line, samples)
+        return spool
+
+    def _close_spool(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
+            self._spool = None
+
+    def _give_up(self, writer: RunWriter) -> None:
+        """Remove a writer's folder, and the room that was made for it."""
+        with writer:
+            pass
+        if writer.path.parent != self._data_dir:
+            with suppress(OSError):
+                writer.path.parent.rmdir()
+
+
+def store_run(writer: RunWriter, data_dir: Path, label: str, fill: Callable[[RunWriter], None]) -> str:
+    """Write and commit a run; elsewhere if its folder takes no more.
+
+    Args:
+        writer: of the run.
+        data_dir: that it writes to.
+        label: the user's name for the run.
+        fill: writes every table; called once more for each other place.
+
+    Returns:
+        the run's id.
+
+    Raises:
+        SavedElsewhere: the data folder cannot be written.
+        StoreError: no folder can, or rows do not fit the schema.
+    """
+    try:
+        fill(writer)
+        writer.commit()
+        return writer.run_id
+    except StoreError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        for room in rooms_elsewhere():
+            with suppress(StoreError), open_writer(room, datetime.now(UTC), label) as other:
+                fill(other)
+                path = other.commit()
+                break
+        else:
+            raise
+        raise SavedElsewhere(data_dir, why(error), path) from error

@@ -1,0 +1,374 @@
+"""Measures one case: verify every cell, sample in rounds, verify again. Runs in the child process, on any bench.
+
+What is right is computed before any variant runs, from inputs that no variant is given. A variant is wrong that changes an input, that
+is right at first and wrong after the rounds, or that gives the same outputs for other inputs.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from collectors.core.bench import Bench, Failed, MakeBench, Operation, Pass, Reading, Unavailable, check_declared, writes
+from collectors.core.jobs import Job
+from collectors.core.nvtx_ranges import nvtx_range
+from collectors.core.problem import Problem
+from collectors.core.rounds import Entry, Limits, RoundsResult, SampleFailed, run_rounds
+from collectors.core.verdicts import Cell, result_row
+from collectors.core.verify import Verdict, compare, overlapping
+from data.range_texts import TWIN, WARM_UP, sample_text
+from workloads.api import Case, Variant, Workload, format_params
+
+#: Executions before the first sample of a cell.
+WARM_UPS = 3
+
+
+class Reporter(Protocol):
+    """Where measurements go; in the child process, the pipe to the parent."""
+
+    def working_on(self, cell: Cell) -> None:
+        """Called before every step that may hang or crash."""
+        ...
+
+    def result(self, row: dict[str, Any]) -> None: ...
+
+    def samples(self, rows: list[dict[str, Any]]) -> None: ...
+
+    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None: ...
+
+    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
+
+
+class CellCrashed(Exception):
+    """A cell left the process unfit to go on, such as by a CUDA error that stays."""
+
+    def __init__(self, cell: Cell, status: str, detail: str) -> None:
+        super().__init__(detail)
+        self.cell, self.status, self.detail = cell, status, detail
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A verified cell with its operation."""
+
+    cell: Cell
+    operation: Operation
+    verdict: Verdict
+    tolerance: float
+
+
+def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench], limits: Limits, report: Reporter) -> None:
+    """Verify and sample every cell of a job.
+
+    Args:
+        job: the case and its cells.
+        workload: as loaded here.
+        benches: how to make the bench for each kind of variant that this collector runs.
+        limits: when sampling stops.
+        report: takes what is measured.
+
+    Raises:
+        CellCrashed: the process must be replaced before the other cells can go on.
+    """
+    case = workload.case(job.case)
+    seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode())]
+    rng = np.random.default_rng(seed)
+    problem = Problem(workload, case, rng)
+    problem.compute(workload.variant(cell.variant) for cell in job.cells if workload.variant(cell.variant).kind in benches)
+    other = Problem(workload, case, np.random.default_rng([*seed, 1]))
+    for make, kinds in _by_bench(benches).items():
+        cells = [cell for cell in job.cells if workload.variant(cell.variant).kind in kinds]
+        if not cells:
+            continue
+        with nvtx_range(workload.name), nvtx_range(case.name):
+            bench = make(workload, case, problem.inputs)
+            try:
+                _BenchRun(bench, workload, case, problem, other, limits, rng, report).measure(cells)
+            finally:
+                bench.close()
+    for cell in job.cells:
+        kind = workload.variant(cell.variant).kind
+        if kind not in benches:
+            why = (
+                "this collector runs GPU variants only"
+                if kind == "host"
+                else "needs an NVIDIA GPU; this collector runs host variants only"
+            )
+            report.result(result_row(cell, "skipped", why))
+
+
+class _BenchRun:
+    """The cells of one case that run on one bench."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        workload: Workload,
+        case: Case,
+        problem: Problem,
+        other: Problem,
+        limits: Limits,
+        rng: np.random.Generator,
+        report: Reporter,
+    ) -> None:
+        self._bench, self._workload, self._case = bench, workload, case
+        self._problem, self._other, self._limits, self._rng, self._report = problem, other, limits, rng, report
+        self._stopped: dict[Cell, list[str]] = {}
+        self._wrong: set[Cell] = set()
+
+    def measure(self, cells: Sequence[Cell]) -> None:
+        ready = {cell: found for cell in cells if (found := self._verified(cell))}
+        self._problem.forget(self._bench)
+        failed: set[Cell] = set()
+        rows: list[dict[str, Any]] = []
+        for how in self._bench.passes:
+            active = [found for cell, found in ready.items() if cell not in failed and found.operation.takes(how)]
+            if active:
+                taken, lost = self._sample(active, how)
+                rows += taken
+                failed |= lost
+        remaining = [found for cell, found in ready.items() if cell not in failed]
+        failed |= self._verify_again(remaining)
+        self._report.samples([row for row in rows if Cell.of(row) not in self._wrong])
+        for found in remaining:
+            if found.cell not in failed:
+                detail = "; ".join([*self._stopped.get(found.cell, []), *filter(None, [found.operation.note])])
+                self._report.result(result_row(found.cell, "ok", detail, found.verdict.columns(found.tolerance)))
+
+    # -- verifying -------------------------------------------------------------------------------------------------
+
+    def _verified(self, cell: Cell) -> _Ready | None:
+        """The cell's operation once its outputs have been found right; otherwise None, and its verdict is reported."""
+        self._report.working_on(cell)
+        variant = self._workload.variant(cell.variant)
+        config = next(c for c in variant.configs if format_params(c) == cell.config)
+        tolerance = self._workload.tolerance[variant.precision]
+        why_not = variant.skip(self._case, config)
+        if why_not:
+            self._report.result(result_row(cell, "skipped", why_not))
+            return None
+        try:
+            self._problem.check(variant)
+            operation = self._bench.prepare(variant, config)
+            verdict = self._judge(variant, operation, tolerance, again=False)
+            self._refuse_changed()
+        except Unavailable as reason:
+            self._report.result(result_row(cell, "skipped", str(reason)))
+            return None
+        except Exception as error:
+            self._fail(cell, error)
+            return None
+        if not verdict.ok:
+            self._report_wrong(cell, verdict, tolerance)
+            return None
+        if operation.resources:
+            taken = operation.resources
+            self._report.resources(cell, taken.registers, taken.shared_bytes, taken.spill_bytes)
+        return _Ready(cell, operation, verdict, tolerance)
+
+    def _verify_again(self, ready: Sequence[_Ready]) -> set[Cell]:
+        """Verify cells after their last round, by every way in which they were timed; then with other inputs, for which those that
+        give the outputs of the first have not computed anything. Gives the cells that failed, which are reported."""
+        failed: set[Cell] = set()
+        for check in (self._still_right, self._right_anew):
+            if check == self._right_anew and not self._load_other():
+                break
+            for found in ready:
+                if found.cell in failed:
+                    continue
+                self._report.working_on(found.cell)
+                try:
+                    verdict = check(found)
+                    self._refuse_changed()
+                except Exception as error:
+                    failed.add(found.cell)
+                    self._fail(found.cell, error)
+                    continue
+                if not verdict.ok:
+                    failed.add(found.cell)
+                    self._report_wrong(found.cell, verdict, found.tolerance)
+        for problem in (self._problem, self._other):
+            problem.forget(self._bench)
+        return failed
+
+    def _still_right(self, found: _Ready) -> Verdict:
+        variant = self._workload.variant(found.cell.variant)
+        verdict = self._judge(variant, found.operation, found.tolerance, again=True)
+        return replace(verdict, detail=f"right at first, and wrong after it was timed: {verdict.detail}")
+
+    def _right_anew(self, found: _Ready) -> Verdict:
+        variant = self._workload.variant(found.cell.variant)
+        self._bench.poison(again=False)
+        found.operation.refresh()
+        outputs = self._bench.run(found.operation)
+        verdict = compare(outputs, self._problem.right(variant, self._bench), found.tolerance)
+        if not verdict.ok:  # of what it computed from the inputs before, nothing is left
+            return found.verdict
+        # Rarely other inputs have the same outputs within the tolerance.
+        anew = compare(outputs, self._other.right(variant, self._bench), found.tolerance)
+        return replace(anew, detail=f"with other inputs it gives the outputs of the first ones: {anew.detail}")
+
+    def _load_other(self) -> bool:
+        """Let the bench hold other inputs; False where the workload always makes the same."""
+        first = self._problem.inputs
+        try:
+            other = self._other.inputs
+        except Exception as error:
+            text = f"{self._where}: no other inputs could be made to verify with ({classify(error)[1]})"
+            self._report.diagnostic("warning", "inputs", text)
+            return False
+        if all(np.array_equal(first[name], other[name]) for name in first):
+            return False
+        self._bench.load(other)
+        return True
+
+    def _judge(self, variant: Variant, operation: Operation, tolerance: float, again: bool) -> Verdict:
+        """The first verdict that is not right, or that of the operation itself, by every way in which it runs."""
+        ways = {
+            "": partial(self._bench.run, operation),
+            "from end to end: ": operation.from_end_to_end,
+            "in the batch that is timed hot: ": operation.from_batch,
+        }
+        verdicts = []
+        for way, run in ways.items():
+            if run is not None:
+                self._bench.poison(again)
+                verdict = self._judge_outputs(variant, run(), tolerance)
+                if not verdict.ok:
+                    return replace(verdict, detail=f"{way}{verdict.detail}")
+                verdicts.append(verdict)
+        return verdicts[0]
+
+    def _judge_outputs(self, variant: Variant, outputs: Any, tolerance: float) -> Verdict:
+        fault = check_declared(outputs, self._workload.buffers(self._case)[1])
+        if not fault and variant.role != "specimen" and (same := overlapping(outputs, self._bench.inputs)):
+            fault = f"output {same[0]} is a view of input {same[1]}: nothing was computed"
+        if fault:
+            return Verdict(False, float("nan"), float("nan"), 0, fault)
+        return compare(outputs, self._problem.right(variant, self._bench), tolerance)
+
+    def _refuse_changed(self) -> None:
+        """Raises Failed where an input is not what it was, once it is restored."""
+        if changed := self._bench.changed():
+            raise Failed("wrong_result", writes(changed))
+
+    def _report_wrong(self, cell: Cell, verdict: Verdict, tolerance: float) -> None:
+        self._wrong.add(cell)
+        self._report.result(result_row(cell, "wrong_result", verdict.detail, verdict.columns(tolerance)))
+
+    # -- sampling --------------------------------------------------------------------------------------------------
+
+    def _sample(self, active: Sequence[_Ready], how: Pass) -> tuple[list[dict[str, Any]], set[Cell]]:
+        """Rows of `samples` of the cells; those whose sampling failed are reported and given back.
+
+        Where an input was changed meanwhile the samples are taken again, and the inputs compared after each of them.
+        """
+        failed: set[Cell] = set()
+        watched = False
+        while remaining := [found for found in active if found.cell not in failed]:
+            try:
+                found = self._rounds({ready.cell: ready.operation for ready in remaining}, how, watched)
+            except SampleFailed as failure:
+                assert failure.__cause__
+                failed.add(failure.cell)
+                self._fail(failure.cell, failure.__cause__)  # type: ignore[arg-type]
+                continue
+            changed = self._bench.changed()
+            if not changed:
+                self._keep(found, how)
+                return found.rows, failed
+            if not watched:
+                text = f"{how.scope} {how.cache}: a variant that is not known changed {', '.join(changed)}; all samples were taken again"
+                self._report.diagnostic("warning", "inputs_changed", f"{self._where}, {text}")
+            watched = True
+        return [], failed
+
+    def _rounds(self, operations: Mapping[Cell, Operation], how: Pass, watched: bool) -> RoundsResult:
+        """Samples of the operations; with `watched` the inputs are compared after each."""
+
+        def take(entry: Entry, number: int, mark: str = "") -> Reading:
+            self._report.working_on(entry.cell)
+            config = f"[{entry.cell.config}]" if entry.cell.config else ""
+            sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
+            with nvtx_range(f"{entry.cell.variant}{config}"), nvtx_range(sample, number):
+                reading = self._bench.sample(operations[entry.cell], how)
+            if watched:
+                self._refuse_changed()
+            return reading
+
+        warm_ups = replace(self._limits, min_rounds=1, max_rounds=WARM_UPS, seconds=self._limits.seconds / 10)
+        entries = [Entry(cell) for cell in operations]
+        run_rounds(entries, how, partial(take, mark=WARM_UP), warm_ups, self._rng, gpus=self._bench.gpus)
+        entries.append(Entry(self._baseline(list(operations)), twin=1))
+        return run_rounds(entries, how, take, self._limits, self._rng, gpus=self._bench.gpus)
+
+    def _keep(self, found: RoundsResult, how: Pass) -> None:
+        """What is said of samples that are kept."""
+        for cell, why in found.stopped.items():
+            self._stopped.setdefault(cell, []).append(why)
+        self._distrust(found.discarded, found.kept_throttled, found.pending, found.not_held, how)
+
+    @property
+    def _where(self) -> str:
+        return f"{self._workload.name}/{self._case.name}"
+
+    def _baseline(self, cells: Sequence[Cell]) -> Cell:
+        """The cell that runs twice in each round: the workload's baseline where it is there, else the first."""
+        names = (self._workload.baseline, self._workload.host_baseline)
+        return next((cell for cell in cells if cell.variant in names), cells[0])
+
+    def _distrust(self, discarded: int, kept: int, pending: set[Cell], not_held: set[Cell], how: Pass) -> None:
+        where = f"{self._where}, {how.scope} {how.cache}"
+        if discarded:
+            self._report.diagnostic(
+                "info", "throttling", f"{where}: {discarded} samples taken under throttling were taken again"
+            )
+        if kept:
+            self._report.diagnostic(
+                "warning", "throttling", f"{where}: {kept} samples stayed throttled and were kept; see throttle_reasons"
+            )
+        for cell in sorted(pending, key=str):
+            text = f"the {how.scope} clock was stopped while the device was still at work: the call was never synchronised"
+            self._report.diagnostic("warning", "never_synchronized", text, cell)
+        for cell in sorted(not_held, key=str):
+            text = f"the call waits for the device inside, so its {how.scope} {how.cache} time includes time of the host"
+            self._report.diagnostic("warning", "waits_inside", text, cell)
+
+    def _fail(self, cell: Cell, error: Exception) -> None:
+        status, detail = classify(error)
+        if is_sticky(error):
+            raise CellCrashed(cell, status, detail)
+        if status == "wrong_result":
+            self._wrong.add(cell)
+        self._report.result(result_row(cell, status, detail))
+        self._bench.changed()  # it may have changed an input before it failed
+
+
+def classify(error: BaseException) -> tuple[str, str]:
+    """Status and detail of a result row for what a variant raised."""
+    if isinstance(error, Failed):
+        return error.status, error.detail
+    name = type(error).__name__
+    text = " ".join(str(error).split())[:500]
+    if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
+        return "out_of_memory", f"{name}: {text}"
+    return "launch_error", f"{name}: {text}"
+
+
+def is_sticky(error: Exception) -> bool:
+    """Whether the error leaves the process's CUDA context unusable, so that every later call fails too."""
+    if isinstance(error, Failed):
+        return error.lasting
+    of_device = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "NcclError")
+    return type(error).__name__ in of_device and "out of memory" not in str(error)
+
+
+def _by_bench(benches: Mapping[str, MakeBench]) -> dict[MakeBench, set[str]]:
+    """Bench -> the kinds of variant that it runs, in the order of `benches`."""
+    kinds: dict[MakeBench, set[str]] = {}
+    for kind, make in benches.items():
+        kinds.setdefault(make, set()).add(kind)
+    return kinds

@@ -1,0 +1,88 @@
+"""Processes that end with the one that started them, with all that they fork; see `collectors.core.guard`."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Self
+
+_GUARD: Final = Path(__file__).with_name("guard.py")
+_END_TIMEOUT_S: Final = 15.0
+POLL_S: Final = 0.1
+#: The module that child processes begin with. It knows every collector, so that no other module names it in an import.
+ENTRY: Final = "collectors.child"
+
+
+def never() -> bool:
+    return False
+
+
+class Guarded:
+    """A command, under a guard.
+
+    Args:
+        command: the program and its arguments.
+        pass_fds: file descriptors that the command gets under the same numbers.
+        own_group: whether it gets a session of its own, so that what a terminal sends (an interrupt) is for its starter alone.
+        popen: further arguments of `subprocess.Popen`.
+
+    Attributes:
+        process: the guard, which ends as the command does.
+
+    Raises:
+        OSError: no process can be started.
+    """
+
+    def __init__(self, command: Sequence[str], *, pass_fds: Sequence[int] = (), own_group: bool = True, **popen: Any) -> None:
+        self._lifeline: int | None
+        watched, self._lifeline = os.pipe()
+        guard = [sys.executable, "-SPs", str(_GUARD), str(watched), "own" if own_group else "same"]
+        try:
+            self.process: subprocess.Popen[Any] = subprocess.Popen(
+                [*guard, *command], pass_fds=(watched, *pass_fds), start_new_session=own_group, **popen
+            )
+        except BaseException:
+            self._let_go()
+            raise
+        finally:
+            os.close(watched)
+
+    def tell(self, number: int) -> None:
+        """Send the command a signal, unless it has received the same one with all of its group."""
+        if self._lifeline is not None:
+            with suppress(BrokenPipeError):
+                os.write(self._lifeline, bytes([number]))
+
+    def wait(self, timeout_s: float, hurry: Callable[[], bool] = never) -> bool:
+        """Whether it has ended by itself within so long, or before `hurry` says to wait no more."""
+        deadline = time.monotonic() + timeout_s
+        while self.process.poll() is None:
+            left = deadline - time.monotonic()
+            if left <= 0 or hurry():
+                return False
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(min(left, POLL_S))
+        return True
+
+    def end(self) -> None:
+        """Kill what is left of it, at once."""
+        self._let_go()
+        try:
+            self.process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:  # the guard itself was stopped, say; the command dies with it
+            self.process.kill()
+            self.process.wait()
+
+    def _let_go(self) -> None:
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()

@@ -1,0 +1,336 @@
+"""Records a run: drives the child process through the plan, contains what goes wrong in it, and writes the run."""
+
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from collectors.core import kernel_cache
+from collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
+from collectors.core.collector import Collector
+from collectors.core.entries import begin, job_event, unreached_event
+from collectors.core.jobs import Job
+from collectors.core.journal import Journal
+from collectors.core.messages import (
+    Answer,
+    Captured,
+    Crashed,
+    Describe,
+    DescribeAllReduce,
+    Described,
+    Diagnostic,
+    Done,
+    Measure,
+    Question,
+    Refused,
+    Result,
+    Samples,
+    Taken,
+)
+from collectors.core.plan import Plan
+from collectors.core.processes import POLL_S
+from collectors.core.signals import Stop, Stopped
+from collectors.core.verdicts import Cell, result_row
+from data.diagnostics import diagnostic_row
+from workloads.api import HostVariant, LibraryVariant
+
+_LEAVE_TIMEOUT_S: Final = 60.0
+#: Time for a signal to reach this process that has reached a child.
+_SAME_SIGNAL_S: Final = 0.5
+
+
+class Progress:
+    """Told how far the run is; the command line shows a bar."""
+
+    def compiling(self, done: int, jobs: int) -> None:
+        """Before anything is measured; with 0 first."""
+
+    def start(self, jobs: int) -> None: ...
+
+    def job(self, text: str) -> None: ...
+
+    def advance(self) -> None: ...
+
+
+#: Starts so many ranks with the collector of a name, and calls the last argument while they start.
+StartRanks = Callable[[str, int, Callable[[], None]], Child]
+
+
+class _Unbreakable(Progress):
+    """Tells another, until the screen is gone: a closed terminal or pipe must not end a recording."""
+
+    def __init__(self, told: Progress) -> None:
+        self._told = told
+
+    def compiling(self, done: int, jobs: int) -> None:
+        self._tell(lambda: self._told.compiling(done, jobs))
+
+    def start(self, jobs: int) -> None:
+        self._tell(lambda: self._told.start(jobs))
+
+    def job(self, text: str) -> None:
+        self._tell(lambda: self._told.job(text))
+
+    def advance(self) -> None:
+        self._tell(self._told.advance)
+
+    def _tell(self, say: Callable[[], None]) -> None:
+        try:
+            say()
+        except OSError:
+            self._told = Progress()
+
+
+class Recorder:
+    """One recording: what has been measured so far, and the child that measures.
+
+    Args:
+        plan: what to measure.
+        collector: what measures.
+        progress: told how far the run is.
+        start_ranks: starts ranks that share a case; None where no case of the plan is shared.
+    """
+
+    def __init__(
+        self, plan: Plan, collector: Collector, progress: Progress | None = None, start_ranks: StartRanks | None = None
+    ) -> None:
+        self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
+        self._start_ranks = start_ranks
+        self._children: dict[int, Child] = {}  # by how many ranks they are
+        self._stop = Stop()
+        self._journal: Journal
+
+    def record(self, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None) -> tuple[str, int]:
+        """Measure and write the run.
+
+        Args:
+            data_dir: where the run's folder goes.
+            label: the user's name for the run.
+            arguments: command line, kept with the run.
+            stop: told of signals already, and for longer than the recording takes; one of its own when None.
+
+        Returns:
+            the run's id, and the signal that asked it to end, 0 if none did; what was finished by then is kept.
+
+        Raises:
+            StoreError: the data folder cannot be written; found out before anything is measured, or it says where the run is.
+            LabelError: the label cannot be stored.
+        """
+        with nullcontext(stop) if stop else Stop() as self._stop:
+            self._journal = Journal(
+                data_dir,
+                begin(self._plan, self._collector.name, label, datetime.now(UTC), arguments),
+                self._collector.add_captured,
+            )
+            try:
+                try:
+                    self._compile()
+                    self._describe()
+                    self._measure()
+                except Stopped:
+                    self._diagnose("warning", "interrupted", "the run was interrupted; what was finished by then is kept")
+                for child in self._children.values():
+                    child.dismiss()
+                return self._journal.commit("the run was interrupted before it"), self._stop.number
+            except BaseException:
+                self._journal.leave()
+                raise
+            finally:
+                for gpus in list(self._children):
+                    self._end_child(gpus, _LEAVE_TIMEOUT_S)
+
+    # -- measuring -------------------------------------------------------------------------------------------------
+
+    def _compile(self) -> None:
+        """Have compiled what will be measured, so that nothing compiles beside a timed sample. The child starts meanwhile."""
+        kernel_cache.share_with_libraries()
+        with suppress(OSError):  # whoever asks it is told
+            self._children[1] = ChildProcess(self._collector.name, self._modules())
+        self._collector.compile_ahead(self._plan, self._progress.compiling, self._stop.check)
+
+    def _modules(self) -> list[str]:
+        """What the variants of the plan import that the collector runs; PyTorch and its compiler take seconds to."""
+        kinds = self._collector.make_benches()
+        planned = {(cell.workload, cell.variant) for job in self._plan.jobs for cell in job.cells}
+        requires = (
+            variant.requires
+            for workload in self._plan.workloads
+            for variant in workload.variants
+            if isinstance(variant, HostVariant | LibraryVariant)
+            and variant.kind in kinds
+            and (workload.name, variant.name) in planned
+        )
+        return list(dict.fromkeys(module for modules in requires for module in modules))
+
+    def _describe(self) -> None:
+        self._progress.start(len(self._plan.jobs) + 1)
+        self._progress.job("ceilings of this machine")
+        self._ask_ceilings(1, Describe(), "the device could not be described")
+        for gpus, sizes in self._collector.averages(self._plan).items():
+            why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
+            self._ask_ceilings(gpus, DescribeAllReduce(tuple(sizes)), why)
+        self._progress.advance()
+
+    def _ask_ceilings(self, gpus: int, question: Question, else_say: str) -> None:
+        """Keep the facts and ceilings that a child gives."""
+
+        def take(answer: Answer) -> bool:
+            match answer:
+                case Described(facts, ceilings):
+                    self._journal.note({"kind": "described", "facts": facts, "ceilings": ceilings})
+                case Refused(why):
+                    self._diagnose("error", "ceilings", f"{else_say}: {why}")
+            return True
+
+        for tries_left in (1, 0):
+            try:
+                self._ask(gpus, question, (), START_TIMEOUT_S, take)
+                return
+            except ChildLost as lost:
+                self._end_child(gpus)
+                # The first may have died of a module that it imported; the next imports nothing before it must.
+                if not tries_left or lost.status == "timeout":
+                    self._diagnose("error", "ceilings", f"{else_say}: {lost.detail}")
+                    return
+
+    def _measure(self) -> None:
+        deadline = None if self._plan.limits.budget_s is None else time.monotonic() + self._plan.limits.budget_s
+        for note in self._plan.notes:
+            self._diagnose("info", "gpus", note)
+        for number, planned in enumerate(self._plan.jobs):
+            self._stop.check()
+            if deadline is not None and time.monotonic() > deadline:
+                self._leave_out(self._plan.jobs[number:])
+                return
+            verdicts = self._journal.recording.verdicts
+            job = replace(planned, cells=tuple(cell for cell in planned.cells if not verdicts.is_lost(cell)))
+            among = f" among {job.gpus}" if job.gpus > 1 else ""
+            self._progress.job(f"{job.workload.name} {job.case}{among}")
+            if job.cells:
+                self._measure_job(job)
+            self._progress.advance()
+
+    def _leave_out(self, jobs: Sequence[Job]) -> None:
+        """What there was no time for is no part of the run; how to record it is said once."""
+        cases = list(dict.fromkeys((job.workload, job.case) for job in jobs))
+        words = ["python -m collectors record"]
+        words += dict.fromkeys(
+            f"--workload {of.file.name}" if of.file else of.name for of, _ in cases
+        )  # as table run has the command
+        words += dict.fromkeys(f"--case {shlex.quote(case)}" for _, case in cases)
+        count = f"{len(cases)} case{'s' if len(cases) > 1 else ''}"
+        text = f"{count} not reached within {self._plan.limits.budget_s:g} s of measuring; to record them: {' '.join(words)}"
+        self._journal.note(unreached_event(jobs), durable=False)
+        self._diagnose("info", "not_reached", text)
+
+    def _measure_job(self, job: Job) -> None:
+        """Measure a case, as often as it takes to get past the cells that bring the child down."""
+        lost_cells: dict[Cell, dict[str, Any]] = {}
+        while True:
+            cells = tuple(cell for cell in job.cells if cell not in lost_cells)
+            answers = _Answers(replace(job, cells=cells))
+            try:
+                self._ask(
+                    job.gpus, Measure(answers.job, self._plan.limits), cells, self._plan.limits.cell_timeout_s, answers.take
+                )
+            except ChildLost as lost:
+                self._end_child(job.gpus)
+                blamed = [lost.cell] if lost.cell else list(cells)
+                lost_cells |= {cell: result_row(cell, lost.status, lost.detail) for cell in blamed}
+                if len(lost_cells) < len(job.cells):
+                    continue
+                answers = _Answers(job)
+            results = [*answers.results, *lost_cells.values()]
+            self._journal.recording.captured += answers.captured
+            self._journal.note(
+                job_event(job.gpus, results, answers.diagnostics, answers.resources, bool(answers.captured)),
+                pa.concat_tables(answers.samples) if answers.samples else None,
+            )
+            return
+
+    def _ask(
+        self, gpus: int, question: Question, cells: Sequence[Cell], timeout_s: float, take: Callable[[Answer], bool]
+    ) -> None:
+        """Ask the child, with an eye on signals. Raises ChildLost and Stopped."""
+        try:
+            self._running_child(gpus).ask(question, cells, timeout_s, take, self._stop.check)
+        except ChildLost:
+            deadline = time.monotonic() + _SAME_SIGNAL_S
+            while time.monotonic() < deadline:  # what ended the child may have been for all processes of a batch job
+                self._stop.check()
+                time.sleep(POLL_S)
+            raise
+
+    def _running_child(self, gpus: int) -> Child:
+        """Raises ChildLost where it cannot be started."""
+        if gpus not in self._children:
+            collector = self._collector.name
+            try:
+                if gpus > 1:
+                    assert self._start_ranks
+                    self._children[gpus] = self._start_ranks(collector, gpus, self._stop.check)
+                else:
+                    self._children[gpus] = ChildProcess(collector)
+            except OSError as error:
+                raise ChildLost(None, "launch_error", f"its process cannot be started ({error.strerror or error})") from error
+        return self._children[gpus]
+
+    def _end_child(self, gpus: int, patience_s: float = 0.0) -> None:
+        if gpus in self._children:
+            self._children.pop(gpus).stop(patience_s, self._hurry)
+
+    def _hurry(self) -> bool:
+        """Whether to wait no more for a child to leave: at a second signal, or some time after the first."""
+        return self._stop.again or self._stop.seconds_ago > STOP_TIMEOUT_S
+
+    def _diagnose(self, severity: str, source: str, text: str) -> None:
+        self._journal.note({"kind": "diagnostics", "rows": [diagnostic_row(severity, source, text)]}, durable=False)
+
+
+class _Answers:
+    """What a child answers about one case."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.results: list[dict[str, Any]] = []
+        self.diagnostics: list[dict[str, Any]] = []
+        self.samples: list[pa.Table] = []
+        self.resources: list[tuple[Any, ...]] = []
+        self.captured: list[Any] = []
+
+    def take(self, answer: Answer) -> bool:
+        """Whether it was the last."""
+        match answer:
+            case Result(row):
+                self.results.append(row)
+            case Samples(table):
+                self.samples.append(table)
+            case Diagnostic(row):
+                self.diagnostics.append(row)
+            case Taken(cell, registers, shared_bytes, spill_bytes):
+                self.resources.append((cell.workload, cell.variant, registers, shared_bytes, spill_bytes))
+            case Captured(batch):
+                self.captured += [batch] if batch else []
+            case Crashed(cell, status, detail):
+                raise ChildLost(cell, status, detail)
+            case Refused(why):
+                self._fail(why)
+                return True
+            case Done():
+                return True
+        return False
+
+    def _fail(self, why: str) -> None:
+        """The case as a whole went wrong: of cells without a verdict that is it."""
+        told = {(row["variant"], row["config"]) for row in self.results}
+        if len(told) == len(self.job.cells):
+            self.diagnostics.append(diagnostic_row("error", "collector", f"{self.job.case}: {why}"))
+        self.results += [
+            result_row(cell, "launch_error", why) for cell in self.job.cells if (cell.variant, cell.config) not in told
+        ]

@@ -1,0 +1,153 @@
+"""What a recording has found so far, built up event by event, and the run that this makes.
+
+The events are JSON, so that they can be kept on disk while the recording runs; see `collectors.core.spool`. A recording that ends well and one
+that another process finishes become a run by the same code.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from collectors.core import trust
+from collectors.core.environment import NO_GPU
+from collectors.core.verdicts import Cell, Verdicts, result_row
+from data import schema
+from data.diagnostics import diagnostic_row
+from data.store import RunWriter
+
+#: Of the events; raised when they change.
+FORMAT: Final = 1
+
+Event = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+#: Writes the trace tables of what was captured, by case; gives the samples with its device times, and rows of `diagnostics`.
+AddCaptured = Callable[[RunWriter, Sequence[Any], pa.Table], tuple[pa.Table, list[dict[str, Any]]]]
+
+
+def to_line(event: Event) -> str:
+    """The event as JSON, on one line."""
+    return json.dumps(event, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} in an event")
+
+
+class Recording:
+    """State of a recording.
+
+    Attributes:
+        verdicts: of the cells, so far.
+        finished: cases that have been measured.
+        captured: what a tracer in the child captured, a case each; it is with the living recording alone.
+
+    Args:
+        add_captured: takes that over into the run; None where nothing is captured.
+    """
+
+    def __init__(self, add_captured: AddCaptured | None = None) -> None:
+        self._add_captured = add_captured
+        self._begun: Event = {}
+        self._facts: dict[str, Any] = dict(NO_GPU)
+        self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "diagnostics")}
+        self._resources: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._samples: list[pa.Table] = []
+        self._traced = False
+        self._unreached: set[tuple[Any, ...]] = set()
+        self.verdicts = Verdicts(set())
+        self.finished = 0
+        self.captured: list[Any] = []
+
+    def apply(self, line: str | Event, samples: pa.Table | None = None) -> None:
+        """Take an event, as read from its JSON, and the samples that it brings."""
+        event = json.loads(line) if isinstance(line, str) else line
+        match event["kind"]:
+            case "begin":
+                self._begun = event
+                self.verdicts = Verdicts({(v["workload"], v["variant"]) for v in event["variants"] if v["kind"] == "host"})
+            case "described":
+                self._facts |= event["facts"]
+                self._tables["ceilings"] += event["ceilings"]
+            case "diagnostics":
+                self._tables["diagnostics"] += event["rows"]
+            case "unreached":
+                self._unreached |= {tuple(cell) for cell in event["cells"]}
+            case "job":
+                self._take_job(event)
+                self._samples += [samples] if samples is not None else []
+
+    def _take_job(self, event: Event) -> None:
+        self._tables["diagnostics"] += event["diagnostics"]
+        for row in event["results"]:
+            self.verdicts.add(row, event["gpus"])
+        for workload, variant, *taken in event["resources"]:
+            known = self._resources.get((workload, variant), (0, 0, 0))
+            self._resources[workload, variant] = tuple(max(pair) for pair in zip(known, taken, strict=True))
+        self._traced |= event["traced"]
+        self.finished += any(row["status"] != "skipped" for row in event["results"])
+
+    @property
+    def started(self) -> datetime:
+        return datetime.fromisoformat(self._begun["started_at"]).astimezone(UTC)
+
+    @property
+    def label(self) -> str:
+        return str(self._begun["run"]["label"])
+
+    def write(self, writer: RunWriter, unreached: str) -> None:
+        """Write every table of the run.
+
+        Args:
+            writer: of the run; another may have been tried before.
+            unreached: why cells without a verdict have none.
+
+        Raises:
+            StoreError: the folder cannot be written.
+        """
+        reached = [cell for cell in self._begun["cells"] if tuple(cell) not in self._unreached]
+        for *names, gpus in reached:
+            if not self.verdicts.has(cell := Cell(*names), gpus):
+                self.verdicts.add(result_row(cell, "skipped", unreached), gpus)
+        cases = [
+            row
+            for row in self._begun["cases"]
+            if any(cell[0] == row["workload"] and cell[3] == row["case"] for cell in reached)
+        ]
+        named = {tuple(cell[:2]) for cell in reached}
+        variants = [self._with_resources(row) for row in self._begun["variants"] if (row["workload"], row["variant"]) in named]
+        samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
+        diagnostics = list(self._tables["diagnostics"])
+        if self.captured and self._add_captured:
+            samples, found = self._add_captured(writer, self.captured, samples)
+            diagnostics += found
+        elif self._traced:
+            text = "the trace tables were lost with the recording's process; device times are those of CUDA events"
+            diagnostics.append(diagnostic_row("warning", "tracing", text))
+        diagnostics += _checked(samples, cases, variants, self._tables["ceilings"], self._facts["l2_bytes"])
+        count = {"device_count": self._begun["most_gpus"]} if self._facts["device_count"] else {}
+        run = {"run_id": writer.run_id, **self._begun["run"], "started_at": self.started, **self._facts, **count}
+        writer.append("run", [run])
+        writer.append("variants", variants)
+        writer.append("cases", cases)
+        writer.append("samples", samples)
+        writer.append("results", self.verdicts.rows)
+        writer.append("ceilings", self._tables["ceilings"])
+        writer.append("diagnostics", diagnostics)
+
+    def _with_resources(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        taken = self._resources.get((row["workload"], row["variant"]))
+        return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken, strict=True))} if taken else dict(row)
+
+
+def _checked(samples: pa.Table, cases: Rows, variants: Rows, ceilings: Rows, l2_bytes: int | None) -> list[dict[str, Any]]:
+    """What gives reason to distrust the run. A check that fails does not take the run with it."""
+    try:
+        return trust.check(samples.to_pandas(), cases, variants, ceilings, l2_bytes)
+    except Exception as error:
+        return [diagnostic_row("error", "trust", f"the run could not be checked ({type(error).__name__}: {error})")]

@@ -1,0 +1,171 @@
+"""Shuffled, interleaved rounds: every variant of a case in each round, so that drift hits all alike.
+
+The baseline stands in every round twice; how far its two copies disagree is the noise floor of the case.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from collectors.core.bench import Pass, Reading
+from collectors.core.verdicts import Cell
+from data.statistics import median_interval
+
+#: A throttled sample is taken again this often before it is kept, with its throttle reasons beside it.
+RETRIES: Final = 3
+_CHECK_EVERY: Final = 5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When sampling of a case stops.
+
+    Attributes:
+        target: half width of the median's 95 % interval, relative to the median, at which a variant has converged.
+        min_rounds: rounds before convergence counts; 6 is the least that has a 95 % interval of the median.
+        max_rounds: most rounds of one scope and cache.
+        seconds: time for the rounds of one scope and cache, once min_rounds are done.
+        cell_timeout_s: a cell that shows no progress for so long is ended.
+        budget_s: time for measuring, once for each number of GPUs; cases that are not reached by then are left out of the run. None for
+            no limit.
+    """
+
+    target: float = 0.005
+    min_rounds: int = 6
+    max_rounds: int = 200
+    seconds: float = 3.0
+    cell_timeout_s: float = 120.0
+    budget_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell's place in the rounds; the baseline has a second one, its twin."""
+
+    cell: Cell
+    twin: int = 0
+
+
+class SampleFailed(Exception):
+    """Taking a sample of `cell` raised; the cause is chained."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__(str(cell))
+        self.cell = cell
+
+
+@dataclass
+class RoundsResult:
+    """What the rounds of one pass gave.
+
+    Attributes:
+        rows: rows of `samples`.
+        stopped: cell -> why its sampling stopped.
+        discarded: throttled samples that were taken again.
+        kept_throttled: samples that stayed throttled, and were kept.
+        pending: cells whose clock was stopped before the device was done.
+        not_held: cells whose work could not be queued before the clock started.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    stopped: dict[Cell, str] = field(default_factory=dict)
+    discarded: int = 0
+    kept_throttled: int = 0
+    pending: set[Cell] = field(default_factory=set)
+    not_held: set[Cell] = field(default_factory=set)
+
+
+def run_rounds(
+    entries: Sequence[Entry],
+    how: Pass,
+    take: Callable[[Entry, int], Reading],
+    limits: Limits,
+    rng: np.random.Generator,
+    *,
+    gpus: int,
+    clock: Callable[[], float] = time.monotonic,
+) -> RoundsResult:
+    """Sample the entries in rounds until all have converged, or the time or the rounds are used up.
+
+    Args:
+        entries: what runs in each round.
+        how: scope and cache of the samples.
+        take: takes one sample of an entry in a round.
+        limits: when to stop.
+        rng: shuffles each round.
+        gpus: GPUs, or ranks, that each sample uses, for the rows.
+        clock: seconds; replaced in tests.
+
+    Raises:
+        SampleFailed: `take` raised.
+    """
+    result = RoundsResult()
+    durations: dict[Entry, list[int]] = {entry: [] for entry in entries}
+    started = clock()
+    number = 0
+    while True:
+        for position, index in enumerate(rng.permutation(len(entries))):
+            entry = entries[index]
+            reading, retaken = _take_unthrottled(entry, number, take)
+            result.discarded += retaken
+            result.kept_throttled += reading.throttled
+            if reading.pending:
+                result.pending.add(entry.cell)
+            if not reading.held:
+                result.not_held.add(entry.cell)
+            durations[entry].append(reading.duration_ns)
+            result.rows += _rows(entry, how, gpus, number, position, reading)
+        number += 1
+        if number < limits.min_rounds:
+            continue
+        out_of_rounds = number >= limits.max_rounds
+        out_of_time = clock() - started >= limits.seconds
+        if out_of_rounds or out_of_time or number % _CHECK_EVERY == 0:
+            widths = {entry: relative_half_width(durations[entry]) for entry in entries}
+            converged = all(width <= limits.target for width in widths.values())
+            if converged or out_of_rounds or out_of_time:
+                why = f"at the limit of {limits.seconds:g} s" if out_of_time else f"at the limit of {limits.max_rounds} rounds"
+                for entry, width in widths.items():
+                    reason = "converged" if width <= limits.target else why
+                    result.stopped[entry.cell] = f"{how.scope} {how.cache}: {reason}, n={number}, ±{width:.2%}"
+                return result
+
+
+def _rows(entry: Entry, how: Pass, gpus: int, number: int, position: int, reading: Reading) -> Iterator[dict[str, Any]]:
+    """Rows of `samples`: one a rank, for the whole repetition and for each of its phases."""
+    for rank, each in enumerate(reading.ranks or (reading,)):
+        for scope, duration_ns in {how.scope: each.duration_ns, **each.phases_ns}.items():
+            yield {
+                **entry.cell.key,
+                "gpus": gpus,
+                "rank": rank,
+                "cache": how.cache,
+                "scope": scope,
+                "twin": entry.twin,
+                "round": number,
+                "position": position,
+                "duration_ns": max(duration_ns, 1),  # less than the clock tells apart
+                **each.state,
+            }
+
+
+def relative_half_width(durations_ns: Sequence[int]) -> float:
+    """Half the median's 95 % interval over the median."""
+    median, low, high = median_interval(durations_ns)
+    return (high - low) / 2 / median if median else 0.0
+
+
+def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Reading]) -> tuple[Reading, int]:
+    """A reading, and how many throttled ones were thrown away before it."""
+    discarded = 0
+    while True:
+        try:
+            reading = take(entry, number)
+        except Exception as error:
+            raise SampleFailed(entry.cell) from error
+        if not reading.throttled or discarded == RETRIES:
+            return reading, discarded
+        discarded += 1

@@ -1,0 +1,63 @@
+"""Makes runs of what dead recordings left in a data folder, and removes what they left without a finished case."""
+
+import sys
+from pathlib import Path
+
+from data.staging import Staging, abandoned
+
+_UNREACHED = "the recording was cut off before it"
+
+
+def salvage(data_dir: Path) -> None:
+    """Go through what processes that are dead left in a data folder, and say of each what became of it, in a line on stderr.
+
+    Nothing that another process is at work on is touched, nor is it an error if something cannot be read.
+    """
+    for staging in abandoned(data_dir):
+        try:
+            said = _taken_up(data_dir, staging)
+        except Exception as error:  # of another version, or damaged: whatever is the matter, it must not stop a recording
+            said = (
+                f"could not be taken up ({type(error).__name__}: {' '.join(str(error).split())[:200]}); remove {staging.path}"
+            )
+        finally:
+            staging.release()
+        if said:
+            print(f"{data_dir}: the recording {staging.run_id} was cut off: {said}", file=sys.stderr)
+
+
+def _taken_up(data_dir: Path, staging: Staging) -> str:
+    """What became of it; empty where there is nothing to say."""
+    # Here, since most commands find nothing to take up.
+    from collectors.core import spool
+    from collectors.core.inside import runs_of, without_trace
+    from collectors.core.recording import FORMAT, Recording
+    from data.diagnostics import diagnostic_row
+    from data.store import RunWriter, StoreError, list_runs
+
+    if not staging.tables.exists():  # killed between the commit and the end
+        staging.remove()
+        return ""
+    salvage(runs_of(staging))
+    for run in list_runs([runs_of(staging)])[0]:
+        writer = RunWriter(data_dir, staging.run_id, staging=staging)
+        without_trace(
+            run, writer, "the trace was lost with the process that was to read it; device times are those of CUDA events"
+        )
+        writer.commit(durable=True)
+        return f"kept as run {writer.run_id}, without a trace"
+    recording = Recording()
+    for event, samples in spool.read(staging.path):
+        if event["kind"] == "begin" and event["format"] != FORMAT:
+            raise StoreError(f"format {event['format']}")
+        recording.apply(event, samples)
+    if not recording.finished:
+        staging.remove()
+        return "no case was finished; what it left is removed"
+    text = "the recording's process was ended from outside before it was done; the cases that were finished by then are kept"
+    recording.apply({"kind": "diagnostics", "rows": [diagnostic_row("warning", "cut_off", text)]})
+    writer = RunWriter(data_dir, staging.run_id, staging=staging)
+    recording.write(writer, _UNREACHED)
+    writer.commit(durable=True)
+    cases = f"{recording.finished} case{'s' if recording.finished > 1 else ''}"
+    return f"{cases} kept as run {writer.run_id}"

@@ -1,0 +1,87 @@
+"""Cells, and one verdict for each, out of those that one process and several ranks came to."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+Row = dict[str, Any]
+
+_ERRORS: Final = ("rel_l2_error", "max_rel_error", "tolerance", "verified_elements")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One variant with one config on one case: the unit that is verified, sampled and given a verdict."""
+
+    workload: str
+    variant: str
+    config: str
+    case: str
+
+    def __str__(self) -> str:
+        return f"{self.workload}/{self.variant}{f'[{self.config}]' if self.config else ''}/{self.case}"
+
+    @classmethod
+    def of(cls, row: Mapping[Any, Any]) -> "Cell":
+        """The cell that a row of `results`, `samples` or what is made of them is about."""
+        return cls(row["workload"], row["variant"], row["config"], row["case"])
+
+    @property
+    def key(self) -> dict[str, str]:
+        return {"workload": self.workload, "variant": self.variant, "config": self.config, "case": self.case}
+
+
+def result_row(cell: Cell, status: str, detail: str, errors: Mapping[str, Any] = MappingProxyType({})) -> Row:
+    """A row of `results`.
+
+    Args:
+        cell, status, detail: its columns.
+        errors: further ones, of a cell whose outputs were compared.
+    """
+    return {**cell.key, "status": status, "detail": detail, **{name: errors.get(name) for name in _ERRORS}}
+
+
+class Verdicts:
+    """Rows of `results`: a cell is ok if it was at every count of ranks; else it is the first thing that it was not.
+
+    Args:
+        host: workload and name of the variants that run on the host, whose ranks are processes without a GPU.
+    """
+
+    def __init__(self, host: Container[tuple[str, str]]) -> None:
+        self._host = host
+        self._rows: dict[Cell, Row] = {}
+        self._given: set[tuple[Cell, int]] = set()
+
+    @property
+    def rows(self) -> list[Row]:
+        """A row a cell."""
+        return list(self._rows.values())
+
+    def add(self, row: Row, gpus: int) -> None:
+        """Take what so many ranks found."""
+        cell = Cell.of(row)
+        self._given.add((cell, gpus))
+        where = "processes" if (cell.workload, cell.variant) in self._host else "GPUs"
+        if gpus > 1:
+            row = {**row, "detail": f"on {gpus} {where}: {row['detail']}"}
+        before = self._rows.get(cell)
+        if before is None:
+            self._rows[cell] = row
+        elif before["status"] == "ok":
+            self._rows[cell] = _together(before, row) if row["status"] == "ok" else row
+
+    def has(self, cell: Cell, gpus: int) -> bool:
+        """Whether so many ranks gave a verdict of a cell."""
+        return (cell, gpus) in self._given
+
+    def is_lost(self, cell: Cell) -> bool:
+        """Whether the cell is not ok, so that nothing more can change its verdict."""
+        return cell in self._rows and self._rows[cell]["status"] != "ok"
+
+
+def _together(before: Mapping[str, Any], row: Mapping[str, Any]) -> Row:
+    """Both ok: the larger errors, and all that was said."""
+    errors = {name: max(before[name], row[name]) for name in ("rel_l2_error", "max_rel_error")}
+    return {**before, **errors, "detail": f"{before['detail']}; {row['detail']}"}

@@ -1,0 +1,200 @@
+"""Whether a variant's outputs are right, and what they are compared with. Works on NumPy and CuPy arrays alike."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+from workloads.api import Array, Buffer, Buffers, WorkloadError
+
+#: Elements compared at once: as many as fit the processor's caches, and as keep a device busy.
+_HOST_CHUNK: Final = 1 << 16
+_DEVICE_CHUNK: Final = 1 << 24
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of a comparison with the reference.
+
+    Attributes:
+        rel_l2_error: norm(out - ref) / norm(ref), over all outputs; NaN where an element is not finite.
+        max_rel_error: max |out - ref| / max |ref|, likewise.
+        verified_elements: elements compared.
+        detail: what is wrong; empty where nothing is.
+    """
+
+    ok: bool
+    rel_l2_error: float
+    max_rel_error: float
+    verified_elements: int
+    detail: str
+
+    def columns(self, tolerance: float) -> dict[str, Any]:
+        """Columns of `results`."""
+        return {
+            "rel_l2_error": self.rel_l2_error,
+            "max_rel_error": self.max_rel_error,
+            "tolerance": tolerance,
+            "verified_elements": self.verified_elements,
+        }
+
+
+def poison(outputs: Mapping[str, Array], again: bool = False) -> None:
+    """Fill outputs so that an element that nobody writes shows.
+
+    Args:
+        outputs: arrays of the host or of the device.
+        again: fill with large finite values instead of NaN, so that code that writes only where it finds NaN shows too.
+    """
+    for output in outputs.values():
+        output.fill(_poison_of(output.dtype, again))
+
+
+def _poison_of(dtype: np.dtype[Any], again: bool) -> Any:
+    """NaN, or the least value of an integer type; with `again` the largest. Of an unsigned type the largest, then half of it."""
+    if dtype.kind in "fc":
+        return np.finfo(dtype).max if again else math.nan
+    if dtype.kind == "b":
+        return again
+    limits = np.iinfo(dtype)
+    if dtype.kind == "u":
+        return limits.max // 2 if again else limits.max
+    return limits.max if again else limits.min
+
+
+def check_buffers(what: str, arrays: Any, declared: Mapping[str, Buffer]) -> None:
+    """Check that arrays are those that a workload declares.
+
+    Args:
+        what: gives the arrays, for the message.
+        arrays: by name.
+        declared: inputs or outputs, by name.
+
+    Raises:
+        WorkloadError: they are no mapping, or a name or a shape is another.
+    """
+    if not isinstance(arrays, Mapping):
+        raise WorkloadError(f"{what} gives {type(arrays).__name__}; make it a dict of arrays by name")
+    if set(arrays) != set(declared):
+        names = [", ".join(sorted(map(str, each))) or "nothing" for each in (arrays, declared)]
+        raise WorkloadError(f"{what} gives {names[0]}, and `buffers` declares {names[1]}; make the names the same")
+    for name, buffer in declared.items():
+        shape = tuple(np.shape(arrays[name]))
+        if shape != buffer.shape:
+            raise WorkloadError(f"{what}: {name} has shape {shape}, and `buffers` declares {buffer.shape}")
+
+
+def check_inputs(inputs: Any, declared: Mapping[str, Buffer]) -> None:
+    """Check that inputs are those that the workload declares. Raises WorkloadError."""
+    check_buffers("make_inputs", inputs, declared)
+    for name, buffer in declared.items():
+        if str(inputs[name].dtype) != buffer.dtype:
+            raise WorkloadError(f"make_inputs: {name} has type {inputs[name].dtype}, and `buffers` declares {buffer.dtype}")
+
+
+def check_reference(reference: Any, declared: Mapping[str, Buffer]) -> None:
+    """Check that a reference says what is right for every element of every output.
+
+    Raises:
+        WorkloadError: an output is missing or none, has no element, another shape or kind of type, or holds NaN or infinity.
+    """
+    check_buffers("the reference", reference, declared)
+    if not declared:
+        raise WorkloadError("`buffers` declares no output, so that nothing can be verified; declare what is computed")
+    for name, buffer in declared.items():
+        array, dtype = reference[name], np.dtype(buffer.dtype)
+        if not array.size:
+            raise WorkloadError(f"the reference: {name} has no element, so that nothing can be verified; give the case a size")
+        if array.dtype.kind != dtype.kind or array.dtype.itemsize < dtype.itemsize:
+            raise WorkloadError(f"the reference: {name} has type {array.dtype}, by which {dtype} cannot be judged")
+        if not np.isfinite(array).all():
+            raise WorkloadError(f"the reference: {name} holds NaN or infinity, with which nothing can be compared")
+
+
+def overlapping(outputs: Buffers, inputs: Buffers) -> tuple[str, str] | None:
+    """Names of an output and of an input that lie in the same memory; None where none do."""
+    for output, first in outputs.items():
+        for name, second in inputs.items():
+            (start, end), (other_start, other_end) = _span(first), _span(second)
+            if start < other_end and other_start < end:
+                return output, name
+    return None
+
+
+def _span(array: Array) -> tuple[int, int]:
+    """Address of the first byte that an array reaches, and of the byte after the last; 0, 0 for one without elements."""
+    if not array.size:
+        return 0, 0
+    address = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+    steps = [(length - 1) * stride for length, stride in zip(array.shape, array.strides, strict=True)]
+    return address + sum(step for step in steps if step < 0), address + sum(step for step in steps if step > 0) + array.itemsize
+
+
+def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], tolerance: float) -> Verdict:
+    """Compare every element of every output with its reference.
+
+    Args:
+        outputs: what the variant wrote, by name; arrays of the host or of the device.
+        references: what is right, float64 or exact, on the same side as the outputs.
+        tolerance: largest rel_l2_error that passes; 0 asks for equality.
+    """
+    error_squared = reference_squared = largest_error = largest_reference = 0.0
+    elements, different, faults = 0, 0, []
+    for name, reference in references.items():
+        output = outputs.get(name)
+        if output is None:
+            return _wrong(f"output {name} is missing")
+        if tuple(output.shape) != tuple(reference.shape):
+            return _wrong(f"output {name} has shape {tuple(output.shape)}, not {tuple(reference.shape)}")
+        if output.dtype.kind != reference.dtype.kind or output.dtype.itemsize > reference.dtype.itemsize:
+            return _wrong(f"output {name} has type {output.dtype}, which is not that of the reference, {reference.dtype}")
+        xp = _module_of(output)
+        flat, expected = output.reshape(-1), reference.reshape(-1)
+        wide = xp.complex128 if output.dtype.kind == "c" else xp.float64
+        chunk = _HOST_CHUNK if xp is np else _DEVICE_CHUNK
+        not_finite = 0
+        for start in range(0, flat.size, chunk):
+            found, right = flat[start : start + chunk], expected[start : start + chunk]
+            if tolerance == 0:
+                different += int(xp.count_nonzero(found != right))
+            part = right.astype(wide, copy=False)
+            error, size = xp.abs(found.astype(wide) - part), xp.abs(part)
+            with np.errstate(over="ignore"):  # of what is far off the square is infinite, which says as much
+                squared = float(xp.square(error).sum())
+            if not math.isfinite(squared):
+                not_finite += int(xp.count_nonzero(~xp.isfinite(error)))
+            error_squared += squared
+            reference_squared += float(xp.square(size).sum())
+            largest_error = max(largest_error, float(error.max()))
+            largest_reference = max(largest_reference, float(size.max()))
+        elements += flat.size
+        if not_finite:
+            faults.append(
+                f"{not_finite} of {flat.size} elements of {name} are not finite: never written, or computed from such"
+            )
+    if faults:
+        return Verdict(False, math.nan, math.nan, elements, "; ".join(faults))
+    rel_l2_error = math.sqrt(error_squared) / math.sqrt(reference_squared) if reference_squared else math.sqrt(error_squared)
+    max_rel_error = largest_error / largest_reference if largest_reference else largest_error
+    if not rel_l2_error <= tolerance:
+        detail = f"relative L2 error {rel_l2_error:.2g} is above the tolerance {tolerance:.2g}"
+    elif tolerance == 0 and different:  # large integers may differ by less than float64 tells
+        detail = f"{different} of {elements} elements are not equal to the reference, and the tolerance is 0"
+    else:
+        detail = ""
+    return Verdict(not detail, rel_l2_error, max_rel_error, elements, detail)
+
+
+def _wrong(detail: str) -> Verdict:
+    return Verdict(False, math.nan, math.nan, 0, detail)
+
+
+def _module_of(array: Array) -> ModuleType | Any:
+    if isinstance(array, np.ndarray):
+        return np
+    import cupy
+
+    return cupy.get_array_module(array)

@@ -1,0 +1,125 @@
+"""The child process that measures. What crashes, hangs or runs out of memory takes this process with it, and no other."""
+
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from collectors.core.bench import MakeBench
+from collectors.core.collector import Collector
+from collectors.core.jobs import Job
+from collectors.core.measure import CellCrashed, measure_case
+from collectors.core.messages import (
+    CELL,
+    STEP,
+    Captured,
+    Crashed,
+    Describe,
+    DescribeAllReduce,
+    Described,
+    Diagnostic,
+    Done,
+    Question,
+    Refused,
+    Result,
+    Samples,
+    Taken,
+)
+from collectors.core.verdicts import Cell
+from data.diagnostics import diagnostic_row
+from data.store import conform
+
+
+class PipeReporter:
+    """Sends what is measured to the parent, and marks progress in memory shared with it, which costs no system call."""
+
+    def __init__(
+        self, connection: Connection, progress: "np.ndarray[Any, np.dtype[np.int64]]", cells: tuple[Cell, ...]
+    ) -> None:
+        self._connection, self._progress = connection, progress
+        self._numbers = {cell: number for number, cell in enumerate(cells)}
+
+    def working_on(self, cell: Cell) -> None:
+        self._progress[CELL] = self._numbers[cell]
+        self._progress[STEP] += 1
+
+    def result(self, row: dict[str, Any]) -> None:
+        self._connection.send(Result(row))
+
+    def samples(self, rows: list[dict[str, Any]]) -> None:
+        self._connection.send(Samples(conform("samples", rows)))
+
+    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None:
+        self._connection.send(Diagnostic(diagnostic_row(severity, source, text, cell.key if cell else {})))
+
+    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None:
+        self._connection.send(Taken(cell, registers, shared_bytes, spill_bytes))
+
+
+def main(connection: int, progress: int, collector: Collector, modules: Sequence[str] = ()) -> None:
+    """Answer the recorder, by whom this process was started.
+
+    Args:
+        connection, progress: file descriptors of the pipe to the parent, and of the memory shared with it.
+        collector: what measures.
+        modules: to be imported before the first question, those that can be.
+    """
+    with os.fdopen(progress, "r+b") as shared:
+        steps = np.memmap(shared, np.int64, "r+", shape=(2,)).view(np.ndarray)
+    serve(Connection(connection), steps, collector, modules)
+
+
+def serve(
+    connection: Connection,
+    progress: "np.ndarray[Any, np.dtype[np.int64]]",
+    collector: Collector,
+    modules: Sequence[str] = (),
+    benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,
+    ceilings_of: Callable[[DescribeAllReduce], list[dict[str, Any]]] = lambda question: [],
+) -> None:
+    """Answer questions until the pipe closes. Interrupts are the parent's business.
+
+    Args:
+        connection: to the parent.
+        progress: shared with it.
+        collector: what measures.
+        modules: to be imported before the first question, those that can be.
+        benches_of: benches for a job by kind of variant; those of the collector when None.
+        ceilings_of: rows of `ceilings` that ranks measure together.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    capture = collector.start_capture()
+    alone = collector.make_benches()
+    for module in modules:
+        with suppress(Exception):  # a variant that needs it says why it cannot be had
+            import_module(module)
+    try:
+        while True:
+            question: Question = connection.recv()
+            progress[CELL] = -1
+            progress[STEP] += 1
+            try:
+                if isinstance(question, Describe):
+                    connection.send(Described(*collector.describe()))
+                elif isinstance(question, DescribeAllReduce):
+                    connection.send(Described({}, ceilings_of(question)))
+                else:
+                    capture.begin()
+                    report = PipeReporter(connection, progress, question.job.cells)
+                    benches = benches_of(question.job) if benches_of else alone
+                    measure_case(question.job, question.job.workload.load(), benches, question.limits, report)
+                    connection.send(Captured(capture.take()))
+                    connection.send(Done())
+            except CellCrashed as crash:
+                connection.send(Crashed(crash.cell, crash.status, crash.detail))
+                return
+            except Exception as error:
+                text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+                connection.send(Refused(text))
+    except (EOFError, ConnectionError):  # the parent wants no more, perhaps in the middle of a case
+        capture.end()

@@ -1,0 +1,44 @@
+"""How many bytes the operations of a plan average among GPUs."""
+
+import math
+
+from collectors.core.plan import Plan
+from collectors.cuda.steps import rows_taken
+from workloads.api import Buffer, Case, CudaVariant, Params, Workload
+from workloads.communication import AllReduce
+
+
+def averaged_bytes(workload: Workload, case: Case, variant: CudaVariant, config: Params) -> int:
+    """Bytes that the allreduces by NCCL of one operation average, on each rank.
+
+    Args:
+        workload, variant, config: whose operation.
+        case: of a rank's share.
+    """
+    if variant.skip(case, config):
+        return 0
+    buffers: dict[str, Buffer] = {}
+    for found in (*workload.buffers(case), variant.scratch(case, config)):
+        buffers |= found
+    return sum(
+        math.prod((min(rows.count, buffers[rows.buffer].shape[0]), *buffers[rows.buffer].shape[1:])) * 4
+        for step in variant.launches(case, config)
+        if isinstance(step, AllReduce) and step.by == "nccl"
+        for rows in rows_taken(step)
+    )
+
+
+def sizes_of(plan: Plan) -> dict[int, tuple[int, ...]]:
+    """Bytes that operations of the plan average by NCCL, each once, by the number of ranks that share the case."""
+    workloads = {workload.name: workload for workload in plan.workloads}
+    found: dict[int, set[int]] = {}
+    for job in plan.jobs:
+        workload = workloads[job.workload.name]
+        if job.gpus == 1 or not workload.shares:
+            continue
+        share = workload.shares(workload.case(job.case), job.gpus)[0].case
+        for variant in {cell.variant for cell in job.cells}:
+            of = workload.variant(variant)
+            if isinstance(of, CudaVariant) and (nbytes := averaged_bytes(workload, share, of, of.configs[0])):
+                found.setdefault(job.gpus, set()).add(nbytes)
+    return {gpus: tuple(sorted(sizes)) for gpus, sizes in sorted(found.items())}

@@ -1,0 +1,133 @@
+"""What the current GPU measurably can do: the denominators of every `% of floor`, measured in the run that uses them."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from collectors.cuda.compiler import compile_variant
+from collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
+from collectors.cuda.launch import bind, load
+from collectors.host.host_clock import median_duration_ns
+from workloads.api import CudaVariant, Launch
+from workloads.hopper import ALIGNMENT_BYTES, DEPTH
+
+_KERNELS: Final = Path(__file__).parent / "kernels"
+_MEDIAN: Final = f"median of {REPETITIONS}"
+_BANDWIDTH_BYTES: Final = 1 << 30
+_TRANSFER_BYTES: Final = 1 << 28
+_FMA_STEPS: Final = 4000
+_TENSOR_CORES_TF32: Final = (8, 0)
+_THREADS: Final = 256
+#: 16-byte accesses that a thread has in flight; which is fastest depends on the device.
+_ACCESSES: Final = (1, 2, 4)
+#: Bandwidth -> how often it moves the buffer: a copy reads it and writes it.
+_BYTES_MOVED: Final = {"copy": 2, "read": 1, "write": 1}
+
+
+def cuda_ceilings(device: CudaDevice) -> list[dict[str, Any]]:
+    """Rows of `ceilings` for the device: GB/s, TFLOP/s and us."""
+    variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_KERNELS / "ceilings.cu", constants={"multipliers": ""})
+    bandwidths = [f"ceiling_{name}<{accesses}>" for name in _BYTES_MOVED for accesses in _ACCESSES]
+    names = [*bandwidths, "ceiling_fma_uniform", "ceiling_fma_registers"]
+    if device.compute_capability >= _TENSOR_CORES_TF32:
+        names.append("ceiling_mma_tf32")
+    kernels = load(compile_variant(variant, names, device.arch))
+    rates = [*_rates(device, kernels), *([_wgmma_rate(device)] if device.arch == "sm_90" else [])]
+    return [*_bandwidths(device, kernels), *rates, *_transfers(device), *_launches(device)]
+
+
+def _bandwidths(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
+    size = min(_BANDWIDTH_BYTES, device.memory_bytes // 8)
+    source, target = cupy.ones(size // 4, cupy.float32), cupy.empty(size // 4, cupy.float32)
+    arguments = (source, target, np.uint64(size // 16))
+    rows = []
+    for name, times_moved in _BYTES_MOVED.items():
+        found = {}
+        for accesses in _ACCESSES:
+            blocks = 8 * device.sm_count if name == "read" else -(-size // 16 // (_THREADS * accesses))
+            launch = partial(kernels[f"ceiling_{name}<{accesses}>"], (blocks,), (_THREADS,), arguments)
+            found[times_moved * size / device.median_ns(launch)] = accesses
+        best = max(found)
+        method = f"kernel over {size / 2**30:.3g} GiB, {found[best]} accesses of 16 bytes a thread at once, {_MEDIAN}"
+        rows.append(_row(device, f"device_{name}", best, "GB/s", method))
+    return rows
+
+
+def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
+    values = cupy.asarray(np.random.default_rng(0).standard_normal(1 << 16), cupy.float32)
+    never = cupy.empty(1 << 10, cupy.float32)
+    device.stream.synchronize()
+    runtime.memcpy(kernels["multipliers"], values.data.ptr, 100, runtime.memcpyDeviceToDevice)
+    blocks = 4 * device.sm_count
+    # kernel -> ceiling, threads a block, operations a thread and step, how
+    kinds = {
+        "ceiling_fma_uniform": ("fp32_fma", 256, 512, "FFMA, one operand in uniform registers"),
+        "ceiling_fma_registers": ("fp32_fma_registers", 256, 512, "FFMA, all operands in registers"),
+        "ceiling_mma_tf32": ("tf32_mma", 128, 2 * 16 * 8 * 8 * 32 // 32, "mma.sync m16n8k8"),
+    }
+    rows = []
+    for kernel, (name, threads, operations, how) in kinds.items():
+        if kernel not in kernels:
+            continue
+        arguments = (values, never, np.int32(_FMA_STEPS))
+        duration_ns = device.median_ns(partial(kernels[kernel], (blocks,), (threads,), arguments))
+        rate = blocks * threads * operations * _FMA_STEPS / duration_ns / 1000
+        rows.append(_row(device, name, rate, "TFLOP/s", f"{how}, {blocks} blocks of {threads} threads, {_MEDIAN}"))
+    return rows
+
+
+def _wgmma_rate(device: CudaDevice) -> dict[str, Any]:
+    """Hopper's warpgroups reach more than `mma.sync` does."""
+    rows, columns, threads = 64, 256, 256
+    variant = CudaVariant("wgmma", "wgmma", "ceiling", source=_KERNELS / "wgmma_ceiling.cu", only_architecture="sm_90a")
+    operands = (2 * rows + columns) * DEPTH
+    buffers = {
+        "in": cupy.asarray(np.random.default_rng(0).standard_normal(operands), cupy.float32),
+        "never": cupy.empty(threads, cupy.float32),
+    }
+    name, grid = "ceiling_wgmma_tf32", (device.sm_count, 1, 1)
+    launch = Launch(name, grid, (threads, 1, 1), ("in", "never", np.int32(_FMA_STEPS)), 4 * operands + ALIGNMENT_BYTES)
+    duration_ns = device.median_ns(bind(launch, load(compile_variant(variant, [name], device.arch))[name], buffers))
+    rate = device.sm_count * 2 * (2 * rows * columns * DEPTH) * _FMA_STEPS / duration_ns / 1000
+    method = f"wgmma m64n256k8 by two warpgroups a block, operands in shared memory, {device.sm_count} blocks, {_MEDIAN}"
+    return _row(device, "tf32_wgmma", rate, "TFLOP/s", method)
+
+
+def _transfers(device: CudaDevice) -> list[dict[str, Any]]:
+    target = cupy.empty(_TRANSFER_BYTES, cupy.uint8)
+    pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(_TRANSFER_BYTES), np.uint8, _TRANSFER_BYTES)
+    rows = []
+    for memory, host in (("pageable", np.ones(_TRANSFER_BYTES, np.uint8)), ("pinned", pinned)):
+        host[:] = 1
+        for direction in ("h2d", "d2h"):
+            arguments = (
+                (target.data.ptr, host.ctypes.data, _TRANSFER_BYTES, runtime.memcpyHostToDevice)
+                if direction == "h2d"
+                else (host.ctypes.data, target.data.ptr, _TRANSFER_BYTES, runtime.memcpyDeviceToHost)
+            )
+            duration_ns = median_duration_ns(partial(runtime.memcpy, *arguments), REPETITIONS)
+            method = f"cudaMemcpy of {_TRANSFER_BYTES >> 20} MiB, {memory} host memory, by the host's clock, {_MEDIAN}"
+            rows.append(_row(device, f"{direction}_{memory}", _TRANSFER_BYTES / duration_ns, "GB/s", method))
+    return rows
+
+
+def _launches(device: CudaDevice) -> list[dict[str, Any]]:
+    empty, many = device.empty_kernels, EMPTY_KERNELS
+    how = {
+        "launch": (empty.one_ns, "one empty kernel between two events, queued behind a held stream"),
+        "queued_launch": (empty.queued_ns, f"each of {many} queued empty kernels"),
+        "graph_node": (empty.graph_node_ns, f"each of {many} empty kernels in a CUDA graph"),
+        "event_overhead": (empty.event_overhead_ns, "launch less graph_node; taken off every device time of cuda_events"),
+    }
+    # The difference of two medians may come out at zero or below, and a ceiling is more than that.
+    return [
+        _row(device, name, max(value_ns, 1.0) / 1000, "us", f"{method}, {_MEDIAN}") for name, (value_ns, method) in how.items()
+    ]
+
+
+def _row(device: CudaDevice, name: str, value: float, unit: str, method: str) -> dict[str, Any]:
+    return {"name": name, "device": f"cuda:{device.index}", "value": value, "unit": unit, "method": method}

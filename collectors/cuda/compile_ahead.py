@@ -1,0 +1,240 @@
+"""Compiles everything that a plan needs side by side, one process a core, before anything is timed.
+
+That is kernels, functions of Numba, and what PyTorch's compiler makes of library variants. The machine code goes to the caches on disk, where
+the process that measures finds it. What does not compile here is left for that process, which gives the cell its verdict.
+`python -m collectors.child compile COUNT` takes a job a line on its input and says of each when it is done.
+"""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from collectors.core import kernel_cache
+from collectors.core.bench import MakeBench
+from collectors.core.environment import cpu_name
+from collectors.core.jobs import WorkloadRef
+from collectors.core.plan import Plan
+from collectors.core.processes import ENTRY, POLL_S, Guarded
+from collectors.cuda.transfers import kernel_names, plan_parts
+from workloads import torch_bridge
+from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
+
+#: The phase is given up when nothing was done for so long.
+_PATIENCE_S: Final = 120.0
+_RUN_ONCE: Final = "run once"
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Compile kernels. The attributes are those of `collectors.cuda.compiler.Compilation`."""
+
+    source: str
+    where: str
+    kernels: Sequence[str]
+    constants: Sequence[str]
+    arch: str
+    options: Sequence[str]
+
+
+@dataclass(frozen=True)
+class RunOnce:
+    """Run a variant that is compiled when it runs.
+
+    Attributes:
+        workload, file: name of the workload, and the user's file that declares it, if one does.
+        variant: its name.
+        case: that it runs on.
+        mark: key under which the cache notes that this was done.
+    """
+
+    workload: str
+    file: str
+    variant: str
+    case: str
+    mark: str
+
+
+Job = Kernels | RunOnce
+MakeBenches = Callable[[], Mapping[str, MakeBench]]
+
+
+def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> list[Job]:
+    """What is not in the cache yet of what the cells of a plan need, each once: kernels for GPUs, and variants that are compiled
+    when they run.
+
+    Args:
+        plan: what will be measured.
+        architectures: such as `sm_90`; none where kernels are not measured.
+        libraries: whether library variants are run; a tool that looks at every launch would take minutes for it.
+    """
+    found: dict[Job, None] = {}
+    for job in plan.jobs:
+        workload = next(each for each in plan.workloads if each.name == job.workload.name)
+        case = workload.case(job.case)
+        for cell in job.cells:
+            variant = workload.variant(cell.variant)
+            with suppress(Exception):  # whatever is wrong with it is for its verdict
+                config = next(config for config in variant.configs if format_params(config) == cell.config)
+                if variant.skip(case, config) is not None:
+                    continue
+                if isinstance(variant, CudaVariant):
+                    for share in _shares(workload, case, job.gpus):
+                        found |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
+                elif first := _first_call(workload, variant, case, config, architectures if libraries else ()):
+                    found[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, *first)] = None
+    return list(found)
+
+
+def _first_call(
+    workload: Workload, variant: Variant, case: Case, config: Params, architectures: Sequence[str]
+) -> tuple[str, str] | None:
+    """Where a variant is compiled when it runs: the case to run it on, and the key under which the cache notes that this was done.
+    None where nothing is compiled, or it has been done."""
+    least = min((each for each in workload.cases if variant.skip(each, config) is None), key=lambda each: each.min_bytes)
+    requires = set(variant.requires) if isinstance(variant, HostVariant | LibraryVariant) else set()
+    on, targets = least, architectures
+    if isinstance(variant, HostVariant) and "numba" in requires:  # its machine code depends on types, not on sizes
+        versions, targets = _versions("numba"), (cpu_name(), os.environ.get("NUMBA_CACHE_DIR", ""))
+    elif not (isinstance(variant, LibraryVariant) and architectures and requires):
+        return None
+    elif requires >= {*torch_bridge.COMPILER}:
+        on, versions = case, _versions("torch", "triton")
+    elif requires <= {"cupy", "cupyx"}:
+        versions = _versions("cupy")
+    else:
+        return None
+    mark = kernel_cache.key_of(_RUN_ONCE, workload.name, variant.name, variant.source_sha256, on.name, targets, versions)
+    return None if kernel_cache.holds(mark) else (on.name, mark)
+
+
+@cache
+def _versions(*modules: str) -> tuple[str, ...]:
+    """Of the packages that these modules come from."""
+    packages = metadata.packages_distributions()
+    return tuple(f"{package} {metadata.version(package)}" for module in modules for package in packages.get(module, ()))
+
+
+def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
+    """The cases that the ranks launch kernels for."""
+    return [part.case for part in workload.shares(case, gpus)] if workload.shares and gpus > 1 else [case]
+
+
+def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, architectures: Sequence[str]) -> Iterator[Job]:
+    from collectors.cuda.compiler import compilation_of
+
+    parts = plan_parts(workload, case, variant, config)
+    names = kernel_names(variant.launches(case, config), parts)
+    for architecture in architectures:
+        compilation = compilation_of(variant, names, architecture)
+        if not kernel_cache.holds(compilation.key):
+            yield Kernels(*astuple(compilation))
+
+
+def compile_all(jobs: Sequence[Job], told: Callable[[int], object], check: Callable[[], object]) -> None:
+    """Do the jobs, one process a core.
+
+    Args:
+        jobs: as of `jobs_of`.
+        told: called with the number of jobs that are done.
+        check: called ten times a second; what it raises ends the phase.
+    """
+    if not jobs:
+        return
+    workers = min(len(os.sched_getaffinity(0)), len(jobs))
+    command = [sys.executable, "-m", ENTRY, "compile", str(workers)]
+    project = Path(__file__).resolve().parents[2]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with Guarded(command, cwd=project, **pipes) as guarded:
+        said: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=_converse, args=(guarded.process, jobs, said), daemon=True).start()
+        done, since = 0, time.monotonic()
+        while done < len(jobs) and time.monotonic() - since < _PATIENCE_S:
+            check()
+            with suppress(queue.Empty):
+                if not said.get(timeout=POLL_S):
+                    return  # it ended early
+                done, since = done + 1, time.monotonic()
+                told(done)
+
+
+def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], said: "queue.SimpleQueue[str]") -> None:
+    """Hand the jobs over and pass on what is said of them; an empty text is the end."""
+    assert process.stdin and process.stdout
+    with suppress(OSError, ValueError):  # it may end before it has taken all
+        process.stdin.write("".join(f"{_to_line(job)}\n" for job in jobs))
+        process.stdin.close()
+        for line in process.stdout:
+            said.put(line)
+    said.put("")
+
+
+# -- in the processes that compile ---------------------------------------------------------------------------------------
+
+
+def _to_line(job: Job) -> str:
+    """The job as JSON, on one line; `_of_line` reads it."""
+    return json.dumps([isinstance(job, Kernels), *astuple(job)])
+
+
+def _of_line(line: str) -> Job:
+    is_kernels, *values = json.loads(line)
+    return Kernels(*values) if is_kernels else RunOnce(*values)
+
+
+def _do(job: Job, make_benches: MakeBenches) -> None:
+    """One job. What goes wrong is left for the process that measures."""
+    with suppress(Exception):
+        if isinstance(job, Kernels):
+            from collectors.cuda.compiler import Compilation, compiled
+
+            kernels, constants, options = map(tuple, (job.kernels, job.constants, job.options))
+            compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options))
+        else:
+            workload = WorkloadRef(job.workload, Path(job.file) if job.file else None).load()
+            _run_once(workload, workload.case(job.case), workload.variant(job.variant), make_benches)
+            kernel_cache.write(job.mark, {}, b"")
+
+
+def _run_once(workload: Workload, case: Case, variant: Variant, make_benches: MakeBenches) -> None:
+    """Run a variant and compare what it gives, so that what both compile at their first call is in the caches."""
+    from collectors.core.problem import Problem
+    from collectors.core.verify import compare
+
+    torch_bridge.time_algorithms = False
+    problem = Problem(workload, case, np.random.default_rng(0))
+    bench = make_benches()[variant.kind](workload, case, problem.inputs)
+    outputs = bench.run(bench.prepare(variant, variant.configs[0]))
+    if variant.kind != "host":
+        compare(outputs, bench.place({name: array.astype(np.float64) for name, array in outputs.items()}), 1.0)
+
+
+def main(workers: int, make_benches: MakeBenches) -> None:
+    """Take jobs until the input ends.
+
+    Args:
+        workers: processes.
+        make_benches: of the collector that runs every kind of variant; a function of a module, for each process to import.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):  # the recorder's business
+        signal.signal(number, signal.SIG_IGN)
+    jobs = [_of_line(line) for line in sys.stdin]
+    with ProcessPoolExecutor(workers) as pool, suppress(BrokenProcessPool):
+        for each in as_completed([pool.submit(_do, job, make_benches) for job in jobs]):
+            each.result()
+            print("done", flush=True)

@@ -1,0 +1,136 @@
+"""Compiles CUDA sources with NVRTC. Needs no GPU and no driver, so that tests compile what a GPU will run."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from functools import cache
+from typing import Any
+
+from cuda.bindings import nvrtc
+
+from collectors.core.kernel_cache import key_of, read, write
+from collectors.cuda.compiled import CompiledKernel, CompiledModule
+from workloads.api import CudaVariant
+
+_ENTRY = re.compile(r"Compiling entry function '(\S+)'")
+_SPILL = re.compile(r"(\d+) bytes spill stores")
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+
+
+class CompileError(Exception):
+    """A source that NVRTC refuses; the message holds its log."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """Everything that machine code depends on, but for the compiler's version.
+
+    Attributes:
+        where: the file that messages name.
+        kernels, constants: name expressions, and `__constant__` symbols.
+        arch: such as `sm_90`.
+        options: further ones of NVRTC.
+    """
+
+    source: str
+    where: str
+    kernels: tuple[str, ...]
+    constants: tuple[str, ...]
+    arch: str
+    options: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Name of its entry in the cache."""
+        version = "{}.{}".format(*_checked(nvrtc.nvrtcVersion(), many=True))
+        return key_of(version, self.source, self.where, self.kernels, self.constants, self.arch, self.options)
+
+
+def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> Compilation:
+    """What compiles the named kernels of a variant.
+
+    Args:
+        variant: its source and options.
+        kernels: name expressions, e.g. `transpose<2, 1, 0>`.
+        arch: real architecture, e.g. `sm_90`; of a variant for one architecture only, that one is taken instead.
+    """
+    where = variant.source_path or variant.name
+    target = variant.only_architecture or arch
+    return Compilation(variant.source_text, where, tuple(kernels), tuple(variant.constants), target, variant.options)
+
+
+def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> CompiledModule:
+    """Compile the named kernels of a variant, or take what an earlier compilation left; arguments as of `compilation_of`.
+
+    Raises:
+        CompileError: NVRTC refuses the source or the options.
+    """
+    return compiled(compilation_of(variant, kernels, arch))
+
+
+@cache
+def compiled(what: Compilation) -> CompiledModule:
+    """Machine code from the cache on disk, or else compiled and kept there. Raises CompileError."""
+    key = what.key
+    if (found := read(key)) is not None:
+        facts, cubin = found
+        kernels = {name: CompiledKernel(*resources) for name, resources in facts["kernels"].items()}
+        return CompiledModule(cubin, kernels, facts["constants"])
+    module = compile_anew(what)
+    facts = {"kernels": {name: astuple(kernel) for name, kernel in module.kernels.items()}, "constants": module.constants}
+    write(key, facts, module.cubin)
+    return module
+
+
+def compile_anew(what: Compilation) -> CompiledModule:
+    """Compile, whatever is in the cache. Raises CompileError."""
+    program = _checked(nvrtc.nvrtcCreateProgram(what.source.encode(), what.where.encode(), 0, [], []))
+    try:
+        addresses = {name: f"&{name}" for name in what.constants}
+        for expression in (*what.kernels, *addresses.values()):
+            _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
+        # Without --no-cache a second compilation of a source reports no resources.
+        options = [f"--gpu-architecture={what.arch}", "--std=c++17", "--ptxas-options=-v", "--no-cache", *what.options]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
+        _checked(nvrtc.nvrtcGetProgramLog(program, log))
+        text = log.decode(errors="replace").rstrip("\0 \n")
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompileError(f"{what.where} does not compile for {what.arch}: {text or status.name}")
+        cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
+        _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
+        return CompiledModule(
+            cubin,
+            {expression: _resources(_lowered(program, expression), text) for expression in what.kernels},
+            {name: _lowered(program, expression) for name, expression in addresses.items()},
+        )
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _checked(answer: tuple[Any, ...], *, many: bool = False) -> Any:
+    status, *rest = answer
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CompileError(f"NVRTC: {status.name}; is nvidia-cuda-nvrtc installed?")
+    return rest if many else rest[0] if rest else None
+
+
+def _lowered(program: object, expression: str) -> str:
+    name = _checked(nvrtc.nvrtcGetLoweredName(program, expression.encode()))
+    assert isinstance(name, bytes)
+    return name.decode()
+
+
+def _resources(symbol: str, log: str) -> CompiledKernel:
+    """Registers, static shared memory and spills out of ptxas's report, which has a paragraph a kernel."""
+    _, *paragraphs = _ENTRY.split(log)
+    for entry, paragraph in zip(paragraphs[::2], paragraphs[1::2], strict=True):
+        if entry == symbol:
+            return CompiledKernel(symbol, *(_number(pattern, paragraph) for pattern in (_USED, _SHARED, _SPILL)))
+    raise CompileError(f"{symbol}: ptxas reported nothing on it")
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int:
+    match = pattern.search(text)
+    return int(match.group(1)) if match else 0

@@ -1,0 +1,400 @@
+"""Collector `cuda_events`: GPU variants, timed by CUDA events on the device and by the host's clock around them."""
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from collectors.core.bench import (
+    ONE_PROCESS,
+    BenchCommunicator,
+    Failed,
+    Lent,
+    Operation,
+    Pass,
+    Reading,
+    Resources,
+    Unavailable,
+    check_importable,
+)
+from collectors.core.nvtx_ranges import nvtx_range
+from collectors.core.verify import poison
+from collectors.cuda.allreduce import bound_steps, in_one_piece
+from collectors.cuda.compiler import compile_variant
+from collectors.cuda.device import current_device
+from collectors.cuda.gpu_state import is_throttled
+from collectors.cuda.launch import graph_of, load, make_scratch, pinned_like
+from collectors.cuda.nccl import Gathered
+from collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOperation
+from collectors.cuda.overlap import overlap
+from collectors.cuda.timed_stream import fault_of, look
+from collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
+from data.range_texts import executions_text
+from workloads import torch_bridge
+from workloads.api import (
+    Array,
+    Buffers,
+    Case,
+    CudaVariant,
+    LibraryVariant,
+    NotInstalled,
+    Overlapped,
+    Pageable,
+    Params,
+    Variant,
+    Workload,
+    WorkloadError,
+    kernels_of,
+)
+
+#: Cold executions shorter than this are averaged up to it: the events tick too coarsely to tell single ones apart.
+_COLD_NS: Final = 40_000
+_COLD_MOST: Final = 10
+_BATCH_NS: Final = 200_000
+_BATCH_MOST: Final = 64
+
+
+class CudaBench:
+    """A case's buffers on the current GPU.
+
+    Attributes:
+        checks_stream: a library's work is looked for on other streams than the timed one.
+    """
+
+    gpus = 1
+    checks_stream = True
+    passes: tuple[Pass, ...] = (COLD, HOT, OPERATION, END_TO_END)
+
+    def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
+        self.device = current_device()
+        _, outputs = workload.buffers(case)
+        self._workload = workload
+        self._case = case
+        self.communicator: BenchCommunicator = ONE_PROCESS
+        self._host_inputs = inputs
+        self._pinned: Mapping[str, np.ndarray] = {}
+        self.inputs: Mapping[str, Array] = MappingProxyType({name: cupy.asarray(array) for name, array in inputs.items()})
+        self._prints = self._fingerprints()
+        self._lent: Lent | None = None  # inputs on the host, for programs that start there
+        self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.dtype) for name, b in outputs.items()}
+        self._host_outputs = {name: np.empty(b.shape, b.dtype) for name, b in outputs.items()}
+
+    def join(self, communicator: BenchCommunicator) -> None:
+        """Outputs come to lie in one piece of memory, so that ranks average several of them at once."""
+        self.communicator = communicator
+        self.outputs = in_one_piece(self.outputs)
+
+    # -- preparing -------------------------------------------------------------------------------------------------
+
+    def prepare(self, variant: Variant, config: Params) -> Operation:
+        if isinstance(variant, CudaVariant):
+            return self._prepare_cuda(variant, config)
+        if isinstance(variant, LibraryVariant):
+            check_importable(variant.requires)
+            with torch_bridge.own_choice_of_stream():
+                return self._prepare_library(variant) if variant.device_only else self._prepare_program(variant)
+        raise Unavailable("runs on the host")
+
+    def _prepare_library(self, variant: LibraryVariant) -> Operation:
+        more = (self.communicator,) if variant.communicates else ()
+        try:
+            enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs), *more)
+        except NotInstalled as missing:
+            raise Unavailable(str(missing)) from missing
+        self.device.stream.use()  # it may have made another one CuPy's current stream
+        if self.checks_stream and not more:  # ranks that wait for one another have to call as often
+            prints = look(self.device, enqueue, self.inputs, self.outputs)
+            if fault := fault_of(prints, torch_bridge.current_stream() not in (None, self.device.stream.ptr)):
+                raise Failed("launch_error", fault)
+        operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
+        if variant.graph:
+            enqueue()  # libraries set themselves up at the first call, which no graph can hold
+            self.device.stream.synchronize()
+            operation.run = graph_of(self.device.stream, enqueue)
+        return operation
+
+    def _prepare_program(self, variant: LibraryVariant) -> Operation:
+        self._lent = self._lent or Lent(self._host_inputs)
+        run = variant.prepare(self._case, self._lent.arrays, self._host_outputs)
+        return CudaOperation(run, passes=(OPERATION, END_TO_END), on_host=True)
+
+    def _prepare_cuda(self, variant: CudaVariant, config: Params) -> Operation:
+        if self.device.compute_capability < variant.min_compute_capability:
+            least = ".".join(map(str, variant.min_compute_capability))
+            raise Unavailable(f"needs compute capability {least}, and {self.device.name} has less")
+        if variant.only_architecture not in ("", f"{self.device.arch}a"):
+            raise Unavailable(f"is written for {variant.only_architecture}, and {self.device.name} is {self.device.arch}")
+        steps = variant.launches(self._case, config)
+        launches = kernels_of(steps)
+        parts = plan_parts(self._workload, self._case, variant, config)
+        module = compile_variant(variant, kernel_names(steps, parts), self.device.arch)
+        loaded = load(module)
+        scratch = make_scratch(variant.scratch(self._case, config))
+        buffers = {**self.inputs, **self.outputs, **scratch}
+        streams, allreduces = bound_steps(steps, loaded, buffers, self.communicator, self.device.stream)
+        kernels = [module.kernels[launch.kernel] for launch in launches]
+        shared = [k.static_shared_bytes + launch.dynamic_shared_bytes for k, launch in zip(kernels, launches, strict=True)]
+        resources = Resources(max(k.registers for k in kernels), max(shared), max(k.spill_bytes for k in kernels))
+
+        def refresh() -> None:
+            for symbol, name in variant.constants.items():
+                source = self.inputs[name]
+                runtime.memcpyAsync(
+                    loaded[symbol], source.data.ptr, source.nbytes, runtime.memcpyDeviceToDevice, self.device.stream.ptr
+                )
+
+        refresh()
+        enqueue, pinned = streams.enqueue, not isinstance(variant.end_to_end, Pageable)
+        operation = CudaOperation(enqueue, resources, refresh, enqueue=enqueue, pinned=pinned, allreduces=allreduces)
+        if operation.waits:
+            operation.passes = (OPERATION, END_TO_END)
+        if allreduces:
+            enqueue()  # NCCL joins the GPUs at its first call, which no graph can hold
+            self.device.stream.synchronize()
+        if variant.graph:
+            if operation.waits:
+                raise WorkloadError(f"{variant.name}: an allreduce by MPI waits for the device; give it graph=False")
+            operation.run = graph_of(self.device.stream, enqueue)
+        if parts:
+            operation.overlapped = self._overlapped(variant, parts, loaded, scratch, refresh)
+            operation.from_end_to_end = partial(self._run_overlapped, operation)
+        return operation
+
+    def _overlapped(
+        self,
+        variant: CudaVariant,
+        parts: Sequence[PartPlan],
+        loaded: Mapping[str, Any],
+        scratch: Buffers,
+        refresh: Callable[[], None],
+    ) -> Callable[[], None]:
+        host, device = self._pinned_buffers(), {**self.inputs, **self.outputs}
+        how = variant.end_to_end
+        names = how.gathered if isinstance(how, Overlapped) and self.communicator.size > 1 else ()
+        gathered = {name: Gathered(device[name], host[name], self.communicator) for name in names}
+        enqueue = overlap(parts, loaded, host, device, scratch, refresh, self.device.stream, gathered)
+        if gathered:
+            enqueue()  # NCCL joins the GPUs here too
+            self.device.stream.synchronize()
+        return graph_of(self.device.stream, enqueue) if variant.graph else enqueue
+
+    def _pinned_buffers(self) -> Mapping[str, np.ndarray]:
+        """Inputs and outputs in page-locked memory, by name."""
+        if not self._pinned:
+            self._pinned = {name: pinned_like(array) for name, array in {**self._host_inputs, **self._host_outputs}.items()}
+            for name, array in self._host_inputs.items():
+                self._pinned[name][...] = array
+        return self._pinned
+
+    def _run_overlapped(self, operation: CudaOperation) -> Buffers:
+        """The outputs that came to the host; inputs on the device hold nothing before."""
+        assert operation.overlapped
+        poison(self.inputs)
+        operation.overlapped()
+        self.device.stream.synchronize()
+        return self.place({name: self._pinned[name] for name in self.outputs})
+
+    def run(self, operation: Operation) -> Buffers:
+        returned = operation.run()
+        self.device.stream.synchronize()
+        if isinstance(operation, CudaOperation) and operation.on_host:
+            return self.place(self._host_outputs)
+        return self.outputs if returned is None else returned
+
+    def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
+        return {name: cupy.asarray(array) for name, array in references.items()}
+
+    def poison(self, again: bool) -> None:
+        poison(self.outputs, again)
+        poison(self._host_outputs, again)
+        poison({name: array for name, array in self._pinned.items() if name in self.outputs}, again)
+
+    def changed(self) -> tuple[str, ...]:
+        prints = self._fingerprints()
+        names = [name for name, found in prints.items() if found != self._prints[name]]
+        for name in names:
+            self.inputs[name].set(self._host_inputs[name], self.device.stream)
+        self.device.stream.synchronize()
+        return tuple(dict.fromkeys((*names, *(self._lent.changed() if self._lent else ()))))
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._host_inputs = inputs
+        for name, array in inputs.items():
+            self.inputs[name].set(array, self.device.stream)
+            if name in self._pinned:
+                self._pinned[name][...] = array
+        if self._lent:
+            self._lent.load(inputs)
+        self._prints = self._fingerprints()
+
+    def _fingerprints(self) -> dict[str, int]:
+        return {name: self.device.fingerprint(array) for name, array in self.inputs.items()}
+
+    # -- sampling --------------------------------------------------------------------------------------------------
+
+    def sample(self, operation: Operation, how: Pass) -> Reading:
+        assert isinstance(operation, CudaOperation)
+        self.communicator.wait()
+        return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
+
+    def _cold(self, operation: CudaOperation) -> Reading:
+        """Mean of as many executions as the resolution of the events asks for, each from an empty L2."""
+        executions = max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation)))
+        total_ns, all_held = 0, True
+        for _ in range(executions):
+            self.device.flush_l2()
+            duration_ns, held = self._time_queued(operation.run)
+            total_ns += duration_ns
+            all_held &= held
+        return self._reading(round(self.device.without_events(total_ns / executions)), held=all_held)
+
+    def _time_queued(self, enqueue: Callable[[], object], executions: int = 1) -> tuple[int, bool]:
+        return self.device.time_queued(enqueue, executions, self.communicator.wait)
+
+    def _about_ns(self, operation: CudaOperation) -> int:
+        """The same on all ranks, as how often each executes follows from it, and none may wait in an allreduce for another's."""
+        if not operation.once_ns:
+            about_ns = max(1, min(self._time_queued(operation.run)[0] for _ in range(3)))
+            operation.once_ns = self.communicator.largest(about_ns)
+        return operation.once_ns
+
+    def _hot(self, operation: CudaOperation) -> Reading:
+        if not operation.batch:
+            self._make_batch(operation)
+        duration_ns, held = self._time_queued(operation.replay, operation.batch)
+        return self._reading(max(round(self.device.without_events(duration_ns) / operation.batch), 1), held=held)
+
+    def _make_batch(self, operation: CudaOperation) -> None:
+        """A batch long enough to time: a CUDA graph of it, or plain launches where the operation cannot be captured."""
+        operation.batch = max(1, min(_BATCH_MOST, _BATCH_NS // self._about_ns(operation)))
+        stream = self.device.stream
+        if operation.batch == 1:
+            operation.replay = operation.run
+            return
+        returned: list[Any] = []
+
+        def enqueue() -> None:
+            returned.clear()  # before the next, which takes the same memory again
+            returned.append((operation.enqueue or operation.run)())
+
+        why = ""
+        try:
+            operation.replay = graph_of(self.device.stream, enqueue, operation.batch)
+        except runtime.CUDARuntimeError as error:
+            why = f" ({error})"
+        if self.communicator.largest(bool(why)):  # an allreduce is in a graph on all ranks or on none
+            operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
+            operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}"
+        else:
+            operation.from_batch = lambda: self._run_batch(operation, returned[-1])
+        operation.replay()
+        stream.synchronize()
+
+    def _run_batch(self, operation: CudaOperation, returned: Buffers | None) -> Buffers:
+        operation.replay()
+        self.device.stream.synchronize()
+        return self.outputs if returned is None else returned
+
+    def _operation(self, operation: CudaOperation) -> Reading:
+        stream = self.device.stream
+        started = time.perf_counter_ns()
+        operation.run()
+        if operation.synchronizes:
+            stream.synchronize()
+        duration_ns = time.perf_counter_ns() - started
+        pending = not stream.done
+        stream.synchronize()
+        phases = {"phase:allreduce": self._allreduce_ns(operation)} if operation.allreduces else None
+        return self._reading(duration_ns, phases=phases, pending=pending)
+
+    def _allreduce_ns(self, operation: CudaOperation) -> int:
+        """Device time of the allreduces of one more execution, launch by launch: in a graph no event could time them."""
+        assert operation.enqueue
+        for allreduce in operation.allreduces:
+            allreduce.timed = True
+        try:
+            if operation.waits:
+                self.communicator.wait()
+                operation.enqueue()
+                self.device.stream.synchronize()
+            else:
+                self._time_queued(operation.enqueue)
+        finally:
+            for allreduce in operation.allreduces:
+                allreduce.timed = False
+        return round(sum(self.device.without_events(allreduce.elapsed_ns()) for allreduce in operation.allreduces))
+
+    def _end_to_end(self, operation: CudaOperation) -> Reading:
+        if operation.on_host:
+            return self._operation(operation)
+        if operation.overlapped:
+            return self._end_to_end_overlapped(operation.overlapped)
+        host = self._pinned_buffers() if operation.pinned else {**self._host_inputs, **self._host_outputs}
+        sizes = [array.nbytes for array in (*self.inputs.values(), *self.outputs.values())]
+        allocate_ns, free_ns = self.device.time_allocation(sizes)
+        stream = self.device.stream
+        marks = [cupy.cuda.Event() for _ in range(4)]
+        self.communicator.wait()  # allocating takes each rank another time
+        started = time.perf_counter_ns()
+        marks[0].record(stream)
+        for name, array in self.inputs.items():
+            array.set(host[name], stream)
+        operation.refresh()
+        marks[1].record(stream)
+        outputs = operation.run() or self.outputs
+        marks[2].record(stream)
+        for name in self._host_outputs:
+            outputs[name].get(stream, out=host[name], blocking=False)
+        marks[3].record(stream)
+        stream.synchronize()
+        duration_ns = time.perf_counter_ns() - started
+        h2d, compute, d2h = (round(cupy.cuda.get_elapsed_time(a, b) * 1e6) for a, b in itertools.pairwise(marks))
+        phases = {"allocate": allocate_ns, "h2d": h2d, "compute": compute, "d2h": d2h, "free": free_ns}
+        return self._reading(duration_ns, phases={f"phase:{name}": ns for name, ns in phases.items()})
+
+    def _end_to_end_overlapped(self, enqueue: Callable[[], object]) -> Reading:
+        """It has no phases: copies and kernels do not follow one another."""
+        started = time.perf_counter_ns()
+        enqueue()
+        self.device.stream.synchronize()
+        return self._reading(time.perf_counter_ns() - started)
+
+    def close(self) -> None:
+        self.inputs, self.outputs, self._pinned, self._lent = {}, {}, {}, None
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+        cupy.get_default_memory_pool().free_all_blocks()
+
+    def _reading(
+        self, duration_ns: int, *, phases: dict[str, int] | None = None, held: bool = True, pending: bool = False
+    ) -> Reading:
+        state = self.device.state.read()
+        return Reading(duration_ns, phases or {}, state, is_throttled(state), pending, held)
+
+
+class SingleLaunchBench(CudaBench):
+    """Runs each operation once between cudaProfilerStart and cudaProfilerStop, for a tool around it that replays launches.
+
+    Its samples say nothing: the tool replays each kernel, and empties the caches itself.
+    """
+
+    passes: tuple[Pass, ...] = (COLD,)
+    checks_stream = False  # nothing is timed, and the tool may let streams wait for one another
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._looked_at: list[Operation] = []
+
+    def sample(self, operation: Operation, how: Pass) -> Reading:
+        started = time.perf_counter_ns()
+        if not any(operation is each for each in self._looked_at):
+            self._looked_at.append(operation)
+            self.device.stream.synchronize()
+            with self.device.profiled(), nvtx_range(executions_text(1)):
+                operation.run()
+        return Reading(time.perf_counter_ns() - started, state=self.device.state.read())

@@ -1,0 +1,70 @@
+"""NCCL between the GPUs of the ranks that share a case, and what it gathers: inputs that each rank's host need not bring whole."""
+
+from typing import Any, Final
+
+import numpy as np
+from cupy.cuda import runtime
+
+from collectors.core.bench import BenchCommunicator, Unavailable
+from workloads.api import Array
+
+_PIECE_BYTES: Final = 256  # pieces are multiples of it, so that each begins where the device copies whole vectors
+
+
+def nccl_module() -> Any:
+    """CuPy's."""
+    from cupy.cuda import nccl  # here, since it warns where NCCL is missing, and most who have one GPU need none
+
+    return nccl
+
+
+_nccl: list[Any] = []  # the process's communicator, once there is one
+
+
+def nccl_of(communicator: BenchCommunicator) -> Any:
+    """NCCL's communicator of the same ranks, made once a process. All ranks call it.
+
+    Raises:
+        Unavailable: NCCL is not installed.
+    """
+    if _nccl:
+        return _nccl[0]
+    nccl = nccl_module()
+    if not nccl.available:
+        raise Unavailable("needs NCCL, which CuPy does not find; pip install nvidia-nccl-cu13, or -cu12 for CUDA 12")
+    number = communicator.broadcast(nccl.get_unique_id() if communicator.rank == 0 else None)
+    _nccl.append(nccl.NcclCommunicator(communicator.size, number, communicator.rank))
+    return _nccl[0]
+
+
+class Gathered:
+    """An input, the same on all ranks, of which each copies a piece from its host and gets the others' from their GPUs.
+
+    Args:
+        to: on this rank's GPU, in one piece.
+        source: the whole of it, in page-locked memory.
+        communicator: of the ranks.
+    """
+
+    def __init__(self, to: Array, source: np.ndarray, communicator: BenchCommunicator) -> None:
+        self._nccl = nccl_of(communicator)
+        self._to, self._source = to, source
+        self._piece = source.nbytes // communicator.size // _PIECE_BYTES * _PIECE_BYTES
+        self._first = communicator.rank * self._piece
+        self._gathered = communicator.size * self._piece  # what remains of an uneven split each rank copies
+
+    def copy(self, stream: Any) -> None:
+        """Enqueue the copy of this rank's piece."""
+        self._copy(self._first, self._piece, stream)
+        self._copy(self._gathered, self._source.nbytes - self._gathered, stream)
+
+    def gather(self, stream: Any) -> None:
+        """Enqueue what brings the other pieces, after the copies of all."""
+        at = self._to.data.ptr
+        if self._piece:
+            self._nccl.allGather(at + self._first, at, self._piece, nccl_module().NCCL_INT8, stream.ptr)
+
+    def _copy(self, first: int, nbytes: int, stream: Any) -> None:
+        if nbytes:
+            to, source = self._to.data.ptr + first, self._source.ctypes.data + first
+            runtime.memcpyAsync(to, source, nbytes, runtime.memcpyHostToDevice, stream.ptr)

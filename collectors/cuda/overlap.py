@@ -1,0 +1,104 @@
+"""Copies that overlap kernels, on the current GPU: page-locked memory, and the parts of a plan bound to streams."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from collectors.cuda.launch import bind, make_scratch
+from collectors.cuda.nccl import Gathered
+from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan
+from workloads.api import Array, Buffer, Buffers
+
+
+def overlap(
+    parts: Sequence[PartPlan],
+    loaded: Mapping[str, Any],
+    host: Mapping[str, np.ndarray],
+    device: Buffers,
+    scratch: Buffers,
+    refresh: Callable[[], object],
+    kernels: Any,
+    gathered: Mapping[str, Gathered],
+) -> Callable[[], None]:
+    """What enqueues an operation's copies and kernels, part by part.
+
+    Args:
+        parts: the plan.
+        loaded: its kernels, by name expression.
+        host: inputs and outputs in page-locked memory.
+        device: inputs and outputs on the device.
+        scratch: on the device, that of the whole case, for the first stream of kernels; others have their own.
+        refresh: enqueues what is derived from inputs, after the copies that the first kernel waits for.
+        kernels: the current stream, the first of those of kernels.
+        gathered: inputs that ranks gather from one another, by name.
+    """
+    streams = [kernels, *(cupy.cuda.Stream(non_blocking=True) for _ in range(max(part.stream for part in parts)))]
+    scratches = [scratch, *(_scratch_of(number, parts, scratch) for number in range(1, len(streams)))]
+    bound = [_bound(part, loaded, host, device, scratches[part.stream], gathered) for part in parts]
+    if bound[0].calls:
+        first = bound[0].calls[0]
+        bound[0] = replace(
+            bound[0], calls=[replace(first, enqueue=partial(_in_turn, refresh, first.enqueue)), *bound[0].calls[1:]]
+        )
+    copies_in, copies_out, gathers = (cupy.cuda.Stream(non_blocking=True) for _ in range(3))
+    return Overlap(bound, copies_in, streams, copies_out, gathers, partial(cupy.cuda.Event, disable_timing=True)).enqueue
+
+
+def _scratch_of(stream: int, parts: Sequence[PartPlan], scratch: Buffers) -> Buffers:
+    """Scratch of a stream of its own, as large as its largest part wants it; what the first stream makes for all is that of the case."""
+    in_common = {name for part in parts for made in part.makes for name in made}
+    most: dict[str, Buffer] = {}
+    for part in parts:
+        if part.stream == stream:
+            for name, buffer in part.scratch.items():
+                if name not in in_common and (name not in most or most[name].nbytes < buffer.nbytes):
+                    most[name] = buffer
+    return {**scratch, **make_scratch(most)}
+
+
+def _bound(
+    part: PartPlan,
+    loaded: Mapping[str, Any],
+    host: Mapping[str, np.ndarray],
+    device: Buffers,
+    scratch: Buffers,
+    gathered: Mapping[str, Gathered],
+) -> BoundPart:
+    buffers = {name: rows.of(device[name]) for name, rows in part.rows.items()}
+    for name, buffer in part.scratch.items():
+        buffers[name] = scratch[name].reshape(-1)[: math.prod(buffer.shape)].reshape(buffer.shape)
+    calls = [
+        BoundCall(waits, bind(launch, loaded[launch.kernel], buffers), makes)
+        for launch, waits, makes in zip(part.launches, part.waits, part.makes, strict=True)
+    ]
+    copies_in = [
+        BoundCopy(rows, gathered[rows.name].copy, gathered[rows.name].gather)
+        if rows.name in gathered
+        else BoundCopy(rows, partial(_copy_in, rows.of(device[rows.name]), rows.of(host[rows.name])))
+        for rows in part.copies_in
+    ]
+    return BoundPart(
+        copies_in,
+        calls,
+        [partial(_copy_out, rows.of(host[rows.name]), rows.of(device[rows.name])) for rows in part.copies_out],
+        part.stream,
+    )
+
+
+def _copy_in(to: Array, source: np.ndarray, stream: Any) -> None:
+    runtime.memcpyAsync(to.data.ptr, source.ctypes.data, source.nbytes, runtime.memcpyHostToDevice, stream.ptr)
+
+
+def _copy_out(to: np.ndarray, source: Array, stream: Any) -> None:
+    runtime.memcpyAsync(to.ctypes.data, source.data.ptr, to.nbytes, runtime.memcpyDeviceToHost, stream.ptr)
+
+
+def _in_turn(refresh: Callable[[], object], enqueue: Callable[[Any], object], stream: Any) -> None:
+    refresh()  # into the current stream, which is the first
+    enqueue(stream)

@@ -1,0 +1,1 @@
+"""The processor: host variants, and what the processor measurably can do."""

@@ -1,0 +1,167 @@
+"""Collector `host_clock`: host variants, timed by `perf_counter_ns`. Needs nothing."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from collectors.core.bench import (
+    ONE_PROCESS,
+    BenchCommunicator,
+    Failed,
+    Lent,
+    Operation,
+    Pass,
+    Reading,
+    Unavailable,
+    check_importable,
+    same,
+    writes,
+)
+from collectors.core.verify import poison
+from workloads.api import Array, Buffers, Case, HostVariant, Params, Variant, Workload
+from workloads.communication import Communicator
+
+NAME: Final = "host_clock"
+#: In what NumPy and Numba raise where code writes to an array that it must not, once hyphens are left out.
+_READ_ONLY: Final = "readonly"
+
+
+class TimedCommunicator:
+    """A communicator that says how long its averages took, by the host's clock; what a rank waits for the others is in it."""
+
+    def __init__(self, communicator: Communicator) -> None:
+        self._communicator = communicator
+        self.rank, self.size = communicator.rank, communicator.size
+        self.spent_ns = 0
+
+    def average(self, arrays: Sequence[Array]) -> None:
+        started = time.perf_counter_ns()
+        self._communicator.average(arrays)
+        self.spent_ns += time.perf_counter_ns() - started
+
+    def broadcast(self, value: Any) -> Any:
+        return self._communicator.broadcast(value)
+
+
+@dataclass
+class HostOperation(Operation):
+    """An operation on the host.
+
+    Attributes:
+        communicator: what it was given, where it is shared and communicates.
+        before: called before each execution, outside of the time.
+    """
+
+    communicator: TimedCommunicator | None = None
+    before: Callable[[], object] = field(default=lambda: None)
+
+
+class HostBench:
+    """A case's buffers in host memory."""
+
+    gpus = 0
+    passes: tuple[Pass, ...] = (Pass("operation", "hot"),)
+
+    def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
+        _, outputs = workload.buffers(case)
+        self._case = case
+        self._lent = Lent(inputs)
+        self.inputs: Mapping[str, Array] = self._lent.arrays
+        self.communicator: BenchCommunicator = ONE_PROCESS
+        self.outputs: Mapping[str, Array] = MappingProxyType(
+            {name: np.empty(buffer.shape, buffer.dtype) for name, buffer in outputs.items()}
+        )
+
+    def join(self, communicator: BenchCommunicator) -> None:
+        self.communicator = communicator
+
+    def prepare(self, variant: Variant, config: Params) -> Operation:
+        if not isinstance(variant, HostVariant):
+            raise Unavailable("needs an NVIDIA GPU; the collector host_clock runs host variants only")
+        check_importable(variant.requires)
+        timed = TimedCommunicator(self.communicator) if variant.communicates and self.communicator.size > 1 else None
+        more = (timed,) if timed else ()
+        inputs: Mapping[str, Array] = self.inputs
+        operation = HostOperation(lambda: None, communicator=timed)
+        if variant.writes_inputs:
+            copies = {name: array.copy() for name, array in self.inputs.items()}
+            inputs = MappingProxyType(copies)
+            operation.before = partial(self._copy_into, copies)
+            operation.note = "writes its inputs, which are copied anew before each execution, outside of the time"
+
+        def run() -> Buffers | None:
+            try:
+                return variant.run(self._case, inputs, self.outputs, *more)
+            except Exception as error:
+                if _READ_ONLY in str(error).replace("-", "").lower() and (names := self._written(variant)):
+                    raise Failed("wrong_result", f"{writes(names)} ({type(error).__name__}: {error})") from error
+                raise
+
+        operation.run = run
+        return operation
+
+    def _copy_into(self, copies: Mapping[str, Array]) -> None:
+        for name, copy in copies.items():
+            np.copyto(copy, self.inputs[name])
+
+    def _written(self, variant: HostVariant) -> tuple[str, ...]:
+        """Names of the inputs that a variant writes, found by running it on copies that it may write."""
+        copies = {name: array.copy() for name, array in self.inputs.items()}
+        with suppress(Exception):
+            variant.run(self._case, copies, {name: np.empty_like(array) for name, array in self.outputs.items()})
+        return tuple(name for name, array in self.inputs.items() if not same(array, copies[name]))
+
+    def run(self, operation: Operation) -> Buffers:
+        assert isinstance(operation, HostOperation)
+        operation.before()
+        returned = operation.run()
+        return self.outputs if returned is None else returned
+
+    def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
+        return references
+
+    def poison(self, again: bool) -> None:
+        poison(self.outputs, again)
+
+    def changed(self) -> tuple[str, ...]:
+        return self._lent.changed()
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._lent.load(inputs)
+
+    def sample(self, operation: Operation, how: Pass) -> Reading:
+        assert isinstance(operation, HostOperation)
+        timed = operation.communicator
+        if timed:
+            timed.spent_ns = 0
+        operation.before()
+        self.communicator.wait()
+        started = time.perf_counter_ns()
+        operation.run()
+        duration_ns = time.perf_counter_ns() - started
+        return Reading(duration_ns, {"phase:allreduce": timed.spent_ns} if timed else {}, NO_GPU_STATE)
+
+    def close(self) -> None:
+        self.inputs, self.outputs = {}, {}
+
+
+#: Columns of `samples` that only a GPU fills.
+NO_GPU_STATE: dict[str, Any] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
+
+
+def median_duration_ns(call: Callable[[], object], repetitions: int) -> float:
+    """Median time of a call by the host's clock, after one call that is not counted."""
+    call()
+    durations = []
+    for _ in range(repetitions):
+        started = time.perf_counter_ns()
+        call()
+        durations.append(time.perf_counter_ns() - started)
+    return statistics.median(durations)

@@ -1,0 +1,7 @@
+"""The program `ncu`."""
+
+from typing import Final
+
+from collectors.core.tools import Tool
+
+NCU: Final = Tool("ncu", "Nsight Compute", ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda*/bin/ncu"))

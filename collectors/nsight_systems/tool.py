@@ -1,0 +1,16 @@
+"""The program `nsys`."""
+
+from typing import Final
+
+from collectors.core.tools import Tool
+
+NSYS: Final = Tool(
+    "nsys",
+    "Nsight Systems",
+    (
+        "/opt/nvidia/nsight-systems/*/bin/nsys",
+        "/opt/nvidia/nsight-systems/*/target-linux-x64/nsys",
+        "/usr/local/cuda*/bin/nsys",
+        "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys",
+    ),
+)

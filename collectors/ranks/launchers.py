@@ -1,0 +1,290 @@
+"""MPI launchers, and the ranks that one started as the recorder's child."""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
+from collectors.core.messages import CELL, Refused
+from collectors.core.plan import Plan, PlanError
+from collectors.core.processes import ENTRY, POLL_S, Guarded, never
+from collectors.core.tools import has_module
+from collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
+from collectors.ranks.ranked_bench import name_ranks
+
+#: What rank 0 finds in its environment, and in the folder that it names.
+FOLDER_VARIABLE: Final = "WARPLADDER_RANKS"
+SOCKET_FILE: Final = "socket"
+PROGRESS_FILE: Final = "progress"
+_OUTPUT_FILE: Final = "output"
+#: Index in the progress of ranks, after a child's own: the commands that rank 0 gave, and from RANKS on the last that each rank did.
+ISSUED, RANKS = 2, 3
+#: Begins a line in which a rank says, at its end, why: status, rank and detail.
+MARK: Final = "warpladder: "
+
+#: Without it Slurm lets the other ranks wait for a dead one.
+_OPTIONS: Final = {"srun": ("--kill-on-bad-exit=1",)}
+#: Open MPI 4 and 5 would tie each rank to one core, on which the threads of a host variant crowd.
+_UNBOUND: Final = {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"}
+_PROJECT: Final = Path(__file__).resolve().parents[2]
+_LAST_WORDS: Final = 300
+# MPICH names the process, Open MPI and Slurm the rank.
+_DEAD_PROCESS: Final = re.compile(r"PID (\d+) RUNNING AT (\S+)")
+_DEAD_RANK: Final = re.compile(r"process rank (\d+) with PID|\btasks? (\d+)[-,\d]*:")
+# Of a process on another host MPICH gives the signal for an exit code, with 128 added where it left its memory behind.
+_DEADLY: Final = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
+_SIGNAL: Final = re.compile(r"\(signal (\d+)\)|on\s+signal (\d+)|KILLED BY SIGNAL: (\d+)")
+_EXIT_CODE: Final = re.compile(r"(?:EXIT CODE: |[Ee]xit(?:ed with exit)? code:? *)(\d+)")
+
+
+@dataclass(frozen=True)
+class Started:
+    """A rank that has started.
+
+    Attributes:
+        host, pid: where it runs.
+        gpu: PCI bus number of its GPU; empty where it needs none.
+        problem: why it cannot take part; empty where it can.
+    """
+
+    host: str
+    pid: int
+    gpu: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class RanksStarted:
+    """What rank 0 answers first, where the ranks can work together."""
+
+    ranks: Sequence[Started]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A program that starts ranks.
+
+    Attributes:
+        name: `local` for this host alone, `mpirun`, or `srun`.
+        arguments: further arguments of its own.
+    """
+
+    name: str = "local"
+    arguments: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, name: str, arguments: str) -> "Launcher":
+        """As the command line names it. Raises PlanError."""
+        if name not in LAUNCHERS:
+            raise PlanError(f"{name}: no such launcher; choose {', '.join(LAUNCHERS)}")
+        try:
+            return cls(name, tuple(shlex.split(arguments)))
+        except ValueError as error:
+            raise PlanError(f"--launcher-args {arguments}: {error}; close it") from error
+
+    @property
+    def program(self) -> str | None:
+        """Its path, on PATH or beside Python, where MPICH's package puts it; None where it is not there."""
+        return launcher_program(self.name)
+
+    def command(self, ranks: int, collector: str) -> list[str]:
+        """What starts so many ranks."""
+        program = self.program or LAUNCHERS[self.name]
+        options = _OPTIONS.get(self.name, ())
+        return [program, "-n", str(ranks), *options, *self.arguments, sys.executable, "-m", ENTRY, "rank", collector]
+
+    def start(self, collector: str, ranks: int, check: Callable[[], None]) -> "RankedChild":
+        """Start so many ranks; see `RankedChild`."""
+        return RankedChild(self, collector, ranks, check)
+
+    def check(self, plan: Plan, collector: str) -> None:
+        """Raises PlanError, with the cure, where the plan wants ranks that cannot be had here."""
+        ranks = plan.most_gpus
+        if ranks == 1:
+            return
+        if collector not in TOGETHER:
+            raise PlanError(
+                f"--collector {collector}: sees one process alone; with --gpus {ranks} choose {' or '.join(TOGETHER)}"
+            )
+        if not has_module("mpi4py"):
+            raise PlanError(f"--gpus {ranks}: mpi4py is not installed; pip install -r requirements-mpi.txt")
+        if self.program is None:
+            raise PlanError(
+                f"--launcher {self.name}: {LAUNCHERS[self.name]} is not on PATH; pip install -r requirements-mpi.txt, "
+                "or load your cluster's MPI"
+            )
+        if collector != "host_clock" and self.name == "local" and (there := gpus_here()) < ranks:
+            raise PlanError(
+                f"--gpus {ranks}: this host has {there}; ask for as many, or name more hosts with --launcher mpirun"
+            )
+
+
+def gpus_here() -> int:
+    """GPUs of this host that a process started here may use. Touches none."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    count: int = pynvml.nvmlDeviceGetCount()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return count if visible is None else min(count, len([word for word in visible.split(",") if word.strip()]))
+
+
+def problem_of(ranks: Sequence[Started]) -> str:
+    """Why these ranks cannot work together: one has no GPU, or two have the same; empty where they can."""
+    users: dict[tuple[str, str], int] = {}
+    for rank, started in enumerate(ranks):
+        if started.problem:
+            return f"{name_ranks([rank])}: {started.problem}"
+        if started.gpu:
+            other = users.setdefault((started.host, started.gpu), rank)
+            if other != rank:
+                return f"ranks {other}, {rank} have the same GPU of {started.host}; start as many on each host as it has GPUs"
+    return ""
+
+
+def processors_of(rank: int, may_use: Sequence[set[int]]) -> int:
+    """How many processors a rank takes, so that ranks that may use the same ones do not crowd.
+
+    Args:
+        rank: its number on its host.
+        may_use: of each rank on that host, the numbers of the processors that it may use.
+    """
+    mine = may_use[rank]
+    sharing = sum(bool(mine & others) for others in may_use)
+    return max(1, len(mine) // sharing)
+
+
+class RankedChild(Child):
+    """Ranks that share cases, under their launcher; rank 0 answers.
+
+    Args:
+        launcher: starts them.
+        collector: name of the collector.
+        ranks: how many.
+        check: called while they start; what it raises ends the wait.
+
+    Raises:
+        ChildLost: they did not start.
+    """
+
+    def __init__(self, launcher: Launcher, collector: str, ranks: int, check: Callable[[], None]) -> None:
+        self._ranks: Sequence[Started] = ()
+        # Nobody but its owner may enter the folder, so that whoever connects is one of ours.
+        self._folder = tempfile.TemporaryDirectory(prefix="warpladder-", ignore_cleanup_errors=True)
+        folder = Path(self._folder.name)
+        self._output = folder / _OUTPUT_FILE
+        self.progress = np.memmap(folder / PROGRESS_FILE, np.int64, "w+", shape=(RANKS + ranks,))
+        self.progress[CELL] = -1
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(folder / SOCKET_FILE))
+            listener.listen(1)
+            listener.settimeout(POLL_S)
+            with self._output.open("wb") as output:
+                self._process = Guarded(
+                    launcher.command(ranks, collector),
+                    cwd=_PROJECT,
+                    env={**_UNBOUND, **os.environ, FOLDER_VARIABLE: str(folder)},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+            try:
+                self.connection = self._accept(listener, check)
+                while not self.connection.poll(POLL_S):
+                    check()
+                answer: RanksStarted | Refused = self.connection.recv()
+            except BaseException as error:
+                lost = isinstance(error, EOFError | ConnectionError)
+                why = self.why_dead() if lost else ("", "")
+                self.stop()
+                if lost:
+                    raise ChildLost(None, *why) from error
+                raise
+        if isinstance(answer, Refused):
+            self.stop()
+            raise ChildLost(None, "launch_error", answer.why)
+        self._ranks = answer.ranks
+
+    def _accept(self, listener: socket.socket, check: Callable[[], None]) -> Connection:
+        """Rank 0's end."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            check()
+            try:
+                accepted, _ = listener.accept()
+                return Connection(accepted.detach())
+            except TimeoutError:
+                if self._process.process.poll() is not None:
+                    raise ConnectionError from None
+                if time.monotonic() > deadline:
+                    raise ChildLost(None, "timeout", f"the ranks did not start within {START_TIMEOUT_S:g} s") from None
+
+    def where_it_hangs(self) -> str:
+        issued, done = int(self.progress[ISSUED]), [int(number) for number in self.progress[RANKS:]]
+        if done[0] < issued:  # and hears nothing of the others
+            return "rank 0: "
+        behind = [rank for rank, number in enumerate(done) if number < issued]
+        return f"{name_ranks(behind)}: " if behind else ""
+
+    def why_dead(self) -> tuple[str, str]:
+        self._process.wait(STOP_TIMEOUT_S)
+        return why_ended(self._output.read_text(errors="replace"), self._ranks, self._process.process.returncode)
+
+    def dismiss(self) -> None:
+        if hasattr(self, "connection"):
+            self.connection.close()
+
+    def stop(self, patience_s: float = 0.0, hurry: Callable[[], bool] = never) -> None:
+        self.dismiss()
+        if not self._process.wait(patience_s, hurry):
+            self._process.tell(signal.SIGTERM)  # the launcher passes it on, to other hosts too
+            self._process.wait(STOP_TIMEOUT_S, hurry)
+        self._process.end()
+        self._folder.cleanup()
+
+
+def why_ended(output: str, ranks: Sequence[Started], exit_code: int | None) -> tuple[str, str]:
+    """Status and detail of what ranks were at work on when they ended, from what the launcher printed.
+
+    Args:
+        output: of the launcher and the ranks.
+        ranks: where each runs, by which MPICH names it.
+        exit_code: of the launcher.
+    """
+    told = [line.split(MARK, 1)[1] for line in output.splitlines() if MARK in line]
+    if told:
+        status, _, detail = told[0].partition(" ")
+        return status, detail
+    process, named = _DEAD_PROCESS.search(output), _DEAD_RANK.search(output)
+    rank = None
+    if process:
+        pid, host = int(process[1]), process[2]
+        found = [rank for rank, started in enumerate(ranks) if started.pid == pid]
+        rank = next((rank for rank in found if ranks[rank].host.split(".")[0] == host.split(".")[0]), next(iter(found), None))
+    elif named:
+        rank = int(named[1] or named[2])
+    by_signal, code = _SIGNAL.search(output), _EXIT_CODE.search(output)
+    if by_signal:
+        status, text = of_signal(-int(next(filter(None, by_signal.groups()))))
+    elif re.search(r"tasks? [-,\d]+: Killed", output):
+        status, text = of_signal(-signal.SIGKILL)
+    elif code:
+        number = int(code[1])
+        status, text = of_signal(-(number & 0x7F) if process and number & 0x7F in _DEADLY else number)
+    else:
+        words = " ".join(output.split())[-_LAST_WORDS:]
+        return "launch_error", f"the ranks ended with exit code {exit_code}: {words or 'nothing was said'}"
+    return status, text if rank is None else f"rank {rank}: {text}"

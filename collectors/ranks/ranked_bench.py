@@ -1,0 +1,378 @@
+"""A case shared among ranks: what is done to a bench is done on every rank's own, each of its share, and rank 0 has the whole."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+
+from collectors.core.bench import (
+    ONE_PROCESS,
+    Bench,
+    BenchCommunicator,
+    Failed,
+    MakeBench,
+    Operation,
+    Pass,
+    Reading,
+    Resources,
+    Unavailable,
+    check_declared,
+    of_all,
+)
+from collectors.core.jobs import WorkloadRef
+from collectors.core.measure import classify, is_sticky
+from collectors.core.shares import Rows, rows_of
+from workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
+
+
+@dataclass
+class Local:
+    """What one rank has.
+
+    Attributes:
+        makes: how to make its bench for each kind of variant.
+        communicator: of all ranks.
+        workload, share: of the case at work.
+        bench: of its share; None before the first.
+        operations: prepared on the bench, by number.
+    """
+
+    makes: Mapping[str, MakeBench]
+    communicator: BenchCommunicator
+    workload: Workload | None = None
+    share: Case | None = None
+    bench: Bench | None = None
+    operations: dict[int, Operation] = field(default_factory=dict)
+    _loaded: dict[WorkloadRef, Workload] = field(default_factory=dict)
+
+    def load(self, ref: WorkloadRef) -> Workload:
+        """The workload, loaded once."""
+        if ref not in self._loaded:
+            self._loaded[ref] = ref.load()
+        return self._loaded[ref]
+
+    def there(self) -> tuple[Workload, Case, Bench]:
+        """The share at work."""
+        assert self.workload and self.share and self.bench
+        return self.workload, self.share, self.bench
+
+
+class Command(Protocol):
+    """Something that every rank does at the same time, each on its own."""
+
+    def do(self, local: Local) -> Any:
+        """Do it on this rank. What it gives, or raises, goes to rank 0."""
+        ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a rank answers where its command raised."""
+
+    status: str
+    detail: str
+    lasting: bool = False
+    unavailable: bool = False
+
+
+class Ranks(Protocol):
+    """All ranks, as rank 0 sees them."""
+
+    size: int
+
+    def all_do(self, commands: Sequence[Command]) -> list[Any]:
+        """Have each rank do its command, and give what each answers: a Failure where it raised."""
+        ...
+
+
+def attempt(command: Command, local: Local) -> Any:
+    """What a command gives on this rank, or its Failure."""
+    try:
+        return command.do(local)
+    except Unavailable as reason:
+        return Failure("skipped", str(reason), unavailable=True)
+    except Exception as error:
+        status, detail = classify(error)
+        return Failure(status, detail, is_sticky(error))
+
+
+def answers_of(ranks: Ranks, commands: Sequence[Command]) -> list[Any]:
+    """What each rank answers to its command. Raises Unavailable or Failed, which name the ranks, where any did not do it."""
+    answers = ranks.all_do(commands)
+    failures = {rank: answer for rank, answer in enumerate(answers) if isinstance(answer, Failure)}
+    if not failures:
+        return answers
+    # A rank that broke tells more than one that only could not go on.
+    _, worst = max(failures.items(), key=lambda item: (item[1].lasting, not item[1].unavailable, -item[0]))
+    detail = f"{name_ranks([rank for rank, found in failures.items() if found == worst])}: {worst.detail}"
+    if worst.unavailable:
+        raise Unavailable(detail)
+    raise Failed(worst.status, detail, any(found.lasting for found in failures.values()))
+
+
+# -- what ranks are told to do -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Open:
+    """Make the bench of a share, in place of the last one's. Gives the passes that it can sample."""
+
+    workload: WorkloadRef
+    case: str
+    rank: int
+    ranks: int
+    kind: str
+    inputs: Buffers
+
+    def do(self, local: Local) -> Any:
+        Close().do(local)
+        local.workload = local.load(self.workload)
+        assert local.workload.shares
+        local.share = local.workload.shares(local.workload.case(self.case), self.ranks)[self.rank].case
+        local.bench = local.makes[self.kind](local.workload, local.share, self.inputs)
+        local.bench.join(local.communicator)
+        return local.bench.passes
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What rank 0 must know of an operation that a rank prepared."""
+
+    resources: Resources | None
+    passes: tuple[Pass, ...] | None
+    note: str
+    from_end_to_end: bool
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Make a variant ready on the share, under a number."""
+
+    number: int
+    variant: str
+    config: Params
+
+    def do(self, local: Local) -> Prepared:
+        workload, share, bench = local.there()
+        variant = workload.variant(self.variant)
+        why_not = variant.skip(share, self.config)
+        if why_not:
+            raise Unavailable(why_not)
+        operation = local.operations[self.number] = bench.prepare(variant, self.config)
+        return Prepared(operation.resources, operation.passes, operation.note, operation.from_end_to_end is not None)
+
+
+#: How a rank runs an operation to have it verified: as `Bench.run` does, or by an attribute of `Operation`.
+Way = Literal["run", "from_end_to_end", "from_batch"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run an operation once, and give what it wrote, in host memory."""
+
+    number: int
+    way: Way = "run"
+
+    def do(self, local: Local) -> Buffers:
+        workload, share, bench = local.there()
+        operation = local.operations[self.number]
+        local.communicator.wait()
+        outputs = bench.run(operation) if self.way == "run" else getattr(operation, self.way)()
+        declared = workload.buffers(share)[1]
+        fault = check_declared(outputs, declared) or _wrong_shape(outputs, share_of=declared)
+        if fault:
+            raise Failed("wrong_result", fault)
+        return {name: _on_host(outputs[name]) for name in declared}
+
+
+def _wrong_shape(outputs: Buffers, share_of: Mapping[str, Any]) -> str:
+    for name, buffer in share_of.items():
+        if tuple(outputs[name].shape) != buffer.shape:
+            return f"output {name} has shape {tuple(outputs[name].shape)}, not {buffer.shape}"
+    return ""
+
+
+def _on_host(array: Array) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """Bring what an operation derives from its inputs up to date."""
+
+    number: int
+
+    def do(self, local: Local) -> None:
+        local.operations[self.number].refresh()
+
+
+@dataclass(frozen=True)
+class Poison:
+    """Fill everything that outputs are read from."""
+
+    again: bool
+
+    def do(self, local: Local) -> None:
+        *_, bench = local.there()
+        bench.poison(self.again)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Give the names of the inputs that are not what they were, once they are restored."""
+
+    def do(self, local: Local) -> tuple[str, ...]:
+        *_, bench = local.there()
+        return bench.changed()
+
+
+@dataclass(frozen=True)
+class Load:
+    """Take other inputs of the share."""
+
+    inputs: Buffers
+
+    def do(self, local: Local) -> None:
+        *_, bench = local.there()
+        bench.load(self.inputs)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A sample of a rank, and whether the operation has a batch of its own since."""
+
+    reading: Reading
+    has_batch: bool
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Take a sample. The bench lets all ranks start at one barrier."""
+
+    number: int
+    how: Pass
+
+    def do(self, local: Local) -> Sampled:
+        *_, bench = local.there()
+        operation = local.operations[self.number]
+        return Sampled(bench.sample(operation, self.how), operation.from_batch is not None)
+
+
+@dataclass(frozen=True)
+class Close:
+    """Give back the share's memory."""
+
+    def do(self, local: Local) -> None:
+        if local.bench:
+            local.bench.close()
+        local.bench = None
+        local.operations.clear()
+
+
+# -- rank 0's view -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class RankedOperation(Operation):
+    """An operation that every rank has prepared under this number."""
+
+    number: int = -1
+
+
+class RankedBench:
+    """A case's shares on the benches of all ranks.
+
+    Args:
+        ranks: all of them.
+        ref: how each finds the workload.
+        kind: of the variants that it is for.
+        workload, case, inputs: as every bench takes them, of the whole case.
+    """
+
+    def __init__(
+        self, ranks: Ranks, ref: WorkloadRef, kind: str, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]
+    ) -> None:
+        self._ranks, self.gpus = ranks, ranks.size
+        self.communicator: BenchCommunicator = ONE_PROCESS  # what ranks do together begins on each of them
+        self._numbers: Final = itertools.count()
+        declared_inputs, declared = workload.buffers(case)
+        assert workload.shares
+        parts: Sequence[Part] = workload.shares(case, ranks.size)
+        self._rows = [rows_of(workload, part, {**declared_inputs, **declared}) for part in parts]
+        self.inputs: Mapping[str, Array] = {}  # each rank has its share
+        self.outputs: Mapping[str, Array] = {name: np.empty(b.shape, b.dtype) for name, b in declared.items()}
+        opened = self._all_do(
+            [Open(ref, case.name, rank, ranks.size, kind, share) for rank, share in enumerate(self._shares(inputs))]
+        )
+        self.passes: tuple[Pass, ...] = opened[0]
+
+    def _shares(self, inputs: Mapping[str, np.ndarray]) -> list[Buffers]:
+        """Each rank's rows of the inputs."""
+        return [{name: rows[name].of(array) for name, array in inputs.items()} for rows in self._rows]
+
+    def _all_do(self, commands: Sequence[Command]) -> list[Any]:
+        return answers_of(self._ranks, commands)
+
+    def _each(self, command: Command) -> list[Any]:
+        return self._all_do([command] * self.gpus)
+
+    def join(self, communicator: BenchCommunicator) -> None:
+        raise AssertionError("its ranks have joined one another")
+
+    def prepare(self, variant: Variant, config: Params) -> Operation:
+        number = next(self._numbers)
+        first: Prepared = self._each(Prepare(number, variant.name, config))[0]
+        return RankedOperation(
+            run=lambda: self._gathered(Run(number)),
+            resources=first.resources,
+            refresh=lambda: self._each(Refresh(number)),
+            from_end_to_end=partial(self._gathered, Run(number, "from_end_to_end")) if first.from_end_to_end else None,
+            passes=first.passes,
+            note=first.note,
+            number=number,
+        )
+
+    def run(self, operation: Operation) -> Buffers:
+        return operation.run() or {}
+
+    def _gathered(self, command: Run) -> Buffers:
+        """Rows of every rank, in their places; what all ranks have whole must be the same on all."""
+        shares: list[Buffers] = self._each(command)
+        for name, whole in self.outputs.items():
+            first: Rows = self._rows[0][name]
+            for rank, (rows, share) in enumerate(zip(self._rows, shares, strict=True)):
+                if rank and rows[name] == first and not np.array_equal(share[name], whole, equal_nan=True):
+                    raise Failed("wrong_result", f"{name_ranks([rank])}: output {name} is not that of rank 0")
+                rows[name].of(whole)[...] = share[name]
+        return self.outputs
+
+    def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
+        return references
+
+    def poison(self, again: bool) -> None:
+        self._each(Poison(again))
+
+    def changed(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for names in self._each(Changed()) for name in names))
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._all_do([Load(share) for share in self._shares(inputs)])
+
+    def sample(self, operation: Operation, how: Pass) -> Reading:
+        assert isinstance(operation, RankedOperation)
+        sampled: list[Sampled] = self._each(Sample(operation.number, how))
+        if all(each.has_batch for each in sampled):
+            operation.from_batch = partial(self._gathered, Run(operation.number, "from_batch"))
+        return of_all([each.reading for each in sampled])
+
+    def close(self) -> None:
+        self._each(Close())
+        self.outputs = {}
+
+
+def name_ranks(ranks: Sequence[int]) -> str:
+    """Such as `rank 1` or `ranks 0, 2`."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"

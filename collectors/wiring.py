@@ -1,0 +1,121 @@
+"""The collectors that measure in a process of their own, by name, and what each is made of.
+
+What a collector needs is imported where it is first used: most of it loads a GPU's packages.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from collectors.choice import SINGLE_LAUNCH
+from collectors.core.bench import Bench, MakeBench
+from collectors.core.collector import Capture, Collector, Description, NoCapture, Told
+from collectors.core.plan import Plan
+from data.store import RunWriter, conform
+
+
+def collector_of(name: str) -> Collector:
+    """The collector of a name."""
+    if name == "host_clock":
+        return Collector(
+            name, _host_bench, _describe_host, NoCapture, partial(_compile_ahead, on_gpu=False), lambda plan: {}, _add_captured
+        )
+    single = name == SINGLE_LAUNCH
+    captures: dict[str, Callable[[], Capture]] = {"cupti": _capture_by_cupti, "cuda_events": _profiler_range}
+    return Collector(
+        name,
+        _single_launch_benches if single else benches,
+        partial(_describe, ceilings=not single),  # under a tool that slows every launch a ceiling means nothing
+        captures.get(name, NoCapture),
+        partial(_compile_ahead, on_gpu=True, libraries=not single),
+        _averages,
+        _add_captured,
+    )
+
+
+def benches() -> Mapping[str, MakeBench]:
+    """The bench of every kind of variant, GPU kinds first."""
+    return {"cuda": _cuda_bench, "library": _cuda_bench, **_host_bench()}
+
+
+def _host_bench() -> Mapping[str, MakeBench]:
+    from collectors.host.host_clock import HostBench
+
+    return {"host": HostBench}
+
+
+def _cuda_bench(*arguments: Any) -> Bench:
+    from collectors.cuda.events import CudaBench
+
+    return CudaBench(*arguments)
+
+
+def _single_launch_benches() -> Mapping[str, MakeBench]:
+    return {"cuda": _single_launch_bench, "library": _single_launch_bench}
+
+
+def _single_launch_bench(*arguments: Any) -> Bench:
+    from collectors.cuda.events import SingleLaunchBench
+
+    return SingleLaunchBench(*arguments)
+
+
+def _describe_host() -> Description:
+    from collectors.core.environment import NO_GPU
+    from collectors.host.ceilings import host_ceilings
+
+    return NO_GPU, host_ceilings()
+
+
+def _describe(ceilings: bool) -> Description:
+    from collectors.cuda.ceilings import cuda_ceilings
+    from collectors.cuda.device import current_device
+    from collectors.host.ceilings import host_ceilings
+
+    device = current_device()
+    return device.facts(), [*cuda_ceilings(device), *host_ceilings()] if ceilings else []
+
+
+def _capture_by_cupti() -> Capture:
+    from collectors.cupti.capture import CuptiCapture
+
+    return CuptiCapture()
+
+
+def _profiler_range() -> Capture:
+    from collectors.cuda.profiler_range import ProfilerRange
+
+    return ProfilerRange()
+
+
+def _compile_ahead(plan: Plan, told: Told, check: Callable[[], object], *, on_gpu: bool, libraries: bool = True) -> None:
+    from collectors.cuda import compile_ahead
+
+    architectures: Sequence[str] = ()
+    if on_gpu:
+        from collectors.cuda.gpu_state import architectures as of_gpus
+
+        architectures = of_gpus()
+    jobs = compile_ahead.jobs_of(plan, architectures, libraries)
+    if jobs:
+        told(0, len(jobs))
+    compile_ahead.compile_all(jobs, lambda done: told(done, len(jobs)), check)
+
+
+def _averages(plan: Plan) -> Mapping[int, Sequence[int]]:
+    from collectors.cuda.averages import sizes_of
+
+    return sizes_of(plan)
+
+
+def _add_captured(writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
+    from collectors.cupti.report import CapturedReport
+    from collectors.trace.notes import Notes
+    from collectors.trace.tables import add_trace
+
+    report, notes = CapturedReport(captured), Notes()
+    retimed, found = add_trace(writer, report, samples.to_pandas(), notes)
+    notes.count("error", "dropped", "CUPTI dropped {} records for want of room; times are lost with them", report.dropped)
+    return conform("samples", retimed), [*notes.finish(), *found]

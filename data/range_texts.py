@@ -1,0 +1,32 @@
+"""Texts of the NVTX ranges around what is measured: domain `warpladder`, `workload` > `case` > `variant[config]` > sample > executions.
+
+The collectors write them, and whoever reads a trace recognises them.
+"""
+
+import re
+from typing import Final
+
+DOMAIN: Final = "warpladder"
+
+#: Samples that are not of the run proper: the baseline's second copy, and executions before the first sample.
+TWIN: Final = "twin"
+WARM_UP: Final = "warm_up"
+
+#: Text of a range around one variant: its name, and its config where it has one.
+VARIANT_TEXT: Final = re.compile(r"(?P<variant>[^\[]+)(?:\[(?P<config>.*)\])?")
+#: A sample: `device.cold#3`, `device.cold.twin#3`, `device.cold.warm_up#0`.
+SAMPLE_TEXT: Final = re.compile(
+    rf"(?P<scope>[^.#]+)\.(?P<cache>cold|hot)(?:\.(?P<mark>{TWIN}|{WARM_UP}))?#(?P<round>\d{{1,9}})"
+)
+#: What a device sample divides by, around the launches themselves.
+EXECUTIONS_TEXT: Final = re.compile(r"executions=(?P<executions>\d{1,9})")
+
+
+def sample_text(scope: str, cache_state: str, mark: str, number: int) -> str:
+    """Text of a sample's range; `SAMPLE_TEXT` reads it."""
+    return f"{scope}.{cache_state}{f'.{mark}' if mark else ''}#{number}"
+
+
+def executions_text(executions: int) -> str:
+    """Text of the range around the launches of a device sample; `EXECUTIONS_TEXT` reads it."""
+    return f"executions={executions}"

@@ -1,0 +1,234 @@
+"""The runs of some folders: listed by a glance at each, opened with a check of all of it."""
+
+import os
+from collections.abc import Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from data import checks, files, schema
+from data.columns import Table
+from data.files import one_line, state_of
+from data.store.errors import StoreError, cure, happened
+from data.store.run import BadRun, Run
+from data.store.tables import SUFFIX, check_columns, opened, with_later
+
+DATA_DIR: Final = Path(__file__).resolve().parent.parent
+RECORDED: Final = DATA_DIR / "recorded"
+LOCAL: Final = DATA_DIR / "local"
+
+_AT_ONCE: Final = 4  # runs that are listed side by side
+_MOST_NAMES: Final = 20  # of runs in a message
+
+
+def folder(text: str | Path) -> Path:
+    """A data folder as a user wrote it.
+
+    Raises:
+        StoreError: it is empty, which would stand for the working directory.
+    """
+    if not str(text).strip():
+        raise StoreError('--data-dir "": names no folder; write --data-dir . for the working directory')
+    return Path(text)
+
+
+class _Glanced(NamedTuple):
+    """What was found in a folder when it, and all of its files if it was bad, were in these states."""
+
+    now: Hashable
+    found: Run | BadRun
+    files: Hashable = None
+
+
+#: What was found out about a folder, with what tells whether it changed since.
+_glanced: Final[dict[Path, _Glanced]] = {}
+_opened_before: Final[dict[Path, tuple[Hashable, StoreError | None]]] = {}
+_listed: Final[dict[Path, frozenset[str]]] = {}
+
+
+def open_run(path: Path) -> Run:
+    """Open one run and check all of it: columns, values, keys, and the checksums of pages.
+
+    The check is remembered until a file of the run changes.
+
+    Raises:
+        StoreError: the folder has no readable table `run`, or a table of another schema version, or a foreign file, or a table has
+            damaged pages or values that `schema` does not allow.
+    """
+    if not files.is_folder(path):
+        raise StoreError(f"{path}: no such run; `python -m collectors runs` lists those there are")
+    found = _glance(path)
+    if isinstance(found, BadRun):
+        raise StoreError(found.reason)
+    now = state_of(path)
+    known = _opened_before.get(path)
+    if known is None or known[0] != now:
+        known = (now, _why_not(found))
+        if not (known[1] and files.is_passing(known[1].__cause__)):
+            _opened_before[path] = known
+    if known[1] is not None:
+        raise StoreError(str(known[1]))
+    return found
+
+
+def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
+    """Every run below the folders, newest first, and every folder that should be one and cannot be opened.
+
+    Table `run` alone is read, and that once; the others are looked at from outside. So a run may turn out to be bad when `open_run` checks
+    it, and counts as bad from then on. A folder that does not exist holds no run. Staging folders of unfinished runs start with a dot and
+    are passed over.
+    """
+    found: list[Run | BadRun] = []
+    for folder in folders:
+        try:
+            paths = _run_folders(folder)
+        except OSError as error:
+            found.append(BadRun(folder, one_line(f"{folder}: cannot be read ({error.strerror}); choose another --data-dir")))
+            continue
+        with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
+            new = [path for path in paths if path not in _glanced]
+            list(pool.map(_glance, new))
+        found += map(_glance, paths)
+    good: list[Run] = []
+    bad: list[BadRun] = []
+    for each in found:
+        if isinstance(each, BadRun):
+            bad.append(each)
+        elif reason := _refused_before(each.path):
+            bad.append(BadRun(each.path, reason, each))
+        else:
+            good.append(each)
+    good.sort(key=lambda run: run.info["started_at"], reverse=True)
+    bad.sort(key=lambda run: run.path)
+    return good, bad
+
+
+def find_run(name: str, folders: Sequence[Path]) -> Run:
+    """The run of that id or label, or at that path; the newest where several share a label.
+
+    Raises:
+        StoreError: there is none, or it cannot be opened.
+    """
+    places = [Path(name), *(folder / name for folder in folders)] if "\0" not in name else []
+    for path in places:
+        if os.path.lexists(path / f"run{SUFFIX}"):
+            return open_run(path)
+    good, bad = list_runs(folders)
+    for run in good:
+        if name and name in (run.info["label"], run.run_id):
+            return open_run(run.path)
+    for path in (*(run.path for run in bad if name in (run.path.name, run.name)), *places[:1]):
+        if name and files.is_folder(path):
+            return open_run(path)
+    known = sorted({run.info["label"] or run.run_id for run in good})
+    more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+    raise StoreError(f"{name}: no such run; known runs: {', '.join(known[:_MOST_NAMES]) or 'none'}{more}")
+
+
+def _run_folders(folder: Path) -> list[Path]:
+    """Folders of runs, by name; what was known of those that are gone is forgotten."""
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and entry.is_dir()}
+    for gone in _listed.get(folder, frozenset()) - names:
+        _glanced.pop(folder / gone, None)
+        _opened_before.pop(folder / gone, None)
+    _listed[folder] = frozenset(names)
+    return [folder / name for name in sorted(names)]
+
+
+def _refused_before(path: Path) -> str | None:
+    """Why `open_run` refused a run that has not changed since; None where it did not."""
+    known = _opened_before.get(path)
+    return str(known[1]) if known and known[1] and known[0] == state_of(path) else None
+
+
+def _glance(path: Path) -> Run | BadRun:
+    """What table `run` says, and whether the others look like tables from outside; remembered until the folder changes."""
+    try:
+        folder = path.stat()
+        now: Hashable = (folder.st_mtime_ns, folder.st_ino, *files.file_state(path / f"run{SUFFIX}"))
+    except OSError as error:
+        now = error.errno
+    known = _glanced.get(path)
+    # Of a bad run any file may be mended.
+    if known and known.now == now and (isinstance(known.found, Run) or known.files == state_of(path)):
+        return known.found
+    try:
+        known = _Glanced(now, _read_run(path))
+    except Exception as error:  # whatever it is, it must not hide the other runs
+        said = error if isinstance(error, StoreError) else StoreError(f"{path}: {happened(error)}; {cure(path / 'run')}")
+        known = _Glanced(now, BadRun(path, str(said)), state_of(path))
+        if files.is_passing(error.__cause__ or error):
+            return known.found
+    _glanced[path] = known
+    return known.found
+
+
+def _read_run(path: Path) -> Run:
+    file = path / f"run{SUFFIX}"
+    with os.scandir(path) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.endswith(SUFFIX))
+    if file.name not in names:
+        raise StoreError(f"{path}: has no run{SUFFIX}, so it is not a complete run; record or import it again")
+    tables = []
+    for name in names:
+        if problem := files.ends_problem(path / name):
+            raise StoreError(f"{path / name}: {problem}; {cure(path / name)}")
+        tables.append(name.removesuffix(SUFFIX))
+    with opened(file) as parquet:
+        found = parquet.schema_arrow
+        if "schema_version" not in found.names:
+            raise StoreError(f"{file}: lacks column schema_version, so Warpladder did not write it; remove the folder")
+        if parquet.metadata.num_rows != 1:
+            raise StoreError(f"{file}: has {parquet.metadata.num_rows} rows where a run has one; record or import it again")
+        # One row: starting threads would take longer than reading it.
+        read = parquet.read(use_threads=False)
+        written = read.column(found.names.index("schema_version"))[0].as_py()
+        if written != schema.SCHEMA_VERSION:
+            raise StoreError(
+                f"{file}: column schema_version is {written}, and this Warpladder reads version {schema.SCHEMA_VERSION}; "
+                "open it with the Warpladder that wrote it, or record the run again"
+            )
+        check_columns(file, schema.RUN, found)
+        foreign = next((name for name in tables if name not in schema.TABLES), None)
+        if foreign is not None:
+            raise StoreError(f"{path / foreign}{SUFFIX}: not a table of schema version {written}; remove the file")
+        if wrong := checks.first_problem(schema.RUN, read):
+            raise StoreError(f"{file}: {wrong}; {cure(file)}")
+        return Run(path, _info(read), tuple(name for name in schema.TABLES if name in tables))
+
+
+def _info(row: pa.Table) -> dict[str, Any]:
+    """The row of table `run`. Its time is made here: pyarrow would import pandas to make it."""
+    started_us = row["started_at"].cast(pa.int64())[0].as_py()
+    info = row.drop_columns(["started_at"]).to_pylist()[0]
+    return {**info, "started_at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=started_us)}
+
+
+def _why_not(run: Run) -> StoreError | None:
+    """What is wrong with the tables of a run; None where nothing is."""
+    checker = checks.Checker()
+    try:
+        for name in run.tables:
+            _check_table(run.path / f"{name}{SUFFIX}", schema.TABLES[name], checker)
+    except StoreError as error:
+        return error
+    return None
+
+
+def _check_table(file: Path, table: Table, checker: checks.Checker) -> None:
+    with opened(file, table) as parquet:
+        check_columns(file, table, parquet.schema_arrow)
+        if not parquet.metadata.num_rows:
+            raise StoreError(f"{file}: has no rows, and a table without rows has no file; {cure(file)}")
+        for group in range(parquet.num_row_groups):
+            rows = with_later(parquet.read_row_group(group), table)
+            if problem := checker.piece(table, rows):
+                raise StoreError(f"{file}: {problem}; {cure(file)}")
+        if problem := checker.end(table):
+            raise StoreError(f"{file}: {problem}; {cure(file)}")

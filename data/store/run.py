@@ -1,0 +1,130 @@
+"""A run on disk, whose tables are read when they are asked for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from data import schema
+from data.files import one_line
+from data.store.rows import as_frame
+from data.store.tables import SUFFIX, check_columns, opened, with_later
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk whose schema version has been checked; its tables are read when asked for.
+
+    Attributes:
+        tables: names of the tables that have rows.
+    """
+
+    path: Path
+    info: Mapping[str, Any]
+    tables: tuple[str, ...]
+
+    @property
+    def run_id(self) -> str:
+        return str(self.info["run_id"])
+
+    @property
+    def title(self) -> str:
+        """What a list of runs shows: label, device, day."""
+        device = self.info["device_name"] or self.info["cpu_name"]
+        return one_line(f"{self.info['label'] or self.run_id} · {device} · {self.info['started_at']:%Y-%m-%d %H:%M}")
+
+    @cached_property
+    def timed(self) -> frozenset[str]:
+        """Workloads of a run that has samples.
+
+        Raises:
+            StoreError: a file is damaged.
+        """
+        return frozenset(self.table("cases", ["workload"])["workload"]) if self.rows("samples") else frozenset()
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has, without reading them.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
+        if name not in self.tables:
+            return 0
+        with opened(self._file(name)) as parquet:
+            return int(parquet.metadata.num_rows)
+
+    def table(self, name: str, columns: Sequence[str] | None = None, *, categories: bool = False) -> "pd.DataFrame":
+        """Rows of a table; no rows where the run has no such table.
+
+        Args:
+            name: a table of the schema.
+            columns: the columns wanted; all when None.
+            categories: text columns as pandas categories, which a long table is grouped by many times faster.
+
+        Raises:
+            StoreError: the file is damaged, or its columns are not those of the schema.
+        """
+        table = schema.TABLES[name]
+        wanted = list(columns) if columns is not None else [column.name for column in table.columns]
+        return as_frame(table, self._arrow(name, wanted, categories))
+
+    def arrow(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """Columns of a long table without the copies that a frame takes; the chunks of a text column share one dictionary.
+
+        Raises:
+            StoreError: as `table` does.
+        """
+        return self._arrow(name, columns, categories=True)
+
+    def length(self, name: str) -> int:
+        """Rows of a table.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
+        return self.rows(name)
+
+    def scan(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The same, a million rows at a time at most, for what is made of columns that need not be kept.
+
+        Raises:
+            StoreError: as `table` does.
+        """
+        if name in self.tables:
+            with opened(self._file(name)) as parquet:
+                check_columns(self._file(name), schema.TABLES[name], parquet.schema_arrow)
+                for group in range(parquet.num_row_groups):
+                    yield from parquet.read_row_group(group, columns=list(columns)).to_batches()
+
+    def _arrow(self, name: str, columns: Sequence[str], categories: bool) -> pa.Table:
+        table = schema.TABLES[name]
+        if name not in self.tables:
+            return table.arrow.empty_table().select(columns)
+        with opened(self._file(name), table if categories else None) as parquet:
+            check_columns(self._file(name), table, parquet.schema_arrow)
+            there = set(parquet.schema_arrow.names)
+            found = parquet.read(columns=[name for name in columns if name in there]).unify_dictionaries()
+        return with_later(found, table).select(columns)
+
+    def _file(self, name: str) -> Path:
+        return self.path / f"{name}{SUFFIX}"
+
+
+@dataclass(frozen=True)
+class BadRun:
+    """A run folder that cannot be opened, and why. `run` is what table `run` says, where that much can be read."""
+
+    path: Path
+    reason: str
+    run: Run | None = None
+
+    @property
+    def name(self) -> str:
+        """The folder's name, as text that can be shown."""
+        return one_line(self.path.name)

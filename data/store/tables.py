@@ -1,0 +1,70 @@
+"""Parquet files of a run, opened and checked against the schema."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data import files, schema
+from data.columns import Table
+from data.store.errors import StoreError, cure, happened
+
+SUFFIX: Final = ".parquet"
+
+
+@contextmanager
+def opened(file: Path, categories: Table | None = None) -> Iterator[pq.ParquetFile]:
+    """A parquet file of a run.
+
+    Args:
+        file: the file.
+        categories: the table whose text columns are read as dictionaries; None for none.
+
+    Raises:
+        StoreError: it is no readable parquet file, or turns out to be damaged while it is read.
+    """
+    # A column that came later may be missing, and cannot be asked for then.
+    texts = [c.name for c in categories.columns if pa.types.is_string(c.type) and not c.later] if categories else []
+    if problem := files.kind_problem(file):
+        raise StoreError(f"{file}: {problem}; {cure(file)}")
+    try:
+        source = pa.OSFile(os.fsencode(file))
+        parquet = pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True)
+    except Exception as error:  # a damaged footer makes pyarrow raise nearly anything
+        raise StoreError(f"{file}: not a readable parquet file ({happened(error)}); {cure(file)}") from error
+    with parquet:
+        try:
+            yield parquet
+        except StoreError:
+            raise
+        except Exception as error:
+            raise StoreError(f"{file}: damaged ({happened(error)}); {cure(file)}") from error
+
+
+def check_columns(file: Path, table: Table, found: pa.Schema) -> None:
+    for column in table.columns:
+        count = found.names.count(column.name)
+        if count > 1:
+            raise StoreError(f"{file}: has column {column.name} {count} times; {cure(file)}")
+        if not count:
+            if column.later:
+                continue
+            raise StoreError(f"{file}: lacks column {column.name} of schema version {schema.SCHEMA_VERSION}; {cure(file)}")
+        kind = found.field(column.name).type
+        if (kind.value_type if pa.types.is_dictionary(kind) else kind) != column.type:
+            raise StoreError(f"{file}: column {column.name} is {kind}, not {column.type}; {cure(file)}")
+    foreign = [name for name in found.names if name not in table.arrow.names]
+    if foreign:
+        raise StoreError(f"{file}: has the foreign column {foreign[0]}; {cure(file)}")
+
+
+def with_later(found: pa.Table, table: Table) -> pa.Table:
+    """With the columns that came later, and which the file may lack, as nulls."""
+    for column in table.columns:
+        if column.later and column.name not in found.column_names:
+            found = found.append_column(column.field, pa.nulls(len(found), column.type))
+    return found

@@ -1,0 +1,169 @@
+"""Writes a run: streamed into a staging folder, then renamed into place."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data import schema
+from data.staging import Staging, is_taken, sync
+from data.store.errors import RunExists, StoreError, first_line
+from data.store.rows import Rows, conform
+from data.store.tables import SUFFIX
+
+_ROWS_A_GROUP: Final = 1_000_000
+
+
+class RunWriter:
+    """Writes one run, table by table, and makes it visible only by `commit`.
+
+    Used as a context manager: leaving the block without `commit` removes what was written.
+
+    Args:
+        data_dir: where the run's folder goes.
+        run_id: name of the folder.
+        compression_level: of zstd. Low for a trace of millions of rows, where level 9 takes longer than all the rest.
+        staging: of a dead writer, adopted, to be written anew; a new one when None.
+
+    Raises:
+        StoreError: the folder cannot be written, the run exists, or rows do not fit the schema.
+    """
+
+    def __init__(self, data_dir: Path, run_id: str, compression_level: int = 9, staging: Staging | None = None) -> None:
+        self.run_id = run_id
+        self._compression_level = compression_level
+        self._data_dir = data_dir
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._run: pa.Table | None = None
+        if staging is None and self.path.exists():
+            raise RunExists(f"{self.path}: a run of this name exists; runs are never changed, choose another name")
+        try:
+            self.staging = staging or Staging.create(data_dir, run_id)
+            if staging:
+                self.start_again()
+        except FileExistsError as error:
+            raise RunExists(f"{self.path}: is being written; choose another name") from error
+        except OSError as error:
+            raise StoreError(
+                f"{data_dir}: cannot be written ({error.strerror}); choose another folder with --data-dir"
+            ) from error
+
+    @property
+    def path(self) -> Path:
+        """The folder of the run, once it is committed."""
+        return self._data_dir / self.run_id
+
+    def append(self, table: str, rows: Rows) -> None:
+        """Add rows to a table, whose columns must be exactly those of the schema."""
+        arrow = conform(table, rows)
+        if arrow.num_rows == 0:
+            return
+        if table == "run":  # written by the commit, under the name that is free then
+            self._run = arrow
+            return
+        with self._told():
+            self._write(table, arrow)
+
+    def commit(self, durable: bool = False) -> Path:
+        """Close every table and rename the run into place; under another id, `<run_id>-2`, where a run of its id has come meanwhile.
+
+        Args:
+            durable: come back only when the disk itself has the run. Its name is on the disk before the staging folder is gone.
+
+        Returns:
+            The folder of the run.
+        """
+        if self._run is None:
+            raise StoreError(f"{self.path}: has no row in table run; append it before the commit")
+        with self._told():
+            self._close()
+            asked, number = self.run_id, 1
+            while not self._take_place(durable):
+                number += 1
+                self.run_id = f"{asked}-{number}"
+                index = self._run.column_names.index("run_id")
+                self._run = self._run.set_column(index, self._run.schema.field(index), pa.array([self.run_id]))
+            if durable:
+                sync(self._data_dir)
+        self.staging.remove()
+        return self.path
+
+    def start_again(self) -> None:
+        """Remove what was appended."""
+        with self._told():
+            with suppress(OSError):
+                self._close()
+            self._run = None
+            shutil.rmtree(self.staging.tables, ignore_errors=True)
+            self.staging.tables.mkdir()
+
+    def leave(self) -> None:
+        """End without a commit and without removing what was staged, for `staging.abandoned` to find."""
+        with suppress(OSError):
+            self._close()
+        self.staging.release()
+
+    def _take_place(self, durable: bool) -> bool:
+        """Whether there was no run of this id."""
+        if self.path.exists():
+            return False
+        self._write("run", self._run)
+        self._close()
+        if durable:
+            self.staging.sync()
+        try:
+            self.staging.tables.rename(self.path)
+        except OSError as error:
+            if is_taken(error):
+                return False
+            raise
+        return True
+
+    def _write(self, table: str, arrow: pa.Table) -> None:
+        if table not in self._writers:
+            written = schema.TABLES[table].arrow
+            self._writers[table] = pq.ParquetWriter(
+                self.staging.tables / f"{table}{SUFFIX}",
+                written,
+                compression="zstd",
+                compression_level=self._compression_level,
+                write_page_checksum=True,
+                use_dictionary=[field.name for field in written if not pa.types.is_integer(field.type)],
+                # Times and ids differ little from row to row: half the bytes of a dictionary, read in a third of the time.
+                column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if pa.types.is_integer(field.type)},
+            )
+        self._writers[table].write_table(arrow, row_group_size=_ROWS_A_GROUP)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Says of a full disk or a folder that is gone what to do."""
+        try:
+            yield
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else first_line(error)
+            raise StoreError(
+                f"{self._data_dir}: cannot be written ({why}); free some space or choose another folder with --data-dir"
+            ) from error
+
+    def _close(self) -> None:
+        try:
+            for writer in self._writers.values():
+                writer.close()
+        finally:
+            for writer in self._writers.values():
+                writer.is_open = False  # or it would try again when it is collected, and print a traceback
+            self._writers.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with suppress(OSError):  # of no use any more
+            self._close()
+        self.staging.remove()

@@ -1,0 +1,117 @@
+"""Cases of a workload, their buffers, and the parts that ranks or overlapped copies share a case in."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+Array = Any  # numpy.ndarray on the host, cupy.ndarray on a GPU
+Params = Mapping[str, Any]
+Buffers = Mapping[str, Array]
+CaseSet = Literal["quick", "report", "full"]
+
+#: Largest number that a column of a run holds.
+LARGEST: Final = 2**63 - 1
+
+
+class WorkloadError(Exception):
+    """A workload that is not written as it should be. Its message says where, what, and what to do, in one line."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Shape and type of an input, an output or scratch.
+
+    Attributes:
+        shape, dtype: as of a NumPy array.
+        zeroed: scratch that holds 0 before the first operation, such as a counter; each operation leaves it so.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    zeroed: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(int(extent) for extent in self.shape) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of a workload's own axes.
+
+    Attributes:
+        params: the axes, e.g. `{"n": 512, "perm": "210"}`; the case is named after them.
+        flops: operations of the definition, a multiply-add counted as two.
+        min_bytes: each input read once and each output written once, in bytes.
+        sets: which of `--cases quick|report|full` take it.
+        size_rank: order on the size axis; None for a case that is verified but not charted.
+    """
+
+    params: Params
+    flops: int
+    min_bytes: int
+    sets: tuple[CaseSet, ...] = ("full",)
+    size_rank: int | None = 0
+
+    def __post_init__(self) -> None:
+        """Take NumPy's numbers as Python's, and whole numbers only where a run has them."""
+        object.__setattr__(self, "params", {key: _plain(value) for key, value in self.params.items()})
+        try:
+            json.dumps(self.params)
+            self.name.encode()
+        except (TypeError, ValueError) as error:
+            raise WorkloadError(f"case {self.name!a}: {error}; give params numbers and texts") from error
+        for attribute in ("flops", "min_bytes", "size_rank"):
+            number = _plain(getattr(self, attribute))
+            if attribute == "size_rank" and number is None:
+                continue
+            if not (isinstance(number, int | float) and -LARGEST <= number <= LARGEST and int(number) == number):
+                raise WorkloadError(f"case {self.name}: {attribute} is {number}; give a whole number of at most 2^63 - 1")
+            object.__setattr__(self, attribute, int(number))
+
+    @property
+    def name(self) -> str:
+        return format_params(self.params)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def format_params(params: Params) -> str:
+    """`n=512,perm=210` for `{"n": 512, "perm": "210"}`."""
+    return ",".join(f"{key}={value}" for key, value in params.items())
+
+
+@dataclass(frozen=True)
+class Part:
+    """A share of a case: one of those whose copies overlap the kernels of others, or what one rank of several has.
+
+    Attributes:
+        case: the case that its kernels are launched for. A buffer that has fewer rows in it than in the whole case, along its first
+            axis, is rows `first` and on of the whole one.
+        first: the first of those rows.
+    """
+
+    case: Case
+    first: int
+
+
+class NotShareable(Exception):
+    """A case that cannot be shared among so many ranks. The message is the reason."""
+
+
+def split_evenly(count: int, ranks: int, what: str) -> tuple[tuple[int, int], ...]:
+    """First and number of each rank's share of `count` things, called `what`, that follow one another; the first have one more where some remain.
+
+    Raises:
+        NotShareable: a rank would have none.
+    """
+    if count < ranks:
+        raise NotShareable(f"{count} {what} cannot be shared among {ranks} ranks")
+    least, remaining = divmod(count, ranks)
+    return tuple((rank * least + min(rank, remaining), least + (rank < remaining)) for rank in range(ranks))

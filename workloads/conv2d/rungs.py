@@ -1,0 +1,128 @@
+"""The rungs of the convolution: how each kernel is launched."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from workloads.conv2d.problem import image_shape
+
+KERNELS: Final = Path(__file__).resolve().parent / "kernels"
+
+_BLOCKS: Final = tuple({"block": block} for block in (8, 16, 32))
+_COPY_THREADS: Final = 256
+_FLOAT4: Final = 4
+
+
+def _copy_of_b(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    return {"c": inputs["b"]}
+
+
+def _copy(case: Case, config: Params) -> Sequence[Launch]:
+    per_thread, streaming = config["per_thread"], str(config["loads"] == "streaming").lower()
+    count = int(np.prod(image_shape(case)))
+    blocks = max(1, ceil_div(count // _FLOAT4, _COPY_THREADS * per_thread))
+    return [Launch(f"copy<{per_thread}, {streaming}>", (blocks, 1, 1), (_COPY_THREADS, 1, 1), ("b", "c", np.int64(count)))]
+
+
+def _naive(case: Case, config: Params) -> Sequence[Launch]:
+    """Blocks run down the rows of the image, as the report's do."""
+    block = config["block"]
+    height, width = image_shape(case)
+    grid = (ceil_div(height, block), ceil_div(width, block), 1)
+    return [Launch("conv2d", grid, (block, block, 1), ("a", "b", "c", np.int32(height), np.int32(width)))]
+
+
+def _cover(
+    case: Case, kernel: str, block: tuple[int, int], tile: tuple[int, int], args: Sequence[str] = ("b", "c")
+) -> Sequence[Launch]:
+    """One launch of `block` (x, y) threads a block, each block computing `tile` (columns, rows) of the image."""
+    height, width = image_shape(case)
+    grid = (ceil_div(width, tile[0]), ceil_div(height, tile[1]), 1)
+    return [Launch(kernel, grid, (*block, 1), (*args, np.int32(height), np.int32(width)))]
+
+
+def _from_global(case: Case, config: Params) -> Sequence[Launch]:
+    square = (config["block"], config["block"])
+    return _cover(case, "conv2d", square, square, ("a", "b", "c"))
+
+
+def _shared(case: Case, config: Params) -> Sequence[Launch]:
+    square = (config["block"], config["block"])
+    return _cover(case, f"conv2d<{config['block']}>", square, square)
+
+
+def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
+    threads = (32, 8)
+    return _cover(case, f"conv2d<{config['rows']}>", threads, (threads[0], threads[1] * config["rows"]))
+
+
+def _vector(case: Case) -> str:
+    """Template argument: whether rows are 16-byte aligned, so that float4 loads and stores may be used."""
+    return "true" if image_shape(case)[1] % _FLOAT4 == 0 else "false"
+
+
+def _side_by_side(case: Case, config: Params) -> Sequence[Launch]:
+    """A block is one row of threads, each with a strip four columns wide."""
+    rows, threads = config["rows"], 128
+    return _cover(case, f"conv2d<{rows}, {_vector(case)}>", (threads, 1), (threads * _FLOAT4, rows))
+
+
+def _stacked(case: Case, config: Params) -> Sequence[Launch]:
+    """A block is a stack of warps, one above the other."""
+    rows, warps, lanes = config["rows"], config["warps"], 32
+    kernel = f"conv2d<{rows}, {warps}, {_vector(case)}>"
+    return _cover(case, kernel, (lanes, warps), (lanes * _FLOAT4, warps * rows))
+
+
+def _rung(
+    name: str,
+    title: str,
+    configs: tuple[Params, ...],
+    launches: Callable[[Case, Params], Sequence[Launch]],
+    constant_filter: bool = True,
+) -> CudaVariant:
+    return CudaVariant(
+        name=name,
+        title=title,
+        role="rung",
+        configs=configs,
+        source=KERNELS / f"{name}.cu",
+        launches=launches,
+        constants={"filter": "a"} if constant_filter else {},
+    )
+
+
+def _strips(rows: Sequence[int], warps: Sequence[int] = ()) -> tuple[Params, ...]:
+    if not warps:
+        return tuple({"rows": r} for r in rows)
+    return tuple({"rows": r, "warps": w} for r, w in product(rows, warps))
+
+
+_global_rung = partial(_rung, configs=_BLOCKS, constant_filter=False)
+
+CUDA_VARIANTS: Final = (
+    CudaVariant(
+        name="v01_copy",
+        title="Copy (ceiling)",
+        role="ceiling",
+        configs=tuple({"per_thread": n, "loads": loads} for n, loads in ((1, "plain"), (4, "plain"), (4, "streaming"))),
+        reference=_copy_of_b,
+        source=KERNELS / "v01_copy.cu",
+        launches=_copy,
+    ),
+    _global_rung("v02_naive_global", "Naive, global memory", launches=_naive),
+    _global_rung("v03_coalesced", "Coalesced", launches=_from_global),
+    _global_rung("v04_single_precision", "Single precision", launches=_from_global),
+    _rung("v05_constant_shared", "Constant filter, shared tile", _BLOCKS, _shared),
+    _rung("v06_shared_halo", "Shared tile with halo", _BLOCKS, _shared),
+    _rung("v07_register_tile", "Register tile", _strips([4, 8]), _register_tile),
+    _rung("v08_sliding_window", "Sliding window", _strips([15, 30, 60]), _side_by_side),
+    _rung("v09_loads_first", "All loads first", _strips([4, 10, 16]), _side_by_side),
+    _rung("v10_stacked_warps", "Stacked warps", _strips([1, 2, 4, 5], [4]), _stacked),
+    _rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3], [2, 4]), _stacked),
+)
