@@ -153,11 +153,6 @@ def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) ->
     ]
     figure.update_xaxes(showgrid=False, ticks="", side="bottom")
     figure.update_yaxes(showgrid=False, ticks="", autorange="reversed")
-    first = []
-    for _, won in frame.groupby("compared_in", sort=False):
-        most = won["variant"].value_counts()
-        first.append(f"{look.named(workload, str(most.index[0]))} in {most.iloc[0]} of {len(won)} cases")
-    title = f"{workload}: fastest is {'; '.join(first)}"
     note = (
         f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant and by how much the next one is slower, "
         "paired by round; tied: the 95 % interval of that ratio holds 1, or lies within the noise of the baseline against itself."
@@ -167,7 +162,16 @@ def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) ->
             else ""
         )
     )
-    return Chart(slug("best", workload, measured), title, figure, frame, note)
+    return Chart(slug("best", workload, measured), _strip_title(frame, look, workload), figure, frame, note)
+
+
+def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
+    """Who wins the most cases, in each precision."""
+    first = []
+    for _, won in frame.groupby("compared_in", sort=False):
+        most = won["variant"].value_counts()
+        first.append(f"{look.named(workload, str(most.index[0]))} in {most.iloc[0]} of {len(won)} cases")
+    return f"{workload}: fastest is {'; '.join(first)}"
 
 
 def _draw_line(figure: go.Figure, line: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> None:
