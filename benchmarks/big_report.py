@@ -33,8 +33,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dashboard.queries import trace_sums
-from dashboard.queries.run_data import load
+from dashboard.core.run_data import load
+from dashboard.views.calls import query as trace_sums
 from data import store
 
 ROOT: Final = Path(__file__).resolve().parent.parent

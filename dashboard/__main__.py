@@ -12,10 +12,9 @@ import click
 
 from dashboard import answer
 from dashboard import export as exporter
-from dashboard.charts.catalogue import TOPICS
-from dashboard.queries import run_data
-from dashboard.queries.picked import pick
-from dashboard.queries.run_data import RunData
+from dashboard.core import run_data
+from dashboard.core.run_data import RunData
+from dashboard.trace.picked import pick
 from data import store
 from data.naming import Naming, NamingError
 
@@ -81,7 +80,7 @@ def answer_command(run: str, form: str, data_dirs: Sequence[str]) -> None:
     "--out", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="To write to; other files in it stay."
 )
 @click.option("--format", "formats", metavar="FORMATS", help=f"Of {','.join(exporter.FORMATS)}. Default: {_DEFAULT_FORMATS}.")
-@click.option("--topic", "topics", default=",".join(TOPICS), metavar="TOPICS", help="What the charts are about.")
+@click.option("--topic", "topics", default=",".join(exporter.TOPICS), metavar="TOPICS", help="What the charts are about.")
 @click.option(
     "--variant-from",
     default="",

@@ -3,7 +3,7 @@
 import io
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -11,12 +11,21 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from dashboard.charts.numbers import ITSELF, NOTHING, format_duration, format_interval, format_percent, format_ratio
-from dashboard.queries import run_data
-from dashboard.queries.overview import overview
-from dashboard.queries.precision import word
-from dashboard.queries.run_data import RunData
-from dashboard.spreadsheet import csv
+from dashboard.core import run_data
+from dashboard.core.estimate import Estimate
+from dashboard.core.precision import word
+from dashboard.core.run_data import RunData
+from dashboard.ui.numbers import (
+    ITSELF,
+    NOTHING,
+    format_duration,
+    format_ends,
+    format_estimate,
+    format_percent,
+    format_ratio,
+)
+from dashboard.ui.spreadsheet import csv
+from dashboard.views.overview.query import overview
 from data import store
 
 Format = Literal["table", "markdown", "csv", "json"]
@@ -41,7 +50,7 @@ _HEADINGS: Final = (
 
 
 def figures(data: RunData) -> pd.DataFrame:
-    """A row a workload and precision, as of `queries.overview`, with `run_id` first, `peer_tied` and `distrust` (text) last.
+    """A row a workload and precision, as of `views.overview.query`, with `run_id` first, `peer_tied` and `distrust` (text) last.
 
     Times are in nanoseconds and ratios of times; `peer_tied` is true where the interval of `over_peer` holds 1, null without a peer.
     """
@@ -67,7 +76,7 @@ def render(rows: pd.DataFrame, form: Format) -> str:
 
 
 def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    time = " ".join((format_duration(row["best_ns"]), f"({_interval(row, 'best_ns', format_duration)})"))
+    time = format_estimate(Estimate.of(row, "best_ns"), format_duration)
     return (
         str(row["workload"]),
         word(str(row["precision"])),
@@ -92,11 +101,7 @@ def _over_peer(row: Mapping[Any, Any]) -> str:
     if pd.isna(row["over_peer"]):
         return NOTHING
     said = "tied with" if row["peer_tied"] else f"{format_ratio(row['over_peer'])}"
-    return f"{said} {_variant(row, 'peer')} ({_interval(row, 'over_peer', format_ratio)})"
-
-
-def _interval(row: Mapping[Any, Any], name: str, text: Callable[[float], str]) -> str:
-    return format_interval(text(row[f"{name}_low"]), text(row[f"{name}_high"]))
+    return f"{said} {_variant(row, 'peer')} ({format_ends(Estimate.of(row, 'over_peer'), format_ratio)})"
 
 
 def _variant(row: Mapping[Any, Any], name: str) -> str:

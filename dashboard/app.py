@@ -12,28 +12,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import streamlit as st
 
-from dashboard import runs, server, state
-from dashboard.text import plain
+from dashboard import server
+from dashboard.ui import runs, state
+from dashboard.ui.text import plain
+from dashboard.ui.view import page_of
+from dashboard.views import GROUPS, VIEWS
 from data import store
 from data.naming import Naming, NamingError
 
 _HERE = Path(__file__).resolve().parent
 _SHOWN = "run shown last"
 _MOST_BAD = 5  # names of bad runs in the sidebar
-_PAGES = {
-    "Compare": [("overview", "Overview"), ("sizes", "Sizes"), ("published", "Published"), ("picker", "Pick variants")],
-    "Explain": [
-        ("ladder", "Ladder"),
-        ("roofline", "Roofline"),
-        ("details", "Details"),
-        ("timeline", "Timeline"),
-        ("calls", "API & kernels"),
-        ("transfers", "Transfers"),
-        ("gpus", "GPUs"),
-        ("counters", "Counters"),
-    ],
-    "Trust": [("trust", "Runs & checks")],
-}
 
 
 def main() -> None:
@@ -43,10 +32,10 @@ def main() -> None:
     page = st.navigation(
         {
             group: [
-                st.Page(_HERE / "app_pages" / f"{name}.py", title=title, url_path=name, default=name == "overview")
-                for name, title in pages
+                st.Page(_HERE / page_of(view.name), title=view.title, url_path=view.name, default=view is VIEWS[0])
+                for view in views
             ]
-            for group, pages in _PAGES.items()
+            for group, views in GROUPS.items()
         },
         expanded=True,  # else the last pages hide behind a button
     )

@@ -3,23 +3,29 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from plotly.offline import get_plotlyjs
 
-from dashboard import images
-from dashboard.charts.catalogue import TOPICS, charts_of
-from dashboard.charts.template import Chart
-from dashboard.queries.overview import overview
-from dashboard.queries.run_data import RunData
-from dashboard.report import CONFIG, chart_page, report
-from dashboard.spreadsheet import csv
+from dashboard.core import axes
+from dashboard.core.run_data import RunData
+from dashboard.report import report
+from dashboard.ui import images
+from dashboard.ui.document import CONFIG
+from dashboard.ui.spreadsheet import csv
+from dashboard.ui.template import Chart, Look, Theme, look
+from dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
+from dashboard.views import VIEWS
+from dashboard.views.overview.query import overview
 
 FORMATS: Final = ("html", *images.FORMATS, "csv")
 DEFAULT_FORMATS: Final = ("html", "svg", "png", "csv")
 REPORT: Final = "report.html"
+#: What a chart is about, in the order of `charts_of`.
+TOPICS: Final = tuple(dict.fromkeys(charts.topic for view in VIEWS for charts in view.charts))
 _PROJECT: Final = Path(__file__).resolve().parent.parent
 
 
@@ -27,26 +33,35 @@ class ExportError(Exception):
     """What cannot be exported. Its message says where, what, and what to do, in one line."""
 
 
-def image(chart: Chart, image_format: str) -> bytes:
-    """One chart as `png`, `svg` or `pdf`, by the system's Chromium.
+def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = TOPICS) -> Iterator[Chart]:
+    """The charts of a run that answer what its pages ask first, topic by topic; a page can show any other choice.
 
-    Raises:
-        ExportError: no Chromium is found, or it fails; the message says what to install.
+    Topics whose charts are of workloads stand together, workload by workload.
+
+    Args:
+        topics: of `TOPICS`, those that are wanted.
     """
-    try:
-        return images.image(chart, image_format)
-    except images.ImageError as error:
-        raise ExportError(str(error)) from error
+    style = look(data, theme)
+    wanted = [charts for view in VIEWS for charts in view.charts if charts.topic in topics]
+    wanted.sort(key=lambda charts: TOPICS.index(charts.topic))
+    for of_run, group in groupby(wanted, key=lambda charts: isinstance(charts, OfRun)):
+        together = list(group)
+        for workload in ("",) if of_run else data.workloads:
+            yield from _drawn(data, style, workload, together)
 
 
-def why_no_images() -> str | None:
-    """Why `image` cannot work on this machine and what to install; None where it can."""
-    return images.why_not()
-
-
-def html(chart: Chart) -> str:
-    """One chart as a self-contained page, with its note; no request leaves it."""
-    return chart_page(chart)
+def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]) -> Iterator[Chart]:
+    """Charts of a run, or those of one of its workloads: by timing first, phases aside, and within a timing by their place."""
+    of_timing = sorted((each for each in together if isinstance(each, OfTiming)), key=lambda each: each.place)
+    for timing in axes.timings(data, workload) if of_timing else ():
+        if not timing.scope.startswith("phase:"):
+            for of_each in of_timing:
+                yield from of_each.draw(data, style, workload, timing)
+    for each in together:
+        if isinstance(each, OfWorkload):
+            yield from each.draw(data, style, workload)
+        elif isinstance(each, OfRun):
+            yield from each.draw(data, style)
 
 
 def parse_formats(names: str) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from dashboard.charts.catalogue import charts_of
-from dashboard.queries.overview import overview
-from dashboard.queries.run_data import load
+from dashboard.core.run_data import load
+from dashboard.export import charts_of
 from dashboard.report import report
+from dashboard.views.overview.query import overview
 from data import store
 from tests.damage import Damage, copy_of, every_damage
 

@@ -5,7 +5,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.queries import run_data, staleness
+from dashboard.core import axes, run_data, staleness
+from dashboard.reports import DETAILS
+from dashboard.reports.detail import Detail
+from dashboard.views.published.query import OUR_HOST
 from data import store
 from workloads import registry
 
@@ -77,3 +80,29 @@ def test_no_recorded_cell_is_wrong_or_was_cut_off_and_none_is_timed_unverified(r
     verified = results.query("status == 'ok'").set_index(cell)
     assert (verified["verified_elements"] > 0).all()
     assert set(map(tuple, samples[cell].drop_duplicates().to_numpy())) <= set(verified.index)
+
+
+def recorded(table: str, columns: list[str]) -> set[tuple[str, ...]]:
+    """The values that these columns have together in any run that has the table."""
+    frames = [run.table(table, columns).astype(str).drop_duplicates() for run in GOOD if table in run.tables]
+    return set(pd.concat(frames).itertuples(index=False, name=None))
+
+
+@pytest.mark.parametrize("detail", DETAILS, ids=lambda detail: detail.name)
+def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by(detail: Detail) -> None:
+    names, workload = detail.names, detail.names.workload
+    results = recorded("results", ["workload", "variant", "config", "case"])
+    assert not workload or workload in {of for of, *_ in results}
+    assert {(workload, variant) for variant in names.variants} <= {(of, variant) for of, variant, *_ in results}
+    assert {(workload, *each) for each in names.configs} <= {(of, variant, config) for of, variant, config, _ in results}
+    assert {(workload, case) for case in names.cases} <= {(of, case) for of, *_, case in results}
+    timed = {scope for of, scope in recorded("samples", ["workload", "scope"]) if workload in ("", of)}
+    assert set(names.scopes) <= timed
+    kernels = {name for (name,) in recorded("kernels", ["name"])}
+    assert set(names.kernels) <= kernels
+    assert all(any(kernel.startswith(start) for kernel in kernels) for start in names.beginnings)
+
+
+def test_a_recorded_run_has_the_host_variant_that_speedups_are_counted_from() -> None:
+    variants = {variant for (variant,) in recorded("variants", ["variant"])}
+    assert {OUR_HOST, axes.FALLBACK_HOST_BASELINE} <= variants

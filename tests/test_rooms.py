@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,94 @@ def test_a_command_imports_nothing_slow_that_it_has_no_use_for(command: list[str
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+DASHBOARD = {
+    file.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): file
+    for file in FILES
+    if file.relative_to(ROOT).parts[0] == "dashboard"
+}
+#: Folders of the dashboard, and those that each may import from. What stands beside the folders may import from all.
+ROOMS = {
+    "core": {"core"},
+    "trace": {"core", "trace"},
+    "ui": {"core", "trace", "ui"},
+    "reports": {"core", "trace", "ui", "reports"},
+    "views": {"core", "trace", "ui", "reports", "views"},
+}
+
+
+def imported(name: str) -> set[str]:
+    """The modules of the dashboard that a module of it imports, be it within a function."""
+    found = set()
+    for node in ast.walk(ast.parse(DASHBOARD[name].read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module in DASHBOARD:
+            within = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {each if each in DASHBOARD else node.module for each in within}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names} & DASHBOARD.keys()
+    return found
+
+
+def room_of(name: str) -> str:
+    """The folder that a module is in; empty for what stands beside the folders."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in ROOMS else ""
+
+
+def question_of(name: str) -> str:
+    """The folder of a view, or of a detail of the reports, that a module is in; empty for any other module."""
+    parts = name.split(".")
+    within = len(parts) > 2 and parts[1] in ("views", "reports") and DASHBOARD[".".join(parts[:3])].name == "__init__.py"
+    return ".".join(parts[1:3]) if within else ""
+
+
+def draws(name: str) -> bool:
+    return name.endswith("chart")
+
+
+def shows(name: str) -> bool:
+    return name.endswith((".page", ".component"))
+
+
+@pytest.mark.parametrize("name", [name for name in DASHBOARD if room_of(name)])
+def test_a_folder_of_the_dashboard_imports_only_those_that_the_design_allows(name: str) -> None:
+    assert {room_of(other) for other in imported(name)} <= ROOMS[room_of(name)]
+
+
+@pytest.mark.parametrize("name", [name for name in DASHBOARD if question_of(name)])
+def test_no_view_imports_another_and_no_detail_of_the_reports_another(name: str) -> None:
+    alike = {question_of(other) for other in imported(name) if room_of(other) == room_of(name)}
+    assert alike <= {question_of(name), ""}
+
+
+@pytest.mark.parametrize("name", [name for name in DASHBOARD if room_of(name) in ("core", "trace", "views", "reports")])
+def test_queries_neither_draw_nor_show_and_charts_do_not_show(name: str) -> None:
+    packages = packages_imported(DASHBOARD[name])
+    assert shows(name) or "streamlit" not in packages
+    assert shows(name) or draws(name) or "plotly" not in packages
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unneeded"),
+    [(lambda name: not draws(name), {"plotly", "streamlit"}), (lambda name: True, {"streamlit"})],
+    ids=["queries", "charts"],
+)
+def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows(wanted: Callable[[str], bool], unneeded: set[str]) -> None:
+    of_questions = [name for name in DASHBOARD if room_of(name) in ("core", "trace", "views", "reports")]
+    code = (
+        f"import importlib, sys; [importlib.import_module(name) for name in {[n for n in of_questions if wanted(n) and not shows(n)]}];"
+        f"print(sorted({unneeded!r} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_module_of_the_dashboard_imports_itself_by_way_of_others() -> None:
+    left = {name: imported(name) - {name} for name in DASHBOARD}
+    while free := {name for name, others in left.items() if not others & left.keys()}:
+        left = {name: others for name, others in left.items() if name not in free}
+    assert not left, "these import each other, or what does"
 
 
 def test_every_workload_has_the_same_files() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.big_report import SMALL, enlarge
 from collectors.nsight_systems.parse import import_report
-from dashboard.queries import trace_sums
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.run_data import RunData, load
+from dashboard.views.calls import query as trace_sums
 from data.store import open_run
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.charts import agreement as charts
-from dashboard.charts.template import look
-from dashboard.queries import agreement, copies
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.run_data import RunData, load
+from dashboard.ui.template import look
+from dashboard.views.trust import agreement, copies
+from dashboard.views.trust import agreement_chart as charts
 from data.store import RECORDED, list_runs, open_run
 from tests import synthetic_agreement, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
@@ -130,10 +130,10 @@ def test_a_round_that_copied_less_or_nothing_is_not_equal(recorded: Path) -> Non
 
 
 def test_kernels_outside_of_ranges_and_without_launch_are_counted_with_their_time(recorded: Path, tmp_path: Path) -> None:
-    assert copies.attribution(data_of(recorded, "traced")) == (5, 500, 0, 0, 0, 0)
+    assert copies.attribution(data_of(recorded, "traced")) == copies.Attribution(5, 500, 0, 0, 0, 0)
     assert copies.unattributed(data_of(recorded, "traced")).empty
     wrong = data_of(recorded, "wrong")
-    assert copies.attribution(wrong) == (7, 1_000, 1, 300, 1, 200)
+    assert copies.attribution(wrong) == copies.Attribution(7, 1_000, 1, 300, 1, 200)
     assert copies.unattributed(wrong).to_numpy().tolist() == [["outside", 1, 0, 300], ["inside", 0, 1, 200]]
     assert copies.dropped(wrong) == ("CUPTI dropped 12 records",)
     foreign = load(open_run(synthetic_trace.write(tmp_path, without=("kernels",))))

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dashboard import answer
-from dashboard.queries import run_data
+from dashboard.core import run_data
 from data import store
 
 RUN = store.RECORDED / "20261121T225545Z-h200-gan-tconv-7d25"

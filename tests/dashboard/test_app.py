@@ -9,25 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.views import VIEWS
 from data import figures, store
 from tests import synthetic_run
+from tests.dashboard.pages import lead
 
 APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
-PAGES = (
-    "overview",
-    "sizes",
-    "published",
-    "picker",
-    "ladder",
-    "roofline",
-    "details",
-    "timeline",
-    "calls",
-    "transfers",
-    "gpus",
-    "counters",
-    "trust",
-)
+PAGES = tuple(view.name for view in VIEWS)
 Open = Callable[..., AppTest]
 
 # The pages remember what they computed about a run, in one process.
@@ -53,7 +41,7 @@ def open_app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
         monkeypatch.setenv("WARPLADDER_DATA_DIR", str(folder))
         app = AppTest.from_file(str(APP), default_timeout=30)
         if page != "overview":
-            app.switch_page(f"app_pages/{page}.py")
+            lead(app, page)
         app.query_params.update(query)
         app.run()
         assert not app.exception, app.exception[0].message
@@ -188,7 +176,7 @@ def test_an_unknown_run_in_the_url_falls_back_to_one_that_is_there(open_app: Ope
 
 def test_what_was_chosen_on_one_page_is_kept_on_the_next(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "sizes", run="gpu", workload="conv2d")
-    app.switch_page("app_pages/ladder.py")
+    lead(app, "ladder")
     app.query_params.clear()
     app.run()
     assert app.segmented_control(key="choose workload").value == "conv2d"
@@ -312,7 +300,7 @@ def test_a_data_dir_without_a_value_is_one_clear_line(monkeypatch: pytest.Monkey
     monkeypatch.setattr("sys.argv", ["app.py", "--data-dir", *value])
     app = AppTest.from_file(str(APP), default_timeout=30)
     if page != "overview":
-        app.switch_page(f"app_pages/{page}.py")
+        lead(app, page)
     app.run()
     assert not app.exception
     assert "--data-dir" in app.sidebar.error[0].value.replace("\\", "")

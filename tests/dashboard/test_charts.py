@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.charts import distribution, ladder, numbers, sizes, ticks
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import ladder as ladders
-from dashboard.queries import sizes as over_sizes
-from dashboard.queries.axes import View
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.axes import Timing
+from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
+from dashboard.ui import numbers, ticks
+from dashboard.ui.template import look
+from dashboard.views.ladder import chart as ladder
+from dashboard.views.ladder import query as ladders
+from dashboard.views.sizes import chart as sizes
+from dashboard.views.sizes import query as over_sizes
+from dashboard.views.trust import distribution_chart as distribution
 from data import store
 from tests import hostile_run, synthetic_counters, synthetic_run, synthetic_scaling, synthetic_trace
 
@@ -94,7 +97,7 @@ def test_a_chart_drawn_twice_is_the_same(run: RunData) -> None:
 
 
 def test_the_ladder_states_its_answer_and_writes_the_gain_of_each_step(run: RunData) -> None:
-    chart = ladder.ladder(ladders.ladder(run, "conv2d", "n=8192", View("device", "cold")), look(run))
+    chart = ladder.ladder(ladders.ladder(run, "conv2d", "n=8192", Timing("device", "cold")), look(run))
     assert chart.title.startswith("conv2d, n=8192: v04_sliding reaches 97.")
     assert "v01_naive [block=8]" in chart.note
     words = [annotation.text for annotation in chart.figure.layout.annotations]
@@ -163,7 +166,7 @@ def test_half_the_interval_stands_relative_to_the_median() -> None:
 
 
 def test_the_ladder_has_bars_up_to_twenty_times_the_least_and_marks_beyond_or_what_was_asked_for(run: RunData) -> None:
-    frame = ladders.ladder(run, "conv2d", "n=8192", View("device", "cold"))
+    frame = ladders.ladder(run, "conv2d", "n=8192", Timing("device", "cold"))
     near = frame.assign(median_ns=[10.0 + 190 * (row == 1) for row in range(len(frame))])
     far = frame.assign(median_ns=[10.0 + 191 * (row == 1) for row in range(len(frame))])
     drawn = {
@@ -179,7 +182,7 @@ def test_the_ladder_has_bars_up_to_twenty_times_the_least_and_marks_beyond_or_wh
 
 
 def test_no_title_compares_the_baseline_with_itself(run: RunData) -> None:
-    cold = View("device", "cold")
+    cold = Timing("device", "cold")
     rungs = ladders.ladder(run, "tensor_transpose", "n=512,perm=210", cold)
     alone = ladder.ladder(rungs[rungs["variant"] == "v01_simple"], look(run)).title
     assert alone.endswith("of the memory floor, the baseline itself")
@@ -190,13 +193,13 @@ def test_no_title_compares_the_baseline_with_itself(run: RunData) -> None:
 
 
 def test_a_variant_over_another_config_of_itself_names_the_config(run: RunData) -> None:
-    rungs = ladders.ladder(run, "conv2d", "n=8192", View("device", "cold"))
+    rungs = ladders.ladder(run, "conv2d", "n=8192", Timing("device", "cold"))
     title = ladder.ladder(rungs[rungs["variant"] == "v01_naive"], look(run)).title
     assert title.endswith("× v01_naive [block=8]"), "block=16 is the fastest"
 
 
 def test_a_cell_above_its_ceiling_says_so_in_the_hover_and_in_the_note(run: RunData) -> None:
-    frame = ladders.ladder(run, "conv2d", "n=8192", View("device", "cold"))
+    frame = ladders.ladder(run, "conv2d", "n=8192", Timing("device", "cold"))
     assert "bove" not in ladder.ladder(frame, look(run)).note
     passed = frame.assign(percent_of_floor=frame["percent_of_floor"].where(frame["variant"] != "v04_sliding", 103.0))
     chart = ladder.ladder(passed, look(run))
@@ -212,7 +215,7 @@ def test_the_caches_of_a_processor_are_no_l2_of_a_gpu(tmp_path: Path) -> None:
 
 
 def test_the_title_of_a_ladder_names_the_peers_that_are_faster_than_its_best_rungs() -> None:
-    recorded, cold = load(store.find_run("H200 mlp_training", [store.RECORDED])), View("device", "cold")
+    recorded, cold = load(store.find_run("H200 mlp_training", [store.RECORDED])), Timing("device", "cold")
     frames = [ladders.ladder(recorded, "mlp_training", f"batch={batch}", cold) for batch in (8192, 800)]
     large, small = (ladder.ladder(frame, look(recorded)).title for frame in frames)
     assert large.endswith("; faster peers: torch_compile · fp32 1.14×, torch_compile_tf32 1.60×")

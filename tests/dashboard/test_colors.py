@@ -10,9 +10,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.charts import traces as trace_charts
-from dashboard.charts.template import Look, Style, Theme, free_symbol, look
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.run_data import RunData, load
+from dashboard.ui.template import Look, Style, Theme, free_symbol, look
+from dashboard.views.transfers import chart as trace_charts
 from data import store
 from tests.dashboard.test_queries_cells import run_of, variant
 from tests.dashboard.test_traces import stages_of

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.charts import counter_words as words
-from dashboard.charts import counters as charts
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import counters as queries
-from dashboard.queries.run_data import RunData, load
+from dashboard.core import counters
+from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
+from dashboard.ui.template import look
+from dashboard.views.counters import chart as charts
+from dashboard.views.counters import query as queries
+from dashboard.views.counters import words
 from data import metrics, store
 from tests import synthetic_counters, synthetic_run
 from tests.dashboard.test_app import PAGES, Open, open_app
@@ -37,7 +38,7 @@ def data(folder: Path) -> RunData:
 
 
 def of(data: RunData, variant: str, config: str = "") -> dict[str, object]:
-    frame = queries.by_config(data, WORKLOAD, CASE)
+    frame = counters.by_config(data, WORKLOAD, CASE)
     return frame[(frame["variant"] == variant) & (frame["config"] == config)].to_dict("records")[0]
 
 
@@ -48,7 +49,7 @@ def one(tmp_path: Path, values: dict[str, float]) -> dict[str, object]:
 
 
 def test_variants_stand_in_the_order_of_the_ladder_with_every_config(data: RunData) -> None:
-    frame = queries.by_config(data, WORKLOAD, CASE)
+    frame = counters.by_config(data, WORKLOAD, CASE)
     assert list(zip(frame["variant"], frame["config"], strict=True)) == [
         ("copy", ""), ("v01_simple", ""), ("v03_shared", ""), ("v04_padded", "tile=16"), ("v04_padded", "tile=32"),
         ("v05_swizzled", ""),
@@ -57,7 +58,7 @@ def test_variants_stand_in_the_order_of_the_ladder_with_every_config(data: RunDa
 
 
 def test_of_many_variants_those_of_most_time_are_drawn_and_that_is_said(data: RunData) -> None:
-    frame = queries.best(queries.by_config(data, WORKLOAD, CASE))
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
     assert list(queries.most_time(frame, 2)["variant"]) == ["v01_simple", "v03_shared"], "900 and 400 µs"
     assert words.how_counted(data, 2, 5).endswith("The 2 variants of most time are drawn, of 5.")
     assert "drawn" not in words.how_counted(data, 5, 5)
@@ -119,7 +120,7 @@ def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path:
 
 
 def test_verdicts_in_words(data: RunData, tmp_path: Path) -> None:
-    frame = queries.best(queries.by_config(data, WORKLOAD, CASE))
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
     said = {row["variant"]: words.verdict(row) for row in frame.to_dict("records")}
     assert said["v05_swizzled"] == "runs at 90.0 % of DRAM throughput: memory-bound"
     assert said["v04_padded"] == "runs at 86.0 % of compute throughput: compute-bound"
@@ -134,7 +135,7 @@ def test_verdicts_in_words(data: RunData, tmp_path: Path) -> None:
 
 
 def test_the_answer_leaves_ceilings_out(data: RunData) -> None:
-    frame = queries.best(queries.by_config(data, WORKLOAD, CASE))
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
     assert words.answer(frame) == (
         "v05_swizzled, the fastest, runs at 90.0 % of DRAM throughput: memory-bound. "
         "The others: 1 compute-bound, 1 latency-bound, 1 short of a roof."
@@ -142,7 +143,7 @@ def test_the_answer_leaves_ceilings_out(data: RunData) -> None:
 
 
 def test_stalls_are_shares_of_a_warps_time(data: RunData) -> None:
-    frame = queries.stalls(queries.best(queries.by_config(data, WORKLOAD, CASE)))
+    frame = queries.stalls(queries.best(counters.by_config(data, WORKLOAD, CASE)))
     simple = frame[frame["variant"] == "v01_simple"].set_index("reason")
     assert simple["cycles"].sum() == 50
     assert simple.loc["lg_throttle", "percent"] == 12
@@ -152,12 +153,12 @@ def test_stalls_are_shares_of_a_warps_time(data: RunData) -> None:
 
 def test_a_run_without_counters_has_none(folder: Path) -> None:
     uncounted = load(store.open_run(folder / "uncounted"))
-    assert queries.counted_workloads(uncounted) == ()
-    assert queries.counted_cases(uncounted, WORKLOAD) == ()
+    assert counters.counted_workloads(uncounted) == ()
+    assert counters.counted_cases(uncounted, WORKLOAD) == ()
 
 
 def test_charts_show_each_variant_and_the_limits(data: RunData) -> None:
-    frame = queries.best(queries.by_config(data, WORKLOAD, CASE))
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
     chart = charts.speed_of_light(frame, look(data), WORKLOAD, CASE, words.how_counted(data))
     assert [list(bars.x) for bars in chart.figure.data] == [
         [20, 12, 30, 86, 20], [93, 45, 72, 41, 90], [93, 40, 55, 31, 90],
@@ -175,14 +176,14 @@ def test_charts_show_each_variant_and_the_limits(data: RunData) -> None:
 
 
 def test_stall_bars_add_up_to_the_cycles_of_a_warp(data: RunData) -> None:
-    stalled = queries.stalls(queries.best(queries.by_config(data, WORKLOAD, CASE)))
+    stalled = queries.stalls(queries.best(counters.by_config(data, WORKLOAD, CASE)))
     figure = charts.stall_reasons(stalled, look(data), WORKLOAD, CASE, "").figure
     totals = [sum(bars.x[place] or 0 for bars in figure.data) for place in range(4)]
     assert totals == [34, 50, 20, 4]
 
 
 def test_without_a_least_number_of_bytes_the_bytes_themselves_are_drawn(data: RunData) -> None:
-    frame = queries.best(queries.by_config(data, WORKLOAD, CASE)).assign(dram_over_min=float("nan"))
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE)).assign(dram_over_min=float("nan"))
     chart = charts.traffic(frame, look(data), WORKLOAD, CASE, "")
     assert chart.figure.data[0].x[0] == MIN_BYTES
     assert not chart.figure.layout.shapes
@@ -198,7 +199,7 @@ def test_the_export_has_the_counters(data: RunData) -> None:
 def test_a_hostile_kernel_name_is_text(tmp_path: Path) -> None:
     cells = {("v01_simple", HOSTILE): [(HOSTILE, {metrics.TIME: 9.0, **percents(1, 2, 2, 1, 1), **stalls(wait=2)})]}
     hostile = load(store.open_run(synthetic_counters.write(tmp_path, "hostile", cells)))
-    frame = queries.best(queries.by_config(hostile, WORKLOAD, CASE))
+    frame = queries.best(counters.by_config(hostile, WORKLOAD, CASE))
     drawn = [
         draw(frame, look(hostile), WORKLOAD, CASE, "").figure.to_json()
         for draw in (charts.speed_of_light, charts.occupancy, charts.traffic)

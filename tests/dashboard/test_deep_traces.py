@@ -10,26 +10,24 @@ import pandas as pd
 import pytest
 
 from collectors.nsight_systems.parse import import_report
-from dashboard.charts import timeline as charts
-from dashboard.charts.template import look
-from dashboard.queries import (
-    copies,
-    generator_timeline,
-    phases,
-    picked,
-    suggestions,
-    timeline,
-    timeline_detail,
-    timeline_selection,
-    trace_kernels,
-    trace_ranges,
-    trace_samples,
-    trace_sums,
-    transfers,
-)
-from dashboard.queries.run_data import RunData, load
-from dashboard.queries.timeline_lanes import MOST_LAYERS, build
-from dashboard.queries.timeline_selection import Chosen
+from dashboard.core.run_data import RunData, load
+from dashboard.reports.generator import executions as generator_timeline
+from dashboard.reports.phases import query as phases
+from dashboard.trace import picked
+from dashboard.trace import ranges as trace_ranges
+from dashboard.trace import samples as trace_samples
+from dashboard.trace.lanes import MOST_LAYERS, build
+from dashboard.ui.template import look
+from dashboard.views.calls import kernels as trace_kernels
+from dashboard.views.calls import query as trace_sums
+from dashboard.views.picker import suggestions
+from dashboard.views.timeline import chart as charts
+from dashboard.views.timeline import detail as timeline_detail
+from dashboard.views.timeline import query as timeline
+from dashboard.views.timeline import selection as timeline_selection
+from dashboard.views.timeline.selection import Chosen
+from dashboard.views.transfers import query as transfers
+from dashboard.views.trust import copies
 from data import store
 from tests.collectors.nsight_systems.reports import call, copy, kernel, nvtx, small, write
 from tests.limits import cpu_seconds

@@ -14,10 +14,11 @@ import pytest
 from choreographer.channels.pipe import Pipe
 from click.testing import CliRunner
 
-from dashboard import export, images, spreadsheet
+from dashboard import export
 from dashboard.__main__ import app
-from dashboard.charts.template import Chart
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.run_data import RunData, load
+from dashboard.ui import document, images, spreadsheet
+from dashboard.ui.template import Chart
 from data import store
 from tests import synthetic_run
 
@@ -151,7 +152,7 @@ def test_names_out_of_a_run_are_text_in_the_report(small: RunData, tmp_path: Pat
 
 def test_a_hostile_title_is_text_in_the_page_of_one_chart(small: RunData) -> None:
     chart = next(iter(export.charts_of(small)))
-    page = export.html(Chart(chart.name, HOSTILE, chart.figure, chart.data.assign(best=HOSTILE), HOSTILE))
+    page = document.chart_page(Chart(chart.name, HOSTILE, chart.figure, chart.data.assign(best=HOSTILE), HOSTILE))
     assert HOSTILE not in page and "&lt;img" in page
 
 
@@ -220,7 +221,7 @@ def test_without_chromium_the_rest_is_written_and_a_line_says_what_to_install(
     code, said = command("host", "--out", tmp_path / "b", "--format", "png,csv", "--data-dir", runs)
     assert code == 2 and "apt-get install chromium" in said
     assert (tmp_path / "b" / "overview.csv").exists(), "what could be written was"
-    assert export.why_no_images() is not None
+    assert images.why_not() is not None
 
 
 def test_a_browser_that_fails_is_told_in_one_line(small: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,8 +229,8 @@ def test_a_browser_that_fails_is_told_in_one_line(small: RunData, tmp_path: Path
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("BROWSER_PATH", str(broken))
-    with pytest.raises(export.ExportError, match="could not draw") as caught:
-        export.image(next(iter(export.charts_of(small))), "png")
+    with pytest.raises(images.ImageError, match="could not draw") as caught:
+        images.image(next(iter(export.charts_of(small))), "png")
     assert "\n" not in str(caught.value)
 
 

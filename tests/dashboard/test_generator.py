@@ -11,16 +11,18 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.charts import catalogue
-from dashboard.charts import generator as charts
-from dashboard.charts.template import look
-from dashboard.queries import generator, run_data
-from dashboard.queries.generator import COMPUTE, IN, OUT, REST
-from dashboard.queries.run_data import RunData
+from dashboard import export
+from dashboard.core import run_data
+from dashboard.core.run_data import RunData
+from dashboard.reports.generator import chart as charts
+from dashboard.reports.generator import query as generator
+from dashboard.reports.generator.query import COMPUTE, IN, OUT, REST
+from dashboard.ui.template import look
 from data import store
 from data.schema import TABLES
 from data.store import RunWriter
 from tests import synthetic_run
+from tests.dashboard.pages import lead
 from tests.synthetic_trace import run_row
 
 APP: Final = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
@@ -240,7 +242,7 @@ def test_the_chart_over_images_has_our_time_and_the_report_s_and_names_the_faste
 
 
 def test_every_chart_of_the_generator_is_exported(data: RunData) -> None:
-    names = [chart.name for chart in catalogue.charts_of(data, topics=["details"])]
+    names = [chart.name for chart in export.charts_of(data, topics=["details"])]
     assert {"generator-images-1000", "generator-over-images"} <= set(names)
 
 
@@ -248,7 +250,7 @@ def test_the_page_draws_both_charts_of_the_largest_number_of_images(tmp_path: Pa
     write(tmp_path)
     monkeypatch.setenv("WARPLADDER_DATA_DIR", str(tmp_path))
     app = AppTest.from_file(str(APP), default_timeout=30)
-    app.switch_page("app_pages/details.py")
+    lead(app, "details")
     app.query_params.update({"run": "generator", "topic": "generator"})
     app.run()
     assert not app.exception, app.exception[0].message

@@ -8,14 +8,14 @@ from typing import Any, Final
 import pandas as pd
 import pytest
 
-from dashboard.charts import catalogue
-from dashboard.charts import generator_timeline as charts
-from dashboard.charts.template import look
-from dashboard.queries import generator_timeline as queries
-from dashboard.queries.generator import IN, OUT
-from dashboard.queries.generator_timeline import DENSE, DIRECT, LAST, NORMS, OPERANDS, PRODUCTS
-from dashboard.queries.run_data import RunData
-from dashboard.queries.timeline_lanes import build
+from dashboard import export
+from dashboard.core.run_data import RunData
+from dashboard.reports.generator import executions as queries
+from dashboard.reports.generator import executions_chart as charts
+from dashboard.reports.generator.executions import DENSE, DIRECT, LAST, NORMS, OPERANDS, PRODUCTS
+from dashboard.reports.generator.query import IN, OUT
+from dashboard.trace.lanes import build
+from dashboard.ui.template import look
 from tests.dashboard.test_app import Open, open_app
 from tests.dashboard.test_generator import CASES, row, write
 from workloads.api import format_params
@@ -246,7 +246,7 @@ def test_a_trace_without_copies_is_drawn_too(frame: pd.DataFrame, data: RunData)
 
 
 def test_the_figures_are_exported(data: RunData) -> None:
-    names = [chart.name for chart in catalogue.charts_of(data, topics=["details"])]
+    names = [chart.name for chart in export.charts_of(data, topics=["details"])]
     assert names.count("generator-figures-images-1000") == 1
 
 

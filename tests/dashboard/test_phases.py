@@ -7,10 +7,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dashboard.charts import phases as charts
-from dashboard.charts.template import look
-from dashboard.queries import phases, run_data
-from dashboard.queries.run_data import RunData
+from dashboard.core import run_data
+from dashboard.core.run_data import RunData
+from dashboard.reports.phases import chart as charts
+from dashboard.reports.phases import query as phases
+from dashboard.ui.template import look
 from data import store
 from data.schema import TABLES
 from data.store import RunWriter

@@ -9,8 +9,11 @@ from click.testing import CliRunner
 
 from collectors.nsight_systems.parse import import_report
 from dashboard.__main__ import app
-from dashboard.queries import axes, cells, picked, suggestions, transfers
-from dashboard.queries.run_data import RunData, load
+from dashboard.core import axes, cells
+from dashboard.core.run_data import RunData, load
+from dashboard.trace import picked
+from dashboard.views.picker import query, suggestions
+from dashboard.views.transfers import query as transfers
 from data import store
 from data.naming import Naming, NamingError
 from tests import synthetic_ranges, synthetic_trace
@@ -38,7 +41,7 @@ def test_texts_are_summed_over_closed_ranges_those_with_the_most_device_time_fir
 
 def test_ranges_become_the_samples_of_variants(annotated: RunData) -> None:
     data = pick(annotated, EXPRESSION)
-    frame = picked.preview(data)
+    frame = query.preview(data)
     assert frame[["variant", "case", "n", "device_ns", "operation_ns"]].to_numpy().tolist() == [
         ["naive", "n=8", 3, 510, 1_010],
         ["tiled", "n=8", 3, 260, 910],
@@ -55,11 +58,11 @@ def test_ranges_become_the_samples_of_variants(annotated: RunData) -> None:
 
 def test_a_range_that_launched_nothing_has_a_host_time_alone(annotated: RunData) -> None:
     data = pick(annotated, "^(?P<variant>load data|setup)$")
-    frame = picked.preview(data).set_index("variant")
+    frame = query.preview(data).set_index("variant")
     assert frame.loc["setup", ["n", "device_ns", "operation_ns"]].tolist() == [1, 100, 9_000]
     assert pd.isna(frame.loc["load data", "device_ns"])
     assert frame.loc["load data", "operation_ns"] == 5_005
-    alone = picked.preview(pick(annotated, "^(?P<variant>load data)$"))
+    alone = query.preview(pick(annotated, "^(?P<variant>load data)$"))
     assert alone["operation_ns"].tolist() == [5_005]
     assert alone["device_ns"].isna().all()
 
@@ -160,7 +163,7 @@ def test_texts_that_differ_in_one_word_and_in_numbers_are_the_first_suggestion(a
     ]  # fmt: skip
     # 8070 of 8170 ns on the device.
     assert first["percent"] == pytest.approx(100 * 8_070 / 8_170)
-    assert len(picked.preview(pick(annotated, first["expression"]))) == 4
+    assert len(query.preview(pick(annotated, first["expression"]))) == 4
 
 
 @pytest.mark.parametrize(
@@ -195,9 +198,9 @@ def test_a_text_with_placeholders_is_a_pattern_whose_other_characters_mean_thems
 
 def test_chosen_texts_are_variants_whole_or_by_how_they_begin(annotated: RunData) -> None:
     whole = suggestions.of_texts(["naive n=8", "tiled n=8"], beginnings=False)
-    assert list(picked.preview(pick(annotated, whole))["variant"]) == ["naive n=8", "tiled n=8"]
+    assert list(query.preview(pick(annotated, whole))["variant"]) == ["naive n=8", "tiled n=8"]
     begin = pick(annotated, suggestions.of_texts(["naive", "tiled"], beginnings=True))
-    assert list(picked.preview(begin)["case"]) == ["n=8", "n=8", "n=16", "n=16"]
+    assert list(query.preview(begin)["case"]) == ["n=8", "n=8", "n=16", "n=16"]
 
 
 def test_the_command_line_is_that_of_the_importer() -> None:

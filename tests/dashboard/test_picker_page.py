@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import runs
-from dashboard.queries import picked
+from dashboard.trace import picked
+from dashboard.ui import runs
 from tests import synthetic_ranges, synthetic_run
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from tests.synthetic_ranges import EXPRESSION
@@ -62,7 +62,7 @@ def test_a_suggestion_is_compared_by_one_click_and_undone_by_another(open_app: O
     next(button for button in app.main.button if button.label == "Compare these").click().run()
     assert app.query_params["pick"] == r"nvtx:^(?P<variant>\w+) (?P<case>n=\d+)$"
     assert "compared on all pages" in words(app)
-    app.switch_page("app_pages/sizes.py").run()
+    app.switch_page("views/sizes/page.py").run()
     assert "tiled" in words(app)
     assert app.query_params["pick"], "the next page's URL has it too"
     app.button(key="undo pick").click().run()

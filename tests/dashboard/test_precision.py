@@ -4,17 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.charts import extras, ladder, numbers, overview, pareto, sizes
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import compare
-from dashboard.queries import extras as reports
-from dashboard.queries import ladder as ladders
-from dashboard.queries import overview as overviews
-from dashboard.queries import precision as queries
-from dashboard.queries import sizes as over_sizes
-from dashboard.queries.cells import cells
-from dashboard.queries.run_data import RunData, load
+from dashboard.core import compare, winners
+from dashboard.core.cells import cells
+from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
+from dashboard.reports.copies import chart as copy_charts
+from dashboard.reports.copies import query as copies
+from dashboard.ui import numbers
+from dashboard.ui.template import look
+from dashboard.views.ladder import chart as ladder
+from dashboard.views.ladder import error_chart as pareto
+from dashboard.views.ladder import query as ladders
+from dashboard.views.overview import chart as overview
+from dashboard.views.overview import query as overviews
+from dashboard.views.sizes import chart as sizes
+from dashboard.views.sizes import query as over_sizes
+from dashboard.views.trust import query as trust
 from data import store
 from tests import synthetic_precisions, synthetic_run
 from tests.dashboard.test_app import Open, open_app, words
@@ -92,7 +97,7 @@ def test_where_no_fp32_rung_is_before_the_gain_is_over_the_last_one() -> None:
 
 
 def test_each_precision_has_a_winner_of_its_own_at_each_size(data: RunData) -> None:
-    found = over_sizes.best_per_size(data, "gemm", COLD)
+    found = winners.best_per_size(data, "gemm", COLD)
     of_last = found[found["case"] == "n=4096"]
     assert of_last["compared_in"].tolist() == ["fp32", "3xtf32", "tf32"]
     assert of_last["variant"].tolist() == ["cublas", "v04_split", "v05_pipelined"]
@@ -104,7 +109,7 @@ def test_the_front_is_what_no_other_beats_in_both_time_and_error() -> None:
         ("v01_a", "fp32", 500, 2e-7), ("v02_b", "3xtf32", 300, 3e-7), ("v03_c", "tf32", 100, 3e-4), ("v04_d", "tf32", 120, 3e-4),
         ("v05_e", "fp32", 700, 1e-6), ("lib", "fp32", 310, 1e-7), ("v06_f", "fp32", 50, None),
     )  # fmt: skip
-    frame = queries.error_and_time(data, "w", "n=1", COLD)
+    frame = ladders.error_and_time(data, "w", "n=1", COLD)
     assert frame["variant"].tolist() == ["v03_c", "v04_d", "v02_b", "lib", "v01_a", "v05_e"], (
         "by time; without an error left out"
     )
@@ -113,7 +118,7 @@ def test_the_front_is_what_no_other_beats_in_both_time_and_error() -> None:
 
 def test_the_chart_of_error_and_time_names_the_front_and_every_precision() -> None:
     data = errors_and_times(("v01_a", "fp32", 500, 2e-7), ("v02_b", "tf32", 100, 3e-4), ("v03_c", "tf32", 400, 3e-4))
-    chart = pareto.error_and_time(queries.error_and_time(data, "w", "n=1", COLD), look(data))
+    chart = pareto.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data))
     assert chart.title == (
         "w, n=1: v02_b · TF32 is the fastest, with a relative error of 3.0e-4; v01_a · fp32 takes 5.00× its time, with 2.0e-7"
     )
@@ -128,7 +133,7 @@ def test_the_chart_of_error_and_time_names_the_front_and_every_precision() -> No
 
 def test_an_exact_variant_stands_at_nought_below_the_others() -> None:
     data = errors_and_times(("v01_a", "fp32", 500, 0.0), ("v02_b", "tf32", 100, 4e-4))
-    figure = pareto.error_and_time(queries.error_and_time(data, "w", "n=1", COLD), look(data)).figure
+    figure = pareto.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data)).figure
     ticks = dict(zip(figure.layout.yaxis.tickvals, figure.layout.yaxis.ticktext, strict=True))
     assert ticks[1e-4] == "0", "a quarter of 4e-4"
     assert figure.data[2].y[0] == 1e-4
@@ -136,7 +141,7 @@ def test_an_exact_variant_stands_at_nought_below_the_others() -> None:
 
 def test_one_that_is_both_the_fastest_and_the_most_exact_is_the_whole_front() -> None:
     data = errors_and_times(("v01_a", "fp32", 500, 2e-7), ("v02_b", "fp32", 100, 1e-7))
-    chart = pareto.error_and_time(queries.error_and_time(data, "w", "n=1", COLD), look(data))
+    chart = pareto.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data))
     assert chart.title == "w, n=1: v02_b · fp32 is the fastest and the most exact, with a relative error of 1.0e-7"
 
 
@@ -168,7 +173,7 @@ def test_over_sizes_each_precision_has_its_first_and_its_floor(data: RunData) ->
     assert chart.title.startswith("gemm: at n=4096, first are cublas · fp32 with 3.0")
     assert "v04_split · 3xTF32 with 1.7" in chart.title and "v05_pipelined · TF32 with 57" in chart.title
     assert {"floor, fp32", "floor, 3xTF32", "floor, TF32"} <= {trace.name for trace in chart.figure.data}
-    strip = sizes.best_strip(over_sizes.best_per_size(data, "gemm", COLD), look(data), "gemm", "device time")
+    strip = sizes.best_strip(winners.best_per_size(data, "gemm", COLD), look(data), "gemm", "device time")
     assert list(strip.figure.data[0].y) == ["fp32", "3xTF32", "TF32"]
     assert "3xTF32 stands against those of fp32" in strip.note
 
@@ -190,7 +195,7 @@ def test_the_overview_chart_has_the_baseline_once_and_a_label_on_every_bar(data:
 
 
 def test_the_largest_error_of_each_precision_stands_with_what_was_allowed(data: RunData) -> None:
-    found = queries.errors(data).set_index("precision")
+    found = trust.errors(data).set_index("precision")
     assert found.loc["TF32", ["variants", "cells", "rel_l2_error", "tolerance"]].tolist() == [3, 9, 3.1e-4, 1e-3]
     # The naive rung has 4e-7; two configs of one fp32 rung, one each of another, cuBLAS, NumPy and Numba, at three sizes.
     assert found.loc["fp32", ["variants", "cells", "rel_l2_error"]].tolist() == [5, 18, 4.0e-7]
@@ -216,7 +221,7 @@ def test_the_export_has_error_against_time(data: RunData) -> None:
 
 
 def test_speedups_over_the_host_say_its_precision_and_each_variants(data: RunData) -> None:
-    chart = extras.with_and_without_copies(reports.with_and_without_copies(data, "gemm"), look(data), "gemm")
+    chart = copy_charts.with_and_without_copies(copies.with_and_without_copies(data, "gemm"), look(data), "gemm")
     assert chart.title.startswith("numba_serial · fp32 is beaten without the copies, up to ")
     assert "v05_pipelined · TF32" in {trace.name for trace in chart.figure.data}
 

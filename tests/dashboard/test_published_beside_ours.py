@@ -3,11 +3,12 @@
 import pandas as pd
 import pytest
 
-from dashboard.charts import published as charts
-from dashboard.charts.template import look
-from dashboard.queries import published, run_data
-from dashboard.queries.published import Source
-from dashboard.queries.run_data import RunData
+from dashboard.core import run_data
+from dashboard.core.run_data import RunData
+from dashboard.ui.template import look
+from dashboard.views.published import chart as charts
+from dashboard.views.published import query as published
+from dashboard.views.published.query import Source
 from data import store
 from data.figures import COLUMNS
 from tests import synthetic_run

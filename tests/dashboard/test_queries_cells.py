@@ -11,15 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dashboard.queries import compare, sizes, staleness, trust
-from dashboard.queries.axes import View, baseline, charted_cases, series, views
-from dashboard.queries.cells import best_config, cells
-from dashboard.queries.overview import overview
-from dashboard.queries.run_data import RunData, load
+from dashboard.core import compare, staleness, winners
+from dashboard.core.axes import Timing, baseline, charted_cases, series, timings
+from dashboard.core.cells import best_config, cells
+from dashboard.core.run_data import RunData, load
+from dashboard.views.overview.query import overview
+from dashboard.views.trust import query as trust
 from data import schema, store
 from tests import synthetic_run
 
-COLD = View("device", "cold")
+COLD = Timing("device", "cold")
 STEADY = (100, 100, 100, 100, 100, 100)
 
 
@@ -222,16 +223,16 @@ def test_the_noise_of_a_host_variant_judges_no_device_time_and_the_other_way_rou
 def test_steps_and_winners_of_the_device_are_not_tied_by_the_noise_of_the_host() -> None:
     data = noisy_host_run()
     assert compare.steps(data, "w", "n=1", COLD)["verdict"].tolist() == ["", "faster"]
-    (winner,) = sizes.best_per_size(data, "w", COLD, ("rung",)).to_dict("records")
+    (winner,) = winners.best_per_size(data, "w", COLD, ("rung",)).to_dict("records")
     assert (winner["variant"], winner["tied"]) == ("v02_b", False)
-    (winner,) = sizes.best_per_size(data, "w", COLD, ("host",)).to_dict("records")
+    (winner,) = winners.best_per_size(data, "w", COLD, ("host",)).to_dict("records")
     assert (winner["variant"], winner["tied"]) == ("numba", True)
 
 
 def test_the_baseline_is_the_variant_with_a_second_copy() -> None:
     found = baseline(ladder_run(), "w", COLD)
     assert found is not None and found.variant == "v01_a"
-    assert baseline(ladder_run(), "w", View("operation", "hot")) is None
+    assert baseline(ladder_run(), "w", Timing("operation", "hot")) is None
 
 
 def test_what_changes_with_the_size_is_the_size_and_the_rest_a_series() -> None:
@@ -323,7 +324,7 @@ def test_the_overview_of_a_machine_without_a_gpu_compares_its_host_variants(reco
     assert found["best"].tolist() == ["numba_parallel", "numba_parallel"]
     assert found["baseline"].tolist() == ["numba_serial", "numba_serial"]
     assert found.loc["tensor_transpose", "speedup"] == pytest.approx(0.35 / 0.05, rel=0.03)
-    assert views(recorded[1], "conv2d") == (View("operation", "hot"),)
+    assert timings(recorded[1], "conv2d") == (Timing("operation", "hot"),)
 
 
 def test_badges_say_what_is_distrusted_and_do_not_count_specimens(recorded: tuple[RunData, RunData], tmp_path: Path) -> None:

@@ -5,15 +5,22 @@ from collections.abc import Iterator
 import pandas as pd
 import pytest
 
-from dashboard.charts import extras as charts
-from dashboard.charts.template import look
-from dashboard.queries import extras, ladder, sizes
-from dashboard.queries.axes import View
-from dashboard.queries.run_data import RunData, load
+from dashboard.core import winners
+from dashboard.core.axes import Timing
+from dashboard.core.run_data import RunData, load
+from dashboard.reports.blocks import query as blocks
+from dashboard.reports.conflicts import query as conflicts
+from dashboard.reports.copies import chart as charts
+from dashboard.reports.copies import query as copies
+from dashboard.reports.matrices import query as matrices
+from dashboard.reports.overheads import query as overheads
+from dashboard.ui.template import look
+from dashboard.views.ladder import query as ladder
+from dashboard.views.sizes import query as sizes
 from data import store
 from tests import synthetic_run
 
-COLD = View("device", "cold")
+COLD = Timing("device", "cold")
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +41,13 @@ def test_each_size_shows_the_fastest_config_of_each_variant_and_no_specimen(run:
     naive = found[found["variant"] == "v01_naive"]
     assert naive["size_value"].tolist() == [512, 1024, 2048, 4096, 8192]
     assert set(naive["config"]) == {"block=16"}
-    hot = sizes.sizes(run, "tensor_transpose", View("operation", "hot"), "perm=210")
+    hot = sizes.sizes(run, "tensor_transpose", Timing("operation", "hot"), "perm=210")
     assert "numpy_view" not in set(hot["variant"]) and "numpy" in set(hot["variant"])
     assert set(hot["params"]) == {'{"n":64,"perm":"210"}', '{"n":256,"perm":"210"}', '{"n":512,"perm":"210"}'}
 
 
 def test_the_winner_of_each_case_has_its_margin_over_the_next(run: RunData) -> None:
-    found = sizes.best_per_size(run, "conv2d", COLD).set_index("case")
+    found = winners.best_per_size(run, "conv2d", COLD).set_index("case")
     assert found["variant"].tolist() == ["v04_sliding"] * 5
     # Sliding at 0.985 against clusters at 0.90, each with 1.5 us on top of 134 us at full speed.
     assert found.loc["n=8192", "runner_up"] == "v05_cluster"
@@ -70,20 +77,20 @@ def test_the_ladder_stands_in_order_and_names_what_failed_on_it(run: RunData) ->
     ],
 )
 def test_bank_conflicts_are_those_counted_by_hand(perm: tuple[int, ...], tile: tuple[int, ...], extra: float) -> None:
-    assert extras.bank_conflicts(tile, perm) == extra
+    assert conflicts.bank_conflicts(tile, perm) == extra
 
 
 def test_the_published_padding_of_two_permutations_belongs_to_the_inverse_ones() -> None:
-    table = extras.bank_conflict_table()
+    table = conflicts.bank_conflict_table()
     padded = table[table["padded"]].set_index("perm")
     assert len(table) == 12
     assert padded["published"].tolist() == [0.0] * 6 and padded["store_inverse"].tolist() == [0.0] * 6
     assert padded.loc[["120", "201"], "store"].tolist() == [2.0, 1.0]
-    assert extras.bank_conflicts((8, 8, 9), (1, 2, 0)) == extras.bank_conflicts((8, 10, 10), (2, 0, 1)) == 0
+    assert conflicts.bank_conflicts((8, 8, 9), (1, 2, 0)) == conflicts.bank_conflicts((8, 10, 10), (2, 0, 1)) == 0
 
 
 def test_the_parts_of_a_run_sum_to_one(run: RunData) -> None:
-    found = extras.overheads(run)
+    found = overheads.overheads(run, "conv2d")
     assert set(found["part"]) == {"allocate", "h2d", "compute", "d2h", "free"}
     assert found.groupby(["case", "variant"])["fraction"].sum().tolist() == pytest.approx(
         [1.0] * found.groupby(["case", "variant"]).ngroups
@@ -94,7 +101,7 @@ def test_the_parts_of_a_run_sum_to_one(run: RunData) -> None:
 
 
 def test_the_sensitivity_to_the_block_is_relative_to_the_fastest_block(run: RunData) -> None:
-    found = extras.block_sensitivity(run)
+    found = blocks.block_sensitivity(run, "conv2d")
     at_8192 = found[(found["case"] == "n=8192") & (found["variant"] == "v01_naive")].set_index("block")["relative"]
     assert at_8192[16] == 1
     assert at_8192[8] == pytest.approx(0.19 / 0.17, rel=0.01)
@@ -102,7 +109,7 @@ def test_the_sensitivity_to_the_block_is_relative_to_the_fastest_block(run: RunD
 
 
 def test_speedups_over_the_host_are_smaller_with_the_copies(run: RunData) -> None:
-    found = extras.with_and_without_copies(run)
+    found = copies.with_and_without_copies(run, "tensor_transpose")
     best = found[(found["case"] == "n=512,perm=210") & (found["variant"] == "v05_swizzled")].set_index("copies")["speedup"]
     host_ns, min_bytes = 500 + 8 * 512**3 / 1.0, 8 * 512**3
     assert best[False] == pytest.approx(host_ns / (1500 + min_bytes / (4000 * 0.97)), rel=0.02)
@@ -113,24 +120,27 @@ def test_speedups_over_the_host_are_smaller_with_the_copies(run: RunData) -> Non
 def test_a_run_without_a_gpu_has_none_of_the_tables_that_need_one(tmp_path_factory: pytest.TempPathFactory) -> None:
     host = load(store.open_run(synthetic_run.write_host_run(tmp_path_factory.mktemp("host"), rounds=8)))
     tables: list[pd.DataFrame] = [
-        extras.overheads(host), extras.block_sensitivity(host), extras.with_and_without_copies(host), extras.matrix_and_tensor(host)
-    ]  # fmt: skip
+        overheads.overheads(host, "conv2d"),
+        blocks.block_sensitivity(host, "conv2d"),
+        copies.with_and_without_copies(host, "tensor_transpose"),
+        matrices.matrix_and_tensor(host),
+    ]
     assert [len(table) for table in tables] == [0, 0, 0, 0]
     assert not sizes.regions(host, "conv2d")[["fits_l2", "launch_bound"]].to_numpy().any()
 
 
 def test_size_is_the_axis_of_the_copies_where_a_workload_has_one_series(run: RunData) -> None:
-    frame = extras.with_and_without_copies(run, "conv2d")
-    assert extras.sizes_to_choose(frame, "conv2d") == ((), "")
+    frame = copies.with_and_without_copies(run, "conv2d")
+    assert copies.sizes_to_choose(frame, "conv2d") == ((), "")
     chart = charts.with_and_without_copies(frame, look(run), "conv2d")
     assert list(chart.figure.layout.xaxis.categoryarray) == ["n=512", "n=1024", "n=2048", "n=4096", "n=8192"]
 
 
 def test_the_copies_of_several_permutations_are_shown_at_one_size_and_first_at_that_of_the_report(run: RunData) -> None:
-    frame = extras.with_and_without_copies(run)
+    frame = copies.with_and_without_copies(run, "tensor_transpose")
     # The report measured 64x64x64.
-    assert extras.sizes_to_choose(frame, "tensor_transpose") == (("n=64", "n=256", "n=512"), "n=64")
-    chart = charts.with_and_without_copies(frame, look(run), size="n=256")
+    assert copies.sizes_to_choose(frame, "tensor_transpose") == (("n=64", "n=256", "n=512"), "n=64")
+    chart = charts.with_and_without_copies(frame, look(run), "tensor_transpose", size="n=256")
     assert list(chart.figure.layout.xaxis.categoryarray) == [f"perm={perm}" for perm in synthetic_run.PERMUTATIONS]
     assert set(chart.data["size"]) == {"n=256"}
     assert chart.title.endswith(", at n=256")
@@ -138,4 +148,4 @@ def test_the_copies_of_several_permutations_are_shown_at_one_size_and_first_at_t
 
 def test_the_variants_that_stand_for_matrix_and_tensor_are_those_of_the_workload() -> None:
     source = (store.RECORDED.parents[1] / "workloads" / "tensor_transpose" / "kernels").glob("*.cu")
-    assert set(extras.MATRIX_AND_TENSOR) <= {file.stem for file in source}
+    assert set(matrices.MATRIX_AND_TENSOR) <= {file.stem for file in source}

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from dashboard.queries import run_data, trust
+from dashboard.core import run_data
+from dashboard.views.trust import query as trust
 from data import store
 from tests import synthetic_run
 

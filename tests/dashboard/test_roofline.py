@@ -6,12 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.charts import roofline as charts
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import roofline as queries
-from dashboard.queries.axes import View
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.axes import Timing
+from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
+from dashboard.ui.template import look
+from dashboard.views.roofline import chart as charts
+from dashboard.views.roofline import query as queries
 from data import metrics, store
 from tests import synthetic_counters, synthetic_run
 from tests.dashboard.test_app import Open, open_app, words
@@ -94,7 +94,7 @@ def test_what_has_no_place_under_the_roofs_of_one_device_is_left_out() -> None:
 def test_views_are_of_device_time_alone_cold_first() -> None:
     timed = [row for scope, cache in (("device", "hot"), ("operation", "hot"), ("device", "cold"), ("phase:h2d", "hot"))
              for row in samples("v01_a", [100] * 6, scope=scope, cache=cache)]  # fmt: skip
-    assert queries.views(run_of([variant("v01_a")], timed), "w") == (COLD, View("device", "hot"))
+    assert queries.timings(run_of([variant("v01_a")], timed), "w") == (COLD, Timing("device", "hot"))
 
 
 def test_a_run_without_ceilings_has_points_without_a_roof() -> None:

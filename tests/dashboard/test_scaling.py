@@ -8,15 +8,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.charts import gpu_counts
-from dashboard.charts import scaling as charts
-from dashboard.charts.catalogue import charts_of
-from dashboard.charts.template import look
-from dashboard.queries import gpu_guidance
-from dashboard.queries import scaling as queries
-from dashboard.queries.axes import View
-from dashboard.queries.cells import cells
-from dashboard.queries.run_data import RunData, load
+from dashboard.core import axes
+from dashboard.core.axes import Timing
+from dashboard.core.cells import cells
+from dashboard.core.run_data import RunData, load
+from dashboard.export import charts_of
+from dashboard.reports.generator import guidance as gpu_guidance
+from dashboard.ui.template import look
+from dashboard.views.gpus import chart as charts
+from dashboard.views.gpus import counts_chart as gpu_counts
+from dashboard.views.gpus import query as queries
 from data import store
 from tests import synthetic_run, synthetic_scaling, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
@@ -101,7 +102,7 @@ def test_skew_is_the_median_over_rounds_with_its_interval() -> None:
 
 
 def test_a_process_alone_on_the_host_is_one_rank() -> None:
-    view = View("operation", "hot")
+    view = Timing("operation", "hot")
     how = {"scope": "operation", "cache": "hot"}
     data = scaled(samples("numba", HUNDRED, gpus=0, **how), ranked("numba", [60] * 6, [80] * 6, **how))
     rows = by_ranks(queries.scaling(data, "w", view))
@@ -238,8 +239,8 @@ def test_shares_are_of_the_slowest_rank_of_each_round() -> None:
     together = ranked("v01_a", [100, 90] * 3, [90, 100] * 3, **whole) + ranked("v01_a", [10, 50] * 3, [50, 30] * 3, **part)
     alone = samples("v01_a", [200] * 6, **whole) + samples("v01_a", [20] * 6, **part)
     data = scaled(alone, together)
-    assert queries.views(data, "w") == (View("end_to_end", "hot"),)
-    found = queries.shares(data, "w", View("end_to_end", "hot"))
+    assert queries.timings(data, "w") == (Timing("end_to_end", "hot"),)
+    found = queries.shares(data, "w", Timing("end_to_end", "hot"))
     assert [(row["ranks"], row["part"], row["share"]) for row in found.to_dict("records")] == [
         (1, "copies out", 10), (2, "copies out", 20),
     ]  # fmt: skip
@@ -248,7 +249,7 @@ def test_shares_are_of_the_slowest_rank_of_each_round() -> None:
 
 def test_communication_is_a_part_of_the_operation_and_copies_are_of_end_to_end() -> None:
     """Of 100 ns rank 1, the slowest, communicates for 40, of which it waits for nobody; rank 0 for 55. NCCL alone takes 32."""
-    views = {scope: View(scope, "hot") for scope in ("end_to_end", "operation", "device")}
+    views = {scope: Timing(scope, "hot") for scope in ("end_to_end", "operation", "device")}
     together = []
     for scope, ranks in (
         ("end_to_end", (300, 310)),
@@ -258,7 +259,7 @@ def test_communication_is_a_part_of_the_operation_and_copies_are_of_end_to_end()
     ):
         together += ranked("v01_a", *([value] * 6 for value in ranks), scope=scope, cache="hot")
     data = scaled(samples("v01_a", [200] * 6, scope="operation", cache="hot"), together)
-    assert queries.views(data, "w") == (views["operation"], views["end_to_end"])
+    assert queries.timings(data, "w") == (views["operation"], views["end_to_end"])
     found = {name: queries.shares(data, "w", view).to_dict("records") for name, view in views.items()}
     assert [(row["part"], row["share"], row["least_ns"]) for row in found["operation"]] == [("communication", 40, 40)]
     assert [(row["part"], row["share"]) for row in found["end_to_end"]] == [("copies out", 10)]
@@ -336,11 +337,11 @@ def test_one_process_that_used_two_gpus_is_not_set_apart(tmp_path: Path) -> None
     path = synthetic_scaling.write_one_process(tmp_path, gpus=2)
     found = load(store.open_run(path))
     assert set(found.samples["gpus"]) == {2} and found.together.empty
-    assert queries.scaled_workloads(found) == ()
+    assert axes.scaled_workloads(found) == ()
 
 
 def test_a_made_run_measures_what_it_was_made_to(data: RunData) -> None:
-    found = queries.scaling(data, "gan_tconv", View("end_to_end", "hot"))
+    found = queries.scaling(data, "gan_tconv", Timing("end_to_end", "hot"))
     rows = found[(found["case"] == "images=5248") & (found["variant"] == "v12_wgmma")]
     for row in rows.to_dict("records"):
         made = synthetic_scaling.generation_ns("v12_wgmma", 5248, row["ranks"], "end_to_end")["end_to_end"]
@@ -349,7 +350,7 @@ def test_a_made_run_measures_what_it_was_made_to(data: RunData) -> None:
 
 
 def test_the_map_stands_beside_the_reports_table_and_its_advice(data: RunData) -> None:
-    view = View("end_to_end", "hot")
+    view = Timing("end_to_end", "hot")
     every = queries.scaling(data, "gan_tconv", view)
     name = queries.variant_to_show(every)
     assert name == "v12_wgmma"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dashboard.text import plain, without_exponents
+from dashboard.core.run_data import without_exponents
+from dashboard.ui.text import plain
 
 WORD_JOINER = "\u2060"
 

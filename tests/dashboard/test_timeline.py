@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.queries import timeline, timeline_detail, timeline_selection
-from dashboard.queries.timeline_detail import Window, detail
-from dashboard.queries.timeline_lanes import Lane, Lanes, build
-from dashboard.queries.timeline_layers import layers
-from dashboard.queries.timeline_selection import Chosen
-from dashboard.queries.trace_data import Traces
+from dashboard.core.traces import Traces
+from dashboard.trace.lanes import Lane, Lanes, build
+from dashboard.trace.layers import layers
+from dashboard.views.timeline import detail as timeline_detail
+from dashboard.views.timeline import query as timeline
+from dashboard.views.timeline import selection as timeline_selection
+from dashboard.views.timeline.detail import Window, detail
+from dashboard.views.timeline.selection import Chosen
 from data import store
 from data.schema import TABLES
 from data.store import RunWriter

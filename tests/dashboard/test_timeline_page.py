@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.charts import timeline as charts
-from dashboard.charts.template import Look, Style, look
-from dashboard.components.timeline import Act, parse
-from dashboard.queries import timeline, timeline_detail
-from dashboard.queries.run_data import load
-from dashboard.queries.timeline_lanes import build
+from dashboard.core.run_data import load
+from dashboard.trace.lanes import build
+from dashboard.ui.template import Look, Style, look
+from dashboard.views.timeline import chart as charts
+from dashboard.views.timeline import detail as timeline_detail
+from dashboard.views.timeline import query as timeline
+from dashboard.views.timeline.component import Act, parse
 from data import store
 from tests import synthetic_run, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words

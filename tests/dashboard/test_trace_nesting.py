@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.queries import trace_nesting, trace_windows
-from dashboard.queries.timeline_layers import layers
-from dashboard.queries.trace_data import NONE
-from dashboard.queries.trace_nesting import Places
-from dashboard.queries.trace_ranges import nearest
-from dashboard.queries.trace_windows import Windows
+from dashboard.core.traces import NONE
+from dashboard.trace import nesting as trace_nesting
+from dashboard.trace import windows as trace_windows
+from dashboard.trace.layers import layers
+from dashboard.trace.nesting import Places
+from dashboard.trace.ranges import nearest
+from dashboard.trace.windows import Windows
 from tests.limits import cpu_seconds
 
 Rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)

@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard import export
-from dashboard.charts.catalogue import charts_of
-from dashboard.queries.run_data import load
+from dashboard.core.run_data import load
+from dashboard.export import charts_of
 from data import store
 from tests import synthetic_run, synthetic_trace
 from tests.dashboard.test_app import PAGES, Open, open_app, words

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from dashboard.charts.catalogue import charts_of
-from dashboard.queries import trace_samples, trace_sums
-from dashboard.queries.run_data import RunData, load
-from dashboard.queries.trace_data import GRAPH
+from dashboard.core.run_data import RunData, load
+from dashboard.core.traces import GRAPH
+from dashboard.export import charts_of
+from dashboard.trace import samples as trace_samples
+from dashboard.views.calls import query as trace_sums
 from data import store
 from data.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from data.schema import TABLES

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.charts import traces as charts
-from dashboard.charts.template import Look
-from dashboard.queries import trace_sums, transfers
-from dashboard.queries.describe import describe, rounded
-from dashboard.queries.run_data import RunData, load
-from dashboard.queries.trace_data import GRAPH, lookup
+from dashboard.core.run_data import RunData, load
+from dashboard.core.traces import GRAPH, lookup
+from dashboard.trace import overlap
+from dashboard.trace.describe import describe, rounded
+from dashboard.ui.template import Look
+from dashboard.views.calls import chart as call_charts
+from dashboard.views.calls import query as trace_sums
+from dashboard.views.transfers import chart as charts
+from dashboard.views.transfers import query as transfers
 from data import store
 from tests import synthetic_run, synthetic_trace
 from tests.synthetic_trace import GEMM, HOSTILE
@@ -209,10 +212,10 @@ def test_kernels_without_traced_calls_have_no_thread(tmp_path: Path) -> None:
 def test_the_leading_rows_are_the_fewest_that_make_up_the_share(trace: RunData) -> None:
     kernels = trace_sums.cuda_gpu_kern_sum(trace)
     # 73.5 % and 93.9 %.
-    assert transfers.leading(kernels)["Name"].tolist() == [GEMM, "relu"]
-    assert transfers.leading(kernels)["cumulative_percent"].round(1).tolist() == [73.5, 93.9]
-    assert len(transfers.leading(kernels, 70)) == 1
-    assert len(transfers.leading(kernels, 100)) == 3
+    assert trace_sums.leading(kernels)["Name"].tolist() == [GEMM, "relu"]
+    assert trace_sums.leading(kernels)["cumulative_percent"].round(1).tolist() == [73.5, 93.9]
+    assert len(trace_sums.leading(kernels, 70)) == 1
+    assert len(trace_sums.leading(kernels, 100)) == 3
 
 
 def test_copies_are_told_apart_by_kind_and_host_memory_with_what_kernels_hide(trace: RunData) -> None:
@@ -236,7 +239,7 @@ def test_a_number_is_rounded_as_it_is_written_however_great(values: list[int], b
 
 def test_overlapping_intervals_count_once() -> None:
     start, end = np.array([10, 0, 5, 30, 12]), np.array([20, 8, 9, 40, 15])
-    assert transfers.union_ns(start, end) == 9 + 10 + 10
+    assert overlap.union_ns(start, end) == 9 + 10 + 10
 
 
 def test_a_speedup_shrinks_by_launch_and_copies_and_a_copy_pays_after_some_reuses(tmp_path: Path) -> None:
@@ -339,7 +342,7 @@ def test_a_note_starts_with_the_device_and_without_one_with_a_capital_letter(tra
     starts = ("Durations in the trace", "Activity of the trace", "Medians over the ranges")
     for style, before in ((bare, ""), (replace(bare, device="H200"), "H200; ")):
         notes = [
-            charts.leading(transfers.leading(kernels), len(kernels), style, "kernels").note,
+            call_charts.leading(trace_sums.leading(kernels), len(kernels), style, "kernels").note,
             charts.transfers(transfers.transfers(trace), style).note,
             charts.stages(transfers.stages(trace), style).note,
         ]
@@ -352,7 +355,7 @@ def test_names_that_would_be_cut_alike_are_cut_before_where_they_differ(trace: R
     names = [f"{start}tilesize64x64x32", "relu", f"{start}tilesize64x128x32", "void conv2d(const float *, const float *, int)"]
     frame = trace_sums.cuda_gpu_kern_sum(trace).head(1)
     frame = pd.concat([frame.assign(Name=name) for name in names], ignore_index=True)
-    chart = charts.leading(transfers.leading(frame, 100), 4, Look("light", {}, "", on_gpu=True), "kernels")
+    chart = call_charts.leading(trace_sums.leading(frame, 100), 4, Look("light", {}, "", on_gpu=True), "kernels")
     assert list(chart.figure.layout.yaxis.ticktext) == [
         "sm90_xmma_…tilesize64x64x32", "relu", "sm90_xmma_…tilesize64x128x32", "conv2d(const float *, const float…",
     ]  # fmt: skip

@@ -16,8 +16,8 @@ import pytest
 from test_nsys_stats import FIXTURES, RANGE_HEADINGS, SUMMARIES, Row, as_printed, sorted_by, stored
 
 from collectors.nsight_systems.parse import import_report
-from dashboard.queries import trace_sums
-from dashboard.queries.run_data import load
+from dashboard.core.run_data import load
+from dashboard.views.calls import query as trace_sums
 from data.store import Run, open_run
 
 CAPTURE: Final = FIXTURES / "nsight-systems-2025.3" / "graph_traced_by_node"

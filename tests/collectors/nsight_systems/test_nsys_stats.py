@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from collectors.nsight_systems.parse import import_report
-from dashboard.queries import trace_sums
-from dashboard.queries.run_data import RunData, load
+from dashboard.core.run_data import RunData, load
+from dashboard.views.calls import query as trace_sums
 from data.store import open_run
 
 FIXTURES: Final = Path(__file__).resolve().parents[2] / "fixtures"

@@ -1,6 +1,7 @@
 """Work that a thread without a range launches, as PyTorch's backward pass: attributed by time, told apart, and never ranked on a rest of it."""
 
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from collectors.nsight_systems.parse import import_report
-from dashboard.queries import attribution, cells, picked, timeline, timeline_lanes, timeline_selection, trace_sums
-from dashboard.queries.run_data import RunData, load
-from dashboard.queries.timeline_selection import Chosen
+from dashboard.core import cells
+from dashboard.core.run_data import RunData, load
+from dashboard.trace import attribution, picked
+from dashboard.trace import lanes as timeline_lanes
+from dashboard.views.calls import query as trace_sums
+from dashboard.views.picker import query
+from dashboard.views.timeline import query as timeline
+from dashboard.views.timeline import selection as timeline_selection
+from dashboard.views.timeline.selection import Chosen
 from data import store
 from data.naming import Naming
 from tests.collectors.nsight_systems.reports import Tables, write
@@ -65,7 +72,7 @@ def test_work_of_a_thread_without_a_range_is_attributed_by_time_in_a_column_of_i
 
 def test_the_shares_of_device_time_add_up(tmp_path: Path) -> None:
     found = attribution.shares(load(run_of(tmp_path, training())))
-    assert found == (STEPS * OWN_NS, STEPS * BY_TIME_NS, OUTSIDE_NS)
+    assert found == attribution.Shares(STEPS * OWN_NS, STEPS * BY_TIME_NS, OUTSIDE_NS)
     # 1260, 1740 and 30 of 3030 ns.
     assert found.percent == (41.6, 57.4, 1.0)
     assert attribution.sentence(found) == (
@@ -102,13 +109,13 @@ def test_a_range_whose_work_is_mostly_unattributed_is_not_ranked_and_says_why(tm
     # 580 of 590 ns.
     assert row["status"] == "skipped"
     assert row["detail"].startswith("not ranked: 98 % of the device time launched while its ranges were open")
-    assert picked.not_ranked(data)["variant"].tolist() == ["backward"]
-    assert attribution.shares(data) == (STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
+    assert query.not_ranked(data)["variant"].tolist() == ["backward"]
+    assert attribution.shares(data) == attribution.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
 
 
 def test_a_run_that_is_older_than_attribution_by_time_opens_and_ranks_no_rest(tmp_path: Path) -> None:
     data = load(as_older(run_of(tmp_path, training())))
-    assert attribution.shares(data) == (STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
+    assert attribution.shares(data) == attribution.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
     assert device_ns(picked.pick(data, PHASES)) == {"data": 10, "forward": 300, "optimizer": 100}
     assert timeline_selection.busy_ns(data.traces, chosen(data, "backward")) == 10
 
@@ -116,8 +123,8 @@ def test_a_run_that_is_older_than_attribution_by_time_opens_and_ranks_no_rest(tm
 def test_where_no_variant_can_be_ranked_the_page_has_none(tmp_path: Path) -> None:
     data = picked.pick(load(run_of(tmp_path, training(other_ranges=True))), Naming.parse("nvtx:^(?P<variant>backward)$"))
     assert data.samples.empty
-    assert picked.preview(data).empty
-    assert picked.not_ranked(data)["variant"].tolist() == ["backward"]
+    assert query.preview(data).empty
+    assert query.not_ranked(data)["variant"].tolist() == ["backward"]
 
 
 def test_what_nsys_stats_sums_is_untouched_by_attribution_by_time(tmp_path: Path) -> None:
@@ -167,7 +174,7 @@ def test_of_a_recorded_training_the_backward_pass_is_ranked_with_its_own_work(
     data = recorded(report)
     found = attribution.shares(data)
     total = sum(int(data.traces.durations(table).sum()) for table in attribution.TABLES if table in data.traces.tables)
-    assert sum(found) == total
+    assert sum(astuple(found)) == total
     assert sum(found.percent) == pytest.approx(100)
     assert found.by_time_ns > 0
     times = device_ns(picked.pick(data, PHASES))

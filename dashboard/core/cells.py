@@ -1,0 +1,110 @@
+"""One row a measured cell: its median with interval, the rates that follow from it, and how far it is from the floor."""
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from dashboard.core.floors import add_floors
+from dashboard.core.intervals import grouped_median_intervals, interval_kind
+from dashboard.core.run_data import VERDICT_CELL, RunData
+
+ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
+
+_OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung", "transfer"]
+_OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "h2d_bytes", "d2h_bytes"]
+
+
+def cells(data: RunData) -> pd.DataFrame:
+    """Every cell of a run, those without samples included.
+
+    Returns:
+        One row a (workload, variant, config, case, gpus, cache, scope), in the order of the variants and cases. A cell that has
+        no samples (it failed, was skipped, or was only verified) is one row with gpus, cache and scope null and null figures.
+        Columns besides the key:
+
+        - `n`, `median_ns`, `low_ns`, `high_ns`, `interval_kind`: samples (the baseline's second copy left out), their median,
+          its interval and what that is;
+        - `role`, `kind`, `precision`, `title`, `rung`, `transfer` of the variant; `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`,
+          `d2h_bytes` of the case;
+        - `gb_per_s`, `gflop_per_s`: min_bytes and flops over the median; null for a phase, and where the count is 0;
+        - `floor_ns`, `floor_bound` (`memory`, `compute`, `copies`), `percent_of_floor`: see `floors.add_floors`;
+        - `_low` and `_high` of each of these three figures;
+        - `status`, `detail`, `rel_l2_error` (against float64; null where it was not verified) of the verdict, and `flags`, a tuple of the sources of warnings and errors about the cell.
+
+    The frame is the caller's own; it is computed once a run, since every comparison starts from it.
+    """
+    # Shares its memory with the kept one until either is written to (pandas' copy on write).
+    return _cells(data).copy()
+
+
+@lru_cache(maxsize=4)
+def _cells(data: RunData) -> pd.DataFrame:
+    groups = data.grouped
+    intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
+    timed = groups.keys.assign(**{f"{end}_ns": figures for end, figures in intervals.items()})
+    timed = timed[timed["twin"] == 0].drop(columns="twin")
+    frame = timed.merge(data.results[[*VERDICT_CELL, "status", "detail", "rel_l2_error"]], on=VERDICT_CELL, how="outer")
+    frame["status"] = frame["status"].fillna("ok")
+    frame["detail"] = frame["detail"].fillna("")
+    frame["rel_l2_error"] = frame["rel_l2_error"].astype(float)
+    frame["n"] = frame["n"].fillna(0).astype(int)
+    frame["gpus"] = frame["gpus"].astype("Int64")
+    frame["interval_kind"] = [interval_kind(n) if n else "" for n in frame["n"]]
+    variants = data.variants[["workload", "variant", *_OF_VARIANT]].reset_index(names="variant_place")
+    cases = data.cases[["workload", "case", *_OF_CASE]].reset_index(names="case_place")
+    frame = frame.merge(variants, on=["workload", "variant"], how="left").merge(cases, on=["workload", "case"], how="left")
+    frame = add_floors(frame, data)
+    frame = _add_rates(frame)
+    frame["flags"] = _flags(frame, data.diagnostics)
+    places = ["variant_place", "config", "case_place", "gpus", "scope", "cache"]
+    return frame.sort_values(places, kind="stable").drop(columns=["variant_place", "case_place"]).reset_index(drop=True)
+
+
+def best_config(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of `cells`, the row of each variant's fastest config, by (workload, variant, case, gpus, cache, scope).
+
+    Cells without samples, and those found wrong, are left out.
+    """
+    usable = frame[(frame["n"] > 0) & (frame["status"] == "ok")]
+    same = ["workload", "variant", "case", "gpus", "cache", "scope"]
+    fastest = usable.sort_values("median_ns", kind="stable").drop_duplicates(same)
+    return fastest.sort_index().reset_index(drop=True)
+
+
+def select(frame: pd.DataFrame, workload: str, case: str, scope: str, cache: str) -> pd.DataFrame:
+    """The rows of `cells` of one case in one view."""
+    chosen = (frame["workload"] == workload) & (frame["case"] == case)
+    return frame[chosen & (frame["scope"] == scope) & (frame["cache"] == cache)].reset_index(drop=True)
+
+
+def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
+    phase = frame["scope"].str.startswith("phase:").fillna(False).astype(bool)
+    rates = {}
+    for name, amount, scale in (
+        ("gb_per_s", frame["min_bytes"], 1.0),
+        ("gflop_per_s", frame["flops"], 1.0),
+        ("percent_of_floor", frame["floor_ns"], 100.0),
+    ):
+        counted = pd.to_numeric(amount).astype(float).where(~phase & (amount > 0)) * scale
+        for suffix, time in (("", "median_ns"), ("_low", "high_ns"), ("_high", "low_ns")):
+            # One byte a nanosecond is one GB/s, and one FLOP a nanosecond is one GFLOP/s.
+            rates[name + suffix] = counted / frame[time].replace(0, np.nan)
+    return frame.assign(**rates)
+
+
+def _flags(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Sources of the warnings and errors that name the cell. A null in a finding stands for any value; one that names neither a variant nor
+    a case is about the run, not about its cells."""
+    flags: list[list[str]] = [[] for _ in range(len(frame))]
+    serious = diagnostics[diagnostics["severity"].isin(["warning", "error"])]
+    for finding in serious[serious["variant"].notna() | serious["case"].notna()].to_dict("records"):
+        about = np.ones(len(frame), dtype=bool)
+        for column in VERDICT_CELL:
+            if pd.notna(finding[column]):
+                about &= (frame[column] == finding[column]).to_numpy()
+        for row in np.flatnonzero(about):
+            if finding["source"] not in flags[row]:
+                flags[row].append(str(finding["source"]))
+    return [tuple(sources) for sources in flags]

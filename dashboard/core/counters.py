@@ -1,0 +1,170 @@
+"""What limits each variant of a case, by the hardware counters of one execution of it."""
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from dashboard.core.cells import ROLE_ORDER
+from dashboard.core.run_data import RunData
+from data import metrics
+
+#: At this share of its peak a part of the device is taken as what limits a kernel.
+BOUND_PERCENT: Final = 80.0
+#: Where neither arithmetic nor memory comes to this share, the kernel waits, for want of work in flight.
+LATENCY_PERCENT: Final = 60.0
+#: A part of the memory system is named where it comes this close to the busiest.
+_CLOSE: Final = 0.9
+_FULL_PERCENT: Final = 99.5
+
+_COLUMNS: Final = {
+    "time_ns": metrics.TIME,
+    "compute_percent": metrics.COMPUTE,
+    "memory_percent": metrics.MEMORY,
+    "dram_percent": metrics.DRAM,
+    "l2_percent": metrics.L2,
+    "l1_percent": metrics.L1,
+    "tensor_percent": metrics.TENSOR,
+    "issue_percent": metrics.ISSUE,
+    "dram_read_bytes": metrics.DRAM_READ,
+    "dram_write_bytes": metrics.DRAM_WRITE,
+    "l1_hit_percent": metrics.L1_HIT,
+    "l2_hit_percent": metrics.L2_HIT,
+    "load_conflicts": metrics.LOAD_CONFLICTS,
+    "store_conflicts": metrics.STORE_CONFLICTS,
+    "occupancy_percent": metrics.OCCUPANCY,
+    "theoretical_percent": metrics.THEORETICAL,
+    "waves": metrics.WAVES,
+    "registers": metrics.REGISTERS,
+    "shared_bytes": metrics.SHARED_BYTES,
+    "grid_blocks": metrics.GRID,
+    "block_threads": metrics.BLOCK,
+}
+#: Column -> what is divided by what.
+_RATIOS: Final = {
+    "load_sectors_per_request": (metrics.LOAD_SECTORS, metrics.LOAD_REQUESTS),
+    "store_sectors_per_request": (metrics.STORE_SECTORS, metrics.STORE_REQUESTS),
+    "load_conflict_share": (metrics.LOAD_CONFLICTS, metrics.LOAD_WAVEFRONTS),
+    "store_conflict_share": (metrics.STORE_CONFLICTS, metrics.STORE_WAVEFRONTS),
+}
+_PARTS: Final = {"dram_percent": "DRAM", "l2_percent": "L2", "l1_percent": "L1"}
+
+
+def counted_cases(data: RunData, workload: str) -> tuple[str, ...]:
+    """Cases of the workload that have counters, in the order of the cases."""
+    found = set(data.counters.loc[data.counters["workload"] == workload, "case"])
+    return tuple(case for case in data.cases.loc[data.cases["workload"] == workload, "case"] if case in found)
+
+
+def counted_workloads(data: RunData) -> tuple[str, ...]:
+    """Workloads that have counters, in the order of the run."""
+    found = set(data.counters["workload"])
+    return tuple(workload for workload in data.workloads if workload in found)
+
+
+def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
+    """One row a variant and config of the case that has counters, in the order of the ladder.
+
+    An execution of several launches is joined: times, bytes and counts are added up, percentages and stalls averaged by the launches' time
+    on the device, registers and the like the largest.
+
+    Returns:
+        `variant`, `config`, `title`, `role`, `launches`, `kernels` (tuple of names), the columns of `_COLUMNS` and `_RATIOS` (null where
+        not measured or divided by nothing) and
+
+        - `dram_bytes`, `min_bytes`, `dram_over_min`: bytes read and written, the case's least, and their ratio (1 is ideal);
+        - `fp32_flop`, `fp64_flop`, `gflop_per_s`, `flop_per_byte`: executed operations, a multiply-add counted as two, in the kernels'
+          time, and over the bytes of device memory;
+        - `limiter`: the resource that allows the fewest blocks on a multiprocessor; empty where the occupancy is not limited;
+        - `stall_REASON`: cycles that a warp spends so between two instructions; `top_stall`, `top_stall_percent`: what it waits for most;
+        - `bound`: `memory`, `compute`, `latency`, or `neither` between the two limits; empty where that was not measured; `part`: the
+          part of the memory system that is the busiest, where memory is busier than arithmetic.
+    """
+    rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)]
+    joined = _joined(rows)
+    frame = joined[["variant", "config", "launches", "kernels"]].copy()
+    for column, name in _COLUMNS.items():
+        frame[column] = joined[name]
+    for column, (part, whole) in _RATIOS.items():
+        frame[column] = joined[part] / joined[whole].where(joined[whole] > 0)
+    frame["dram_bytes"] = frame["dram_read_bytes"] + frame["dram_write_bytes"]
+    least = data.cases.loc[(data.cases["workload"] == workload) & (data.cases["case"] == case), "min_bytes"]
+    frame["min_bytes"] = float(least.iloc[0]) if len(least) and least.iloc[0] > 0 else np.nan
+    frame["dram_over_min"] = frame["dram_bytes"] / frame["min_bytes"]
+    for precision, instructions in metrics.OPERATIONS.items():
+        frame[f"{precision}_flop"] = sum(joined[metrics.operation_metric(name)] * flop for name, flop in instructions.items())
+    flop = frame[["fp32_flop", "fp64_flop"]].sum(axis=1, min_count=1)
+    # One FLOP a nanosecond is one GFLOP/s.
+    frame["gflop_per_s"] = flop / frame["time_ns"].where(frame["time_ns"] > 0)
+    frame["flop_per_byte"] = flop / frame["dram_bytes"].where(frame["dram_bytes"] > 0)
+    for reason in metrics.STALLS:
+        frame[f"stall_{reason}"] = joined[metrics.stall_metric(reason)]
+    limits = joined[list(metrics.LIMITS)].to_dict("records")
+    frame["limiter"] = [_limiter(*pair) for pair in zip(limits, frame["theoretical_percent"], strict=True)]
+    told = pd.DataFrame([_told(row) for row in frame.to_dict("records")], index=frame.index, columns=_TOLD)
+    return _in_order(pd.concat([frame, told], axis=1), data, workload)
+
+
+def _joined(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row a variant and config with every metric of the contract, over its launches."""
+    launch = ["variant", "config", "launch_index", "kernel"]
+    wide = rows.pivot_table("value", launch, "metric", aggfunc="first").reset_index()
+    wide = wide.reindex(columns=[*launch, *metrics.BY_NAME])
+    cell = [wide["variant"], wide["config"]]
+    timed = wide[metrics.TIME].groupby(cell).transform("count") == wide[metrics.TIME].groupby(cell).transform("size")
+    # Launches of which one has no time count alike.
+    weight = wide[metrics.TIME].where(timed, 1.0).astype(float)
+    groups = wide.groupby(["variant", "config"], sort=False)
+    joined = pd.DataFrame({"launches": groups.size()})
+    joined["kernels"] = [tuple(dict.fromkeys(kernels)) for _, kernels in groups["kernel"]]
+    for name, metric in metrics.BY_NAME.items():
+        values = wide[name].astype(float)
+        if metric.combine == "mean":
+            of_metric = weight.where(values.notna()).groupby(cell, sort=False).sum()
+            joined[name] = (values * weight).groupby(cell, sort=False).sum(min_count=1) / of_metric.where(of_metric > 0)
+        elif metric.combine == "sum":
+            joined[name] = values.groupby(cell, sort=False).sum(min_count=1)
+        else:
+            joined[name] = values.groupby(cell, sort=False).max()
+    return joined.rename_axis(["variant", "config"]).reset_index()
+
+
+def _limiter(limits: dict[Any, float], theoretical_percent: float) -> str:
+    known = {name: blocks for name, blocks in limits.items() if pd.notna(blocks)}
+    if not known or theoretical_percent >= _FULL_PERCENT:
+        return ""
+    return metrics.LIMITS[min(known, key=known.__getitem__)]
+
+
+_TOLD: Final = ["bound", "part", "top_stall", "top_stall_percent"]
+
+
+def _told(row: dict[Any, Any]) -> dict[str, Any]:
+    """What limits the kernels of a row, by `BOUND_PERCENT` and `LATENCY_PERCENT`."""
+    spent = {reason: row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"])}
+    waiting = {reason: cycles for reason, cycles in spent.items() if reason not in metrics.ISSUING and cycles > 0}
+    top = max(waiting, key=waiting.__getitem__, default="")
+    told = {"bound": "", "part": "", "top_stall": top, "top_stall_percent": np.nan}
+    if top:
+        told["top_stall_percent"] = 100 * waiting[top] / sum(spent.values())
+    compute, memory = row["compute_percent"], row["memory_percent"]
+    if pd.isna(compute) or pd.isna(memory):
+        return told
+    if max(compute, memory) < LATENCY_PERCENT:
+        return {**told, "bound": "latency"}
+    near = {part: row[column] for column, part in _PARTS.items() if pd.notna(row[column]) and row[column] >= _CLOSE * memory}
+    if memory >= compute:
+        told["part"] = max(near, key=near.__getitem__, default="memory")
+    if max(compute, memory) < BOUND_PERCENT:
+        return {**told, "bound": "neither"}
+    return {**told, "bound": "memory" if memory >= compute else "compute"}
+
+
+def _in_order(frame: pd.DataFrame, data: RunData, workload: str) -> pd.DataFrame:
+    variants = data.variants.loc[data.variants["workload"] == workload, ["variant", "title", "role", "rung"]]
+    frame = frame.merge(variants, on="variant", how="left")
+    frame["title"] = frame["title"].fillna("")
+    frame["role"] = frame["role"].fillna("rung")
+    frame["place"] = [ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER) for role in frame["role"]]
+    order = frame.sort_values(["place", "rung", "variant", "config"], kind="stable")
+    return order.drop(columns=["place", "rung"]).reset_index(drop=True)

@@ -1,0 +1,87 @@
+"""The least time that a cell could take on the device that measured it, from ceilings of the same run."""
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from dashboard.core.run_data import RunData
+
+#: Ceilings of arithmetic, of which a device's is the highest, and the part of it that a precision can use: 3xTF32 takes three tensor
+#: products for each product.
+_TENSOR_CORES: Final = ("tf32_mma", "tf32_wgmma")
+COMPUTE: Final[dict[str, tuple[tuple[str, ...], float]]] = {
+    "fp32": (("fp32_fma",), 1.0),
+    "tf32": (_TENSOR_CORES, 1.0),
+    "3xtf32": (_TENSOR_CORES, 1 / 3),
+    "fp64": (("fp64_fma",), 1.0),
+}
+HOST: Final = "cpu"
+
+
+def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
+    """Value of a ceiling in its own unit, that of the first GPU where several were measured; NaN where it was not."""
+    table = data.ceilings
+    found = table[(table["name"] == name) & ((table["device"] != HOST) == on_gpu)].sort_values("device")
+    return float(found["value"].iloc[0]) if len(found) else float("nan")
+
+
+def compute_ceiling(data: RunData, precision: str) -> str:
+    """Name of the GPU's highest ceiling of a precision's arithmetic; of none measured, of the first."""
+    names, _ = COMPUTE[precision]
+    return max(names, key=lambda name: np.nan_to_num(ceiling(data, name, on_gpu=True)))
+
+
+def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
+    """Add `floor_ns` and `floor_bound` to rows of cells.
+
+    The floor is the largest of these times, divided by the GPUs that worked together:
+
+    - memory: min_bytes over `device_copy` (on the host: `host_copy`);
+    - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host: `host_fma`);
+    - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
+      since the two directions can overlap.
+
+    Args:
+        frame: with `kind`, `precision`, `gpus`, `scope`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`.
+
+    Returns:
+        The frame with `floor_ns` (null without a ceiling, for a phase, and for a cell without samples) and `floor_bound` (`memory`,
+        `compute`, `copies`, or null).
+    """
+    on_gpu = (frame["kind"] != "host").to_numpy()
+    gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
+    # bytes / (GB/s) and FLOP / (1000 TFLOP/s) are both nanoseconds.
+    copy = _by_place(data, "device_copy", "host_copy", on_gpu)
+    fma = _by_place(data, "fp32_fma", "host_fma", on_gpu)
+    for precision, (_, share) in COMPUTE.items():
+        if precision != "fp32":
+            rate = ceiling(data, compute_ceiling(data, precision), on_gpu=True) * share
+            fma = np.where(on_gpu & (frame["precision"] == precision).to_numpy(), rate, fma)
+    end_to_end = on_gpu & (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
+    times = pd.DataFrame(
+        {
+            "memory": frame["min_bytes"].to_numpy(dtype=float) / copy / gpus,
+            "compute": frame["flops"].to_numpy(dtype=float) / (1000 * fma) / gpus,
+            "copies": np.where(
+                end_to_end,
+                np.fmax(
+                    frame["h2d_bytes"].to_numpy(dtype=float) / ceiling(data, "h2d_pinned", on_gpu=True),
+                    frame["d2h_bytes"].to_numpy(dtype=float) / ceiling(data, "d2h_pinned", on_gpu=True),
+                ),
+                np.nan,
+            ),
+        },
+        index=frame.index,
+    )
+    timed = frame["scope"].isin(["device", "operation", "end_to_end"])
+    floor = times.max(axis=1).where(timed & (times.max(axis=1) > 0))
+    bound = pd.Series(None, index=frame.index, dtype=object)
+    known = floor.notna()
+    if known.any():
+        bound[known] = times[known].idxmax(axis=1)
+    return frame.assign(floor_ns=floor, floor_bound=bound)
+
+
+def _by_place(data: RunData, on_device: str, on_host: str, on_gpu: np.ndarray) -> np.ndarray:
+    return np.where(on_gpu, ceiling(data, on_device, on_gpu=True), ceiling(data, on_host, on_gpu=False))

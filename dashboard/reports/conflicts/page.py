@@ -1,0 +1,13 @@
+"""Bank conflicts of the tiles of the tensor report."""
+
+from streamlit.delta_generator import DeltaGenerator
+
+from dashboard.reports.conflicts import chart, query
+from dashboard.ui import widgets
+from dashboard.ui.template import Look
+from data import store
+
+
+def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
+    """Draw this part of the page, with its choices among the controls."""
+    widgets.show_chart(chart.bank_conflicts(query.bank_conflict_table(), look))

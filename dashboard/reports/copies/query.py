@@ -1,0 +1,69 @@
+"""Speedups over the sequential host code, with the copies in and out and without them."""
+
+import pandas as pd
+
+from dashboard.core.axes import Timing, baseline, charted_cases
+from dashboard.core.cells import best_config, cells
+from dashboard.core.compare import find_copy
+from dashboard.core.intervals import paired_ratio
+from dashboard.core.run_data import Copy, RunData
+from data import figures
+
+
+def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
+    """Speedups over the sequential host code, as the tensor report's tables 4 (without the copies) and 5 (with them).
+
+    Returns:
+        One row a (case, variant, copies) of the rungs and peers, each with its fastest config: `variant`, `title`, `config`, `case`,
+        `size_rank`, `size` and `series` (see `axes.charted_cases`), `copies` (False: scope device with a hot L2, or operation where there is no device scope; True: end_to_end), `scope`,
+        `cache`, `reference` (the host variant), `speedup`, `low`, `high`, `n`, `paired`. Host and device are
+        not measured in the same rounds, so the ratios are not paired. Empty without host samples or without samples of a GPU.
+    """
+    columns = [
+        "variant", "title", "config", "case", "size_rank", "size", "series", "copies", "scope", "cache", "reference", "speedup", "low", "high", "n",
+        "paired",
+    ]  # fmt: skip
+    every = cells(data)
+    best = best_config(every[(every["workload"] == workload) & (every["gpus"] > 0) & every["role"].isin(["rung", "peer"])])
+    best = best.merge(charted_cases(data, workload)[["case", "size", "series"]], on="case")
+    host = _host_reference(data, workload)
+    rows = []
+    for copies, scopes in ((False, ("device", "operation")), (True, ("end_to_end",))):
+        scope = next((scope for scope in scopes if (best["scope"] == scope).any()), "")
+        for row in best[(best["scope"] == scope) & (best["cache"] == "hot")].to_dict("records"):
+            of_host = data.rounds(workload, row["case"], "operation", "hot")
+            reference = find_copy(of_host, host, "")
+            if reference is None:
+                continue
+            own = data.rounds(workload, row["case"], row["scope"], row["cache"])[
+                Copy(row["variant"], row["config"], int(row["gpus"]), 0)
+            ]
+            ratio = paired_ratio(of_host[reference], own, independent=True)
+            rows.append(
+                {
+                    **{column: row[column] for column in columns if column in row}, "copies": copies,
+                    "reference": host, "speedup": ratio.ratio, "low": ratio.low, "high": ratio.high, "n": ratio.n,
+                    "paired": ratio.paired,
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...], str]:
+    """Sizes that `with_and_without_copies` is shown for one by one, and the one to show first: that of the report, else the largest.
+
+    Returns:
+        No sizes where the workload has one series: then size is the axis.
+    """
+    sizes = tuple(frame.sort_values("size_rank", kind="stable")["size"].unique())
+    if frame["series"].nunique() < 2:
+        return (), ""
+    published = figures.read(workload)["case"] if workload in figures.reports() else pd.Series(dtype=str)
+    of_report = frame.loc[frame["case"].isin(published), "size"]
+    return sizes, str(of_report.iloc[0]) if len(of_report) else sizes[-1]
+
+
+def _host_reference(data: RunData, workload: str) -> str:
+    """The host variant that speedups are counted from, as a machine without a GPU would choose it; empty where there is none."""
+    found = baseline(data, workload, Timing("operation", "hot"), on_host=True)
+    return found.variant if found else ""

@@ -1,0 +1,44 @@
+"""The generator's report: the parts of a generation, its figures 2 to 6, and its table 4."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dashboard.core.run_data import RunData
+from dashboard.reports.detail import Detail, Names
+from dashboard.reports.generator import executions, query
+from dashboard.ui.view import OfRun
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+
+
+def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+    from dashboard.reports.generator import chart, executions_chart
+
+    frame = query.generations(data)
+    if frame.empty:
+        return
+    case = query.case_to_show(frame)
+    yield chart.parts(frame[frame["case"] == case], look)
+    for each in dict.fromkeys((case, executions.FIGURE_6_CASE)):
+        work = executions.executions(data, each)
+        if len(work):
+            yield executions_chart.figures_2_to_6(work, look, each)
+    of_report = query.of_report(frame)
+    if len(of_report):
+        yield chart.over_images(of_report, query.published(), look)
+
+
+DETAIL = Detail(
+    "generator",
+    "Generator",
+    OfRun("details", _charts),
+    place=0,
+    names=Names(
+        workload=query.WORKLOAD,
+        configs=tuple(executions.FIGURES),
+        cases=(executions.FIGURE_6_CASE,),
+        scopes=query.SCOPES,
+        kernels=executions.KERNELS,
+    ),
+)

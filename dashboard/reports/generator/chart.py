@@ -1,0 +1,171 @@
+"""Where the time of a generation goes, and how long it takes by number of images."""
+
+from typing import Any, Final
+
+import pandas as pd
+
+from dashboard.core.estimate import Estimate
+from dashboard.reports.generator.query import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
+from dashboard.ui.numbers import format_duration, format_ends, format_percent, format_ratio
+from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
+from dashboard.ui.ticks import apart, ticks
+
+_LOOKS: Final = dict(zip(PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True))
+_NOT_KNOWN: Final = "overlapped, parts not known"
+_PUBLISHED_MARKS: Final = ("circle-open", "square-open", "diamond-open")
+_MARK: Final = {PINNED: " (pinned)", OVERLAPPED: " (overlapped)"}
+
+
+def parts(frame: pd.DataFrame, look: Look) -> Chart:
+    """Stacked shares of `query.generations` of one case, not empty: a bar a variant, its whole time beside its name.
+
+    The bar of an overlapped generation is its longest part, and what the others could not hide in.
+    """
+    case = str(frame["case"].iloc[0])
+    rows = frame.to_dict("records")
+    labels = {row["variant"]: _label(row, look) for row in rows}
+    figure = blank(look.theme, 27 * len(rows) + 90)
+    for part, (color, pattern) in (*_LOOKS.items(), (_NOT_KNOWN, (look.tones.grid, ""))):
+        shown = [(row, share) for row in rows if (share := _share(row, part)) > 0]
+        if not shown:
+            continue
+        figure.add_bar(
+            x=[100 * share for _, share in shown], y=[labels[row["variant"]] for row, _ in shown], orientation="h", name=part,
+            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}}, hoverinfo="text",
+            hovertext=[_hover(row, part, share) for row, share in shown],
+        )  # fmt: skip
+    against = [place for place, row in enumerate(rows) if pd.notna(row["ratio"])]
+    if against:
+        figure.add_shape(
+            type="line", x0=100 / AIM, x1=100 / AIM, y0=min(against) - 0.5, y1=max(against) + 0.5, showlegend=True,
+            name=f"{AIM}× the longest part", line={"color": look.tones.text, "width": 1.5, "dash": "dot"},
+        )  # fmt: skip
+    figure.update_layout(
+        legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0, "traceorder": "normal"},
+        margin={"t": 8, "r": 28},
+    )
+    stack_shares(figure, labels.values(), look)
+    note = (
+        f"{look.device}; share of end-to-end time; copies and kernels by events on the device, {REST} is what the host's clock has beyond them; medians of the config "
+        f"whose generation is the fastest. Overlapped: their longest part alone, out of their kernels (device time, hot L2) and the fastest copies of pinned memory, and what is "
+        f"left of the whole; {samples(frame['n'])}."
+    )
+    return Chart(slug("generator", case), _parts_title(frame, case, look), figure, frame, note)
+
+
+def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Chart:
+    """End-to-end time over the number of images: a line a variant, and the report's table 4 as open marks.
+
+    Args:
+        frame: `query.generations`, not empty, of the report's network.
+        published: `query.published`.
+    """
+    figure = blank(look.theme, 420)
+    for variant, line in frame.groupby("variant", sort=False):
+        style = look.style(WORKLOAD, str(variant))
+        figure.add_scatter(
+            x=line["images"], y=line["median_ns"], mode="lines+markers", name=text(look.named(WORKLOAD, str(variant))),
+            line={"color": style.color, "width": 1.6}, marker={"symbol": style.symbol, "size": 7, "color": style.color},
+            error_y={
+                "type": "data", "symmetric": False, "array": line["high_ns"] - line["median_ns"],
+                "arrayminus": line["median_ns"] - line["low_ns"], "thickness": 1, "width": 3,
+            },
+            hoverinfo="text", hovertext=[_whole_hover(row) for row in line.to_dict("records")],
+        )  # fmt: skip
+    for (variant, rows), mark in zip(published.groupby("variant", sort=False), _PUBLISHED_MARKS, strict=True):
+        figure.add_scatter(
+            x=rows["images"], y=1e9 * rows["seconds"], mode="markers", name=f"report: {text(str(variant))}",
+            marker={"symbol": mark, "size": 9, "color": look.tones.muted, "line": {"width": 1.5}}, hoverinfo="text",
+            hovertext=[
+                f"<b>report, {text(row['variant'])}</b><br>{row['images']:,} images: <b>{text(format_duration(1e9 * row['seconds']))}</b><br>"
+                f"{text(row['hardware'])}<br>{text(row['note'])}" for row in rows.to_dict("records")
+            ],
+        )  # fmt: skip
+    counts = sorted({*frame["images"], *published["images"]})
+    figure.update_xaxes(
+        type="log", tickmode="array", tickvals=apart(counts), ticktext=[f"{n:,}" for n in apart(counts)], title_text="images"
+    )
+    times = [*frame["median_ns"], *(1e9 * published["seconds"])]
+    figure.update_yaxes(type="log", title_text="end to end", **ticks(min(times), max(times), format_duration, logarithmic=True))
+    figure.update_layout(legend={"y": 1, "yanchor": "top", "x": 1.01, "xanchor": "left"}, margin={"t": 12})
+    both = frame.merge(published, on="images", suffixes=("", "_published"))
+    data = frame.merge(_by_variant(published), on="images", how="left")
+    title = f"End to end over {len(set(frame['images']))} numbers of images"
+    if len(both):
+        # The report computes in fp32.
+        same = both[both["precision"] == "fp32"] if (both["precision"] == "fp32").any() else both
+        most = same[same["images"] == same["images"].max()]
+        ours, theirs = most.nsmallest(1, "median_ns").iloc[0], float(most["seconds"].min())
+        title = (
+            f"{ours['images']:,} images take {format_duration(ours['median_ns'])} by {look.named(WORKLOAD, ours['variant'])}; "
+            f"the report's fastest took {format_duration(1e9 * theirs)} on other hardware"
+        )
+    note = (
+        f"{look.device}, one GPU; end-to-end time, medians with {' and '.join(dict.fromkeys(frame['interval_kind']))}; {samples(frame['n'])}. "
+        "Open marks: the report's table 4, on two nodes with 1, 2 or 4 GPUs each that it does not name, so that no ratio of the two says which code is better."
+    )
+    return Chart(slug("generator", "over images"), title, figure, data, note)
+
+
+def _parts_title(frame: pd.DataFrame, case: str, look: Look) -> str:
+    fastest = frame.nsmallest(1, "median_ns").iloc[0]
+    title = f"At {case}, {look.named(WORKLOAD, fastest['variant'])} is fastest end to end with {format_duration(fastest['median_ns'])}"
+    known = frame[frame["ratio"].notna()]
+    if known.empty:
+        return title
+    within = int((known["ratio"] <= AIM).sum())
+    return f"{title}; {within} of {len(known)} overlapped take at most {AIM}× their longest part"
+
+
+def _label(row: dict[Any, Any], look: Look) -> str:
+    ratio = f", {format_ratio(row['ratio'])}" if pd.notna(row["ratio"]) else ""
+    name = f"{look.named(WORKLOAD, row['variant'])}{_MARK.get(row['transfer'], '')}"
+    return f"{text(name)}  {text(format_duration(row['median_ns']))}{ratio}"
+
+
+def _share(row: dict[Any, Any], part: str) -> float:
+    """Of the bar that is as long as the whole, what a part takes; nought for what it does not have."""
+    whole = float(row["median_ns"])
+    if row["transfer"] != OVERLAPPED:
+        # Phases and the whole are medians of their own; together they may be a little more than it.
+        return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(whole, sum(_known(row)))
+    if pd.isna(row["ratio"]):
+        return float(part == _NOT_KNOWN)
+    longest = min(1.0, float(row["longest_ns"]) / whole)
+    return longest if part == row["longest"] else 1.0 - longest if part == REST else 0.0
+
+
+def _known(row: dict[Any, Any]) -> list[float]:
+    return [float(row[part]) for part in PARTS if pd.notna(row[part])]
+
+
+def _hover(row: dict[Any, Any], part: str, share: float) -> str:
+    lines = [f"{_name(row)}<br>{text(row['title'])}", f"{part}: <b>{text(format_percent(100 * share))}</b>"]
+    if row["transfer"] != OVERLAPPED:
+        lines[-1] += f", {text(format_duration(row[part]))}"
+    else:
+        alone = [f"{name} {text(format_duration(row[name]))}" for name in (IN, COMPUTE, OUT) if pd.notna(row[name])]
+        lines += [f"alone: {', '.join(alone)}"] if alone else []
+        lines += [f"whole over the longest: <b>{format_ratio(row['ratio'])}</b>"] if pd.notna(row["ratio"]) else []
+    return "<br>".join([*lines, _how(row)])
+
+
+def _whole_hover(row: dict[Any, Any]) -> str:
+    ends = format_ends(Estimate.median_ns(row), format_duration)
+    return f"{_name(row)}<br>{row['images']:,} images: <b>{text(format_duration(row['median_ns']))}</b> ({text(ends)})<br>{_how(row)}"
+
+
+def _name(row: dict[Any, Any]) -> str:
+    config = f" [{text(row['config'])}]" if row["config"] else ""
+    return f"<b>{text(row['variant'])}</b>{config}"
+
+
+def _how(row: dict[Any, Any]) -> str:
+    copies = f"{text(row['transfer'])} copies · " if pd.notna(row["transfer"]) else ""
+    return f"{copies}{text(row['precision'])} · n = {row['n']}"
+
+
+def _by_variant(published: pd.DataFrame) -> pd.DataFrame:
+    """A row a number of images, a column `published_s: 1 GPU a node` a variant."""
+    wide = published.pivot(index="images", columns="variant", values="seconds")
+    return wide.rename(columns="published_s: {}".format).reset_index().rename_axis(columns=None)

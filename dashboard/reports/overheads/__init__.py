@@ -1,0 +1,23 @@
+"""Allocation, copies and release as parts of a whole operation, as the convolution report counts them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dashboard.core.run_data import RunData
+from dashboard.reports.detail import Detail, Names
+from dashboard.reports.overheads import query
+from dashboard.ui.view import OfWorkload
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+
+
+def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
+    from dashboard.reports.overheads import chart
+
+    frame = query.overheads(data, workload)
+    if len(frame):
+        yield chart.overheads(frame, look, workload)
+
+
+DETAIL = Detail("overheads", "Overheads", OfWorkload("details", _charts), place=1, names=Names(scopes=tuple(query.PARTS)))

@@ -1,0 +1,42 @@
+"""Allocation, copies, computation and release as shares of a run."""
+
+from typing import Final
+
+import pandas as pd
+
+from dashboard.core.estimate import Estimate
+from dashboard.ui.numbers import format_duration, format_ends, format_percent
+from dashboard.ui.template import Chart, Look, blank, samples, slug, text
+
+_PARTS: Final = {"allocate": "|", "h2d": "\\", "compute": "", "d2h": "/", "free": "x"}
+
+
+def overheads(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
+    """Stacked shares of `query.overheads`, not empty: the first and the fastest variant of each size, at its last case."""
+    frame = frame[frame["case"].isin(frame.drop_duplicates("size_rank", keep="last")["case"])]
+    operation = frame[frame["part"] == "compute"]
+    chosen = pd.concat([operation.drop_duplicates("case"), operation.sort_values("median_ns").drop_duplicates("case")])
+    keys = chosen[["case", "variant", "size_rank"]].drop_duplicates().sort_values(["size_rank", "variant"], kind="stable")
+    labels = [text(f"{row['case']}  {look.named(workload, row['variant'])}") for row in keys.to_dict("records")]
+    figure = blank(look.theme, 30 * len(labels) + 90)
+    colors = dict(zip(_PARTS, ("#7A5AA6", "#56B4E9", "#009E73", "#E69F00", "#8A6D3B"), strict=True))
+    for part, pattern in _PARTS.items():
+        rows = keys.merge(frame[frame["part"] == part], on=["case", "variant"], how="left").to_dict("records")
+        if all(pd.isna(row["fraction"]) for row in rows):
+            continue
+        figure.add_bar(
+            x=[100 * row["fraction"] for row in rows], y=labels, orientation="h", name=part, hoverinfo="text",
+            marker={"color": colors[part], "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}},
+            hovertext=[
+                f"<b>{text(row['variant'])}</b>, {text(row['case'])}<br>{part}: <b>{text(format_percent(100 * row['fraction']))}</b>, "
+                f"{text(format_duration(row['median_ns']))} ({text(format_ends(Estimate.median_ns(row), format_duration))})<br>n = {row['n']}"
+                if pd.notna(row["fraction"]) else "" for row in rows
+            ],
+        )  # fmt: skip
+    figure.update_layout(barmode="stack", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 36})
+    figure.update_xaxes(range=[0, 100], ticksuffix=" %", title_text="share of the run")
+    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
+    largest = operation[operation["size_rank"] == operation["size_rank"].max()].nsmallest(1, "median_ns").iloc[0]
+    title = f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of {look.named(workload, largest['variant'])} is allocation, copies and release"
+    note = f"{look.device}; parts of one end-to-end operation; copies and computation by events on the device, allocation and release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
+    return Chart(slug("overheads", workload), title, figure, frame, note)

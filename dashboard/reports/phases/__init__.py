@@ -1,0 +1,23 @@
+"""The training report's step by its phases."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dashboard.core.run_data import RunData
+from dashboard.reports.detail import Detail, Names
+from dashboard.reports.phases import query
+from dashboard.ui.view import OfWorkload
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+
+
+def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
+    from dashboard.reports.phases import chart
+
+    frame = query.phases(data, workload)
+    if len(frame):
+        yield chart.phases(frame[frame["case"] == frame["case"].iloc[-1]], look, workload)
+
+
+DETAIL = Detail("phases", "Phases of a step", OfWorkload("details", _charts), place=2, names=Names(beginnings=query.PHASES))

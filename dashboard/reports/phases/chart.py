@@ -1,0 +1,60 @@
+"""Where a traced step's time goes."""
+
+from typing import Any, Final
+
+import pandas as pd
+
+from dashboard.reports.phases.query import COPIES, OTHER, PARTS, REST
+from dashboard.ui.numbers import format_duration, format_percent
+from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
+
+_LOOKS: Final = dict(
+    zip(
+        PARTS,
+        (("#0072B2", ""), ("#D55E00", "/"), ("#009E73", "\\"), ("#7A5AA6", "x"), ("#E69F00", "-"), ("#8D939C", ".")),
+        strict=True,
+    )
+)
+
+
+def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
+    """Stacked shares of `query.phases` of one case, not empty: a bar a variant, its whole operation beside its name."""
+    case = str(frame["case"].iloc[0])
+    keys = frame.drop_duplicates("variant")
+    labels = {
+        row["variant"]: f"{text(look.named(workload, row['variant']))}  {text(format_duration(row['total_ns']))}"
+        for row in keys.to_dict("records")
+    }
+    figure = blank(look.theme, 30 * len(labels) + 90)
+    for part, (color, pattern) in _LOOKS.items():
+        rows = frame[(frame["part"] == part) & (frame["mean_ns"] > 0)].to_dict("records")
+        if not rows:
+            continue
+        figure.add_bar(
+            x=[100 * row["fraction"] for row in rows], y=[labels[row["variant"]] for row in rows], orientation="h", name=part,
+            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}}, hoverinfo="text",
+            hovertext=[_hover(row, part) for row in rows],
+        )  # fmt: skip
+    figure.update_layout(
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+        margin={"t": 36},
+    )
+    stack_shares(figure, labels.values(), look)
+    figure.update_xaxes(title_text="share of an operation")
+    outside = frame[frame["part"].isin([COPIES, REST])].groupby("variant", sort=False)["fraction"].sum()
+    title = f"At {case}, copies and the host take {format_percent(100 * outside.max())} of {outside.idxmax()}"
+    if len(outside) > 1:
+        title += f", {format_percent(100 * outside.min())} of {outside.idxmin()}"
+    note = (
+        f"{look.device}; operation time under a profiler, which makes launches longer; a kernel belongs to the phase that its name begins with, "
+        f"{OTHER} are named otherwise; means over the traced samples, of the config whose operation is the shortest; {samples(keys['n'])}."
+    )
+    return Chart(slug("phases", workload, case), title, figure, frame, note)
+
+
+def _hover(row: dict[Any, Any], part: str) -> str:
+    config = f" [{text(row['config'])}]" if row["config"] else ""
+    return (
+        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>{part}: <b>{text(format_percent(100 * row['fraction']))}</b>, "
+        f"{text(format_duration(row['mean_ns']))}<br>n = {row['n']}"
+    )

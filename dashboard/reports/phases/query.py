@@ -1,0 +1,113 @@
+"""A traced step by its phases: kernels that are named after one, copies, and what is left of the operation."""
+
+import re
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from dashboard.core.run_data import RunData
+from dashboard.core.traces import Int64s, Traces, lookup
+from dashboard.trace.ranges import nearest, parents, range_ns
+
+#: Parts of an operation, in the order in which they are stacked.
+PHASES: Final = ("forward", "backward", "update")
+OTHER, COPIES, REST = "other kernels", "copies", "host and idle"
+PARTS: Final = (*PHASES, OTHER, COPIES, REST)
+
+_NAMED: Final = re.compile(rf"({'|'.join(PHASES)})(?![a-z])")
+_CELL: Final = ("case", "variant", "config")
+_SCOPE: Final = "operation"
+
+
+def workloads(data: RunData) -> tuple[str, ...]:
+    """The workloads of the run whose traced kernels are named after phases."""
+    traces = data.traces
+    if not {"ranges", "kernels"} <= set(traces.tables):
+        return ()
+    named = np.array([*(_NAMED.match(str(name)) is not None for name in traces.texts("kernels", "name").categories), False])
+    samples = _sample_of(traces, "kernels")[named[traces.texts("kernels", "name").codes]]
+    codes = set(traces.texts("ranges", "workload").codes[samples[samples >= 0]].tolist())
+    return tuple(name for name in data.workloads if name in {traces.texts("ranges", "workload").categories[c] for c in codes})
+
+
+def phases(data: RunData, workload: str) -> pd.DataFrame:
+    """Where the time of an operation goes, over the traced samples of the scope `operation`.
+
+    A kernel belongs to the phase that its name begins with, e.g. `forward_gemm` to forward. What is left of a sample's range
+    when kernels and copies are taken out is the host's: its computing, its launches, and the device's waiting for both.
+
+    Returns:
+        One row a (case, variant, part) by size, ladder and `PARTS`: `case`, `size_rank`, `variant`, `title`, `config`, `part`, `mean_ns` a
+        sample, `total_ns` of all parts, `fraction` of it, and `n` samples. Of each variant the config whose operation is the
+        shortest; a variant without kernels is left out. Empty where no kernel of the workload is named after a phase.
+    """
+    columns = ["case", "size_rank", "variant", "title", "config", "part", "mean_ns", "total_ns", "fraction", "n"]
+    if workload not in workloads(data):
+        return pd.DataFrame(columns=columns)
+    traces = data.traces
+    found = _samples(traces, workload)
+    charted = data.cases[(data.cases["workload"] == workload) & data.cases["size_rank"].notna()]
+    found = found.merge(charted[["case", "size_rank"]], on="case")
+    sums = found.groupby(list(_CELL), as_index=False).agg(n=("span", "size"), size_rank=("size_rank", "first"), **_means())
+    sums = sums[sums[[*PHASES, OTHER]].sum(axis=1) > 0]
+    sums["total_ns"] = sums[list(PARTS)].sum(axis=1)
+    sums = sums.sort_values("total_ns", kind="stable").drop_duplicates(["case", "variant"])
+    ladder = data.variants[data.variants["workload"] == workload].reset_index(names="place")
+    sums = sums.merge(ladder[["variant", "title", "place"]], on="variant")
+    rows = sums.melt([c for c in sums.columns if c not in PARTS], list(PARTS), "part", "mean_ns")
+    rows["fraction"] = rows["mean_ns"] / rows["total_ns"]
+    rows["order"] = rows["part"].map(PARTS.index)
+    return rows.sort_values(["size_rank", "place", "order"], kind="stable", ignore_index=True)[columns]
+
+
+def _means() -> dict[str, tuple[str, str]]:
+    return {part: (part, "mean") for part in PARTS}
+
+
+def _samples(traces: Traces, workload: str) -> pd.DataFrame:
+    """One row a sample of the scope: its cell, its `span` and the time of each part."""
+    place = np.flatnonzero(_outermost(traces))
+    columns = {name: np.asarray(traces.texts("ranges", name))[place] for name in ("workload", "scope", *_CELL)}
+    frame = pd.DataFrame({**columns, "span": range_ns(traces)[place], **dict.fromkeys(PARTS, 0.0)}, index=place)
+    names = traces.texts("kernels", "name")
+    part_of = np.array([_part(str(name)) for name in names.categories], dtype=object)[names.codes]
+    _add(frame, _sample_of(traces, "kernels"), part_of, traces.durations("kernels"))
+    if "memory_ops" in traces.tables:
+        kind = np.asarray(traces.texts("memory_ops", "kind")).astype(str)
+        _add(
+            frame,
+            _sample_of(traces, "memory_ops"),
+            np.where(kind == "memset", OTHER, COPIES).astype(object),
+            traces.durations("memory_ops"),
+        )
+    frame = frame[(frame["workload"] == workload) & (frame["scope"] == _SCOPE)].fillna({"config": ""})
+    busy = frame[[part for part in PARTS if part != REST]].sum(axis=1)
+    return frame.assign(**{REST: (frame["span"] - busy).clip(lower=0)})
+
+
+def _add(frame: pd.DataFrame, sample: Int64s, part: "np.ndarray[tuple[int], np.dtype[np.object_]]", duration: Int64s) -> None:
+    rows = pd.DataFrame({"sample": sample, "part": part, "duration": duration})
+    sums = rows[rows["sample"] >= 0].groupby(["sample", "part"])["duration"].sum().unstack(fill_value=0)
+    for column in sums.columns:
+        frame.loc[sums.index, column] += sums[column]
+
+
+def _part(kernel: str) -> str:
+    match = _NAMED.match(kernel)
+    return match[1] if match else OTHER
+
+
+def _outermost(traces: Traces) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Of each range, whether it is a sample: it has a round, and none around it has."""
+    numbered = traces.numbers("ranges", "round") >= 0
+    parent = parents(traces)
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = numbered & ~((parent >= 0) & numbered[parent])
+    return found
+
+
+def _sample_of(traces: Traces, table: str) -> Int64s:
+    """Place of the sample in whose range each row of a table was launched; -1 where in none."""
+    owner = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id"))
+    around = nearest(parents(traces), _outermost(traces))
+    return np.where(owner >= 0, around[owner], -1)

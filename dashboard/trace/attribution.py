@@ -1,0 +1,75 @@
+"""How much of a trace's device time is attributed to NVTX ranges: by the launching thread, by time, or not at all."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dashboard.core.run_data import RunData
+from dashboard.core.traces import NONE, Int64s, Traces, of_calls
+from data.naming import LooseWork
+
+TABLES: Final = ("kernels", "memory_ops")
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Device time of all kernels and memory operations of a trace, in ns, each counted once.
+
+    Attributes:
+        own_ns: launched inside a range of the launching thread.
+        by_time_ns: launched by a thread without a range, and attributed to the range of another thread that was open meanwhile.
+        none_ns: attributed to no range.
+    """
+
+    own_ns: int
+    by_time_ns: int
+    none_ns: int
+
+    @property
+    def percent(self) -> tuple[float, float, float]:
+        """The three in percent with one decimal, which add up to 100; zeros where nothing ran."""
+        total = self.own_ns + self.by_time_ns + self.none_ns
+        if not total:
+            return 0.0, 0.0, 0.0
+        own, by_time = (round(100 * part / total, 1) for part in (self.own_ns, self.by_time_ns))
+        return own, by_time, round(100 - own - by_time, 1)
+
+
+def shares(data: RunData) -> Shares:
+    """The shares of a run's device time; zeros where it has no device work."""
+    found = np.zeros(3, dtype=np.int64)
+    for table in TABLES:
+        if table in data.traces.tables:
+            durations = data.traces.durations(table)
+            own, by_time = (data.traces.numbers(table, name) != NONE for name in ("range_id", "time_range_id"))
+            for place, chosen in enumerate((own, ~own & by_time, ~own & ~by_time)):
+                found[place] += durations[chosen].sum()
+    return Shares(*found.tolist())
+
+
+def sentence(found: Shares) -> str:
+    """The shares in words; empty where all work was launched inside ranges of its own thread, or there is none."""
+    if found.by_time_ns + found.none_ns == 0:
+        return ""
+    own, by_time, none = found.percent
+    return (
+        f"Of the device time, {own:g} % was launched inside NVTX ranges of the launching thread, {by_time:g} % is attributed by time to a "
+        f"range of another thread, and {none:g} % to no range."
+    )
+
+
+def loose_work(traces: Traces) -> LooseWork:
+    """Device work of a trace that is attributed to no range and whose launch is known."""
+    parts: list[tuple[Int64s, ...]] = [(np.empty(0, dtype=np.int64),) * 3]
+    for table in TABLES:
+        if table in traces.tables:
+            rows = traces.ranges_of_work(table) == NONE
+            process = traces.numbers(table, "process")[rows]
+            if table == "kernels":
+                launched = traces.numbers(table, "launch_start_ns")[rows]
+            else:
+                _, launched = of_calls(traces, process, traces.numbers(table, "correlation")[rows], "start_ns")
+            known = launched != NONE
+            parts.append((process[known], launched[known], traces.durations(table)[rows][known]))
+    return LooseWork(*(np.concatenate(column) for column in zip(*parts, strict=True)))

@@ -1,0 +1,302 @@
+"""The lanes of a trace: what ran on each stream and thread, side by side so that nothing in a lane covers anything else."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dashboard.core.traces import NONE, Int64s, Traces
+from dashboard.trace.layers import layers
+
+Kind = Literal["device", "ranges", "calls"]
+
+Int32s = npt.NDArray[np.int32]
+
+#: Events whose longest is looked up together.
+BLOCK: Final = 256
+_OF_DEVICE: Final = ("kernels", "memory_ops")
+#: Stands for the depth of ranges that need not nest; deeper than any.
+_FREE: Final = 1 << 30
+_STREAMS_SHOWN: Final = 8
+_THREADS_SHOWN: Final = 5
+_DEPTHS_SHOWN: Final = 5
+#: Ranges nested deeper, and events of which more run at once, have no lane: nobody reads so many, and each costs time.
+MOST_LAYERS: Final = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """Events that do not overlap, sorted by start. 20 bytes an event.
+
+    Attributes:
+        kind: `device` for kernels and memory operations, `ranges`, or `calls`.
+        owner: the stream or thread, equal for all lanes of one; what is shown or left out together.
+        group: heading that it stands under, plain text.
+        label: its name within the group, plain text.
+        start: shape (n,), nanoseconds on the trace's clock.
+        covered: shape (n + 1,), nanoseconds that the events before each one last; the last is the busy time of the lane.
+        row: shape (n,), the row of each event: of `ranges`, of `api_calls`, or of `kernels` followed by `memory_ops`.
+        level: place among the lanes of its owner and kind, from 0.
+    """
+
+    kind: Kind
+    owner: tuple[int, ...]
+    group: str
+    label: str
+    start: Int64s
+    covered: Int64s
+    row: Int32s
+    level: int
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def busy_ns(self) -> int:
+        """Nanoseconds in which an event of the lane ran."""
+        return int(self.covered[-1])
+
+    def end(self, index: Int64s) -> Int64s:
+        """End of the events at these places, nanoseconds."""
+        ends: Int64s = self.start[index] + self.covered[index + 1] - self.covered[index]
+        return ends
+
+    def covered_until(self, times: Int64s) -> Int64s:
+        """Nanoseconds before each time in which an event ran: by bisection, whatever the number of events."""
+        started = np.searchsorted(self.start, times, side="right")
+        last = np.maximum(started - 1, 0)
+        running = np.where(started > 0, np.maximum(self.end(last) - times, 0), 0)
+        return self.covered[started] - running
+
+    def touching(self, edges: Int64s) -> tuple[Int64s, Int64s]:
+        """First event that is in each bin between two edges, and one past the last. An event of no duration is where it starts."""
+        started = np.searchsorted(self.start, edges, side="left")
+        before = np.maximum(started[:-1] - 1, 0)
+        reaches = (started[:-1] > 0) & (self.end(before) > edges[:-1])
+        return started[:-1] - reaches, started[1:]
+
+    @cached_property
+    def longest(self) -> Int64s:
+        """Duration of the longest event of each `BLOCK` of events."""
+        return np.maximum.reduceat(np.diff(self.covered), np.arange(0, len(self), BLOCK))
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """All lanes of a trace, in the order in which they are drawn. Times are on the trace's clock.
+
+    Attributes:
+        begin_ns: start of the first event.
+        end_ns: end of the last; later than `begin_ns`.
+        kernels: rows of table `kernels`: in a device lane, further rows are those of `memory_ops`.
+        too_deep: how many events have no lane, since they lie below `MOST_LAYERS` others.
+    """
+
+    lanes: tuple[Lane, ...]
+    begin_ns: int
+    end_ns: int
+    kernels: int
+    too_deep: int = 0
+
+    def busiest(self) -> tuple[Lane, ...]:
+        """Lanes of the streams that are busy longest and of the threads with most events, in the order of `lanes`."""
+        busy: dict[tuple[int, ...], int] = {}
+        events: dict[tuple[int, ...], int] = {}
+        for lane in self.lanes:
+            sums, amount = (busy, lane.busy_ns) if lane.kind == "device" else (events, len(lane))
+            sums[lane.owner] = sums.get(lane.owner, 0) + amount
+        shown = {
+            owner
+            for sums, most in ((busy, _STREAMS_SHOWN), (events, _THREADS_SHOWN))
+            for owner in sorted(sums, key=lambda each, sums=sums: (-sums[each], each))[:most]  # type: ignore[misc]
+        }
+        return tuple(lane for lane in self.lanes if lane.owner in shown and lane.level < _DEPTHS_SHOWN)
+
+
+class _Events(NamedTuple):
+    """Events of some tables, one table after the other; an end may be `NONE`. Keys that are all equal take no room.
+
+    `ends` has room for one number before the first end: what a lane keeps is made of it in place.
+    """
+
+    start: Int64s
+    ends: Int64s
+    keys: tuple[Int64s, ...]
+
+    @property
+    def end(self) -> Int64s:
+        return self.ends[1:]
+
+
+def build(traces: Traces) -> Lanes | None:
+    """Sort a trace into lanes; None where it has no event. A range that was never closed lasts to the end of the trace.
+
+    The trace is read piece by piece and only what the lanes are made of is kept: of most traces that is all the memory it takes.
+    """
+    held = [name for name in _OF_DEVICE if name in traces.tables]
+    device = _read(traces, held, "process", "device", "stream") if held else None
+    calls = _read(traces, ["api_calls"], "process", "thread") if "api_calls" in traces.tables else None
+    ranges = _read(traces, ["ranges"], "process", "thread", "depth") if "ranges" in traces.tables else None
+    every = [events for events in (device, calls, ranges) if events is not None]
+    if not every:
+        return None
+    begin = min(int(events.start.min()) for events in every)
+    end = max(int(max(events.start.max(), events.end.max())) for events in every)
+    lanes: list[Lane] = []
+    if device is not None:
+        lanes += _device_lanes(device)
+    if ranges is not None:
+        # Ranges that are opened and closed by a handle need not nest: they stand below those that do.
+        free = np.asarray(traces.texts("ranges", "style") == "start_end")
+        lanes += _range_lanes(ranges, free, end)
+    if calls is not None:
+        for owner, rows in _sorted_groups(calls.keys, calls.start, calls.end):
+            lanes += _layered("calls", owner, "CUDA API", calls, rows)
+    several = len({lane.owner[0] for lane in lanes}) > 1
+    lanes.sort(key=_order)
+    kernels = sum(len(batch[0]) for batch in traces.scan("kernels", "device")) if "kernels" in held else 0
+    too_deep = sum(len(events.start) for events in every) - sum(map(len, lanes))
+    return Lanes(tuple(_grouped(lane, several) for lane in lanes), begin, max(end, begin + 1), kernels, too_deep)
+
+
+def _read(traces: Traces, tables: Sequence[str], *keys: str) -> _Events:
+    pieces = [[_narrow(column) for column in batch] for table in tables for batch in traces.scan(table, *keys)]
+    columns = tuple(_joined(column) for column in zip(*pieces, strict=True))
+    count, first = len(columns[0]), 0
+    events = _Events(np.empty(count, dtype=np.int64), np.empty(count + 1, dtype=np.int64), columns)
+    for table in tables:
+        for starts, ends in traces.scan(table, "start_ns", "end_ns"):
+            last = first + len(starts)
+            events.start[first:last], events.end[first:last] = starts, ends
+            first = last
+    return events
+
+
+def _narrow(column: Int64s) -> Int64s:
+    """The column; of equal numbers a view of one."""
+    return np.broadcast_to(column[0], len(column)) if len(column) and bool((column == column[0]).all()) else column
+
+
+def _joined(pieces: Sequence[Int64s]) -> Int64s:
+    """Columns one after the other; a view of one number where all of them hold the same."""
+    held = [piece for piece in pieces if len(piece)]
+    if all(piece.strides[0] == 0 and piece[0] == held[0][0] for piece in held):
+        return np.broadcast_to(held[0][0], sum(map(len, held)))
+    return np.concatenate(held)
+
+
+def _order(lane: Lane) -> tuple[Any, ...]:
+    """Process by process: its streams, then its threads with their ranges above their calls."""
+    process, *place = lane.owner
+    return (process, lane.kind != "device", *place, lane.kind == "calls", lane.level)
+
+
+def _grouped(lane: Lane, several: bool) -> Lane:
+    what = f"GPU {lane.owner[1]}" if lane.kind == "device" else f"thread {lane.owner[1]}"
+    group = f"process {lane.owner[0]} · {what}" if several else what
+    return Lane(lane.kind, lane.owner, group, lane.label, lane.start, lane.covered, lane.row, lane.level)
+
+
+def _device_lanes(events: _Events) -> Iterator[Lane]:
+    for owner, rows in _sorted_groups(events.keys, events.start, events.end):
+        label = "no stream" if owner[-1] == NONE else f"stream {owner[-1]}"
+        yield from _layered("device", owner, label, events, rows)
+
+
+def _range_lanes(events: _Events, free: npt.NDArray[np.bool_], trace_end: int) -> Iterator[Lane]:
+    process, thread, depth = events.keys
+    events.end[events.end < 0] = trace_end
+    level = np.where(free, _FREE, np.minimum(depth, MOST_LAYERS))
+    next_level: dict[tuple[int, ...], int] = {}
+    for (*place, depth_or_free), rows in _sorted_groups((process, thread, level), events.start, events.end):
+        if depth_or_free == MOST_LAYERS:
+            continue
+        owner = tuple(place)
+        label = "NVTX start/end" if depth_or_free == _FREE else f"NVTX depth {depth_or_free}"
+        for lane in _layered("ranges", owner, label, events, rows, next_level.get(owner, 0)):
+            next_level[owner] = lane.level + 1
+            yield lane
+
+
+def _layered(
+    kind: Kind, owner: tuple[int, ...], label: str, events: _Events, rows: Int64s | None, first_level: int = 0
+) -> Iterator[Lane]:
+    """The lanes of events that belong together: one, or as many as it takes for none to cover another.
+
+    Args:
+        rows: those of the events, sorted; all as they stand when None, and then no use can be made of `events` any more.
+    """
+    mine = events if rows is None else _gathered(events, rows)
+    numbers = np.arange(len(mine.start), dtype=np.int32) if rows is None else rows.astype(np.int32)
+    if bool((mine.start[1:] >= mine.end[:-1]).all()) and bool((mine.end >= mine.start).all()):
+        yield _lane(kind, owner, label, mine, numbers, first_level)
+        return
+    np.maximum(mine.end, mine.start, out=mine.end)
+    layer = layers(mine.start, mine.end)
+    order = np.argsort(layer, kind="stable")
+    cuts = np.searchsorted(layer[order], np.arange(min(int(layer.max()) + 1, MOST_LAYERS) + 1))
+    for number, (first, last) in enumerate(pairwise(cuts.tolist())):
+        inside = order[first:last]
+        name = label if number == 0 else f"{label} ({number + 1})"
+        yield _lane(kind, owner, name, _gathered(mine, inside), numbers[inside], first_level + number)
+
+
+def _gathered(events: _Events, rows: Int64s) -> _Events:
+    found = _Events(events.start[rows], np.empty(len(rows) + 1, dtype=np.int64), ())
+    # The mode spares the copy that NumPy makes of what it writes to; rows are never beyond the last.
+    np.take(events.end, rows, out=found.end, mode="clip")
+    return found
+
+
+def _lane(kind: Kind, owner: tuple[int, ...], label: str, events: _Events, row: Int32s, level: int) -> Lane:
+    covered = events.ends
+    covered[0] = 0
+    np.subtract(covered[1:], events.start, out=covered[1:])
+    np.cumsum(covered[1:], out=covered[1:])
+    return Lane(kind, owner, "", label, events.start, covered, row, level)
+
+
+def _sorted_groups(keys: Sequence[Int64s], start: Int64s, end: Int64s) -> Iterator[tuple[tuple[int, ...], Int64s | None]]:
+    """Each distinct tuple of keys, ascending, with its rows sorted by start and then by end; None for all rows as they stand."""
+    order = _by_start(start, end)
+    varying = [key for key in keys if key.strides[0] and int(key.min()) != int(key.max())]
+    if not varying:
+        yield tuple(int(key[0]) for key in keys), order
+        return
+    if order is None:
+        order = np.arange(len(start))
+    code = np.zeros(len(start), dtype=np.int64)
+    for key in varying:
+        number, values = pd.factorize(key, sort=True)
+        # Renumbered at every step, so that many keys of many values cannot overflow.
+        code = pd.factorize(code * len(values) + number, sort=True)[0]
+    count = int(code.max()) + 1
+    # Below 2^16 groups NumPy sorts by counting.
+    of_rows = code[order].astype(np.uint16 if count <= 1 << 16 else np.int64)
+    order = order[np.argsort(of_rows, kind="stable")]
+    cuts = np.concatenate(([0], np.cumsum(np.bincount(code, minlength=count))))
+    for first, last in pairwise(cuts.tolist()):
+        yield tuple(int(key[order[first]]) for key in keys), order[first:last]
+
+
+def _by_start(start: Int64s, end: Int64s) -> Int64s | None:
+    """Rows sorted by start, those that start together by end; None where they are. Tables are sorted, or made of few such pieces."""
+    sorted_already = bool((start[1:] >= start[:-1]).all())
+    if sorted_already and not bool(((start[1:] == start[:-1]) & (end[1:] < end[:-1])).any()):
+        return None
+    order = np.argsort(start, kind="stable")
+    begins = start[order]
+    same = begins[1:] == begins[:-1]
+    if same.any():
+        together = np.zeros(len(start), dtype=bool)
+        together[1:] |= same
+        together[:-1] |= same
+        places = np.flatnonzero(together)
+        rows = order[places]
+        order[places] = rows[np.lexsort((end[rows], start[rows]))]
+    return order

@@ -1,0 +1,40 @@
+"""One folder a question: `query.py` makes frames of a run, `chart.py` draws them, `page.py` shows them."""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Final
+
+from dashboard.ui.view import View
+from dashboard.views import (
+    calls,
+    counters,
+    details,
+    gpus,
+    ladder,
+    overview,
+    picker,
+    published,
+    roofline,
+    sizes,
+    timeline,
+    transfers,
+    trust,
+)
+
+#: Groups of the menu, and the views in the order of each; the first view is the one that opens.
+GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
+    "Compare": (overview.VIEW, sizes.VIEW, published.VIEW, picker.VIEW),
+    "Explain": (
+        ladder.VIEW,
+        roofline.VIEW,
+        details.VIEW,
+        timeline.VIEW,
+        calls.VIEW,
+        transfers.VIEW,
+        gpus.VIEW,
+        counters.VIEW,
+    ),
+    "Trust": (trust.VIEW,),
+}
+#: Every view, in the order of the menu.
+VIEWS: Final = tuple(chain.from_iterable(GROUPS.values()))

@@ -1,0 +1,87 @@
+"""The kernels and calls that make up the time of a trace, as bars."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import pandas as pd
+
+from dashboard.trace.samples import Part
+from dashboard.ui.numbers import format_duration, format_percent
+from dashboard.ui.template import Chart, Look, blank, slug, text
+from dashboard.ui.text import cut
+from dashboard.ui.ticks import ticks
+
+_BAR_PX: Final = 26
+_NAME_CHARACTERS: Final = 34
+#: Of a name whose middle is left out.
+_HEAD_CHARACTERS: Final = 10
+_MOST_BARS: Final = 12
+#: What of a trace is summed, in words.
+PARTS: Final[Mapping[Part, str]] = {
+    "samples": "in the variants' samples, without verification, warm-up, the flush of L2 and the hold of the stream",
+    "all": "in the trace",
+}
+_OF_PART: Final[Mapping[Part, str]] = {"samples": " in samples", "all": ""}
+
+
+def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part = "all") -> Chart:
+    """Bars of `query.leading`, not empty.
+
+    Args:
+        every: how many names the whole summary has.
+        what: `kernels` or `API calls`.
+        part: what of the trace the summary is of.
+    """
+    shown = frame.head(_MOST_BARS)
+    count = "Instances" if "Instances" in frame else "Num Calls"
+    color = look.tones.good if what == "kernels" else "#56B4E9"
+    figure = blank(look.theme, _BAR_PX * max(len(shown), 3) + 66)
+    figure.add_bar(
+        x=shown["Time (%)"], y=list(range(len(shown))), orientation="h", marker={"color": color}, width=0.72, hoverinfo="text",
+        hovertext=[
+            f"<b>{text(cut(row['Name'], 160))}</b><br>{text(format_duration(row['Total Time (ns)']))} in {row[count]}, median "
+            f"{text(format_duration(row['Med (ns)']))}<br>{text(format_percent(row['cumulative_percent']))} with those above"
+            for row in shown.to_dict("records")
+        ],
+        text=[
+            f" {text(format_duration(row['Total Time (ns)']))} · {row[count]}× {text(format_duration(row['Med (ns)']))}"
+            for row in shown.to_dict("records")
+        ],
+        textposition="outside", cliponaxis=False,
+    )  # fmt: skip
+    names = [text(name) for name in _told_apart(list(shown["Name"]))]
+    figure.update_yaxes(
+        autorange="reversed", tickvals=list(range(len(shown))), ticktext=names, showgrid=False, ticks="",
+        tickfont={"color": look.tones.text, "size": 12},
+    )  # fmt: skip
+    longest = max(float(shown["Time (%)"].max()), 0.1)
+    figure.update_xaxes(
+        range=[0, 2.3 * longest],
+        **ticks(0, longest, format_percent, logarithmic=False, most=3),
+        title_text=f"share of the time of all {what}{_OF_PART[part]}",
+    )
+    first = frame.iloc[0]
+    title = (
+        f"{len(frame)} of {every} {what} make up {format_percent(frame['cumulative_percent'].iloc[-1])}: "
+        f"{cut(first['Name'], 21)} {format_percent(first['Time (%)'])}"
+    )
+    more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
+    note = look.note(f"durations {PARTS[part]}, summed by name; beside each bar: total, number × median.{more}")
+    return Chart(slug("trace", what), title, figure, frame, note)
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Names that fit beside bars; those that would be cut to the same text are cut before where they begin to differ instead."""
+    short = [cut(name, _NAME_CHARACTERS) for name in names]
+    found = list(short)
+    for same in {name for name in short if short.count(name) > 1}:
+        places = [place for place, name in enumerate(short) if name == same]
+        whole = [cut(names[place], len(names[place])) for place in places]
+        differ = next((place for place, letters in enumerate(zip(*whole, strict=False)) if len(set(letters)) > 1), 0)
+        # From the start of the word in which they begin to differ; a name that only goes on where another ends keeps its own cut.
+        start = max(whole[0].rfind(mark, 0, differ) + 1 for mark in "_ ,<(")
+        if start <= _HEAD_CHARACTERS:
+            continue
+        for place, name in zip(places, whole, strict=True):
+            found[place] = cut(f"{name[:_HEAD_CHARACTERS]}…{name[start:]}", _NAME_CHARACTERS)
+    return found

@@ -1,0 +1,30 @@
+"""What limits each variant?"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dashboard.core import counters
+from dashboard.core.run_data import RunData
+from dashboard.ui.view import OfRun, View
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+
+
+def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+    """Of the last case of each workload that has counters."""
+    from dashboard.views.counters import chart, query, words
+
+    for workload in counters.counted_workloads(data):
+        case = counters.counted_cases(data, workload)[-1]
+        every = query.best(counters.by_config(data, workload, case))
+        frame = query.most_time(every)
+        how = words.how_counted(data, len(frame), len(every))
+        for draw in (chart.speed_of_light, chart.occupancy, chart.traffic):
+            yield draw(frame, look, workload, case, how)
+        stalls = query.stalls(frame)
+        if len(stalls):
+            yield chart.stall_reasons(stalls, look, workload, case, how)
+
+
+VIEW = View("counters", "Counters", "What limits each variant?", (OfRun("counters", _charts),))

@@ -1,0 +1,237 @@
+"""Hardware counters by variant: the device's roofs, occupancy, traffic, and what warps wait for."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
+from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
+from dashboard.ui.template import Chart, Look, Theme, blank, slug, text
+from dashboard.ui.ticks import ticks
+from dashboard.views.counters.words import THRESHOLDS, answer, reason_name, short_verdict, verdict
+
+_ROW_PX: Final = 26
+_ROOFS: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram_percent": "DRAM"}
+#: A reason that takes less of every variant's time is drawn with the others.
+_LEAST_PERCENT: Final = 3.0
+_REASON_COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A4C9C", "#8A6D3B", "#9B1C31")
+_OTHERS: Final = "others"
+#: Colours of what is no waiting, and of the reasons that are not told apart.
+_GREYS: Final[Mapping[Theme, Mapping[str, str]]] = {
+    "light": {_OTHERS: "#5C7A00", "selected": "#8d949e", "not_selected": "#c6cbd2"},
+    "dark": {_OTHERS: "#B5D155", "selected": "#8d949e", "not_selected": "#555c67"},
+}
+
+
+def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
+    """Share of the peaks of compute, memory and DRAM of `core.counters.best`, not empty.
+
+    Args:
+        how: how the counters were taken.
+    """
+    rows = frame.to_dict("records")
+    figure = make_subplots(
+        rows=1, cols=len(_ROOFS), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(_ROOFS.values())
+    )
+    figure.update_layout(blank(look.theme, _height(rows, 70)).layout)
+    figure.update_annotations(font={"size": 13})
+    for column, name in enumerate(_ROOFS, start=1):
+        _bars(figure, rows, look, workload, name, format_percent, row=1, col=column)
+        for limit in (LATENCY_PERCENT, BOUND_PERCENT):
+            figure.add_vline(
+                x=limit, line={"color": look.tones.muted, "width": 1, "dash": "dot"}, layer="below", row=1, col=column
+            )
+    figure.update_xaxes(range=[0, 118], tickvals=[0, 20, 40, 60, 80, 100], ticksuffix=" %", showgrid=False)
+    for place, row in enumerate(rows):
+        figure.add_annotation(
+            x=1.01, xref="paper", xanchor="left", xshift=10, y=place, yref="y", showarrow=False, align="left", text=text(short_verdict(row)),
+            font={"size": 12, "color": look.tones.text if row["bound"] in ("memory", "compute") else look.tones.muted},
+        )  # fmt: skip
+    _name_rows(figure, rows, look, workload)
+    figure.update_layout(margin={"t": 28, "r": 190})
+    note = (
+        f"{_note(frame, look, case, how)} Share of the peak that each part can sustain; memory: its busiest part. {THRESHOLDS}"
+    )
+    return Chart(slug("speed-of-light", workload, case), answer(frame), figure, frame, note)
+
+
+def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
+    """Achieved occupancy as bars against the theoretical as marks, of `core.counters.best`, not empty."""
+    rows = frame.to_dict("records")
+    figure = blank(look.theme, _height(rows, 60))
+    _bars(figure, rows, look, workload, "occupancy_percent", None)
+    figure.add_scatter(
+        x=frame["theoretical_percent"], y=list(range(len(rows))), mode="markers", showlegend=False, hoverinfo="skip",
+        marker={"symbol": "line-ns", "size": 18, "line": {"width": 2.5, "color": look.tones.text}},
+    )  # fmt: skip
+    for place, row in enumerate(rows):
+        figure.add_annotation(
+            x=103, y=place, xanchor="left", showarrow=False, font={"size": 12},
+            text=f"<b>{text(format_percent(row['occupancy_percent']))}</b>  {text(_limited(row))}",
+        )  # fmt: skip
+    figure.update_xaxes(
+        range=[0, 200], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="warps resident, of the most that fit"
+    )
+    _name_rows(figure, rows, look, workload)
+    low = frame.assign(lost=frame["theoretical_percent"] - frame["occupancy_percent"]).nlargest(1, "lost").to_dict("records")
+    title = "Achieved against theoretical occupancy"
+    if low:
+        title = (
+            f"{look.named(workload, low[0]['variant'])} keeps {format_percent(low[0]['occupancy_percent'])} of the warps resident where its launch allows "
+            f"{format_percent(low[0]['theoretical_percent'])}: no variant falls further short"
+        )
+    note = f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of blocks."
+    return Chart(slug("occupancy", workload, case), title, figure, frame, note)
+
+
+def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
+    """Bytes of device memory of `core.counters.best`, not empty: over the least that the case needs, where that is known."""
+    rows = frame.to_dict("records")
+    relative = bool(frame["dram_over_min"].notna().any())
+    column, write = ("dram_over_min", format_ratio) if relative else ("dram_bytes", format_bytes)
+    figure = blank(look.theme, _height(rows, 60))
+    _bars(figure, rows, look, workload, column, None)
+    largest = float(np.nanmax([*frame[column].astype(float), 1.0]))
+    for place, row in enumerate(rows):
+        beside = f"<b>{text(write(row[column]))}</b>"
+        beside += f"  {text(format_bytes(row['dram_bytes']))}" if relative and pd.notna(row["dram_bytes"]) else ""
+        at = 0.0 if pd.isna(row[column]) else row[column]
+        figure.add_annotation(x=at, y=place, xanchor="left", xshift=5, showarrow=False, text=beside, font={"size": 12})
+    if relative:
+        figure.add_vline(x=1, line={"color": look.tones.text, "width": 1.5, "dash": "dash"})
+    axis = ticks(0, largest, write, logarithmic=False)
+    figure.update_xaxes(range=[0, 1.5 * largest], title_text="DRAM bytes over the least" if relative else "DRAM bytes", **axis)
+    _name_rows(figure, rows, look, workload)
+    most = frame.dropna(subset=[column]).nlargest(1, column).to_dict("records")
+    title = "Bytes moved to and from device memory"
+    if most and relative:
+        title = f"{look.named(workload, most[0]['variant'])} moves {format_ratio(most[0]['dram_over_min'])} the bytes that the case needs, the most of all"
+    note = f"{_note(frame, look, case, how)} Read and written; what stays in L2 until the kernel's end is not written yet, so below 1 is possible."
+    return Chart(slug("dram-bytes", workload, case), title, figure, frame, note)
+
+
+def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
+    """Stacked bars of `core.counters.stalls`, not empty: cycles of a warp between two instructions, by what it does in them."""
+    pairs = list(dict.fromkeys(zip(stalls["variant"], stalls["config"], strict=True)))
+    most = stalls.groupby("reason", sort=False)["percent"].max()
+    issuing = [reason for reason in ("selected", "not_selected") if reason in most]
+    drawn = [reason for reason in most.index if most[reason] >= _LEAST_PERCENT and reason not in issuing][: len(_REASON_COLORS)]
+    figure = blank(look.theme, _height(pairs, 96))
+    colors = {**dict(zip(drawn, _REASON_COLORS, strict=False)), **_GREYS[look.theme]}
+    cells = {(row["variant"], row["config"], row["reason"]): row for row in stalls.to_dict("records")}
+    rest = stalls[~stalls["reason"].isin([*drawn, *issuing])].groupby(["variant", "config"])["cycles"].sum()
+    others = [rest.get(pair, 0.0) for pair in pairs]
+    for reason in (*drawn, *([_OTHERS] if any(others) else []), *issuing):
+        found = [cells.get((*pair, reason)) for pair in pairs]
+        told = [_stall_hover(row) if row else "" for row in found]
+        figure.add_bar(
+            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in found], y=list(range(len(pairs))),
+            orientation="h", width=0.74, name=text(reason_name(reason)), marker={"color": colors[reason]}, hoverinfo="text",
+            hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else told,
+        )  # fmt: skip
+    _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
+    figure.update_xaxes(title_text="cycles of a warp between two of its instructions")
+    figure.update_layout(
+        barmode="stack",
+        margin={"t": 50},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+    )
+    waits = stalls[~stalls["reason"].isin(issuing)].nlargest(1, "cycles").to_dict("records")
+    title = "What warps wait for"
+    if waits:
+        first = waits[0]
+        title = (
+            f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of {look.named(workload, first['variant'])} "
+            f"{first['meaning']}"
+        )
+    note = f"{look.device}, {case}; {how} Warps in each state for each instruction issued, averaged; grey is no waiting."
+    return Chart(slug("warp-stalls", workload, case), title, figure, stalls, note)
+
+
+def _bars(
+    figure: go.Figure,
+    rows: list[dict[Any, Any]],
+    look: Look,
+    workload: str,
+    column: str,
+    write: Callable[[float], str] | None,
+    **place: int,
+) -> None:
+    """Bars of one column in the variants' colours, with their values beside them where `write` says how."""
+    styles = [look.style(workload, row["variant"]) for row in rows]
+    figure.add_bar(
+        x=[row[column] for row in rows], y=list(range(len(rows))), orientation="h", width=0.7, showlegend=False, hoverinfo="text",
+        hovertext=[_hover(row) for row in rows], cliponaxis=False,
+        marker={
+            "color": [style.color for style in styles],
+            "pattern": {"shape": [style.pattern for style in styles], "fillmode": "overlay", "size": 5, "solidity": 0.2},
+        },
+        text=[text(write(row[column])) if write and pd.notna(row[column]) else "" for row in rows],
+        textposition="outside", textfont={"size": 12}, **place,
+    )  # fmt: skip
+
+
+def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
+    configs = [f" [{_cut(row['config'])}]" if row["config"] else "" for row in rows]
+    names = [text(f"{look.named(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
+    figure.update_yaxes(
+        range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticktext=names, showgrid=False, zeroline=False, ticks="",
+        tickfont={"color": look.tones.text, "size": 12},
+    )  # fmt: skip
+
+
+def _height(rows: list[Any], more: int) -> int:
+    return _ROW_PX * max(len(rows), 3) + more
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 24 else f"{name[:23]}…"
+
+
+def _limited(row: dict[Any, Any]) -> str:
+    if pd.isna(row["theoretical_percent"]):
+        return "not counted"
+    registers = f" ({row['registers']:.0f} a thread)" if row["limiter"] == "registers" and pd.notna(row["registers"]) else ""
+    shared = (
+        f" ({format_bytes(row['shared_bytes'])})" if row["limiter"] == "shared memory" and pd.notna(row["shared_bytes"]) else ""
+    )
+    limit = f", limited by {row['limiter']}{registers}{shared}" if row["limiter"] else ""
+    waves = f"; {significant(row['waves'])} waves" if pd.notna(row["waves"]) else ""
+    return f"of {format_percent(row['theoretical_percent'])}{limit}{waves}"
+
+
+def _note(frame: pd.DataFrame, look: Look, case: str, how: str) -> str:
+    several = (
+        "Several launches of a variant are weighted by their time, their bytes added up. "
+        if (frame["launches"] > 1).any()
+        else ""
+    )
+    return f"{look.device}, {case}; {how} {several}".rstrip()
+
+
+def _hover(row: dict[Any, Any]) -> str:
+    config = f" [{text(row['config'])}]" if row["config"] else ""
+    lines = [f"<b>{text(row['variant'])}</b>{config}", text(verdict(row)).replace("; ", "<br>")]
+    figures = (
+        ("compute, memory, DRAM", " · ".join(format_percent(row[name]) for name in _ROOFS)),
+        ("L2, L1", f"{format_percent(row['l2_percent'])} · {format_percent(row['l1_percent'])}"),
+        ("occupancy", f"{format_percent(row['occupancy_percent'])} of {format_percent(row['theoretical_percent'])}"),
+        ("DRAM bytes", format_bytes(row["dram_bytes"])),
+        ("time under the profiler", format_duration(row["time_ns"])),
+    )
+    lines += [f"{label}: <b>{text(value)}</b>" for label, value in figures]
+    kernels = ", ".join(row["kernels"][:3]) + ("…" if len(row["kernels"]) > 3 else "")
+    lines.append(f"{row['launches']} {'launch' if row['launches'] == 1 else 'launches'}: {text(kernels)}")
+    return "<br>".join(lines)
+
+
+def _stall_hover(row: dict[Any, Any]) -> str:
+    config = f" [{text(row['config'])}]" if row["config"] else ""
+    return (
+        f"<b>{text(row['variant'])}</b>{config}<br>{text(reason_name(row['reason']))}: a warp {text(row['meaning'])}<br>"
+        f"<b>{text(significant(row['cycles']))} cycles</b>, {text(format_percent(row['percent']))} of its time"
+    )

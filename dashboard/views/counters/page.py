@@ -1,0 +1,142 @@
+"""Counters: what limits each variant, by the hardware's own counters."""
+
+from typing import Final
+
+import streamlit as st
+
+from dashboard.core import counters
+from dashboard.ui import runs, spreadsheet, state, widgets
+from dashboard.ui.text import plain
+from dashboard.ui.view import page_of
+from dashboard.views.counters import VIEW, words
+from dashboard.views.counters import chart as charts
+from dashboard.views.counters import query as queries
+from data import store
+
+_TOPICS: Final = {
+    "roofs": "Speed of light",
+    "occupancy": "Occupancy",
+    "memory": "Memory",
+    "stalls": "Warp stalls",
+    "metrics": "All metrics",
+}
+_HOW_TO_RECORD: Final = "python -m collectors record {workload} --collector nsight_compute"
+_MEMORY: Final = {
+    "variant": "Variant",
+    "config": "Config",
+    "dram_read_mb": st.column_config.NumberColumn("DRAM read, MB", format="%.1f"),
+    "dram_write_mb": st.column_config.NumberColumn("written, MB", format="%.1f"),
+    "l1_hit_percent": st.column_config.NumberColumn("L1 hits, %", format="%.1f"),
+    "l2_hit_percent": st.column_config.NumberColumn("L2 hits, %", format="%.1f"),
+    "load_sectors_per_request": st.column_config.NumberColumn(
+        "Sectors a load",
+        format="%.2f",
+        help="Of 32 bytes, of one load of a warp. 4 is ideal for 4 bytes a thread, 16 for 16 bytes; 32 is a sector a thread.",
+    ),
+    "store_sectors_per_request": st.column_config.NumberColumn("Sectors a store", format="%.2f"),
+    "load_conflicts": st.column_config.NumberColumn(
+        "Conflicts, loads", format="compact", help="Passes that bank conflicts added to loads from shared memory."
+    ),
+    "store_conflicts": st.column_config.NumberColumn("Conflicts, stores", format="compact"),
+    "flop_per_byte": st.column_config.NumberColumn("FLOP a DRAM byte", format="%.2f", help="Executed, not counted on paper."),
+    "gflop_per_s": st.column_config.NumberColumn("GFLOP/s", format="%.0f", help="In the kernels' time under the profiler."),
+}
+_READINGS: Final = {
+    "variant": "Variant",
+    "config": "Config",
+    "kernel": st.column_config.TextColumn("Kernel", width="small"),
+    "launch_index": st.column_config.NumberColumn("Launch", width=60),
+    "metric": st.column_config.TextColumn("Metric", width="medium"),
+    "value": st.column_config.NumberColumn("Value", format="%.6g"),
+    "unit": "Unit",
+    "meaning": "Meaning",
+}
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    counted = runs.ask(run, counters.counted_workloads)
+    if not counted:
+        _no_counters(run)
+    with widgets.controls():
+        workload = widgets.choose_workload(run, among=counted)
+        case = widgets.choose_case(run, workload, among=runs.ask(run, counters.counted_cases, workload))
+        topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
+    every = queries.best(runs.ask(run, counters.by_config, workload, case))
+    frame = queries.most_time(every)
+    look, how = runs.look_of(run, widgets.theme()), words.how_counted(runs.load(run), len(frame), len(every))
+    if topic == "roofs":
+        widgets.show_chart(charts.speed_of_light(frame, look, workload, case, how))
+    elif topic == "occupancy":
+        widgets.show_chart(charts.occupancy(frame, look, workload, case, how))
+    elif topic == "memory":
+        widgets.show_chart(charts.traffic(frame, look, workload, case, how))
+        megabytes = {f"dram_{way}_mb": frame[f"dram_{way}_bytes"] / 1e6 for way in ("read", "write")}
+        frame = frame.assign(**megabytes)
+        told = [name for name in _MEMORY if name in ("variant", "config") or frame[name].notna().any()]
+        widgets.table(frame[told], column_config=_MEMORY, height="content")
+    elif topic == "stalls":
+        stalls = queries.stalls(frame)
+        if stalls.empty:
+            widgets.nothing(
+                "The warps' states were not counted.", "Profile with ncu --set full, or record with --collector nsight_compute."
+            )
+        widgets.show_chart(charts.stall_reasons(stalls, look, workload, case, how))
+    else:
+        _all_metrics(run, workload, case)
+    widgets.end_page()
+
+
+def _all_metrics(run: store.Run, workload: str, case: str) -> None:
+    """Every reading, by launch, with the means to take it away."""
+    frame = runs.ask(run, queries.every_metric, workload, case)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        name = state.choose("counters_of", "Variant", ["all", *dict.fromkeys(frame["variant"])])
+        shown = frame if name == "all" else frame[frame["variant"] == name]
+        st.download_button(
+            "CSV",
+            lambda: spreadsheet.csv(shown),
+            "counters.csv",
+            "text/csv",
+            key="download counters",
+            type="tertiary",
+            on_click="ignore",
+        )
+    widgets.table(shown, height=380, column_order=list(_READINGS), column_config=_READINGS)
+    st.caption(plain(f"{len(shown)} readings under Nsight Compute's own names and units; {words.how_counted(runs.load(run))}"))
+
+
+def _no_counters(run: store.Run) -> None:
+    """Why there are none, and how to get them, or where they are."""
+    for reason in runs.ask(run, queries.denied):
+        st.warning(plain(reason))
+    workloads = runs.load(run).workloads
+    others = {
+        name: other
+        for name, other in runs.listing(runs.data_dirs()).runs.items()
+        if "counters" in other.tables
+        and other.info["device_name"] == run.info["device_name"]
+        and other.path != run.path
+        and runs.opens(other)
+    }
+    with_these = {
+        name: other
+        for name, other in others.items()
+        if set(runs.ask_as(other, None, counters.counted_workloads)) & set(workloads)
+    }
+    if with_these:
+        st.info("This run has no hardware counters; others of the same device have:")
+        widgets.link_runs(page_of("counters"), with_these)
+    else:
+        st.info(
+            "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the sidebar:"
+        )
+        st.code(_HOW_TO_RECORD.format(workload=workloads[0] if workloads else "WORKLOAD"), language="bash")
+        st.caption("Or import a report: python -m collectors import report.ncu-rep")
+    widgets.end_page()
+    st.stop()
+
+
+page()

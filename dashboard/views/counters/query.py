@@ -1,0 +1,57 @@
+"""What the page shows of the counters: each variant once, its stalls, and every reading."""
+
+from typing import Final
+
+import pandas as pd
+
+from dashboard.core.run_data import RunData
+from data import metrics
+
+#: As many are drawn.
+MOST_VARIANTS: Final = 24
+
+
+def denied(data: RunData) -> tuple[str, ...]:
+    """Why no counters could be read, as the collector found it."""
+    return tuple(data.diagnostics.loc[data.diagnostics["source"] == "counters", "text"])
+
+
+def best(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of `by_config`, the row of each variant's fastest config."""
+    fastest = frame.sort_values("time_ns", kind="stable").drop_duplicates("variant")
+    return fastest.sort_index().reset_index(drop=True)
+
+
+def most_time(frame: pd.DataFrame, most: int = MOST_VARIANTS) -> pd.DataFrame:
+    """Of `best`, the rows of most time, in their order: a program of somebody else may have hundreds of kernels."""
+    order = frame["time_ns"].fillna(0.0).sort_values(ascending=False, kind="stable").index[:most]
+    return frame.loc[sorted(order)].reset_index(drop=True)
+
+
+def stalls(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of `best`, one row a variant and reason: `variant`, `config`, `reason`, `meaning`, `cycles` between two instructions of a warp, and
+    their `percent`; reasons are ordered by the most that any variant spends, those that are no waiting last."""
+    columns = {f"stall_{reason}": reason for reason in metrics.STALLS}
+    long = frame.melt(["variant", "config"], list(columns), "reason", "cycles").dropna(subset="cycles")
+    long["reason"] = long["reason"].map(columns)
+    long["meaning"] = long["reason"].map(metrics.STALLS)
+    total = long.groupby(["variant", "config"])["cycles"].transform("sum")
+    long["percent"] = 100 * long["cycles"] / total.where(total > 0)
+    most = long.groupby("reason")["percent"].max().sort_values(ascending=False)
+    order = [reason for reason in most.index if reason not in metrics.ISSUING] + list(metrics.ISSUING)
+    place = {reason: number for number, reason in enumerate(order)}
+    variants = {pair: number for number, pair in enumerate(zip(frame["variant"], frame["config"], strict=True))}
+    long["place"] = [variants[pair] for pair in zip(long["variant"], long["config"], strict=True)]
+    long["rank"] = long["reason"].map(place)
+    return long.sort_values(["place", "rank"]).drop(columns=["place", "rank"]).reset_index(drop=True)
+
+
+def every_metric(data: RunData, workload: str, case: str) -> pd.DataFrame:
+    """Rows of `counters` of a case with what each metric means: `variant`, `config`, `kernel`, `launch_index`, `group`, `metric`,
+    `meaning`, `value`, `unit`."""
+    rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)].copy()
+    known = rows["metric"].map(metrics.BY_NAME)
+    rows["group"] = [metric.group if isinstance(metric, metrics.Metric) else "" for metric in known]
+    rows["meaning"] = [metric.meaning if isinstance(metric, metrics.Metric) else "" for metric in known]
+    columns = ["variant", "config", "kernel", "launch_index", "group", "metric", "meaning", "value", "unit"]
+    return rows[columns].reset_index(drop=True)

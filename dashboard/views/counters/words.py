@@ -1,0 +1,70 @@
+"""What the counters say about a variant, in words."""
+
+from typing import Any, Final
+
+import pandas as pd
+
+from dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
+from dashboard.core.run_data import RunData
+from dashboard.ui.numbers import format_percent, significant
+from data import metrics
+
+LABELS: Final = {"memory": "memory-bound", "compute": "compute-bound", "latency": "latency-bound", "neither": "short of a roof"}
+THRESHOLDS: Final = f"Bound by a roof: at {BOUND_PERCENT:.0f} % of it or more; latency-bound: below {LATENCY_PERCENT:.0f} % of compute and of memory."
+
+
+def how_counted(data: RunData, drawn: int = 0, every: int = 0) -> str:
+    """How the counters of a run were taken, in a sentence or two.
+
+    Args:
+        drawn: variants that a chart shows.
+        every: variants that there are.
+    """
+    less = f" The {drawn} variants of most time are drawn, of {every}." if drawn < every else ""
+    version = str(data.info["collector_version"])
+    tool = f"Nsight Compute {version}".rstrip()
+    if data.info["kind"] == "import":
+        return f"launches of the report {data.info['source']}, profiled by {tool}.{less}"
+    return f"counters of one execution a variant by {tool}, which empties the caches before each pass and leaves the clocks alone.{less}"
+
+
+def reason_name(reason: str) -> str:
+    """`long scoreboard`."""
+    return reason.replace("_", " ")
+
+
+def verdict(row: dict[Any, Any]) -> str:
+    """What limits a row of `core.counters.by_config`, as the end of a sentence that begins with its name."""
+    if not row["bound"]:
+        return "was not measured against the roofs of the device"
+    of_memory = bool(row["part"])
+    waits = ""
+    if row["top_stall"]:
+        waits = f"; {format_percent(row['top_stall_percent'])} of its time a warp {metrics.STALLS[row['top_stall']]}"
+    if row["bound"] == "latency":
+        few = f"; its {significant(row['waves'])} waves do not fill the device" if row["waves"] < 1 else ""
+        both = f"{format_percent(row['compute_percent'])} of compute and {format_percent(row['memory_percent'])} of memory throughput"
+        return f"reaches {both}: latency-bound{few}{waits}"
+    percent = row["memory_percent"] if of_memory else row["compute_percent"]
+    roof = f"{format_percent(percent)} of {row['part'] if of_memory else 'compute'} throughput"
+    return f"runs at {roof}: {LABELS[row['bound']]}" if row["bound"] != "neither" else f"runs at {roof}, short of a roof{waits}"
+
+
+def short_verdict(row: dict[Any, Any]) -> str:
+    """The same in two or three words, for the end of a bar: `memory-bound: DRAM`."""
+    if not row["bound"]:
+        return "not measured"
+    about = reason_name(row["top_stall"]) if row["bound"] in ("latency", "neither") else row["part"]
+    return f"{LABELS[row['bound']]}{f': {about}' if about else ''}"
+
+
+def answer(frame: pd.DataFrame) -> str:
+    """In a sentence or two what limits the fastest of `core.counters.best`, and what the others; ceilings and specimens are left out
+    where there is anything else."""
+    others = frame[~frame["role"].isin(["ceiling", "specimen"])]
+    shown = (others if len(others) else frame).sort_values("time_ns", kind="stable")
+    first, *rest = shown.to_dict("records")
+    lead = f"{first['variant']}{', the fastest,' if rest else ''} {verdict(first)}."
+    counts = {label: sum(row["bound"] == bound for row in rest) for bound, label in LABELS.items()}
+    parts = [f"{count} {label}" for label, count in counts.items() if count]
+    return f"{lead} The others: {', '.join(parts)}." if parts else lead

@@ -1,0 +1,41 @@
+"""Details: the tables of the reports that belong to one workload alone."""
+
+from importlib import import_module
+
+from dashboard.reports import DETAILS
+from dashboard.reports.copies import query as copies
+from dashboard.reports.generator import query as generator
+from dashboard.reports.phases import query as phases
+from dashboard.ui import runs, state, widgets
+from dashboard.views.details import VIEW
+from data import store
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    every = {detail.name: detail for detail in DETAILS}
+    with (controls := widgets.controls()):
+        name = state.choose(
+            "topic", "Table", list(every), default=_first(run), text=lambda name: every[name].title, style="segmented"
+        )
+    import_module(every[name].page).show(run, controls, runs.look_of(run, widgets.theme()))
+    widgets.end_page()
+
+
+def _first(run: store.Run) -> str:
+    """The phases of a run that traced them; the generator of one that has nothing to set against the host; else the copies."""
+    workloads = runs.load(run).workloads
+    if runs.ask(run, phases.workloads):
+        return "phases"
+    if (
+        workloads
+        and runs.ask(run, copies.with_and_without_copies, workloads[0]).empty
+        and len(runs.ask(run, generator.generations))
+    ):
+        return "generator"
+    return "copies"
+
+
+page()

@@ -1,0 +1,49 @@
+"""What do more GPUs give, and how many are best for how much work?"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dashboard.core import axes
+from dashboard.core.axes import Timing
+from dashboard.core.run_data import RunData
+from dashboard.ui.view import OfRun, View
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+
+
+def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+    """Of each workload that several ranks measured, in each way of timing: the best number of the fastest variant, what all gain at the
+    largest case; in the first of them also skew, weak scaling at the most a rank, and the shares of each variant that has phases."""
+    from dashboard.views.gpus import query
+
+    for workload in axes.scaled_workloads(data):
+        for place, timing in enumerate(query.timings(data, workload)):
+            yield from _of_timing(data, look, workload, timing, first=place == 0)
+
+
+def _of_timing(data: RunData, look: "Look", workload: str, timing: Timing, *, first: bool) -> "Iterator[Chart]":
+    from dashboard.reports.generator import guidance
+    from dashboard.views.gpus import chart, counts_chart, query
+
+    frame = query.scaling(data, workload, timing)
+    if frame.empty:
+        return
+    variant = query.variant_to_show(frame)
+    found = guidance.finding(frame[frame["variant"] == variant])
+    crossover = query.crossover(data, workload, timing, variant)
+    yield counts_chart.best_counts(crossover, found, guidance.table_4(), look)
+    largest = frame[frame["size_rank"] == frame.loc[frame["ranks"] > 1, "size_rank"].max()]
+    largest = largest[largest["case"] == largest["case"].iloc[-1]]
+    yield chart.strong(largest, look)
+    if not first:
+        return
+    yield chart.skew(largest, look)
+    grown = query.weak(data, workload, timing)
+    if len(grown):
+        yield chart.weak(grown[grown["per_rank"] == query.weak_to_show(grown)], look)
+    for _, parts in query.shares(data, workload, timing).groupby("variant", sort=False):
+        yield chart.shares(parts, look)
+
+
+VIEW = View("gpus", "GPUs", "What do more GPUs give, and how many are best for how much work?", (OfRun("gpus", _charts),))

@@ -1,0 +1,117 @@
+"""GPUs: what more of them give, and how many are best for how much work."""
+
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.core import axes
+from dashboard.core.axes import Timing
+from dashboard.reports.generator import guidance as gpu_guidance
+from dashboard.ui import runs, state, widgets
+from dashboard.ui.template import Chart, Look
+from dashboard.ui.view import page_of
+from dashboard.views.gpus import VIEW
+from dashboard.views.gpus import chart as charts
+from dashboard.views.gpus import counts_chart as gpu_counts
+from dashboard.views.gpus import query as queries
+from data import store
+
+_SHOWN: Final = {
+    "best": "Best number",
+    "speedup": "Speedup",
+    "weak": "Weak scaling",
+    "skew": "Rank skew",
+    "shares": "Copies & communication",
+}
+_HOW_TO_RECORD: Final = "python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    workloads = runs.ask(run, axes.scaled_workloads)
+    if not workloads:
+        _of_one()
+    with widgets.controls():
+        workload = widgets.choose_workload(run, among=workloads)
+        view = _choose_timing(run, workload)
+        shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
+        frame = runs.ask(run, queries.scaling, workload, view)
+        if frame.empty:
+            widgets.nothing(
+                f"No case of {workload} that is charted was timed right by several GPUs.",
+                "The page Runs & checks says why, cell by cell.",
+            )
+        look = runs.look_of(run, widgets.theme())
+        chart = _chart(run, workload, view, shown, frame, look)
+    widgets.show_chart(chart)
+    widgets.end_page()
+
+
+def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.DataFrame, look: Look) -> Chart:
+    if shown == "best":
+        variant = _choose_variant(frame, look)
+        crossover = runs.ask(run, queries.crossover, workload, view, variant)
+        found = gpu_guidance.finding(frame[frame["variant"] == variant])
+        return gpu_counts.best_counts(crossover, found, gpu_guidance.table_4(), look)
+    if shown == "shares":
+        parts = runs.ask(run, queries.shares, workload, view)
+        if parts.empty:
+            widgets.nothing(
+                f"No variant of {workload} has copies or communication as phases in {widgets.timing(run, view)}.",
+                "Choose another timing; copies that overlap their kernels have no time of their own.",
+            )
+        variant = _choose_variant(parts, look)
+        return charts.shares(parts[parts["variant"] == variant], look)
+    if shown == "weak":
+        grown = runs.ask(run, queries.weak, workload, view)
+        if grown.empty:
+            widgets.nothing(
+                f"No two cases of {workload} have as much to do for each rank on different numbers of them.",
+                "Weak scaling needs, say, batch=400 on 1 and batch=800 on 2.",
+            )
+        each = [f"{number:.0f}" for number in sorted(set(grown["per_rank"]))]
+        chosen = state.choose("per_rank", f"{grown['axis'].iloc[0]} a rank", each, default=f"{queries.weak_to_show(grown):.0f}")
+        return charts.weak(grown[grown["per_rank"] == float(chosen)], look)
+    several = frame[frame["ranks"] > 1]
+    case = widgets.choose_case(run, workload, among=list(dict.fromkeys(several["case"])))
+    here = frame[(frame["case"] == case) & frame["variant"].isin(several.loc[several["case"] == case, "variant"])]
+    return charts.skew(here, look) if shown == "skew" else charts.strong(here, look)
+
+
+def _choose_timing(run: store.Run, workload: str) -> Timing:
+    views = runs.ask(run, queries.timings, workload)
+    if not views:
+        widgets.nothing(f"Several GPUs took no samples of {workload} but of its phases.", "Record again.")
+    labels = {widgets.timing(run, view): view for view in views}
+    return labels[state.choose("timing", "Timing", list(labels))]
+
+
+def _choose_variant(frame: pd.DataFrame, look: Look) -> str:
+    workload, names = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
+    default = queries.variant_to_show(frame)
+    return state.choose("variant", "Variant", names, default=default, text=lambda name: look.named(workload, name))
+
+
+def _of_one() -> None:
+    """Where the run has samples of one GPU alone: runs that have others', and what to type. Ends the page."""
+    several = {
+        name: other
+        for name, other in runs.listing(runs.data_dirs()).runs.items()
+        if other.info["kind"] == "recording" and other.info["device_count"] > 1
+    }
+    said = "Every sample of this run was taken by one process."
+    if several:
+        st.info(f"{said} Recorded on several GPUs:")
+        widgets.link_runs(page_of("gpus"), several)
+        st.caption("To measure on 1, 2 and 4 GPUs of this machine:")
+    else:
+        st.info(f"{said} Measure on 1, 2 and 4 GPUs, then choose that run in the sidebar:")
+    st.code(_HOW_TO_RECORD, language="bash")
+    widgets.end_page()
+    st.stop()
+
+
+page()

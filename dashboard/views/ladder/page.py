@@ -1,0 +1,110 @@
+"""Ladder: what each step of one case gains, and the source that gained it; or what its speed costs in accuracy."""
+
+from typing import Any, Final, cast
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.core import precision, staleness
+from dashboard.core.axes import Timing
+from dashboard.ui import runs, state, widgets
+from dashboard.ui.text import plain
+from dashboard.views.ladder import VIEW
+from dashboard.views.ladder import chart as charts
+from dashboard.views.ladder import error_chart as pareto
+from dashboard.views.ladder import query as queries
+from data import store
+
+_SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
+_HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    with widgets.controls():
+        workload = widgets.choose_workload(run)
+        case = widgets.choose_case(run, workload)
+        view = widgets.choose_timing(run, workload)
+        shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
+        scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES)) if shown == "rungs" else "auto"
+    if shown == "error":
+        _error_and_time(run, workload, case, view)
+    else:
+        _rungs(run, workload, case, view, scale)
+    widgets.end_page()
+
+
+def _error_and_time(run: store.Run, workload: str, case: str, view: Timing) -> None:
+    frame = runs.ask(run, queries.error_and_time, workload, case, view)
+    if frame.empty:
+        widgets.nothing(
+            f"No variant of {workload} has both a time in {widgets.timing(run, view)} and a measured error at {case}.",
+            "Choose another case, scope or cache.",
+        )
+    widgets.show_chart(pareto.error_and_time(frame, runs.look_of(run, widgets.theme())))
+
+
+def _rungs(run: store.Run, workload: str, case: str, view: Timing, scale: charts.Scale) -> None:
+    frame = runs.ask(run, queries.ladder, workload, case, view)
+    if not (frame["n"] > 0).any():
+        widgets.nothing(
+            f"No variant of {workload} was timed at {case} in {widgets.timing(run, view)}.",
+            "Choose another case, scope or cache.",
+        )
+    # A column for the error, and names with their precision, leave the times less room.
+    left, right = st.columns([15, 7] if frame["precision"].nunique() > 1 else [13, 9], gap="medium")
+    with left:
+        widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale))
+    with right:
+        _source(run, workload, frame)
+    widgets.attribution(run)
+
+
+def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
+    """One variant's header, what a thread and a block of it take, and its source as measured."""
+    variants = runs.load(run).variants
+    headers: dict[str, dict[Any, Any]] = {
+        row["variant"]: row for row in variants[variants["workload"] == workload].to_dict("records")
+    }
+    rungs = frame[(frame["role"] == "rung") & (frame["n"] > 0)]
+    timed = rungs if len(rungs) else frame[frame["n"] > 0]
+    fastest = str(timed.sort_values("median_ns")["variant"].iloc[0])
+    name = state.choose(
+        "variant",
+        "Source of",
+        list(dict.fromkeys(frame["variant"])),
+        default=fastest,
+        text=lambda variant: f"{variant}: {headers[variant]['title']}",
+        fitted=False,
+    )
+    variant = headers[name]
+    header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
+    if header:
+        st.container(height=_HEADER_HEIGHT, border=False).markdown(header)
+    stale = runs.ask(run, staleness.stale_variants, runs.PROJECT)
+    changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
+    config = frame.loc[(frame["variant"] == name) & (frame["n"] > 0), "config"]
+    fastest_config = [f"fastest here with {text}" for text in config if text]
+    st.caption(
+        plain(
+            " · ".join([*_resources(variant), *fastest_config, *(f"changed since: {reason}" for reason in changed["reason"])])
+        )
+    )
+    st.code(variant["source_text"], language="cpp" if variant["kind"] == "cuda" else "python", height=_CODE_HEIGHT)
+
+
+def _resources(variant: dict[Any, Any]) -> list[str]:
+    found = [variant["source_path"] or "source as measured", precision.word(variant["precision"])]
+    for key, unit in (("registers", "registers"), ("shared_bytes", "B shared"), ("spill_bytes", "B spilled")):
+        if pd.notna(variant[key]):
+            found.append(f"{variant[key]} {unit}")
+    return found
+
+
+# The two together stand as high as a ladder of fifteen rows, on one screen.
+_HEADER_HEIGHT = 150
+_CODE_HEIGHT = 290
+
+page()

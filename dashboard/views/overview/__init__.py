@@ -1,0 +1,27 @@
+"""Which variant wins, by how much, and how far is it from what this device can do?"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dashboard.core.run_data import RunData
+from dashboard.ui.view import OfRun, View
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+
+
+def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+    """Every winner's percent of floor."""
+    from dashboard.views.overview import chart, query
+
+    summary = query.overview(data)
+    if summary["percent_of_floor"].notna().any():
+        yield chart.percent_of_floor(summary, look)
+
+
+VIEW = View(
+    "overview",
+    "Overview",
+    "Which variant wins, by how much, and how far is it from what this device can do?",
+    (OfRun("overview", _charts),),
+)

@@ -1,0 +1,149 @@
+"""Percent of the floor by workload and precision."""
+
+from typing import Any, Final
+
+import pandas as pd
+
+from dashboard.core.axes import Timing
+from dashboard.core.estimate import Estimate
+from dashboard.core.precision import word
+from dashboard.ui.numbers import (
+    format_duration,
+    format_ends,
+    format_error,
+    format_over,
+    format_percent,
+    format_ratio,
+)
+from dashboard.ui.template import Chart, Look, above_ceiling, blank, samples, text
+
+_BAR_PX: Final = 24
+_WORKLOAD_GAP: Final = 0.9
+#: Of a page: the plot without the names of the workloads, a letter of a label, and the percentage before it.
+_PLOT_PX: Final = 790
+_LETTER_PX: Final = 6.4
+_PERCENT_PX: Final = 68
+_WHO: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline"))
+
+
+def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
+    """Best rung and best peer of each workload and precision, and the baseline, as a share of what the device measurably can do.
+
+    Args:
+        frame: `query.overview`, not empty.
+    """
+    bars = _bars(frame, look)
+    depth = max(bar["y"] for bar in bars) + 1
+    figure = blank(look.theme, int(_BAR_PX * depth) + 70)
+    highest = max([100.0, *(bar["percent"] for bar in bars if pd.notna(bar["percent"]))])
+    for bar in bars:
+        style = look.style(bar["workload"], bar["variant"])
+        figure.add_bar(
+            x=[bar["percent"]], y=[bar["y"]], width=0.72, orientation="h", hovertext=bar["hover"], hoverinfo="text",
+            marker={"color": style.color, "pattern": {"shape": style.pattern, "fillmode": "overlay", "size": 5, "solidity": 0.25}},
+            error_x={
+                "type": "data", "symmetric": False, "array": [bar["high"] - bar["percent"]],
+                "arrayminus": [bar["percent"] - bar["low"]], "color": look.tones.text, "thickness": 1.2, "width": 3,
+            },
+        )  # fmt: skip
+        figure.add_annotation(
+            x=highest, y=bar["y"], xanchor="left", xshift=8, showarrow=False,
+            text=f"<b>{text(format_percent(bar['percent']))}</b>  {text(bar['label'])}", font={"size": 12},
+        )  # fmt: skip
+    figure.add_vline(x=100, line={"color": look.tones.good, "width": 1.5, "dash": "dot"})
+    figure.update_xaxes(
+        range=[0, highest * _beyond(bars)],
+        tickvals=[0, 25, 50, 75, 100],
+        ticksuffix=" %",
+        title_text="share of the measured floor, %",
+    )
+    figure.update_yaxes(
+        range=[depth - 0.3, -0.8], tickvals=[bar["y"] + (1 if bar["count"] > 2 else 0.5) for bar in bars if bar["first"]],
+        ticktext=[f"<b>{text(bar['workload'])}</b><br>{text(bar['case'])}" for bar in bars if bar["first"]],
+        showgrid=False, ticks="", tickfont={"color": look.tones.text, "size": 12},
+    )  # fmt: skip
+    figure.update_layout(showlegend=False)
+    best = frame.sort_values("percent_of_floor", ascending=False).iloc[0]
+    title = f"{look.named(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
+    views = " and ".join(
+        dict.fromkeys(Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
+    )
+    apart = (
+        " Each precision has its floor, against which the peers that it replaces stand too."
+        if frame["precision"].nunique() > 1
+        else ""
+    )
+    several = " Geometric mean over the cases of that size." if (frame["cases"] > 1).any() else ""
+    note = (
+        f"{look.device}; {views}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several}{apart} "
+        f"100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
+    ).rstrip()
+    return Chart("overview", title, figure, frame, note)
+
+
+def _beyond(bars: list[dict[str, Any]]) -> float:
+    """How many times longer than the bars the axis is, so that the words at their ends have room on a page."""
+    words_px = _PERCENT_PX + _LETTER_PX * max(len(bar["label"]) for bar in bars)
+    return 1 / (1 - min(words_px / _PLOT_PX, 0.6))
+
+
+def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
+    bars: list[dict[str, Any]] = []
+    y = 0.0
+    for row in frame.to_dict("records"):
+        shown = [
+            (who, label) for who, label in _WHO
+            # The baseline stands once, in its own precision.
+            if pd.notna(row[who])
+            and not (who == "baseline" and (row[who] == row["best"] or row["baseline_precision"] != row["precision"]))
+        ]  # fmt: skip
+        for place, (who, label) in enumerate(shown):
+            column = "percent_of_floor" if who == "best" else f"{who}_percent_of_floor"
+            percent = float(row[column])
+            bars.append(
+                {
+                    "workload": row["workload"], "case": _case(row, look), "variant": row[who], "y": y, "first": place == 0,
+                    "count": len(shown), "percent": percent, "low": row["percent_of_floor_low"] if who == "best" else percent,
+                    "high": row["percent_of_floor_high"] if who == "best" else percent, "hover": _hover(row, who, label, percent, look),
+                    "label": f"{label}: {look.named(row['workload'], row[who])}" + (f" [{row[who + '_config']}]" if row[who + "_config"] else ""),
+                }
+            )  # fmt: skip
+            y += 1
+        y += _WORKLOAD_GAP
+    return bars
+
+
+def _case(row: dict[Any, Any], look: Look) -> str:
+    case = f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
+    return f"{case}, {word(row['precision'])}" if look.style(row["workload"], row["best"]).precision else case
+
+
+def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look) -> str:
+    lines = [
+        f"<b>{text(row[who])}</b> {text(row[who + '_config'])}".rstrip(),
+        f"{label} of {text(row['workload'])}, {text(_case(row, look))}",
+    ]
+    error = {"best": "error", "peer": "peer_error"}.get(who, "")
+    if error and pd.notna(row[error]):
+        lines.append(f"relative error {text(format_error(row[error]))} against float64")
+    above = ", above the measured ceiling" if percent > 100 else ""
+    lines.append(f"{text(format_percent(percent))} of the {text(row['floor_bound'])} floor{above}")
+    if who == "best":
+        lines.append(f"median {_with_ends(row, 'best_ns', format_duration)}")
+        pair = (row["best"], row["best_config"]), (row["baseline"], row["baseline_config"])
+        ends = "" if pair[0] == pair[1] else f" ({text(_ends(row, 'speedup', format_ratio))})"
+        lines.append(f"{text(format_over(row['speedup'], *pair))}{ends}")
+    elif who == "peer":
+        lines.append(f"takes {_with_ends(row, 'over_peer', format_ratio)} the time of {text(row['best'])}")
+    else:
+        lines.append(f"median {text(format_duration(row['baseline_ns']))}")
+    how = Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu)
+    return "<br>".join([*lines, f"{text(how)} · n = {row['n']}"])
+
+
+def _with_ends(row: dict[Any, Any], column: str, write: Any) -> str:
+    return f"{text(write(row[column]))} ({text(_ends(row, column, write))})"
+
+
+def _ends(row: dict[Any, Any], column: str, write: Any) -> str:
+    return format_ends(Estimate.of(row, column), write)

@@ -1,0 +1,5 @@
+"""What did the reports measure, and what does the same work take here?"""
+
+from dashboard.ui.view import View
+
+VIEW = View("published", "Published", "What did the reports measure, and what does the same work take here?")

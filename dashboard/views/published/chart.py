@@ -1,0 +1,144 @@
+"""The reports' figures and ours side by side, each on an axis of its own: the hardware is not the same."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pandas as pd
+from plotly.subplots import make_subplots
+
+from dashboard.core.estimate import Estimate
+from dashboard.ui.numbers import significant
+from dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, samples, slug, text
+from dashboard.ui.ticks import ticks
+from dashboard.views.published.query import ELSEWHERE, Source
+
+#: Values that spread further than this stand on a logarithmic axis.
+_LOG_FROM: Final = 20.0
+_HEIGHT: Final = 340
+
+
+def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) -> Chart:
+    """Dots by case, one colour a variant: as published on the left, ours on the right where we have any.
+
+    Args:
+        frame: `query.beside_ours` with at least one published figure.
+        source: the table that it is of.
+        workload: whose variants' colours to use.
+    """
+    frame = frame[frame["published"].notna()].reset_index(drop=True)
+    panels = ["published", "ours"] if frame["ours"].notna().any() else ["published"]
+    titles = {"published": f"As published: {', '.join(dict.fromkeys(frame['hardware']))}", "ours": f"Here: {look.device}"}
+    figure = make_subplots(
+        rows=1, cols=len(panels), horizontal_spacing=0.09, subplot_titles=[text(titles[name]) for name in panels]
+    )
+    figure.update_layout(blank(look.theme, _HEIGHT).layout)
+    figure.update_annotations(font={"size": 13})
+    levels, axis = _labels(frame)
+    marks = _marks(frame, workload, look)
+    for (variant, ours), rows in frame.groupby(["variant", "our_variant"], sort=False):
+        for column, name in enumerate(panels, start=1):
+            figure.add_scatter(
+                x=[level[rows.index] for level in levels] if len(levels) > 1 else levels[0][rows.index], y=rows[name], mode="markers", row=1, col=column, name=text(str(variant)),
+                legendgroup=variant, showlegend=column == 1, hoverinfo="text",
+                hovertext=[_hover(row, name, look.named(workload, str(ours))) for row in rows.to_dict("records")],
+                marker={**marks[str(variant)], "size": 9},
+                error_y={
+                    "type": "data", "symmetric": False, "visible": name == "ours", "thickness": 1, "width": 3,
+                    "array": rows["ours_high"] - rows["ours"], "arrayminus": rows["ours"] - rows["ours_low"],
+                },
+            )  # fmt: skip
+    unit = f"{source.quantity.replace('_', ' ')}, {'times' if frame['unit'].iloc[0] == 'x' else frame['unit'].iloc[0]}"
+    for column, name in enumerate(panels, start=1):
+        figure.update_xaxes(
+            title_text=axis, type="multicategory" if len(levels) > 1 else "category", tickangle=0, row=1, col=column
+        )
+        if len(levels) == 1:
+            figure.update_xaxes(categoryorder="array", categoryarray=list(dict.fromkeys(levels[0])), row=1, col=column)
+        figure.update_yaxes(title_text=unit if column == 1 else "", **_scale(frame[name].dropna()), row=1, col=column)
+    figure.update_layout(margin={"t": 34}, legend={"orientation": "h", "y": -0.3, "yanchor": "top", "x": 0})
+    title = f"{source.label}, as published{' and here' if len(panels) > 1 else ''}"
+    return Chart(slug("published", workload, source.slug), title, figure, frame, _note(frame, source))
+
+
+def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str, str]]:
+    """Colour and symbol of each published variant: those of ours, or of its own name where we have none; an open symbol where another has them."""
+    found: dict[str, dict[str, str]] = {}
+    taken: set[tuple[str, str]] = set()
+    for variant, ours in frame[["variant", "our_variant"]].drop_duplicates().itertuples(index=False, name=None):
+        style = look.style(workload, ours or variant)
+        symbol = free_symbol(style.color, [style.symbol, *(f"{each}-open" for each in SYMBOLS)], taken)
+        taken.add((style.color, symbol))
+        found[variant] = {"color": style.color, "symbol": symbol}
+    return found
+
+
+def _scale(values: "pd.Series[float]") -> dict[str, Any]:
+    """A logarithmic axis where the values need one, else one that starts at nought."""
+    if values.min() > 0 and values.max() / values.min() > _LOG_FROM:
+        return {"type": "log", **ticks(float(values.min()), float(values.max()), significant, logarithmic=True)}
+    return {"rangemode": "tozero"}
+
+
+def _hover(row: Mapping[Any, Any], name: str, our_variant: str) -> str:
+    if pd.isna(row[name]):
+        return ""
+    place = f"{text(row['case'])} {text(row['config'])}".strip()
+    unit = "×" if row["unit"] == "x" else f" {text(row['unit'])}"
+    if name == "published":
+        return (
+            f"<b>{text(row['variant'])}</b><br>{place}: <b>{significant(row['published'])}{unit}</b><br>{text(row['hardware'])}"
+        )
+    ours = Estimate.of(row, "ours")
+    ends = f"{significant(ours.low)} to {significant(ours.high)}"
+    how = f"{text(row['our_scope'])}, {text(row['our_cache'])} L2 · n = {row['n']}" if row["n"] else "computed"
+    return (
+        f"<b>{text(our_variant)}</b> {text(row['our_config'])}<br>"
+        f"{place}: <b>{significant(ours.value)}{unit}</b> ({ends})<br>{how}"
+    )
+
+
+def _labels(frame: pd.DataFrame) -> "tuple[list[pd.Series[str]], str]":
+    """What tells the rows apart, and the axis title: the values of the axes that differ, named by the title.
+
+    Returns:
+        One level of labels, or two where two axes differ: the groups, and what differs within a group.
+    """
+    by_config = frame.duplicated(["variant", "case"]).any()
+    named = frame["case"] + "," + frame["config"] if by_config else frame["case"]
+    points = [name.strip(",").split(",") for name in named]
+    shared = set.intersection(*(set(point) for point in points)) if len(points) > 1 else set()
+    told = [[part for part in point if part not in shared] or point for point in points]
+    names = {tuple(part.partition("=")[0] for part in point) for point in told}
+    if len(names) == 1 and all("=" in part for point in told for part in point):
+        axes = names.pop()
+        values = [[text(part.partition("=")[2]) for part in point] for point in told]
+        title = " within ".join(map(text, reversed(axes)))
+        if len(axes) == 2:
+            return [pd.Series(level, index=frame.index) for level in zip(*values, strict=True)], title
+        return [pd.Series([" / ".join(value) for value in values], index=frame.index)], title
+    return [pd.Series([text(", ".join(point)) for point in told], index=frame.index)], ""
+
+
+def _note(frame: pd.DataFrame, source: Source) -> str:
+    parts = []
+    if source.quantity == "rate":
+        parts.append(
+            "Both panels count 25 operations a point, as the report does; we count 50, so our own GFLOP/s are twice these."
+        )
+    measured = frame[frame["n"] > 0]
+    views = measured[["our_scope", "our_cache"]].drop_duplicates()
+    how = " and ".join(
+        f"{scope.replace('_', ' ')} time, {cache} L2" for scope, cache in views.itertuples(index=False, name=None)
+    )
+    if len(measured):
+        parts.append(f"Here: {how}; medians with 95 % interval; {samples(measured['n'])}.")
+    elif frame["ours"].notna().any():
+        parts.append("Here: computed by our own count.")
+    else:
+        page = ELSEWHERE.get(source.quantity)
+        parts.append(f"Ours is on the page {page}." if page else "This run measures nothing of the same.")
+    missing = frame.loc[frame["ours"].isna() & (frame["why"] != ""), "why"]
+    if len(missing) and frame["ours"].notna().any():
+        parts.append(f"{len(missing)} of {len(frame)} without ours: {', '.join(missing.unique())}.")
+    parts.append("The report prints no spread.")
+    return " ".join(parts)

@@ -1,0 +1,77 @@
+"""Published: what the reports printed, and the same work here."""
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.ui import runs, state, widgets
+from dashboard.ui.numbers import format_half_width
+from dashboard.ui.text import plain
+from dashboard.views.published import VIEW
+from dashboard.views.published import chart as charts
+from dashboard.views.published import query as queries
+from data import figures
+
+_SOURCES = {
+    "tensor_transpose": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated. GeForce GTX 1070, Core i5-4690K.',
+    "conv2d": 'G. Matthews and M. Klobukov, "CUDA Assignment 3: 2D Convolution", Drexel University, 2017. GPU and CPU not named.',
+    "cnn_conv": 'J. Danner, K. Torng and Y. Deng, "ECE 408 Final Project Report", University of Illinois, undated. GPU and CPU not named.',
+    "gan_tconv": 'S. Yi, "SHPC 2021 Fall Term Project Report", 2021. Two nodes of four GPUs, which it does not name.',
+    "mlp_elementwise": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
+    "mlp_training": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
+}
+_COLUMNS = {
+    "variant": "As published",
+    "our_variant": "Here",
+    "point": "Case",
+    "published": st.column_config.NumberColumn("Published", format="%.6g"),
+    "published_at_50": st.column_config.NumberColumn("Published, 50 a point", format="%.4g"),
+    "ours": st.column_config.NumberColumn("Here", format="%.4g"),
+    "ours_at_50": st.column_config.NumberColumn("Here, 50 a point", format="%.4g"),
+    "spread": "95 %",
+    "n": "n",
+    "unit": "Unit",
+    "why": "Why not here",
+}
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    with widgets.controls():
+        reports, ours = list(figures.reports()), set(runs.load(run).workloads)
+        of_run = next((name for name in reports if ours & set(_figures(name)["workload"])), None)
+        report = state.choose("workload", "Report", reports, default=of_run)
+        published = _figures(report)
+        sources = {source.slug: source for source in queries.sources(published)}
+        slug = state.choose("table", "Table", list(sources), text=lambda name: sources[name].label)
+        cache = state.choose(
+            "cache", "L2 here", ["hot", "cold"], style="segmented", help="The reports time run after run: hot."
+        )
+    frame = runs.ask(run, queries.beside_ours, published, sources[slug], cache)
+    st.caption(plain(_SOURCES.get(report, "")))
+    look = runs.look_of(run, widgets.theme())
+    if frame["published"].notna().any():
+        widgets.show_chart(charts.beside_ours(frame, sources[slug], report, look))
+    frame = frame.assign(
+        our_variant=[look.named(report, name) for name in frame["our_variant"]],
+        point=[" ".join(filter(None, pair)) for pair in zip(frame["case"], frame["config"], strict=True)],
+        spread=[
+            format_half_width(*figures) if n else "" for *figures, n in frame[["ours", "ours_low", "ours_high", "n"]].to_numpy()
+        ],
+    )
+    told = frame.notna() & (frame != "") & ((frame["n"] > 0).any() | (frame.columns != "n"))
+    shown = frame.loc[:, told.any()]
+    widgets.table(shown, column_order=[name for name in _COLUMNS if name in shown], column_config=_COLUMNS, height="content")
+    for note in dict.fromkeys(frame["note"]):
+        if note:
+            st.caption(plain(f"{', '.join(dict.fromkeys(frame.loc[frame['note'] == note, 'variant']))}: {note}"))
+    widgets.end_page()
+
+
+@st.cache_data(show_spinner=False)
+def _figures(report: str) -> pd.DataFrame:
+    return figures.read(report)
+
+
+page()

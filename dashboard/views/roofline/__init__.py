@@ -1,0 +1,36 @@
+"""How near is each variant to what memory or arithmetic allows?"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dashboard.core.run_data import RunData
+from dashboard.ui.view import OfWorkload, View
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+
+
+def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
+    """The largest case that has points on paper and, where this run has counters, by these; and the variant nearest to its roof over sizes."""
+    from dashboard.views.roofline import chart, query
+
+    for timing in query.timings(data, workload)[:1]:
+        roofs = query.roofs(data)
+        for counted, counted_in in ((None, ""), (query.executed(data, workload), "this run")):
+            frame = query.points(data, workload, timing, counted)
+            if frame["roof_gflop_per_s"].isna().all():
+                continue
+            largest = frame[frame["size_rank"] == frame["size_rank"].max()]
+            yield chart.roofline(largest[largest["case"] == largest["case"].iloc[-1]], roofs, look, counted_in)
+            nearest = largest.loc[largest["percent_of_roof"].idxmax()]
+            over = frame[(frame["variant"] == nearest["variant"]) & (frame["series"] == nearest["series"])]
+            if len(over) > 1:
+                yield chart.over_sizes(over, roofs, look, counted_in)
+
+
+VIEW = View(
+    "roofline",
+    "Roofline",
+    "How near is each variant to what memory or arithmetic allows?",
+    (OfWorkload("roofline", _charts),),
+)

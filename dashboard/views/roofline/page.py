@@ -1,0 +1,125 @@
+"""Roofline: how near each variant is to what memory or arithmetic allows, and which of the two binds it."""
+
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.core.axes import Timing
+from dashboard.ui import runs, state, widgets
+from dashboard.ui.template import Look
+from dashboard.ui.text import plain
+from dashboard.ui.view import page_of
+from dashboard.views.roofline import VIEW
+from dashboard.views.roofline import chart as charts
+from dashboard.views.roofline import query as queries
+from data import store
+
+_SHOWN: Final = {"variants": "Variants at one size", "sizes": "One variant over sizes"}
+_INTENSITIES: Final = {"paper": "On paper", "counters": "By counters"}
+_HELP: Final = (
+    "On paper: the operations of the case over its least bytes. By counters: operations executed over bytes of device memory read and "
+    "written, as Nsight Compute counted them in a run on the same device."
+)
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    with widgets.controls():
+        computing = (name for name in runs.load(run).workloads if runs.ask(run, queries.computes, name))
+        workload = widgets.choose_workload(run, default=next(computing, None))
+        if not runs.ask(run, queries.computes, workload):
+            _without_operations(run, workload)
+        view = _choose_timing(run, workload)
+        shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
+        counted = _counted(run, workload)
+        intensity = "paper"
+        if counted:
+            intensity = state.choose("intensity", "Intensity", list(_INTENSITIES), text=_INTENSITIES.__getitem__, help=_HELP)
+        other = counted if intensity == "counters" else None
+        frame = _points(run, workload, view, other)
+        roofs = runs.ask(run, queries.roofs)
+        if frame.empty or frame["roof_gflop_per_s"].isna().all():
+            widgets.nothing(
+                f"No variant of {workload} has both a time in {widgets.timing(run, view)} and a measured ceiling.",
+                "Choose another run or L2, or record this machine: make record.",
+            )
+        look, counted_in = runs.look_of(run, widgets.theme()), _name(other) if other else ""
+        if shown == "sizes":
+            frame = _of_one_variant(frame, look)
+        else:
+            case = widgets.choose_case(run, workload, among=list(dict.fromkeys(frame["case"])))
+            frame = frame[frame["case"] == case]
+    draw = charts.over_sizes if shown == "sizes" else charts.roofline
+    widgets.show_chart(draw(frame, roofs, look, counted_in))
+    widgets.end_page()
+
+
+def _choose_timing(run: store.Run, workload: str) -> Timing:
+    views = runs.ask(run, queries.timings, workload)
+    if not views:
+        widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
+    on_gpu = runs.load(run).on_gpu
+    caches = [view.cache for view in views]
+    if on_gpu:
+        name = state.choose("cache", "L2", caches, style="segmented")
+    else:
+        name = state.choose(
+            "cache", "Caches", caches, style="segmented", text=lambda cache: "warm" if cache == "hot" else cache
+        )
+    return views[caches.index(name)]
+
+
+def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
+    """The rows of one variant, and of one series of its cases."""
+    largest = frame[frame["size_rank"] == frame["size_rank"].max()]
+    nearest = str(largest.sort_values("percent_of_roof", ascending=False)["variant"].iloc[0])
+    workload, variants = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
+    name = state.choose("variant", "Variant", variants, default=nearest, text=lambda variant: look.named(workload, variant))
+    frame = frame[frame["variant"] == name]
+    series = list(dict.fromkeys(frame["series"]))
+    chosen = state.choose("series", "Series", series, default=series[-1]) if len(series) > 1 else series[0]
+    return frame[frame["series"] == chosen]
+
+
+def _points(run: store.Run, workload: str, view: Timing, other: store.Run | None) -> pd.DataFrame:
+    counted = runs.ask_as(other, None, queries.executed, workload) if other else None
+    return runs.ask(run, queries.points, workload, view, counted)
+
+
+def _counted(run: store.Run, workload: str) -> store.Run | None:
+    """The newest run of the same device whose counters have a cell of this run, of the same source; None where there is none."""
+    sources = runs.load(run).variants
+    mine = set(sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None))
+    every = sorted(runs.listing(runs.data_dirs()).runs.values(), key=lambda other: other.info["started_at"], reverse=True)
+    for other in every:
+        if "counters" not in other.tables or other.info["device_name"] != run.info["device_name"] or not runs.opens(other):
+            continue
+        found = runs.ask_as(other, None, queries.executed, workload)
+        if mine & set(found[["variant", "source_sha256"]].itertuples(index=False, name=None)):
+            return other
+    return None
+
+
+def _name(run: store.Run) -> str:
+    return f"run {run.info['label'] or run.run_id}"
+
+
+def _without_operations(run: store.Run, workload: str) -> None:
+    """A workload that only moves data is told by its bytes."""
+    st.info(
+        plain(
+            f"{workload} counts no arithmetic: its cases have zero operations, so that no variant has a place under a roof of arithmetic. "
+            "How near each is to the memory's ceiling is its % of floor:"
+        )
+    )
+    link = state.link(workload=workload)
+    st.page_link(page_of("sizes"), label="% of floor over sizes →", query_params={**link, "metric": "percent_of_floor"})
+    st.page_link(page_of("ladder"), label="% of floor rung by rung →", query_params=link)
+    widgets.end_page()
+    st.stop()
+
+
+page()

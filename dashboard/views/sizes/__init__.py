@@ -1,0 +1,54 @@
+"""Which variant wins at which size?"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from dashboard.core import axes, winners
+from dashboard.core.axes import Timing
+from dashboard.core.run_data import RunData
+from dashboard.ui.view import OfTiming, View
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+    from dashboard.views.sizes.chart import Metric
+
+_METRICS: "Final[tuple[Metric, ...]]" = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
+
+
+def _strip(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
+    """Who wins where."""
+    from dashboard.views.sizes import chart
+
+    found = winners.best_per_size(data, workload, timing)
+    if len(found):
+        yield chart.best_strip(found, look, workload, timing.label(on_gpu=data.on_gpu))
+
+
+def _over_size(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
+    """Time over size: in the first timing of every series, with percent of floor, and of the last series every other metric."""
+    from dashboard.views.sizes import chart, query
+
+    if winners.best_per_size(data, workload, timing).empty:
+        return
+    first = timing == axes.timings(data, workload)[0]
+    series = axes.series(data, workload)
+    for each in series if first else series[-1:]:
+        frame = query.sizes(data, workload, timing, each)
+        regions = query.regions(data, workload, each)
+        for metric in _metrics(first, last=each == series[-1]):
+            if frame["size_rank"].nunique() > 1 and frame[metric].notna().any():
+                yield chart.over_size(frame, regions, look, metric)
+
+
+def _metrics(first: bool, last: bool) -> "tuple[Metric, ...]":
+    if not first:
+        return ("median_ns",)
+    return _METRICS if last else ("median_ns", "percent_of_floor")
+
+
+VIEW = View(
+    "sizes",
+    "Sizes",
+    "Which variant wins at which size?",
+    (OfTiming("comparisons", _strip, place=0), OfTiming("comparisons", _over_size, place=2)),
+)

@@ -1,0 +1,61 @@
+"""Sizes: which variant wins where."""
+
+from typing import Final, cast
+
+import streamlit as st
+
+from dashboard.core import axes, winners
+from dashboard.ui import runs, state, widgets
+from dashboard.views.sizes import VIEW
+from dashboard.views.sizes import chart as charts
+from dashboard.views.sizes import query as queries
+
+_METRICS: Final[dict[str, str]] = {
+    "median_ns": "Time",
+    "gb_per_s": "GB/s",
+    "gflop_per_s": "GFLOP/s",
+    "speedup": "Speedup",
+    "percent_of_floor": "% of floor",
+}
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    with widgets.controls():
+        workload = widgets.choose_workload(run)
+        view = widgets.choose_timing(run, workload)
+        all_series = list(runs.ask(run, axes.series, workload))
+        series = state.choose("series", "Series", all_series, default=all_series[-1]) if len(all_series) > 1 else all_series[0]
+        frame = runs.ask(run, queries.sizes, workload, view, series)
+        if frame.empty:
+            widgets.nothing(
+                f"No variant of {workload} was timed in {widgets.timing(run, view)}.", "Choose another scope or cache."
+            )
+        metrics = [name for name in _METRICS if frame[name].notna().any()]
+        metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
+    chart_place = st.container()
+    variants = list(dict.fromkeys(frame["variant"]))
+    on_gpu = list(dict.fromkeys(frame.loc[frame["kind"] != "host", "variant"])) or variants
+    look = runs.look_of(run, widgets.theme())
+    shown = state.choose_many(
+        "variants",
+        "Variants",
+        variants,
+        default=on_gpu,
+        text=lambda name: look.named(workload, name),
+        owner=f"{run.path} {workload}",
+    )
+    if len(shown) < len(variants):
+        st.caption(f"{len(shown)} of {len(variants)} shown")
+    regions = runs.ask(run, queries.regions, workload, series)
+    with chart_place:
+        widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown))
+    best = runs.ask(run, winners.best_per_size, workload, view)
+    if len(best):
+        widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, view)))
+    widgets.end_page()
+
+
+page()

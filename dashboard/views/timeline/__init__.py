@@ -1,0 +1,21 @@
+"""What ran when, on which stream and thread?"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dashboard.core.run_data import RunData
+from dashboard.ui.view import OfRun, View
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+
+
+def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+    """The whole trace."""
+    from dashboard.views.timeline import chart
+
+    if data.traces:
+        yield chart.whole(data, look)
+
+
+VIEW = View("timeline", "Timeline", "What ran when, on which stream and thread?", (OfRun("trace", _charts),))

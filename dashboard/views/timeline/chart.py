@@ -1,0 +1,253 @@
+"""The timeline of a trace as a figure, and the colours and words that it shares with the canvas of the page."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from dashboard.core.run_data import RunData
+from dashboard.core.traces import Traces
+from dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
+from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
+from dashboard.ui.template import Chart, Look, blank, palette, text
+from dashboard.ui.ticks import ticks
+from dashboard.views.timeline import detail as timeline_detail
+from dashboard.views.timeline import query as queries
+from dashboard.views.timeline.detail import Window
+from dashboard.views.timeline.query import Coloring, Shown, Swatch, facts, names
+
+#: Of what is no variant and no kernel, by its place among the swatches: quieter than those.
+_QUIET: Final = {
+    "light": ("#8b93a1", "#cdd4de", "#8dbfa9", "#d3a98c", "#b9b1cc", "#a9bdd6", "#c9bd9d", "#d6aeb2", "#c9cdd3"),
+    "dark": ("#7d8694", "#3c4552", "#4f7d6a", "#8a664e", "#6b6482", "#51677f", "#766b4d", "#805a5f", "#535962"),
+}
+_KINDS: Final = {
+    "h2d": "copy host to device", "d2h": "copy device to host", "d2d": "copy within the device", "p2p": "copy between devices",
+    "h2h": "copy within the host", "memset": "memset", "unified_h2d": "migration to the device", "unified_d2h": "migration to the host",
+}  # fmt: skip
+#: Width of the lanes before a browser has told its own.
+PIXELS: Final = 1000
+_LANE_PX: Final = 24
+_MOST_LANES: Final = 24
+_LEGEND: Final = 10
+_LEGEND_COLUMNS: Final = 4
+
+
+def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
+    """A colour for each swatch; a variant has the one that it has on every chart."""
+    quiet, loud = _QUIET[look.theme], palette(look.theme)
+    found = []
+    for place, swatch in enumerate(swatches):
+        if swatch.kind == "variant":
+            found.append(look.style(swatch.workload, swatch.name).color)
+        else:
+            found.append(quiet[place] if place < len(quiet) else loud[(place - len(quiet)) % len(loud)])
+    return found
+
+
+def legend(scene: Sequence[Shown], coloring: Coloring, look: Look) -> list[int]:
+    """Swatches that the lanes show, the named ones first, those of most time first; as many as can be told apart.
+
+    What has one name and one colour, such as the variant of that name of each workload, is one entry.
+    """
+    time, entry = np.zeros(len(coloring.swatches)), np.array(_entries(coloring, look))
+    for shown in scene:
+        lasts = shown.lane.covered[shown.detail.alone + 1] - shown.lane.covered[shown.detail.alone]
+        np.add.at(time, entry[shown.alone_color], np.maximum(lasts, 1))
+        np.add.at(time, entry[shown.bar_color], np.maximum(shown.detail.busy_ns, 1))
+    order = {"variant": 0, "kernel": 0, "other": 1, "copy": 2, "call": 3, "range": 4}
+    places = [int(place) for place in np.flatnonzero(time)]
+    places.sort(key=lambda place: (order[coloring.swatches[place].kind], -time[place]))
+    return places[:_LEGEND]
+
+
+def _entries(coloring: Coloring, look: Look) -> list[int]:
+    """Of each swatch the first that has its name and its colour."""
+    first: dict[tuple[str, str, str], int] = {}
+    kinds = [swatch.kind for swatch in coloring.swatches]
+    looks = zip(kinds, swatch_names(coloring, look), colors(coloring.swatches, look), strict=True)
+    return [first.setdefault(each, place) for place, each in enumerate(looks)]
+
+
+def swatch_names(coloring: Coloring, look: Look) -> list[str]:
+    """What each colour stands for, plain text. A variant's name is followed by its workload where another's has another colour."""
+    lone = coloring.by == "variant" and not any(swatch.kind == "variant" for swatch in coloring.swatches)
+    kernels = "kernel" if lone else "kernel of no variant" if coloring.by == "variant" else "other kernels"
+    shades: dict[str, set[str]] = {}
+    for swatch, color in zip(coloring.swatches, colors(coloring.swatches, look), strict=True):
+        if swatch.workload:
+            shades.setdefault(swatch.name, set()).add(color)
+
+    def called(swatch: Swatch) -> str:
+        if swatch.workload:
+            return f"{swatch.name} ({swatch.workload})" if len(shades[swatch.name]) > 1 else swatch.name
+        return kernels if swatch.kind == "other" else swatch.name.removeprefix("void ")
+
+    return [called(swatch) for swatch in coloring.swatches]
+
+
+def words(traces: Traces, lanes: Lanes, shown: Shown) -> tuple[list[str], list[str]]:
+    """Name of each event that is drawn alone, and what else hovering over it tells, in lines; plain text."""
+    lane, places = shown.lane, shown.detail.alone
+    called = names(traces, lanes, lane, places)
+    if lane.kind == "ranges":
+        open_ = traces.numbers("ranges", "end_ns")[lane.row[places]] < 0
+        return called, ["never closed" if each else "" for each in open_]
+    told = facts(traces, lanes, lane, places)
+    lasts = lane.covered[places + 1] - lane.covered[places]
+    notes = ["\n".join(_lines(row, int(ns))) for row, ns in zip(told.to_dict("records"), lasts, strict=True)]
+    return [_KINDS.get(name, name) if lane.kind == "device" else name for name in called], notes
+
+
+def _lines(row: dict[Any, Any], duration_ns: int) -> list[str]:
+    lines = []
+    if pd.notna(row.get("grid_x")):
+        grid, block = ("×".join(f"{row[f'{what}_{axis}']:.0f}" for axis in "xyz") for what in ("grid", "block"))
+        registers = f", {row['registers']:.0f} registers" if pd.notna(row["registers"]) else ""
+        lines.append(f"grid {grid}, block {block}{registers}")
+    if pd.notna(row.get("bytes")):
+        rate = f" at {format_rate(row['bytes'] / duration_ns)}" if duration_ns else ""
+        memory = " to ".join(
+            str(row[side]) for side in ("src_memory", "dst_memory") if isinstance(row[side], str) and row[side]
+        )
+        lines.append(f"{format_bytes(row['bytes'])}{rate}{', ' if memory else ''}{memory}")
+    if row["range"]:
+        lines.append(f"in range {row['range']}")
+    return lines
+
+
+def timeline(
+    scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look, left_out: int = 0
+) -> Chart:
+    """The lanes of a window, one polygon set a colour: thousands of bars would take Plotly seconds each.
+
+    Args:
+        scene: not empty; of more than 24 lanes the first are drawn.
+        left_out: lanes of the trace that are not in the scene.
+    """
+    drawn = scene[:_MOST_LANES]
+    in_legend, entries = legend(drawn, coloring, look), _entries(coloring, look)
+    below_px = 52 + 22 * -(-len(in_legend) // _LEGEND_COLUMNS)
+    figure = blank(look.theme, _LANE_PX * len(drawn) + below_px + 16)
+    palette_, labels = colors(coloring.swatches, look), swatch_names(coloring, look)
+    shapes: dict[int, tuple[list[Any], list[Any]]] = {}
+    for place, shown in enumerate(drawn):
+        for color, left, right, height in _rectangles(shown, window, lanes.begin_ns):
+            xs, ys = shapes.setdefault(entries[color], ([], []))
+            bottom = place + 0.42
+            xs += [left, right, right, left, None]
+            ys += [bottom, bottom, bottom - 0.84 * height, bottom - 0.84 * height, None]
+    for color in sorted(shapes, key=lambda each: -each):
+        xs, ys = shapes[color]
+        figure.add_scatter(
+            x=xs, y=ys, mode="lines", fill="toself", fillcolor=palette_[color], line={"color": palette_[color], "width": 0.4},
+            hoverinfo="skip", name=text(_cut(labels[color])), showlegend=color in in_legend,
+            legendrank=in_legend.index(color) if color in in_legend else None,
+        )  # fmt: skip
+    figure.update_yaxes(
+        range=[len(drawn) - 0.4, -0.6], tickvals=list(range(len(drawn))), ticktext=[text(_title(shown.lane)) for shown in drawn],
+        showgrid=False, zeroline=False, ticks="", tickfont={"color": look.tones.text, "size": 11},
+    )  # fmt: skip
+    begin, end = window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns
+    figure.update_xaxes(range=[begin, end], title_text="time from the start of the trace", **_ticks(begin, end))
+    # Below the axis: above the lanes stand the title and the note of an exported figure.
+    figure.update_layout(
+        margin={"b": below_px, "t": 8},
+        legend={
+            "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "xref": "container", "x": 0.01,
+            "entrywidthmode": "fraction", "entrywidth": 0.96 / _LEGEND_COLUMNS,
+        },
+    )  # fmt: skip
+    missing = left_out + len(scene) - len(drawn)
+    more = f" {missing} further lanes are left out." if missing else ""
+    more += f" {lanes.too_deep:,} events lie below {MOST_LAYERS} others at once and are in no lane." if lanes.too_deep else ""
+    title = _answer(scene, window)
+    note = look.note(
+        f"each event at its time on the trace's clock. Events narrower than a bar of "
+        f"{format_duration(max((end - begin) // window.bins, 1))} are drawn together: the height is the share of it in which one ran.{more}"
+    )
+    return Chart("timeline", title, figure, table(scene, window, traces, lanes, coloring, look), note)
+
+
+def whole(data: RunData, look: Look) -> Chart:
+    """The whole trace of a run that has one, as its page first shows it."""
+    lanes = build(data.traces)
+    if lanes is None:
+        raise ValueError("the run has no trace")
+    shown = lanes.busiest()
+    coloring = queries.coloring(data.traces, lanes, "kernel" if queries.variants(data.traces).empty else "variant")
+    window = timeline_detail.window(lanes.begin_ns, lanes.end_ns, len(shown), PIXELS)
+    scene = queries.scene(data.traces, lanes, shown, window, coloring)
+    return timeline(scene, window, data.traces, lanes, coloring, look, len(lanes.lanes) - len(shown))
+
+
+def table(scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look) -> pd.DataFrame:
+    """What the figure draws: a row an event, and one a bar of events. Times are from the start of the trace."""
+    edges = window.edges - lanes.begin_ns
+    labels, parts = np.array(swatch_names(coloring, look), dtype=object), []
+    for shown in scene:
+        lane, part = shown.lane, shown.detail
+        start, end = lane.start[part.alone] - lanes.begin_ns, lane.end(part.alone) - lanes.begin_ns
+        name = words(traces, lanes, shown)[0]
+        alone = pd.DataFrame({"name": name, "start_ns": start, "end_ns": end, "busy_ns": end - start, "count": 1})
+        bars = pd.DataFrame(
+            {
+                "name": "",
+                "start_ns": edges[part.bin],
+                "end_ns": edges[part.bin + 1],
+                "busy_ns": part.busy_ns,
+                "count": part.count,
+            }
+        )
+        both = pd.concat([each for each in (alone, bars) if len(each)] or [alone])
+        both.insert(0, "lane", _title(lane))
+        both["color"] = labels[np.concatenate([shown.alone_color, shown.bar_color])]
+        parts.append(both.sort_values("start_ns"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _rectangles(shown: Shown, window: Window, origin_ns: int) -> list[tuple[int, int, int, float]]:
+    """Colour, left, right and height of what a lane draws; left and right count from the origin and are cut to the window."""
+    lane, part, edges = shown.lane, shown.detail, window.edges
+    least = max((window.end_ns - window.begin_ns) // (2 * window.bins), 1)
+    start, end = lane.start[part.alone], lane.end(part.alone)
+    left = np.clip(start, window.begin_ns, window.end_ns)
+    right = np.clip(np.maximum(end, start + least), window.begin_ns, window.end_ns)
+    found = [
+        (int(c), int(a) - origin_ns, int(b) - origin_ns, 1.0) for c, a, b in zip(shown.alone_color, left, right, strict=True)
+    ]
+    share = part.busy_ns / (edges[part.bin + 1] - edges[part.bin])
+    bars = zip(shown.bar_color, edges[part.bin], edges[part.bin + 1], np.maximum(share, 0.06), strict=True)
+    return found + [(int(c), int(a) - origin_ns, int(b) - origin_ns, float(height)) for c, a, b, height in bars]
+
+
+def _answer(scene: Sequence[Shown], window: Window) -> str:
+    """How busy the busiest stream is in the window; how long that is where no stream is shown."""
+    span = window.end_ns - window.begin_ns
+    edges = np.array([window.begin_ns, window.end_ns])
+    busy = {shown.lane: int(np.diff(shown.lane.covered_until(edges))[0]) for shown in scene if shown.lane.kind == "device"}
+    if not busy:
+        return f"{format_duration(span)} of the trace"
+    lane = max(busy, key=lambda each: busy[each])
+    return f"{_title(lane)}, the busiest stream, works {format_percent(100 * busy[lane] / span)} of {format_duration(span)}"
+
+
+def _ticks(begin: int, end: int) -> dict[str, Any]:
+    """Ticks from the start of the trace; where that is far off, from the left end, which the first tick names."""
+    if begin == 0 or (end - begin) * 50 > begin:
+        return dict(ticks(begin, end, format_duration, logarithmic=False))
+    steps = ticks(0, end - begin, format_duration, logarithmic=False)
+    return {
+        **steps,
+        "tickvals": [begin + value for value in steps["tickvals"]],
+        "ticktext": [f"+{each}" for each in steps["ticktext"]],
+    }
+
+
+def _title(lane: Lane) -> str:
+    return f"{lane.group} · {lane.label}"
+
+
+def _cut(name: str, most: int = 21) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

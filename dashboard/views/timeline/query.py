@@ -1,0 +1,292 @@
+"""What the timeline shows of a trace: the lanes in a window, each event with its colour, and what belongs to a chosen one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dashboard.core.traces import NONE, Int64s, Traces, lookup
+from dashboard.trace.lanes import Int32s, Lane, Lanes
+from dashboard.trace.ranges import nearest, parents
+from dashboard.trace.samples import of_the_measurement
+from dashboard.views.timeline.detail import Detail, Window, detail
+
+ColorBy = Literal["variant", "kernel"]
+Bools = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.uint8]
+
+#: Behind the text of a range to which an event is attributed by time.
+BY_TIME: Final = ", by time"
+_MOST_NAMES: Final = 9
+_PIECE: Final = 1 << 20
+#: Beyond this many kernels what is said of each is read for a chosen one alone: eight columns of every row take a second.
+_FACTS_OF_MOST: Final = 1_500_000
+_SHAPE: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers")
+
+
+class Swatch(NamedTuple):
+    """What a colour stands for.
+
+    Attributes:
+        kind: `variant`, `kernel`, `copy`, `call`, `range`, or `other` for kernels of no own colour.
+        name: plain text; of a variant, its name.
+        workload: of a variant; else empty.
+    """
+
+    kind: str
+    name: str
+    workload: str = ""
+
+
+OTHER: Final = 0
+_RANGE: Final = 1
+_FIXED: Final = (
+    Swatch("other", "other kernels"),
+    Swatch("range", "range"),
+    Swatch("copy", "copy to the device"),
+    Swatch("copy", "copy to the host"),
+    Swatch("copy", "other memory operation"),
+    Swatch("call", "launch"),
+    Swatch("call", "copy or memory"),
+    Swatch("call", "synchronise"),
+    Swatch("call", "other call"),
+)
+_COPIES: Final = {"h2d": 2, "unified_h2d": 2, "d2h": 3, "unified_d2h": 3}
+_OTHER_COPY: Final = 4
+_CALLS: Final = (("Launch", 5), ("Memcpy", 6), ("Memset", 6), ("Malloc", 6), ("Free", 6), ("Synchronize", 7))
+_OTHER_CALL: Final = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Coloring:
+    """Colours of a trace's events, as places in `swatches`; each array is indexed by the codes of a column, or by rows of `ranges`:
+    `of_range` is the colour of a range, `of_launch` that of a kernel launched in it.
+    """
+
+    swatches: tuple[Swatch, ...]
+    by: ColorBy
+    of_range: Codes
+    of_launch: Codes
+    of_kernel_name: Codes
+    of_copy_kind: Codes
+    of_call_name: Codes
+
+    def of(self, traces: Traces, lanes: Lanes, lane: Lane, rows: Int64s | Int32s) -> Codes:
+        """Colour of each event of a lane, by its row there."""
+        color: Codes = np.empty(rows.shape, dtype=np.uint8)
+        if lane.kind == "ranges":
+            np.take(self.of_range, rows, out=color)
+            return color
+        if lane.kind == "calls":
+            np.take(self.of_call_name, traces.texts("api_calls", "name").codes[rows], out=color)
+            return color
+        kernel = rows < lanes.kernels
+        if kernel.any():
+            color[kernel] = self._of_kernels(traces, rows[kernel])
+        if not kernel.all():
+            color[~kernel] = self.of_copy_kind[traces.texts("memory_ops", "kind").codes[rows[~kernel] - lanes.kernels]]
+        return color
+
+    def _of_kernels(self, traces: Traces, rows: Int64s | Int32s) -> Codes:
+        if self.by == "kernel":
+            of_names: Codes = self.of_kernel_name[traces.texts("kernels", "full_name").codes[rows]]
+            return of_names
+        place = ranges_of(traces, "kernels", rows)
+        return np.where(place >= 0, self.of_launch[place], OTHER).astype(np.uint8)
+
+
+def variants(traces: Traces) -> pd.DataFrame:
+    """Workload and variant of each range of ours, in the order of their first; empty where the trace names none."""
+    if "ranges" not in traces.tables:
+        return pd.DataFrame({"workload": [], "variant": []}, dtype=str)
+    pairs = pd.DataFrame({name: traces.texts("ranges", name) for name in ("workload", "variant")})
+    return pairs.dropna().drop_duplicates().astype(str).reset_index(drop=True)
+
+
+def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
+    """Colours by variant, or by the kernels that take most time."""
+    swatches = list(_FIXED)
+    ranges = len(traces.numbers("ranges", "start_ns")) if "ranges" in traces.tables else 0
+    of_range = np.full(ranges, _RANGE, dtype=np.uint8)
+    named = variants(traces) if by == "variant" else variants(traces).head(0)
+    if len(named):
+        named = named.head(255 - len(swatches))
+        code = {tuple(row): len(swatches) + number for number, row in enumerate(named.itertuples(index=False, name=None))}
+        swatches += [Swatch("variant", str(variant), str(workload)) for workload, variant in code]
+        of_range = _variants_of_ranges(traces, code)
+    kernels = _names(traces, "kernels", "full_name")
+    of_kernel = np.full(max(len(kernels), 1), OTHER, dtype=np.uint8)
+    if by == "kernel" and len(kernels):
+        time = _time_by_name(traces, lanes, len(kernels))
+        for place in np.argsort(-time, kind="stable")[:_MOST_NAMES]:
+            of_kernel[place] = len(swatches)
+            swatches.append(Swatch("kernel", kernels[place]))
+    of_copy = np.array([_COPIES.get(kind, _OTHER_COPY) for kind in _names(traces, "memory_ops", "kind")] or [0], dtype=np.uint8)
+    of_call = np.array([_call(name) for name in _names(traces, "api_calls", "name")] or [0], dtype=np.uint8)
+    return Coloring(tuple(swatches), by, of_range, _of_launch(traces, of_range), of_kernel, of_copy, of_call)
+
+
+def _of_launch(traces: Traces, of_range: Codes) -> Codes:
+    """The colour of the range's variant, but for what only prepares a sample of it."""
+    if not len(of_range):
+        return of_range
+    found: Codes = np.where((of_range == _RANGE) | of_the_measurement(traces), OTHER, of_range).astype(np.uint8)
+    return found
+
+
+def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> npt.NDArray[np.float64]:
+    """Nanoseconds that the kernels of each name last, a piece of a lane at a time."""
+    codes, time = traces.texts("kernels", "full_name").codes, np.zeros(count)
+    for lane in lanes.lanes:
+        for first in range(0, len(lane) if lane.kind == "device" else 0, _PIECE):
+            rows, lasts = lane.row[first : first + _PIECE], np.diff(lane.covered[first : first + _PIECE + 1])
+            kernel = rows < lanes.kernels
+            time += np.bincount(codes[rows[kernel]], weights=lasts[kernel], minlength=count)
+    return time
+
+
+def _names(traces: Traces, table: str, column: str) -> list[str]:
+    return list(map(str, traces.texts(table, column).categories)) if table in traces.tables else []
+
+
+def _call(name: str) -> int:
+    return next((code for part, code in _CALLS if part in name), _OTHER_CALL)
+
+
+def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Codes:
+    """Of each range the variant of the innermost range of ours that it is or is in."""
+    workloads, names = traces.texts("ranges", "workload"), traces.texts("ranges", "variant")
+    width = len(names.categories) + 1
+    of_pair = np.full((len(workloads.categories) + 1) * width, _RANGE, dtype=np.uint8)
+    for (workload, name), number in code.items():
+        place = list(workloads.categories).index(workload) * width + list(names.categories).index(name)
+        of_pair[place] = number
+    ours = (workloads.codes >= 0) & (names.codes >= 0)
+    color = np.where(ours, of_pair[np.where(ours, workloads.codes.astype(np.int64) * width + names.codes, -1)], _RANGE)
+    around = nearest(parents(traces), color != _RANGE)
+    return np.where(around >= 0, color[around], _RANGE).astype(np.uint8)
+
+
+def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int64s:
+    """Row in `ranges` of the innermost range that each event was called in, or is attributed to by time; `NONE` where it was in none."""
+    of_work = table in ("kernels", "memory_ops")
+    wanted = (traces.ranges_of_work(table) if of_work else traces.numbers(table, "range_id"))[rows]
+    if "ranges" not in traces.tables:
+        return np.full(len(wanted), NONE, dtype=np.int64)
+    return lookup(traces.numbers("ranges", "range_id"), wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A lane in a window, with the colour of each event or bar, as a place in the swatches, and whether it belongs to what was chosen."""
+
+    lane: Lane
+    detail: Detail
+    alone_color: Codes
+    bar_color: Codes
+    alone_lit: Bools
+    bar_lit: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Lit:
+    """What belongs to a chosen event: masks over the rows of the device lanes, of `ranges` and of `api_calls`."""
+
+    device: Bools
+    ranges: Bools
+    calls: Bools
+
+    def of(self, lane: Lane, rows: Int64s | Int32s) -> Bools:
+        """Whether each row of the lane belongs to it."""
+        mask = {"device": self.device, "ranges": self.ranges, "calls": self.calls}[lane.kind]
+        return mask[rows]
+
+
+def scene(
+    traces: Traces, lanes: Lanes, shown: Sequence[Lane], window: Window, colors: Coloring, lit: Lit | None = None
+) -> list[Shown]:
+    """What each of the lanes shows of a window."""
+    found = []
+    for lane in shown:
+        part = detail(lane, window)
+        alone, looked_at = lane.row[part.alone], lane.row[part.looked_at]
+        looked = colors.of(traces, lanes, lane, looked_at)
+        nothing = np.zeros(len(alone), dtype=bool), np.zeros(len(part.bin), dtype=bool)
+        belongs = (
+            nothing if lit is None else (lit.of(lane, alone), (lit.of(lane, looked_at) & (part.looked_ns > 0)).any(axis=1))
+        )
+        found.append(
+            Shown(
+                lane, part, colors.of(traces, lanes, lane, alone), _most(looked, part.looked_ns, len(colors.swatches)), *belongs
+            )
+        )
+    return found
+
+
+def _most(color: Codes, weight: Int64s, colors: int) -> Codes:
+    """The colour of most of the weight in each row."""
+    rows = len(color)
+    cell = np.arange(rows)[:, None] * colors + color
+    time = np.bincount(cell.ravel(), weights=weight.ravel(), minlength=rows * colors).reshape(rows, colors)
+    most: Codes = np.argmax(time, axis=1).astype(np.uint8)
+    return most
+
+
+def names(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> list[str]:
+    """Name of each event of a lane, plain text."""
+    rows = lane.row[places]
+    if lane.kind == "ranges":
+        return text_of(traces, "ranges", "text", rows)
+    if lane.kind == "calls":
+        return text_of(traces, "api_calls", "name", rows)
+    kernel = rows < lanes.kernels
+    found = np.empty(len(rows), dtype=object)
+    if kernel.any():
+        found[kernel] = [name.removeprefix("void ") for name in text_of(traces, "kernels", "full_name", rows[kernel])]
+    if not kernel.all():
+        found[~kernel] = text_of(traces, "memory_ops", "kind", rows[~kernel] - lanes.kernels)
+    return list(found)
+
+
+def text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> list[str]:
+    """Texts of some rows; empty where null."""
+    texts = traces.texts(table, column)
+    codes = texts.codes[rows]
+    known = codes >= 0
+    found = np.full(len(codes), "", dtype=object)
+    found[known] = texts.categories.take(codes[known])
+    return list(map(str, found))
+
+
+def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFrame:
+    """What hovering over an event of a lane tells, beside its name and times.
+
+    Returns:
+        A row an event: `range` (text of the innermost range, with `, by time` where it is attributed so; empty in none), of kernels `grid_x` to `registers` and of copies `bytes`,
+        `src_memory` and `dst_memory`; null where it has none, and for kernels of a trace of more than 1.5 million of them.
+    """
+    rows = lane.row[places].astype(np.int64)
+    frame = pd.DataFrame({"range": ""}, index=range(len(rows)))
+    kernel = rows < lanes.kernels if lane.kind == "device" else np.zeros(len(rows), dtype=bool)
+    for table, of_table, shift in (("kernels", kernel, 0), ("memory_ops", ~kernel, lanes.kernels), ("api_calls", ~kernel, 0)):
+        if of_table.any() and (table == "api_calls") == (lane.kind == "calls") and lane.kind != "ranges":
+            inner = ranges_of(traces, table, rows[of_table] - shift)
+            found = np.full(len(inner), "", dtype=object)
+            if (inner >= 0).any():
+                found[inner >= 0] = text_of(traces, "ranges", "text", inner[inner >= 0])
+            if table != "api_calls":
+                found[(inner >= 0) & (traces.numbers(table, "range_id")[rows[of_table] - shift] == NONE)] += BY_TIME
+            frame.loc[of_table, "range"] = found
+    if kernel.any() and lanes.kernels <= _FACTS_OF_MOST:
+        traces.read("kernels", *_SHAPE)
+        for column in _SHAPE:
+            frame.loc[kernel, column] = traces.numbers("kernels", column)[rows[kernel]]
+    if lane.kind == "device" and not kernel.all():
+        copies = rows[~kernel] - lanes.kernels
+        frame.loc[~kernel, "bytes"] = traces.numbers("memory_ops", "bytes")[copies]
+        for column in ("src_memory", "dst_memory"):
+            frame.loc[~kernel, column] = text_of(traces, "memory_ops", column, copies)
+    return frame.replace(NONE, np.nan)

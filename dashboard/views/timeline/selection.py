@@ -1,0 +1,224 @@
+"""What belongs to an event chosen on the timeline: of a range its device work, of device work its call and its ranges."""
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from dashboard.core.traces import NONE, Int64s, Traces, lookup
+from dashboard.trace.lanes import Lane, Lanes
+from dashboard.trace.ranges import nearest, parents
+from dashboard.views.timeline.query import Bools, Lit, ranges_of, text_of
+
+Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
+_WHAT: Final = {"ranges": "range", "kernels": "kernel", "memory_ops": "memory operation", "api_calls": "API call"}
+_NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", "api_calls": "name"}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A row of a trace table."""
+
+    table: Table
+    row: int
+
+    def __str__(self) -> str:
+        return f"{self.table}-{self.row}"
+
+
+def parse(text: str, traces: Traces) -> Chosen | None:
+    """`kernels-12` as a row of a trace; None where that has no such row."""
+    table, _, number = text.rpartition("-")
+    known = next((name for name in get_args(Table) if name == table), None)
+    if known is None or not number.isdecimal() or len(number) > 12 or int(number) >= _length(traces, known):
+        return None
+    return Chosen(known, int(number))
+
+
+def chosen_of(lanes: Lanes, lane: Lane, row: int) -> Chosen:
+    """A row of a lane as a row of its table."""
+    if lane.kind == "device":
+        return Chosen("kernels", row) if row < lanes.kernels else Chosen("memory_ops", row - lanes.kernels)
+    return Chosen("ranges" if lane.kind == "ranges" else "api_calls", row)
+
+
+def belongs(traces: Traces, chosen: Chosen) -> Lit:
+    """Masks over all events of what belongs to a chosen one.
+
+    Of a range: the ranges in it, and the calls and the work that was launched in it and in these. Of other events: the call, what it caused, and every
+    range around it.
+    """
+    found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
+    found[chosen.table][chosen.row] = True
+    if chosen.table == "ranges":
+        found["ranges"] = _inside(traces, chosen.row)
+        for table in ("kernels", "memory_ops", "api_calls"):
+            if table in traces.tables:
+                found[table] = _held(traces, table, found["ranges"])
+    else:
+        _same_call(traces, chosen, found)
+        found["ranges"][_ranges_around(traces, chosen)] = True
+    return Lit(np.concatenate([found["kernels"], found["memory_ops"]]), found["ranges"], found["api_calls"])
+
+
+def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
+    """Kernels and memory operations launched in a range, by name, the longest total first.
+
+    Args:
+        begin_ns: start of the trace, from which first and last are counted.
+
+    Returns:
+        Columns `what`, `name`, `count`, `total_ns`, `busy_ns` (in which at least one ran), `bytes` (null for kernels), `first_ns` (start of
+        the first) and `last_ns` (end of the last).
+    """
+    inside = _inside(traces, chosen.row)
+    parts = []
+    for table, column in (("kernels", "full_name"), ("memory_ops", "kind")):
+        if table not in traces.tables:
+            continue
+        rows = np.flatnonzero(_held(traces, table, inside))
+        names = traces.texts(table, column)
+        code, start, end = names.codes[rows].astype(np.int64), *_times(traces, table, rows)
+        frame = pd.DataFrame({"code": code, "start": start, "end": end, "total_ns": end - start, "count": 1})
+        frame["bytes"] = traces.numbers(table, "bytes")[rows] if table == "memory_ops" else np.nan
+        grouped = frame.groupby("code").agg(
+            count=("count", "sum"), total_ns=("total_ns", "sum"), bytes=("bytes", lambda part: part.sum(min_count=1)),
+            first_ns=("start", "min"), last_ns=("end", "max"),
+        )  # fmt: skip
+        grouped.insert(0, "what", _WHAT[table])
+        grouped.insert(1, "name", [str(names.categories[each]) for each in grouped.index])
+        grouped.insert(4, "busy_ns", union_ns(code, start, end, len(names.categories))[grouped.index])
+        parts.append(grouped)
+    columns = ["what", "name", "count", "total_ns", "busy_ns", "bytes", "first_ns", "last_ns"]
+    joined = pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    joined[["first_ns", "last_ns"]] -= begin_ns
+    return joined.astype({"bytes": "Float64"}).sort_values(["total_ns", "name"], ascending=[False, True], ignore_index=True)
+
+
+def busy_ns(traces: Traces, chosen: Chosen) -> int:
+    """Nanoseconds in which at least one kernel or memory operation of a range ran."""
+    inside = _inside(traces, chosen.row)
+    tables = [table for table in ("kernels", "memory_ops") if table in traces.tables]
+    if not tables:
+        return 0
+    pairs = [_times(traces, table, np.flatnonzero(_held(traces, table, inside))) for table in tables]
+    start, end = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    return int(union_ns(np.zeros(len(start), dtype=np.int64), start, end, 1)[0])
+
+
+def work_and_busy_ns(traces: Traces, chosen: Chosen, begin_ns: int) -> tuple[pd.DataFrame, int]:
+    """`work` and `busy_ns` of a range."""
+    return work(traces, chosen, begin_ns), busy_ns(traces, chosen)
+
+
+def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
+    """A kernel, memory operation or call with what caused it and what it caused, and the ranges around it, inwards out.
+
+    Returns:
+        Columns `what`, `name`, `start_ns` (from the start of the trace) and `duration_ns`; null where a range was never closed.
+    """
+    found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
+    found[chosen.table][chosen.row] = True
+    _same_call(traces, chosen, found)
+    rows = {table: np.flatnonzero(found[table]) for table in ("kernels", "memory_ops", "api_calls")}
+    parts = []
+    for table, places in {**rows, "ranges": np.array(_ranges_around(traces, chosen), dtype=np.int64)}.items():
+        if len(places):
+            start, end = _times(traces, table, places)
+            lasts = pd.array(np.where(end == NONE, NONE, end - start), dtype="Int64")
+            lasts[end == NONE] = pd.NA
+            names = [name.removeprefix("void ") for name in text_of(traces, table, _NAME[table], places)]
+            parts.append(
+                pd.DataFrame({"what": _WHAT[table], "name": names, "start_ns": start - begin_ns, "duration_ns": lasts})
+            )
+    return pd.concat(parts, ignore_index=True)
+
+
+def by_time_ns(traces: Traces, chosen: Chosen) -> int:
+    """Summed durations of the work of a range that is attributed to it, or to a range in it, by time."""
+    inside, total = _inside(traces, chosen.row), 0
+    for table in ("kernels", "memory_ops"):
+        if table in traces.tables:
+            by_time = _held(traces, table, inside) & (traces.numbers(table, "range_id") == NONE)
+            total += int(traces.durations(table)[by_time].sum())
+    return total
+
+
+def title(traces: Traces, chosen: Chosen) -> str:
+    """What was chosen, in words: `range step`."""
+    return f"{_WHAT[chosen.table]} {_name(traces, chosen.table, chosen.row)}"
+
+
+def span(traces: Traces, chosen: Chosen, end_ns: int) -> tuple[int, int]:
+    """Start and end of what was chosen; `end_ns` where it was never closed."""
+    start, end = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("start_ns", "end_ns"))
+    return start, end_ns if end == NONE else end
+
+
+def union_ns(code: Int64s, start: Int64s, end: Int64s, count: int) -> Int64s:
+    """Nanoseconds in which an event of each code ran, overlaps counted once.
+
+    Args:
+        code: shape (n,), from 0 to below `count`; `start` and `end` likewise, nanoseconds.
+    """
+    order = np.lexsort((start, code))
+    code, start, end = code[order], start[order], np.maximum(end, start)[order]
+    frame = pd.Series(end)
+    before = frame.groupby(code).cummax().groupby(code).shift(fill_value=NONE).to_numpy()
+    alone = np.maximum(end - np.maximum(start, before), 0)
+    total = np.zeros(count, dtype=np.int64)
+    np.add.at(total, code, alone)
+    return total
+
+
+def _length(traces: Traces, table: str) -> int:
+    return len(traces.numbers(table, "start_ns")) if table in traces.tables else 0
+
+
+def _times(traces: Traces, table: str, rows: Int64s) -> tuple[Int64s, Int64s]:
+    return traces.numbers(table, "start_ns")[rows], traces.numbers(table, "end_ns")[rows]
+
+
+def _name(traces: Traces, table: str, row: int) -> str:
+    return text_of(traces, table, _NAME[table], np.array([row]))[0].removeprefix("void ")
+
+
+def _inside(traces: Traces, row: int) -> Bools:
+    """Mask of a range and all in it."""
+    above = parents(traces)
+    inside: Bools = nearest(above, np.arange(len(above)) == row) >= 0
+    return inside
+
+
+def _held(traces: Traces, table: str, ranges: Bools) -> Bools:
+    """Mask of the rows of a table that were called in one of the ranges, innermost, or are attributed to it by time."""
+    ids, pieces = traces.numbers("ranges", "range_id"), []
+    of_work = table in ("kernels", "memory_ops")
+    for range_id in [traces.ranges_of_work(table)] if of_work else (column for (column,) in traces.scan(table, "range_id")):
+        place = lookup(ids, range_id)
+        pieces.append((place >= 0) & ranges[place])
+    return np.concatenate(pieces)
+
+
+def _ranges_around(traces: Traces, chosen: Chosen) -> list[int]:
+    """Rows of the ranges that an event was called in, the innermost first."""
+    if "ranges" not in traces.tables:
+        return []
+    place = int(ranges_of(traces, chosen.table, np.array([chosen.row]))[0])
+    above, found = parents(traces).tolist(), list[int]()
+    while place >= 0 and len(found) < len(above):
+        found.append(place)
+        place = above[place]
+    return found
+
+
+def _same_call(traces: Traces, chosen: Chosen, found: dict[str, Bools]) -> None:
+    """Mark the call of what was chosen, and all device work of that call: a graph launch has many."""
+    process, correlation = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("process", "correlation"))
+    for table in ("kernels", "memory_ops", "api_calls"):
+        if table in traces.tables and table != chosen.table:
+            rows, ids, processes = traces.find(table, "correlation", np.array([correlation]), "process")
+            rows = rows[(ids == correlation) & (processes == process)]
+            # Correlations of calls are unique; of a trace where they are not, the first is taken as everywhere else.
+            found[table][rows[:1] if table == "api_calls" else rows] = True

@@ -1,0 +1,151 @@
+"""What the copies of a trace cost, and what they leave of a speedup."""
+
+import math
+from typing import Any, Final
+
+import pandas as pd
+
+from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
+from dashboard.ui.template import Chart, Look, blank, text
+from dashboard.ui.text import cut
+from dashboard.ui.ticks import ticks
+from dashboard.views.transfers.query import ASIDE
+
+_MOST_BARS: Final = 12
+_KINDS: Final = {
+    "h2d": "to the device", "d2h": "to the host", "d2d": "on the device", "p2p": "between devices", "h2h": "on the host",
+    "memset": "set", "unified_h2d": "migrated to the device", "unified_d2h": "migrated to the host",
+}  # fmt: skip
+_STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": "+ copies", "end_to_end": "end to end"}
+
+
+def transfers(frame: pd.DataFrame, look: Look) -> Chart:
+    """Bars of `query.transfers`, not empty: time, split by whether a kernel ran on the device meanwhile."""
+    figure = blank(look.theme, 34 * max(len(frame), 2) + 90)
+    rows = frame.to_dict("records")
+    longest = float(frame["time_ns"].max())
+    places = list(range(len(rows)))
+    hidden, alone = frame["overlap_ns"], frame["time_ns"] - frame["overlap_ns"]
+    for values, name, color, pattern in (
+        (alone, "copy alone", "#E69F00", ""),
+        (hidden, "while a kernel runs on the device", look.tones.good, "/"),
+    ):
+        figure.add_bar(
+            x=values, y=places, orientation="h", name=name, width=0.7, hoverinfo="text", hovertext=[_transfer_hover(row) for row in rows],
+            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.25}},
+        )  # fmt: skip
+    for place, row in enumerate(rows):
+        figure.add_annotation(
+            x=row["time_ns"], y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
+            text=f"<b>{text(format_rate(row['gb_per_s']))}</b>  {text(format_bytes(row['bytes']))} in {row['n']}, "
+            f"{text(format_percent(row['percent_of_run']))} of the run",
+        )  # fmt: skip
+    figure.update_yaxes(
+        range=[len(rows) - 0.4, -0.6], tickvals=places, ticktext=[text(_who(row)) for row in rows], showgrid=False, ticks="",
+        tickfont={"color": look.tones.text, "size": 12},
+    )  # fmt: skip
+    span = 1.75 * max(longest, 1.0)
+    axis = ticks(0, max(longest, 1.0), format_duration, logarithmic=False)
+    figure.update_xaxes(range=[0, span], title_text="sum of durations", **axis)
+    figure.update_layout(
+        barmode="stack",
+        margin={"t": 34},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+    )
+    copies = frame[frame["kind"] != "memset"]
+    first = (copies if len(copies) else frame).to_dict("records")[0]
+    title = (
+        f"{'Copies' if len(copies) else 'Sets'} take {format_duration((copies if len(copies) else frame)['time_ns'].sum())}, most of it {_who(first)}: {format_bytes(first['bytes'])} at "
+        f"{format_rate(first['gb_per_s'])}"
+    )
+    note = look.note(
+        "activity of the trace; a run lasts from its first call or device work to its last. Share of the run: time in "
+        "which at least one such copy ran. Rate: bytes over the sum of durations."
+    )
+    return Chart("transfers", title, figure, frame, note)
+
+
+def stages(frame: pd.DataFrame, look: Look) -> Chart:
+    """Time of `query.stages`, not empty, by stage: one line a variant of a case, or a range of a foreign report."""
+    figure = blank(look.theme, 340)
+    labels = list(_STAGES.values())
+    title, told = _stages_told(frame)
+    shown = _drawn(frame, told)
+    for row in shown.to_dict("records"):
+        style = look.style(row["workload"], row["variant"])
+        name = " ".join(filter(None, (row["variant"], row["config"], row["case"])))
+        figure.add_scatter(
+            x=labels, y=[row[f"{stage}_ns"] for stage in _STAGES], mode="lines+markers", name=text(cut(name, 40)),
+            line={"color": style.color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 9, "color": style.color},
+            hoverinfo="text", hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
+        )  # fmt: skip
+    values = shown[[f"{stage}_ns" for stage in _STAGES]]
+    # Room for a tick at 1, 2 or 5 however close the values are.
+    low, high = float(values.min().min()) / 2, float(values.max().max()) * 2
+    bounds = [math.log10(low), math.log10(high)]
+    figure.update_yaxes(type="log", title_text="time", range=bounds, **ticks(low, high, format_duration, logarithmic=True))
+    figure.update_xaxes(type="category", range=[-0.2, len(labels) - 0.8])
+    figure.update_layout(legend={"x": 1.01, "y": 1})
+    counts = f"{shown['n'].min()} to {shown['n'].max()}" if shown["n"].nunique() > 1 else str(shown["n"].iloc[0])
+    part = f" {len(shown)} of {len(frame)} rows are drawn; the data has all." if len(shown) < len(frame) else ""
+    note = look.note(
+        f"medians over the ranges that hold a kernel and a copy, n = {counts}. Kernel: durations on the device; + launch: "
+        "and of the calls that launched them; + copies: and of the copies; end to end: the range on the host, where these may overlap."
+        f"{part}"
+    )
+    return Chart("transfer-stages", title, figure, frame, note)
+
+
+def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
+    """The title, and the index of the rows that it is about.
+
+    It tells how far the fastest kernel's speedup over the first variant of its case shrinks; of ranges of a foreign report, what copies add.
+    """
+    compared = frame[~frame["role"].isin(ASIDE)] if not frame["role"].isin(ASIDE).all() else frame
+    fast = compared.nlargest(1, "speedup_kernel").iloc[0]
+    if fast["workload"] and fast["speedup_kernel"] > 1:
+        first = _of_case(compared, fast).iloc[0]
+        speedups = ", ".join(f"{format_ratio(fast[f'speedup_{stage}'])} {label}" for stage, label in _STAGES.items())
+        same = fast["variant"] == first["variant"]
+        who, over = (cut(row["variant"], 30) + (f" [{row['config'] or 'default'}]" if same else "") for row in (fast, first))
+        where = f"{fast['workload']}, {fast['case']}: " if fast["case"] else ""
+        return f"{where}{who} over {over}: {speedups}", [first.name, fast.name]
+    worst = frame.assign(part=frame["with_copies_ns"] / frame["kernel_ns"]).nlargest(1, "part").iloc[0]
+    title = (
+        f"With launch and copies {cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time, end to end "
+        f"{format_ratio(worst['end_to_end_ns'] / worst['kernel_ns'])}"
+    )
+    return title, [worst.name]
+
+
+def _of_case(frame: pd.DataFrame, row: "pd.Series[Any]") -> pd.DataFrame:
+    found: pd.DataFrame = frame[(frame["workload"] == row["workload"]) & (frame["case"] == row["case"])]
+    return found
+
+
+def _drawn(frame: pd.DataFrame, told: list[Any]) -> pd.DataFrame:
+    """All rows where they can be told apart; else those of one case, that of the rows that the title tells of, and these among them."""
+    if len(frame) <= _MOST_BARS:
+        return frame
+    of_case = _of_case(frame, frame.loc[told[0]]).index
+    others = [place for place in of_case if place not in told]
+    return frame.loc[sorted([*told, *others[: _MOST_BARS - len(told)]])]
+
+
+def _transfer_hover(row: dict[Any, Any]) -> str:
+    return (
+        f"<b>{text(_who(row))}</b><br>{text(format_bytes(row['bytes']))} in {row['n']}, {text(format_duration(row['time_ns']))}<br>"
+        f"{text(format_rate(row['gb_per_s']))}<br>{text(format_percent(row['overlap_percent']))} while a kernel runs on the device<br>"
+        f"{text(format_percent(row['percent_of_run']))} of the run"
+    )
+
+
+def _stage_hover(row: dict[Any, Any], name: str, stage: str) -> str:
+    lines = [f"<b>{text(cut(name, 160))}</b>", f"{_STAGES[stage]}: <b>{text(format_duration(row[f'{stage}_ns']))}</b>"]
+    lines.append(f"speedup over the first variant: {text(format_ratio(row[f'speedup_{stage}']))}")
+    lines.append(f"n = {row['n']}")
+    return "<br>".join(lines)
+
+
+def _who(row: dict[Any, Any]) -> str:
+    return ", ".join(filter(None, (_KINDS.get(row["kind"], row["kind"]), row["host_memory"])))

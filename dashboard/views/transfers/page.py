@@ -1,0 +1,51 @@
+"""Transfers: what the copies cost, and what they leave of a speedup."""
+
+from typing import Final
+
+import streamlit as st
+
+from dashboard.ui import runs, widgets
+from dashboard.views.transfers import VIEW
+from dashboard.views.transfers import chart as charts
+from dashboard.views.transfers import query as queries
+
+_COLUMNS: Final = {
+    "variant": "Variant or range",
+    "config": "Config",
+    "case": "Case",
+    "speedup_kernel": st.column_config.NumberColumn("Speedup, kernel", format="%.3g"),
+    "speedup_with_launch": st.column_config.NumberColumn("+ launch", format="%.3g"),
+    "speedup_with_copies": st.column_config.NumberColumn("+ copies", format="%.3g"),
+    "speedup_end_to_end": st.column_config.NumberColumn("End to end", format="%.3g"),
+    "reuses_to_halve": st.column_config.NumberColumn(
+        "Reuses to halve", help="Launches on the same data after which its copies take no more time than they do."
+    ),
+    "host": "Host variant",
+    "reuses_to_pay": st.column_config.NumberColumn(
+        "Reuses to pay",
+        help="Launches on the same data after which they and its copies take less than the fastest host variant.",
+    ),
+}
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    tables = runs.load(run).traces.tables
+    if "memory_ops" not in tables:
+        why = ", though it has kernels: the program copied nothing while it was captured" if "kernels" in tables else ""
+        widgets.no_trace(run, f"no trace of copies{why}", "--trace=cuda")
+    look = runs.look_of(run, widgets.theme())
+    widgets.show_chart(charts.transfers(runs.ask(run, queries.transfers), look))
+    frame = runs.ask(run, queries.stages)
+    if frame.empty:
+        st.caption("No range of this trace holds both a kernel and a copy, so what copies leave of a speedup cannot be told.")
+    else:
+        widgets.show_chart(charts.stages(frame, look))
+        told = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]
+        widgets.table(frame, column_order=told, column_config=_COLUMNS, height="content")
+    widgets.end_page()
+
+
+page()

@@ -1,0 +1,162 @@
+"""What the copies of a trace cost: bytes, time and rate, whether kernels ran meanwhile, and what is left of a speedup with them."""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dashboard.core.run_data import RunData
+from dashboard.core.traces import Int64s, Traces, lookup
+from dashboard.trace.overlap import overlap_ns, union_ns
+from dashboard.trace.ranges import labels, nearest, parents, range_ns
+
+_COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
+_OF_OURS: Final = ("workload", "variant", "config", "case")
+#: Roles of what others are not compared with: a copy, or a known pitfall.
+ASIDE: Final = ("ceiling", "specimen")
+STAGES: Final = ("kernel_ns", "with_launch_ns", "with_copies_ns", "end_to_end_ns")
+
+
+def span_ns(traces: Traces) -> int:
+    """Nanoseconds from the first call or device work of the trace to the end of the last."""
+    tables = [table for table in ("kernels", "memory_ops", "api_calls") if table in traces.tables]
+    first = min(int(traces.numbers(table, "start_ns").min()) for table in tables)
+    return max(int(traces.numbers(table, "end_ns").max()) for table in tables) - first
+
+
+def transfers(data: RunData) -> pd.DataFrame:
+    """Copies, sets and migrations by kind and by the memory of their host side.
+
+    Returns:
+        The longest first: `kind`, `host_memory` (`pinned`, `pageable`…; empty where no host is involved), `n`, `bytes`, `time_ns` (sum of
+        durations), `gb_per_s`, `percent_of_run` (time in which one of them ran, of `span_ns`), `overlap_ns` (of the time, how much a
+        kernel ran on the same device) and `overlap_percent`.
+    """
+    traces = data.traces
+    kind = traces.texts("memory_ops", "kind")
+    names = pd.Series(np.asarray(kind), dtype="str")
+    source, target = (
+        pd.Series(np.asarray(traces.texts("memory_ops", side)), dtype="object") for side in ("src_memory", "dst_memory")
+    )
+    memory = source.where(
+        names.isin(["h2d", "h2h", "unified_h2d"]), target.where(names.isin(["d2h", "unified_d2h"]), "")
+    ).fillna("unknown")
+    start, end = traces.numbers("memory_ops", "start_ns"), traces.numbers("memory_ops", "end_ns")
+    rows = pd.DataFrame(
+        {
+            "kind": names, "host_memory": memory, "n": 1, "bytes": traces.numbers("memory_ops", "bytes"), "time_ns": end - start,
+            "overlap_ns": _overlap(traces, start, end),
+        }
+    )  # fmt: skip
+    keys = ["kind", "host_memory"]
+    number = rows.groupby(keys, sort=False).ngroup().to_numpy()
+    found = rows.groupby(keys, sort=False).sum().reset_index()
+    busy = [union_ns(start[number == group], end[number == group]) for group in range(len(found))]
+    found = found.assign(
+        gb_per_s=found["bytes"] / found["time_ns"].where(found["time_ns"] > 0), percent_of_run=100 * np.array(busy) / max(span_ns(traces), 1),
+        overlap_percent=100 * found["overlap_ns"] / found["time_ns"].where(found["time_ns"] > 0),
+    )  # fmt: skip
+    columns = ["kind", "host_memory", "n", "bytes", "time_ns", "gb_per_s", "percent_of_run", "overlap_ns", "overlap_percent"]
+    return found.sort_values(["time_ns", "kind"], ascending=[False, True], ignore_index=True)[columns]
+
+
+def stages(data: RunData) -> pd.DataFrame:
+    """What is left of a variant's speed when its launches and its copies count too.
+
+    Taken from ranges that hold a kernel and a copy: ours by their scope, in a foreign report the outermost ranges by their text.
+
+    Returns:
+        One row a (workload, case, variant, config), the medians over its ranges: `kernel_ns` (durations of the kernels), `with_launch_ns`
+        (and of the calls that launched them), `with_copies_ns` (and of the copies), `end_to_end_ns` (the range itself), `n`; `speedup_…`
+        of each stage over the case's first variant that is no ceiling and no specimen (over its first row where all are); `role`; `copies_ns`; `reuses_to_halve` (launches on the same data after which they take as long
+        as its copies) and `reuses_to_pay` (after which they and the copies take less than `host`; null without samples of the host).
+    """
+    traces = data.traces
+    columns = [*_OF_OURS, "role", *STAGES, "copies_ns", "n", *(f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES), "reuses_to_halve",
+               "host", "host_ns", "reuses_to_pay"]  # fmt: skip
+    if not {"ranges", "kernels", "memory_ops"} <= set(traces.tables):
+        return pd.DataFrame(columns=columns)
+    held = _held(traces)
+    held = held[(held["kernel_ns"] > 0) & (held["copies_ns"] > 0)]
+    groups = held.groupby(list(_OF_OURS), sort=False)
+    found = groups[[*STAGES, "copies_ns"]].median().join(groups.size().rename("n")).reset_index()
+    if found.empty:
+        return pd.DataFrame(columns=columns)
+    order = {name: place for place, name in enumerate(zip(data.variants["workload"], data.variants["variant"], strict=True))}
+    place = [order.get(pair, len(order)) for pair in zip(found["workload"], found["variant"], strict=True)]
+    found = (
+        found.assign(place=place)
+        .sort_values(["workload", "case", "place"], kind="stable", ignore_index=True)
+        .drop(columns="place")
+    )
+    roles = data.variants.set_index(["workload", "variant"])["role"].to_dict()
+    found["role"] = [roles.get(pair, "rung") for pair in zip(found["workload"], found["variant"], strict=True)]
+    compared_first = found.assign(aside=found["role"].isin(ASIDE)).sort_values("aside", kind="stable")
+    first = compared_first.groupby(["workload", "case"])[list(STAGES)].transform("first")
+    for stage in STAGES:
+        found[f"speedup_{stage.removesuffix('_ns')}"] = first[stage] / found[stage]
+    found["reuses_to_halve"] = np.ceil(found["copies_ns"] / found["with_launch_ns"]).astype(int)
+    host = [_host(data, row["workload"], row["case"]) for row in found.to_dict("records")]
+    found["host"], found["host_ns"] = [name for name, _ in host], [duration for _, duration in host]
+    gain = found["host_ns"] - found["with_launch_ns"]
+    found["reuses_to_pay"] = [
+        math.ceil(cost / won) if won > 0 else math.nan for cost, won in zip(found["copies_ns"], gain, strict=True)
+    ]
+    return found[columns]
+
+
+def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
+    """Of each memory operation, the nanoseconds in which a kernel ran on its device."""
+    overlap = np.zeros(len(start), dtype=np.int64)
+    if "kernels" not in traces.tables:
+        return overlap
+    device, of_kernels = traces.numbers("memory_ops", "device"), traces.numbers("kernels", "device")
+    for each in np.unique(device):
+        kernels, rows = of_kernels == each, device == each
+        if kernels.any():
+            busy = (traces.numbers("kernels", "start_ns")[kernels], traces.numbers("kernels", "end_ns")[kernels])
+            overlap[rows] = overlap_ns(busy, start[rows], end[rows])
+    return overlap
+
+
+def _held(traces: Traces) -> pd.DataFrame:
+    """What the ranges that stand for one execution hold: the columns of `_OF_OURS`, `STAGES` and `copies_ns`."""
+    parent, scope = parents(traces), traces.texts("ranges", "scope").codes
+    ours = bool((scope >= 0).any())
+    chosen = scope >= 0 if ours else parent < 0
+    owner = nearest(parent, chosen)
+    size = len(parent)
+
+    def summed(table: str, durations: Int64s) -> npt.NDArray[np.float64]:
+        at = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id"))
+        at = np.where(at >= 0, owner[at], -1)
+        return np.asarray(np.bincount(at[at >= 0], weights=durations[at >= 0], minlength=size), dtype=float)
+
+    calls = traces.numbers("kernels", "launch_end_ns") - traces.numbers("kernels", "launch_start_ns")
+    copies = np.isin(np.asarray(traces.texts("memory_ops", "kind")), _COPIES)
+    kernel_ns, launch_ns = summed("kernels", traces.durations("kernels")), summed("kernels", calls)
+    copies_ns = summed("memory_ops", np.where(copies, traces.durations("memory_ops"), 0))
+    if ours:
+        names: dict[str, Any] = {
+            name: pd.Series(np.asarray(traces.texts("ranges", name)), dtype="object").fillna("") for name in _OF_OURS
+        }
+    else:
+        names = {"workload": "", "variant": np.asarray(labels(traces)), "config": "", "case": ""}
+    frame = pd.DataFrame(
+        {
+            **names, "kernel_ns": kernel_ns, "with_launch_ns": kernel_ns + launch_ns, "with_copies_ns": kernel_ns + launch_ns + copies_ns,
+            "end_to_end_ns": range_ns(traces), "copies_ns": copies_ns,
+        }
+    )  # fmt: skip
+    return frame[chosen]
+
+
+def _host(data: RunData, workload: str, case: str) -> tuple[str, float]:
+    """The fastest host variant of a case by its median, and its nanoseconds; empty and NaN where none was timed."""
+    samples = data.samples[
+        (data.samples["workload"] == workload) & (data.samples["case"] == case) & (data.samples["gpus"] == 0)
+    ]
+    medians = samples[samples["scope"] == "operation"].groupby("variant", observed=True)["duration_ns"].median()
+    return (str(medians.idxmin()), float(medians.min())) if len(medians) else ("", math.nan)

@@ -1,0 +1,30 @@
+"""May these numbers be believed?"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dashboard.core import winners
+from dashboard.core.axes import Timing
+from dashboard.core.run_data import RunData
+from dashboard.ui.view import OfTiming, View
+
+if TYPE_CHECKING:
+    from dashboard.ui.template import Chart, Look
+
+
+def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
+    """The samples of the variant that wins the last of the largest cases."""
+    from dashboard.views.trust import distribution_chart
+
+    largest = winners.at_largest(data, workload, timing)
+    if largest.empty:
+        return
+    last = largest.iloc[-1]
+    samples = data.samples
+    for column in ("workload", "case", "variant", "config"):
+        samples = samples[samples[column] == last[column]]
+    samples = samples[(samples["scope"] == timing.scope) & (samples["cache"] == timing.cache)]
+    yield distribution_chart.samples_over_rounds(samples, look)
+
+
+VIEW = View("trust", "Runs & checks", "May these numbers be believed?", (OfTiming("comparisons", _charts, place=3),))

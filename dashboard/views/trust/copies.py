@@ -1,0 +1,121 @@
+"""What a recording's own trace says against it: launches that no range holds, and copies whose bytes are not the case's."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from dashboard.core.run_data import VERDICT_CELL, RunData
+from dashboard.core.traces import NONE, Int64s, lookup
+from dashboard.trace.ranges import nearest
+
+_SCOPE: Final = "end_to_end"
+_DIRECTIONS: Final = ("h2d", "d2h")
+_DROPPED: Final = "dropped"
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Kernels of a trace; of these, those outside of any range and those whose launch is unknown, and the nanoseconds of each."""
+
+    kernels: int
+    time_ns: int
+    outside: int
+    outside_ns: int
+    unlaunched: int
+    unlaunched_ns: int
+
+
+def attribution(data: RunData) -> Attribution:
+    """How many kernels of the trace are not attributed; no `kernels` table is none at all."""
+    if "kernels" not in data.traces.tables:
+        return Attribution(0, 0, 0, 0, 0, 0)
+    outside, unlaunched = _unattributed(data)
+    time_ns = data.traces.durations("kernels")
+    return Attribution(
+        len(time_ns), int(time_ns.sum()), int(outside.sum()), int(time_ns[outside].sum()), int(unlaunched.sum()),
+        int(time_ns[unlaunched].sum()),
+    )  # fmt: skip
+
+
+def unattributed(data: RunData) -> pd.DataFrame:
+    """Kernels with launches that are not attributed, the longest first: `kernel`, `outside`, `unlaunched` (launches) and `time_ns` of both."""
+    columns = ["kernel", "outside", "unlaunched", "time_ns"]
+    if "kernels" not in data.traces.tables:
+        return pd.DataFrame(columns=columns)
+    outside, unlaunched = _unattributed(data)
+    rows = np.flatnonzero(outside | unlaunched)
+    names = data.traces.texts("kernels", "name")
+    frame = pd.DataFrame(
+        {
+            "kernel": np.asarray(names.categories, dtype=object)[names.codes[rows]], "outside": outside[rows].astype(int),
+            "unlaunched": unlaunched[rows].astype(int), "time_ns": data.traces.durations("kernels")[rows],
+        }
+    )  # fmt: skip
+    sums = frame.groupby("kernel", as_index=False, sort=False).sum()
+    return sums.sort_values(["time_ns", "kernel"], ascending=[False, True], ignore_index=True)[columns]
+
+
+def dropped(data: RunData) -> tuple[str, ...]:
+    """What the tool itself says that it lost."""
+    return tuple(data.diagnostics.loc[data.diagnostics["source"] == _DROPPED, "text"])
+
+
+def rounds(data: RunData) -> pd.DataFrame:
+    """Bytes that each end-to-end round copied, beside those of its case.
+
+    A round is the range of one sample, the baseline's second copy included and warm-ups left out; copies of the ranges within it count.
+
+    Returns:
+        `workload`, `variant`, `config`, `case`, `range` (its text), `h2d_bytes`, `d2h_bytes` (copied), `case_h2d_bytes`, `case_d2h_bytes` and
+        `equal`. No rows where the trace has no such range, or does not know its copies.
+    """
+    columns = [*VERDICT_CELL, "range", "h2d_bytes", "d2h_bytes", "case_h2d_bytes", "case_d2h_bytes", "equal"]
+    traces = data.traces
+    if not {"ranges", "memory_ops"} <= set(traces.tables):
+        return pd.DataFrame(columns=columns)
+    scope = traces.texts("ranges", "scope")
+    ids = traces.numbers("ranges", "range_id")
+    parent = lookup(ids, traces.numbers("ranges", "parent_id"))
+    ours = (
+        np.asarray(scope.categories == _SCOPE)[scope.codes] if len(scope.categories) else np.zeros(len(ids), dtype=bool)
+    ) & (scope.codes >= 0)
+    ours &= traces.numbers("ranges", "round") >= 0
+    outermost = ours & ~((parent >= 0) & ours[parent])
+    at = _outermost(lookup(ids, traces.numbers("memory_ops", "range_id")), parent, ours, outermost)
+    kind, moved = traces.texts("memory_ops", "kind"), traces.numbers("memory_ops", "bytes")
+    found: dict[str, Any] = {}
+    chosen = np.flatnonzero(outermost)
+    for column in VERDICT_CELL:
+        names = traces.texts("ranges", column)
+        found[column] = np.asarray(names)[chosen]
+    found["range"] = np.asarray(traces.texts("ranges", "text"))[chosen]
+    for direction in _DIRECTIONS:
+        copies = (at >= 0) & (np.asarray(kind) == direction)
+        sums = np.zeros(len(ids), dtype=np.int64)
+        np.add.at(sums, at[copies], moved[copies])
+        found[f"{direction}_bytes"] = sums[chosen]
+    cases = data.cases.rename(columns={f"{direction}_bytes": f"case_{direction}_bytes" for direction in _DIRECTIONS})
+    keys = ["workload", "case"]
+    frame = pd.DataFrame(found).merge(cases[[*keys, "case_h2d_bytes", "case_d2h_bytes"]], on=keys, how="inner")
+    equal = (frame["h2d_bytes"] == frame["case_h2d_bytes"]) & (frame["d2h_bytes"] == frame["case_d2h_bytes"])
+    return frame.assign(equal=equal)[columns]
+
+
+def by_case(frame: pd.DataFrame) -> pd.DataFrame:
+    """`rounds` by case: `workload`, `case`, `rounds`, `equal` (how many), and the case's bytes each way."""
+    keys = ["workload", "case", "case_h2d_bytes", "case_d2h_bytes"]
+    sums = frame.groupby(keys, sort=False, as_index=False).agg(rounds=("equal", "size"), equal=("equal", "sum"))
+    return sums[["workload", "case", "rounds", "equal", "case_h2d_bytes", "case_d2h_bytes"]]
+
+
+def _unattributed(data: RunData) -> tuple[Any, Any]:
+    """Which kernels no range holds, and the launch of which is unknown; masks."""
+    traces = data.traces
+    return traces.numbers("kernels", "range_id") == NONE, traces.numbers("kernels", "launch_start_ns") == NONE
+
+
+def _outermost(at: Int64s, parent: Int64s, ours: Any, outermost: Any) -> Int64s:
+    """Of each place of a range, that of the outermost of ours around it; `NONE` where it is not within one."""
+    return np.where((at >= 0) & ours[at], nearest(parent, outermost)[at], NONE)

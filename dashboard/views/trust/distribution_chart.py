@@ -1,0 +1,82 @@
+"""The samples of one cell, to believe its median."""
+
+from typing import Any, Final
+
+import pandas as pd
+from plotly.subplots import make_subplots
+
+from dashboard.core.intervals import interval_kind, median_interval
+from dashboard.ui.numbers import format_duration, format_interval, significant
+from dashboard.ui.template import Chart, Look, blank, slug, text, timing
+
+_HEIGHT: Final = 320
+_MOST_MARKS: Final = 500
+_BINS: Final = 30
+_NAMES: Final = ("samples", "second copy (A/A)")
+
+
+def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
+    """Every sample over the rounds as a distance from the median, with the median's interval, and the distribution beside it.
+
+    Of more than 500 samples 1 of k is drawn; median, interval and distribution are of all.
+
+    Args:
+        samples: rows of table `samples` of one cell, twins (twin = 1) marked apart; not empty.
+    """
+    first = samples.iloc[0]
+    style = look.style(first["workload"], first["variant"])
+    figure = make_subplots(rows=1, cols=2, column_widths=[0.8, 0.2], shared_yaxes=True, horizontal_spacing=0.015)
+    figure.update_layout(blank(look.theme, _HEIGHT).layout)
+    own = samples.loc[samples["twin"] == samples["twin"].min(), "duration_ns"]
+    median, low, high = median_interval(own)
+    step = -(-len(samples) // _MOST_MARKS)
+    for twin, color, symbol in ((0, style.color, style.symbol), (1, look.tones.muted, "circle-open")):
+        every = samples[samples["twin"] == twin]
+        if every.empty:
+            continue
+        shown = every.sort_values("round").iloc[::step]
+        figure.add_scatter(
+            x=shown["round"], y=_percent(shown["duration_ns"], median), mode="markers", name=_NAMES[twin], row=1, col=1,
+            marker={"color": color, "symbol": symbol, "size": 6, "opacity": 0.85},
+            hovertext=[_hover(row) for row in shown.to_dict("records")], hoverinfo="text",
+        )  # fmt: skip
+        figure.add_histogram(
+            y=_percent(every["duration_ns"], median), nbinsy=_BINS, row=1, col=2, showlegend=False, marker={"color": color, "line": {"width": 0}},
+            opacity=0.8 if not twin else 0.45, hovertemplate="%{x} samples<extra></extra>",
+        )  # fmt: skip
+    figure.add_hrect(
+        y0=_percent(low, median), y1=_percent(high, median), fillcolor=style.color, opacity=0.18, line_width=0, row=1, col=1
+    )
+    figure.add_hline(y=0, line={"color": look.tones.text, "width": 1.2}, row=1, col=1)
+    figure.update_yaxes(
+        title_text=f"from the median of {format_duration(median)}", ticksuffix=" %", tickformat="+.3~g", row=1, col=1
+    )
+    figure.update_xaxes(title_text="round", row=1, col=1)
+    figure.update_xaxes(title_text="samples", row=1, col=2, nticks=4)
+    figure.update_yaxes(showgrid=True, row=1, col=2)
+    figure.update_layout(
+        barmode="overlay", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34}, bargap=0.05
+    )
+    who = look.named(first["workload"], first["variant"]) + (f" [{first['config']}]" if first["config"] else "")
+    title = f"{who}, {first['case']}: median {format_duration(median)}, half-width {significant(50 * (high - low) / median)} %"
+    note = (
+        f"{look.device}; {timing(first.to_dict())}; n = {len(own)}; line and band: median and its "
+        f"{interval_kind(len(own))}, {format_interval(format_duration(low), format_duration(high))}."
+        + (f" 1 sample of {step} is drawn." if step > 1 else "")
+    )
+    name = slug("samples", *(str(first[column]) for column in ("workload", "variant", "config", "case", "scope", "cache")))
+    return Chart(name, title, figure, samples, note)
+
+
+def _percent(duration_ns: Any, median_ns: float) -> Any:
+    """Distance from the median in percent of it."""
+    return 100 * (duration_ns / median_ns - 1)
+
+
+def _hover(row: dict[Any, Any]) -> str:
+    lines = [f"<b>{text(format_duration(row['duration_ns']))}</b>", f"round {row['round']}, place {row['position']}"]
+    if pd.notna(row["sm_clock_mhz"]):
+        lines.append(f"{row['sm_clock_mhz']} MHz, {row['temperature_c']} °C")
+    if pd.notna(row["throttle_reasons"]) and row["throttle_reasons"]:
+        lines.append(f"throttled: NVML reasons {row['throttle_reasons']:#x}")
+    return "<br>".join(lines)

@@ -1,0 +1,315 @@
+"""Runs & checks: what speaks against believing a run, and how each figure was measured."""
+
+import json
+from typing import Final, Literal
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.core import axes, cells, compare, precision, staleness
+from dashboard.ui import runs, state, widgets
+from dashboard.ui.numbers import format_measure, significant
+from dashboard.ui.text import plain
+from dashboard.views.trust import VIEW, agreement, copies
+from dashboard.views.trust import agreement_chart as charts
+from dashboard.views.trust import distribution_chart as distribution
+from dashboard.views.trust import query as trust
+from data import store
+
+_COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
+_MOST_BAD: Final = 20
+_RECORD_ANOTHER: Final = (
+    "Record the same cases by one: python -m collectors record --collector cupti (or nsight_systems, or nsight_compute)."
+)
+_WAYS: Final = {"h2d": "to the device", "d2h": "back"}
+
+
+def page() -> None:
+    """Draw the page."""
+    chosen = runs.chosen()
+    if chosen is None or not runs.opens(chosen):
+        _heading()
+        _bad_runs()
+    run = widgets.run_of_page()
+    _heading()
+    topics = {
+        "findings": "Findings",
+        "verdicts": "Verdicts",
+        "noise": "A/A noise",
+        "samples": "Samples of a cell",
+        "collectors": "Collectors",
+        "copies": "Launches & copies",
+        "ceilings": "Ceilings",
+        "run": "Run",
+    }
+    topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented", labelled=False)
+    sections = {
+        "findings": _findings, "verdicts": _verdicts, "noise": _noise, "samples": _samples, "collectors": _collectors,
+        "copies": _launches_and_copies, "ceilings": _ceilings, "run": _run,
+    }  # fmt: skip
+    sections[topic](run)
+    widgets.end_page()
+
+
+def _heading() -> None:
+    widgets.heading(VIEW)
+
+
+def _bad_runs() -> None:
+    """Runs that cannot be opened, each with its cure; the page says of the run that it shows what is wrong with it."""
+    chosen = runs.chosen()
+    bad = [each for each in runs.listing(runs.data_dirs()).bad if chosen is None or each.path != chosen.path]
+    for each in bad[:_MOST_BAD]:
+        st.error(f"**{plain(each.name)}** cannot be opened. {plain(each.reason)}")
+    if len(bad) > _MOST_BAD:
+        st.error(f"{len(bad) - _MOST_BAD} more runs cannot be opened. Move these elsewhere to see why.")
+
+
+def _findings(run: store.Run) -> None:
+    _bad_runs()
+    found = runs.ask(run, trust.findings)
+    stale = runs.ask(run, staleness.stale_variants, runs.PROJECT)
+    specimens = found[found["role"] == "specimen"]
+    others = found[found["role"] != "specimen"]
+    serious = int((others["severity"] != "info").sum())
+    st.markdown(
+        f"**{serious}** warnings and errors, **{len(others) - serious}** notes, **{len(stale)}** sources changed since."
+    )
+    _list_findings(others)
+    if len(stale):
+        st.markdown("#### Sources that changed since they were measured")
+        st.caption("The run keeps the source as measured; record again to measure what stands there now.")
+        widgets.table(stale)
+    if len(specimens):
+        st.markdown("#### Specimens: known pitfalls, caught as they should be")
+        _list_findings(specimens)
+
+
+def _list_findings(found: pd.DataFrame) -> None:
+    """Each finding in full: what it is about, and below it what was found."""
+    for row in found.to_dict("records"):
+        about = " / ".join(filter(None, (row["workload"], row["variant"])))
+        cells = "1 cell" if row["cells"] == 1 else f"{row['cells']} cells, the first"
+        where = f"{cells}: {row['example']}" if row["example"] else "the run"
+        with st.container(border=True, gap="xxsmall"):
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                widgets.badge(row["severity"], _COLORS.get(row["severity"], "gray"))
+                st.markdown(f"**{plain(row['source'].replace('_', ' '))}** {plain(about)}", width="content")
+                st.caption(plain(where), width="content")
+            st.markdown(f":small[{plain(row['text'])}]")
+
+
+def _verdicts(run: store.Run) -> None:
+    widgets.table(runs.ask(run, trust.verdicts))
+    errors = runs.ask(run, trust.errors)
+    if len(errors):
+        st.markdown("#### Largest measured errors against float64, by precision")
+        st.caption("rel_l2_error is held against the tolerance: the L2 norm of all differences over that of the reference.")
+        widgets.table(errors)
+    failures = runs.ask(run, trust.failures)
+    failures = failures[failures["status"] != "skipped"]
+    st.markdown(f"#### Cells that failed: {len(failures)}")
+    if len(failures):
+        widgets.table(failures)
+    skips = runs.ask(run, trust.skips)
+    st.markdown(f"#### Cells that were skipped: {skips['cells'].sum()}")
+    if len(skips):
+        widgets.table(skips)
+    st.markdown("#### Why sampling stopped")
+    widgets.table(runs.ask(run, trust.stop_reasons))
+
+
+def _noise(run: store.Run) -> None:
+    noise = runs.ask(run, compare.noise_floors)
+    if noise.empty:
+        widgets.nothing("No baseline of this run was sampled twice.", "Record it again: every recording does so.")
+    share = 100 * float(noise["holds_one"].mean())
+    st.markdown(
+        plain(
+            f"In each case the baseline is sampled as two variants. The interval of their ratio holds 1 in "
+            f"{int(noise['holds_one'].sum())} of {len(noise)} cells ({share:.0f} %); 95 % is what an honest interval gives."
+        )
+    )
+    widgets.table(noise)
+
+
+def _samples(run: store.Run) -> None:
+    frame = runs.ask(run, cells.cells)
+    frame = frame[frame["n"] > 0]
+    with widgets.controls():
+        workload = widgets.choose_workload(run)
+        case = widgets.choose_case(run, workload)
+        view = widgets.choose_timing(run, workload)
+        here = frame[(frame["workload"] == workload) & (frame["case"] == case)]
+        here = here[(here["scope"] == view.scope) & (here["cache"] == view.cache)]
+        if here.empty:
+            widgets.nothing(
+                f"No variant of {workload} was timed at {case} in {widgets.timing(run, view)}.",
+                "Choose another case, scope or cache.",
+            )
+        names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
+        baseline: axes.Baseline | None = runs.ask(run, axes.baseline, workload, view)
+        first = f"{baseline.variant} {baseline.config}".strip() if baseline else None
+        told = dict(zip(names, here["precision"].map(precision.word), strict=True))
+        name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {told[cell]}")
+    row = here.iloc[names.index(name)]
+    samples = runs.load(run).samples
+    chosen = pd.Series(True, index=samples.index)
+    for column in ("workload", "variant", "config", "case", "cache", "scope", "gpus"):
+        chosen &= samples[column] == row[column]
+    widgets.show_chart(distribution.samples_over_rounds(samples[chosen], runs.look_of(run, widgets.theme())))
+
+
+def _collectors(run: store.Run) -> None:
+    """The same cells by other collectors, each in a run of its own on the same device."""
+    mine = runs.ask(run, agreement.device_times)
+    collector = str(run.info["collector"])
+    if mine.empty:
+        widgets.nothing(f"This run of {collector} has no device times.", "Choose another run.")
+    with widgets.controls():
+        theirs = {name: _runs_of(name, run) for name in agreement.COLLECTORS if name != collector}
+        chosen = {name: _other_run(run, mine, name, here) for name, here in theirs.items() if here}
+    others = {name: other for name, (other, _) in chosen.items() if other}
+    if notes := " ".join(note for _, note in chosen.values() if note):
+        st.caption(plain(notes))
+    if not any(theirs.values()):
+        widgets.nothing(f"No other collector has a run on {run.info['device_name']} here.", _RECORD_ANOTHER)
+    if not others:
+        widgets.nothing("No run is chosen to compare with.", _RECORD_ANOTHER)
+    times: dict[str, pd.DataFrame] = {name: runs.ask(other, agreement.device_times) for name, other in others.items()}
+    frame = agreement.compare(mine, times)
+    changed = agreement.left_out(mine, times)
+    left_out = f" {changed} cells are left out: their source changed in between." if changed else ""
+    if frame.empty:
+        widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
+    widgets.show_chart(charts.agreement(frame, runs.look_of(run, widgets.theme()), collector))
+    told = [charts.in_words(row, collector) for row in agreement.by_collector(frame).to_dict("records")]
+    told += runs.ask(run, agreement.within_the_run)
+    st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*told, left_out.strip()) if line))
+    outside = frame[frame["above"] & ~frame["agrees"]]
+    st.markdown(f"#### Cells outside of the band: {len(outside)}")
+    if len(outside):
+        order = (outside["ratio"] - 1).abs().sort_values(ascending=False).index
+        widgets.table(outside.loc[order].drop(columns=["above", "agrees"]))
+
+
+def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
+    """The recordings of a collector on the device of a run, by what the URL calls each, the newest first."""
+    every = runs.listing(runs.data_dirs()).runs
+    here = {
+        name: other
+        for name, other in every.items()
+        if other.info["collector"] == collector and other.info["device_name"] == run.info["device_name"]
+        and other.info["kind"] == "recording"
+    }  # fmt: skip
+    newest = sorted(here, key=lambda name: here[name].info["started_at"], reverse=True)
+    return {name: here[name] for name in newest}
+
+
+def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[str, store.Run]) -> tuple[store.Run | None, str]:
+    """The run of another collector to compare with, at first the newest that has a cell of this run, and why it gives nothing.
+
+    Args:
+        mine: `agreement.device_times` of the run.
+        here: `_runs_of` the other collector, not empty.
+    """
+    comparable = [name for name, other in here.items() if runs.opens(other) and _share_a_cell(mine, other)]
+    name = state.choose(
+        f"with.{collector}",
+        collector,
+        [*here, "none"],
+        default=comparable[0] if comparable else "none",
+        text=lambda name: _label(here[name]) if name in here else "none",
+        owner=str(run.path),
+    )
+    other = here.get(name)
+    if other is not None and not runs.opens(other):
+        return None, f"Run {name} cannot be opened; Findings says why."
+    if not comparable:
+        return other, f"No run of {collector} has a cell in common with this run."
+    return other, f"Run {name} has no cell in common with this run." if other and name not in comparable else ""
+
+
+def _share_a_cell(mine: pd.DataFrame, other: store.Run) -> bool:
+    return agreement.share_a_cell(mine, runs.ask(other, agreement.device_times))
+
+
+def _label(run: store.Run) -> str:
+    return f"{run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d %H:%M}"
+
+
+def _launches_and_copies(run: store.Run) -> None:
+    """What a run's own trace says against it."""
+    if not runs.load(run).traces:
+        widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
+    lost = runs.ask(run, copies.dropped)
+    for text in lost:
+        st.error(plain(text))
+    found = runs.ask(run, copies.attribution)
+    st.markdown("#### Launches")
+    st.markdown(plain(_attributed(found) + ("" if lost else " No record is reported lost.")))
+    unattributed = runs.ask(run, copies.unattributed)
+    if len(unattributed):
+        widgets.table(unattributed)
+    st.markdown("#### Copies of end-to-end rounds")
+    rounds = runs.ask(run, copies.rounds)
+    if rounds.empty:
+        st.markdown("This trace has no end-to-end rounds of ours to compare with their case's bytes.")
+        return
+    differing = rounds[~rounds["equal"]]
+    copied = " and ".join(f"{rounds[f'{way}_bytes'].sum() / 1024:,.2f} KiB {where}" for way, where in _WAYS.items())
+    if differing.empty:
+        st.markdown(plain(f"All {len(rounds)} end-to-end rounds copied exactly the case's bytes: {copied}."))
+    else:
+        st.markdown(plain(f"{len(differing)} of {len(rounds)} end-to-end rounds copied other bytes than the case's:"))
+        widgets.table(_in_kib(differing).drop(columns="equal"))
+    widgets.table(_in_kib(copies.by_case(rounds)))
+
+
+def _attributed(found: copies.Attribution) -> str:
+    if not found.kernels:
+        return "The trace has no kernels."
+    if not found.outside and not found.unlaunched:
+        return f"All {found.kernels:,} kernels were launched inside a range, by a call that was traced."
+    shares = [
+        f"{count:,} ({significant(100 * time_ns / max(found.time_ns, 1), 2)} % of their time) {what}"
+        for count, time_ns, what in (
+            (found.outside, found.outside_ns, "were launched outside of any range"),
+            (found.unlaunched, found.unlaunched_ns, "have a launch that was not traced"),
+        )
+        if count
+    ]
+    return f"Of {found.kernels:,} kernels {' and '.join(shares)}."
+
+
+def _in_kib(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of bytes as KiB."""
+    names = [name for name in frame.columns if name.endswith("_bytes")]
+    return frame.assign(**{name: frame[name] / 1024 for name in names}).rename(
+        columns={name: f"{name.removesuffix('_bytes').replace('_', ' ')}, KiB" for name in names}
+    )
+
+
+def _ceilings(run: store.Run) -> None:
+    st.caption("What this machine was measured to do, in the same run. Floors are counted from these, never from a data sheet.")
+    ceilings = runs.load(run).ceilings
+    if ceilings.empty:
+        widgets.nothing("This run measured no ceiling.", "Record it again: make record.")
+    told = [format_measure(*figure) for figure in ceilings[["value", "unit"]].itertuples(index=False, name=None)]
+    widgets.table(ceilings.assign(value=told).drop(columns="unit"))
+
+
+def _run(run: store.Run) -> None:
+    info = dict(run.info)
+    packages = json.loads(str(info.pop("packages")) or "{}")
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        fields = pd.DataFrame({"field": list(info), "value": ["" if v is None else str(v) for v in info.values()]})
+        widgets.table(fields[fields["value"] != ""], height="content")
+    with right:
+        widgets.table(pd.DataFrame({"package": list(packages), "version": [str(v) for v in packages.values()]}))
+        st.caption("Command that recorded it")
+        st.code(str(info["command"]), language="bash", wrap_lines=True)
+
+
+page()

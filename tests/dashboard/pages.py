@@ -1,0 +1,9 @@
+"""The pages of the dashboard by their addresses, for Streamlit's test driver."""
+
+from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+
+
+def lead(app: AppTest, page: str) -> None:
+    """Show a page at the next run. Before the first run, the driver's own `switch_page` takes a file's name for the page's address."""
+    app._page_hash = calc_hash(page)
