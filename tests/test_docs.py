@@ -322,7 +322,6 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
 
 
 def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
-    template = pytest.importorskip("dashboard.ui.template")
     _, query, chart = EXAMPLES
     axes, run_data = (importlib.import_module(f"dashboard.core.{name}") for name in ("axes", "run_data"))
     names = dict(vars(importlib.import_module("dashboard.views.ladder.query")))
