@@ -21,6 +21,7 @@ import collectors.cli
 import dashboard.__main__
 import dashboard.export
 from collectors import choice, commands
+from dashboard.ui import template
 from data import schema, store
 from data.naming import Naming
 from tests.emulator import emulator
