@@ -46,7 +46,9 @@ def app() -> None:
 @app.command("app")
 @_data_dirs
 @click.option("--port", type=click.IntRange(1, 65535), help="Default: 8501, or the next one that is free.")
-@click.option("--address", default="127.0.0.1", help="What to listen on. Whoever reaches another one reads every run.")
+@click.option(
+    "--address", default="127.0.0.1", help="Address to listen on. Anyone who reaches another address can read every run."
+)
 def app_command(data_dirs: Sequence[str], port: int | None, address: str) -> None:
     """Serve the pages to browsers of this machine, until Ctrl-C."""
     from dashboard import server  # Streamlit takes a second to load

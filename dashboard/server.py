@@ -99,7 +99,7 @@ def refuse_other_addresses() -> None:
     address = st.get_option("server.address")
     if address not in (HERE, "localhost", "::1"):
         print(
-            f"Warpladder does not listen on {address or 'every address'}: whoever reaches it reads every run. "
+            f"Warpladder does not listen on {address or 'every address'}: anyone who reaches it can read every run. "
             "If that is meant, start it with: python -m dashboard app --address ADDRESS",
             file=sys.stderr,
         )

@@ -51,7 +51,7 @@ def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path,
 def test_a_place_that_a_trace_has_not_is_one_line(open_app: Open, made: Path, key: str, value: str) -> None:
     app = open_app(made, "timeline", run="trace", **{key: value})
     assert not app.error
-    assert f"The link asks for {'the window ' if key == 'window' else ''}{value}, which this trace has not" in words(app)
+    assert f"The link asks for {'the window ' if key == 'window' else ''}{value}, which is not in this trace" in words(app)
 
 
 @pytest.mark.parametrize("value", VALUES)

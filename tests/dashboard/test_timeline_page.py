@@ -92,7 +92,7 @@ def test_a_chosen_kernel_shows_its_launch_and_ranges(open_app: Open, traced: Pat
 
 def test_what_is_chosen_and_is_not_there_is_said(open_app: Open, traced: Path) -> None:
     app = open_app(traced, "timeline", run="trace", chosen="kernels-700")
-    assert "The link asks for kernels-700, which this trace has not." in words(app)
+    assert "The link asks for kernels-700, which is not in this trace." in words(app)
 
 
 def test_lanes_of_one_kind_can_be_shown_alone(open_app: Open, traced: Path) -> None:

@@ -102,7 +102,7 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
         )
     note = (
         f"{look.device}, one GPU; end-to-end time, medians with {' and '.join(dict.fromkeys(frame['interval_kind']))}; {samples(frame['n'])}. "
-        "Open marks: the report's table 4, on two nodes with 1, 2 or 4 GPUs each that it does not name, so that no ratio of the two says which code is better."
+        "Open marks: the report's table 4, on two nodes with 1, 2 or 4 GPUs each. The report does not name the GPUs, so a ratio of the two does not show which code is better."
     )
     return Chart(slug("generator", "over images"), title, figure, data, note)
 

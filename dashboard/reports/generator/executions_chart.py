@@ -75,7 +75,7 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
     note = look.note(
         "one execution end to end of each under a profiler, which makes launches longer: the one of median duration, from its first device work to "
         f"its last; {samples(keys['n'])}; fp32. Wide bands are kernels, thin ones below them copies in and copies out.{left_out} "
-        "After figures 2 to 6 of S. Yi, SHPC 2021 Fall Term Project Report, of which 2 to 5 show 16 inputs on a GPU that it does not name."
+        "After figures 2 to 6 of S. Yi, SHPC 2021 Fall Term Project Report. Figures 2 to 5 show 16 inputs; the report does not name the GPU."
     )
     return Chart(slug("generator", "figures", case), _title(frame, case), figure, frame, note)
 

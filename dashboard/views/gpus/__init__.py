@@ -1,4 +1,4 @@
-"""What do more GPUs give, and how many are best for how much work?"""
+"""How much faster are more GPUs, and how many are best at each size?"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -46,4 +46,4 @@ def _of_timing(data: RunData, look: "Look", workload: str, timing: Timing, *, fi
         yield chart.shares(parts, look)
 
 
-VIEW = View("gpus", "GPUs", "What do more GPUs give, and how many are best for how much work?", (OfRun("gpus", _charts),))
+VIEW = View("gpus", "GPUs", "How much faster are more GPUs, and how many are best at each size?", (OfRun("gpus", _charts),))

@@ -41,7 +41,7 @@ def page() -> None:
         frame = runs.ask(run, queries.scaling, workload, view)
         if frame.empty:
             widgets.nothing(
-                f"No case of {workload} that is charted was timed right by several GPUs.",
+                f"No case of {workload} was timed on several GPUs with a right result.",
                 "The page Runs & checks says why, cell by cell.",
             )
         look = runs.look_of(run, widgets.theme())
@@ -69,8 +69,8 @@ def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.Da
         grown = runs.ask(run, queries.weak, workload, view)
         if grown.empty:
             widgets.nothing(
-                f"No two cases of {workload} have as much to do for each rank on different numbers of them.",
-                "Weak scaling needs, say, batch=400 on 1 and batch=800 on 2.",
+                f"No two cases of {workload} give each rank the same work on different numbers of ranks.",
+                "Weak scaling needs such cases: for example batch=400 on 1 GPU and batch=800 on 2.",
             )
         each = [f"{number:.0f}" for number in sorted(set(grown["per_rank"]))]
         chosen = state.choose("per_rank", f"{grown['axis'].iloc[0]} a rank", each, default=f"{queries.weak_to_show(grown):.0f}")
@@ -84,7 +84,9 @@ def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.Da
 def _choose_timing(run: store.Run, workload: str) -> Timing:
     views = runs.ask(run, queries.timings, workload)
     if not views:
-        widgets.nothing(f"Several GPUs took no samples of {workload} but of its phases.", "Record again.")
+        widgets.nothing(
+            f"Several GPUs have samples of the phases of {workload}, but none of the whole operation.", "Record again."
+        )
     labels = {widgets.timing(run, view): view for view in views}
     return labels[state.choose("timing", "Timing", list(labels))]
 

@@ -112,7 +112,7 @@ def _without_operations(run: store.Run, workload: str) -> None:
     st.info(
         plain(
             f"{workload} counts no arithmetic: its cases have zero operations, so that no variant has a place under a roof of arithmetic. "
-            "How near each is to the memory's ceiling is its % of floor:"
+            "The % of floor says how near each is to the memory's ceiling:"
         )
     )
     link = state.link(workload=workload)

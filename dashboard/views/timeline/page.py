@@ -93,7 +93,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
     asked = state.text_of("chosen", run.run_id)
     chosen = timeline_selection.parse(asked, traces)
     if asked and chosen is None:
-        st.caption(plain(f"The link asks for {short(asked)}, which this trace has not."))
+        st.caption(plain(f"The link asks for {short(asked)}, which is not in this trace."))
     lit = runs.share(run, timeline_selection.belongs, chosen) if chosen else None
     scene = queries.scene(traces, lanes, shown, window, coloring, lit)
 
@@ -103,7 +103,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
     timeline("timeline", _payload(scene, window, traces, lanes, coloring, look, chosen), act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
-            "Drag to pan, wheel to zoom, click an event for what belongs to it. Height of a bar: share of its time that was busy."
+            "Drag to pan, wheel to zoom, click an event to see what belongs to it. Height of a bar: share of its time that was busy."
         )
         widgets.downloads(
             "timeline", lambda: charts.timeline(scene, window, traces, lanes, coloring, look, left_out), "timeline"
@@ -128,7 +128,7 @@ def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
         if low < high and low < lanes.end_ns:
             return low, min(high, lanes.end_ns)
     if asked:
-        st.caption(plain(f"The link asks for the window {short(asked)}, which this trace has not; showing all of it."))
+        st.caption(plain(f"The link asks for the window {short(asked)}, which is not in this trace; showing all of it."))
     return lanes.begin_ns, lanes.end_ns
 
 
@@ -198,7 +198,7 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None
         )
     else:
         frame = timeline_selection.around(traces, chosen, lanes.begin_ns)
-        line = "With the call that launched it, what else that call caused, and the ranges around it."
+        line = "Below: the call that launched it, other work of that call, and the ranges around it."
     st.caption(plain(f"Lasts {format_duration(end - begin)}. {line}"))
     if len(frame):
         widgets.table(frame, column_config=_COLUMNS, height="content" if len(frame) < 8 else 300)

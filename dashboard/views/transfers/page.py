@@ -40,7 +40,7 @@ def page() -> None:
     widgets.show_chart(charts.transfers(runs.ask(run, queries.transfers), look))
     frame = runs.ask(run, queries.stages)
     if frame.empty:
-        st.caption("No range of this trace holds both a kernel and a copy, so what copies leave of a speedup cannot be told.")
+        st.caption("No range of this trace holds both a kernel and a copy, so the effect of copies on a speedup is unknown.")
     else:
         widgets.show_chart(charts.stages(frame, look))
         told = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]

@@ -254,7 +254,7 @@ def _launches_and_copies(run: store.Run) -> None:
     st.markdown("#### Copies of end-to-end rounds")
     rounds = runs.ask(run, copies.rounds)
     if rounds.empty:
-        st.markdown("This trace has no end-to-end rounds of ours to compare with their case's bytes.")
+        st.markdown("Warpladder recorded no end-to-end rounds in this trace, so there are no bytes to compare.")
         return
     differing = rounds[~rounds["equal"]]
     copied = " and ".join(f"{rounds[f'{way}_bytes'].sum() / 1024:,.2f} KiB {where}" for way, where in _WAYS.items())
