@@ -21,7 +21,7 @@ expect = sync_api and sync_api.expect
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
-PATIENCE_MS = 30_000
+PATIENCE_MS = 90_000
 
 
 @contextmanager
