@@ -12,11 +12,13 @@ settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 
-#: Files whose tests take more than four seconds of a processor in all. `make test-fast` leaves them out.
+#: Files whose tests take more than three seconds of a processor in all. `make test-fast` leaves them out.
 SLOW = {
     "test_agreement",
     "test_app",
+    "test_attribution_pages",
     "test_charts",
+    "test_cheating",
     "test_cli",
     "test_cnn_conv",
     "test_compile_ahead",
@@ -38,8 +40,10 @@ SLOW = {
     "test_picker_page",
     "test_precision",
     "test_queries_cells",
+    "test_queries_extras",
     "test_ranks",
     "test_record",
+    "test_refusals",
     "test_roofline",
     "test_salvage",
     "test_scaling",
