@@ -182,6 +182,10 @@ def test_variants_that_are_slow_in_proportion_are_spared_the_largest_cases_and_s
         assert f"measured up to {most} images" in skip(WORKLOAD.case(f"images={next_case}"), {})
 
 
+def test_a_network_of_fewer_channels_is_small_enough_for_one_core():
+    assert WORKLOAD.variant("numba_serial").skip(WORKLOAD.case("images=16,channels=64"), {}) is None
+
+
 @pytest.mark.xdist_group("numba")
 @pytest.mark.parametrize("case", emulation_cases(), ids=lambda case: case.name)
 @pytest.mark.parametrize("variant", HOSTS, ids=lambda variant: variant.name)
