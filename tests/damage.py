@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from data import schema
-from data.schema import TABLES, Column
+from data.columns import Column
+from data.schema import TABLES
 from tests import synthetic_counters, synthetic_run, synthetic_trace
 from tests.synthetic_scaling import row
 

@@ -79,7 +79,7 @@ def test_a_mistake_is_one_line_and_exit_code_2_from_the_shell_too() -> None:
 
 def test_asking_for_a_gpu_where_there_is_none_is_one_line() -> None:
     if choice.gpu_problem() is None:
-        pytest.skip("this machine has a GPU")
+        pytest.skip("this machine has a GPU, and the message is for one without")
     done = collectors("record", "conv2d", "--collector", "cuda_events")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

@@ -324,7 +324,7 @@ def test_blas_and_numba_start_no_more_threads_than_a_rank_has_processors() -> No
 @pytest.mark.gpu
 def test_images_are_shared_among_two_gpus(tmp_path: Path) -> None:
     if gpus_here() < 2:
-        pytest.skip("needs two GPUs")
+        pytest.skip(f"needs two GPUs; this machine has {gpus_here()}")
     wanted = Request(
         ["gan_tconv"], cases=["images=4,channels=64"], variants=["v06_pinned", "v09_graph", "v13_warpgroups_tf32"], gpus=(1, 2)
     )

@@ -283,7 +283,7 @@ def tiny_disk(tmp_path: Path) -> Any:
     disk = tmp_path / "disk"
     disk.mkdir()
     if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True).returncode:
-        pytest.skip("only root may mount a disk of 64 KiB")
+        pytest.skip("mounting a disk of 64 KiB is refused here; only root may, where the machine lets it")
     yield disk
     subprocess.run(["umount", disk], check=True)
 
