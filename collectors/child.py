@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 def measure(connection: int, progress: int, collector: str, modules: Sequence[str] = ()) -> None:
     """Measure what the recorder asks for; see `collectors.core.worker.main`."""
-    from collectors.core import worker
-    from collectors.wiring import collector_of
+    from warpladder.collectors.core import worker
+    from warpladder.collectors.wiring import collector_of
 
     worker.main(connection, progress, collector_of(collector), modules)
 
 
 def rank(collector: str) -> None:
     """Be one of the ranks that share cases; see `collectors.ranks.ranks`."""
-    from collectors.ranks import ranks
-    from collectors.wiring import collector_of
+    from warpladder.collectors.ranks import ranks
+    from warpladder.collectors.wiring import collector_of
 
     ranks.main(collector_of(collector))
     ranks.end()
@@ -26,8 +26,8 @@ def rank(collector: str) -> None:
 
 def compile_ahead(workers: str) -> None:
     """Compile what is told on the input; see `collectors.cuda.compile_ahead`."""
-    from collectors.cuda import compile_ahead
-    from collectors.wiring import benches
+    from warpladder.collectors.cuda import compile_ahead
+    from warpladder.collectors.wiring import benches
 
     compile_ahead.main(int(workers), benches)
 

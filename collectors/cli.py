@@ -1,51 +1,35 @@
-"""The command line: `python -m collectors record|profile|import|list|runs|doctor`."""
+"""The commands that measure and import: `record`, `profile`, `import`, `list`, `runs`, `doctor`."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from collectors import choice
+from warpladder import IS_CHECKOUT
+from warpladder.collectors import choice
+from warpladder.command_line import SETTINGS, OneLineErrors
+from warpladder.data.folders import LOCAL
 
 #: What a user can get wrong, by module; each message is one line that says where, what, and what to do.
-_MISTAKES: Final = {
-    "collectors.core.plan": "PlanError",
-    "collectors.core.tools": "CollectorError",
-    "collectors.core.runs": "LabelError",
-    "collectors.trace.report": "ReportError",
-    "data.naming": "NamingError",
-    "data.store": "StoreError",
-    "workloads.api": "WorkloadError",
+MISTAKES: Final = {
+    "warpladder.collectors.core.plan": "PlanError",
+    "warpladder.collectors.core.tools": "CollectorError",
+    "warpladder.collectors.core.runs": "LabelError",
+    "warpladder.collectors.trace.report": "ReportError",
+    "warpladder.data.naming": "NamingError",
+    "warpladder.data.store": "StoreError",
+    "warpladder.workloads.api": "WorkloadError",
 }
 
 
-class OneLineErrors(click.Group):
-    """Turns a user's mistake into its line on stderr and exit code 2."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except Exception as error:
-            if not isinstance(error, _mistakes()):
-                raise
-            print(error, file=sys.stderr)
-            raise click.exceptions.Exit(2) from error
-
-
-def _mistakes() -> tuple[type[Exception], ...]:
-    """Those of the modules that have been imported: of another none can come."""
-    return tuple(getattr(sys.modules[module], name) for module, name in _MISTAKES.items() if module in sys.modules)
-
-
 def _folder(text: str) -> Path:
-    from data import store
+    from warpladder.data import store
 
     return store.folder(text)
 
 
-_LOCAL: Final = Path(__file__).resolve().parent.parent / "data" / "local"
 _FORMATS: Final = ("table", "markdown", "csv", "json")
 _FILE: Final = click.Path(path_type=Path)
 
@@ -63,8 +47,8 @@ _data_dir = click.option(
     "--data-dir",
     type=_folder,
     metavar="FOLDER",
-    default=_LOCAL,
-    show_default="data/local",
+    default=LOCAL,
+    show_default="data/local" if IS_CHECKOUT else str(LOCAL),
     help="Folder that runs are written to.",
 )
 _label = click.option("--label", default="", show_default=False, help="Your name for the run.")
@@ -77,7 +61,7 @@ _variant_from = click.option(
 )
 
 
-@click.group(cls=OneLineErrors, no_args_is_help=True, context_settings={"show_default": True}, help=__doc__)
+@click.group(cls=OneLineErrors, mistakes=MISTAKES, help=__doc__, **SETTINGS)
 def app() -> None:
     pass
 
@@ -125,10 +109,10 @@ def record_command(
 
     WORKLOAD: those to record; all when none is named.
     """
-    from collectors import commands
-    from collectors.core import plan
-    from collectors.ranks import launchers
-    from data import store
+    from warpladder.collectors import commands
+    from warpladder.collectors.core import plan
+    from warpladder.collectors.ranks import launchers
+    from warpladder.data import store
 
     if form not in _FORMATS:
         raise plan.PlanError(f"--format {form}: no such format; choose {', '.join(_FORMATS)}")
@@ -157,7 +141,7 @@ def record_command(
 @click.option("--keep", type=_FILE, metavar="FILE", help="Keep the report as this .nsys-rep file.")
 def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
     """Profile a program of your own under Nsight Systems and import what it did. The run's id is the last line of stdout."""
-    from collectors import report_commands
+    from warpladder.collectors import report_commands
 
     report_commands.profile(command, data_dir, label, variant_from, keep)
 
@@ -172,7 +156,7 @@ def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
 
     PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.
     """
-    from collectors import report_commands
+    from warpladder.collectors import report_commands
 
     report_commands.import_reports(paths, data_dir, label, variant_from)
 
@@ -185,8 +169,8 @@ def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> No
 
     WORKLOAD: those to list; all when none is named.
     """
-    from workloads import registry
-    from workloads.api import format_params
+    from warpladder.workloads import registry
+    from warpladder.workloads.api import format_params
 
     for workload in registry.load_all(workloads, workload_files):
         print(f"{workload.name}: {workload.title}")
@@ -203,7 +187,7 @@ def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> No
 @_data_dir
 def runs_command(data_dir: Path) -> None:
     """List the runs there are: those that ship with the project, and those in the data folder."""
-    from data import store
+    from warpladder.data import store
 
     good, bad = store.list_runs([store.RECORDED, data_dir])
     for run in good:
@@ -218,7 +202,7 @@ def doctor_command() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from collectors import doctor
+    from warpladder.collectors import doctor
 
     table = Table("", "what", "found, or how to get it", box=None)
     for finding in doctor.examine():

@@ -5,17 +5,18 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from dashboard.core import run_data
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import word
-from dashboard.core.run_data import RunData
-from dashboard.ui.numbers import (
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.formats import ANSWERS, Answer
+from warpladder.dashboard.ui.numbers import (
     ITSELF,
     NOTHING,
     format_duration,
@@ -24,12 +25,9 @@ from dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from dashboard.ui.spreadsheet import csv
-from dashboard.views.overview.query import overview
-from data import store
-
-Format = Literal["table", "markdown", "csv", "json"]
-FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+from warpladder.dashboard.ui.spreadsheet import csv
+from warpladder.dashboard.views.overview.query import overview
+from warpladder.data import store
 
 _FIGURES: Final = [
     "workload", "precision", "case", "scope", "cache", "best", "best_config", "best_ns", "best_ns_low", "best_ns_high",
@@ -63,7 +61,7 @@ def figures(data: RunData) -> pd.DataFrame:
     return rows
 
 
-def render(rows: pd.DataFrame, form: Format) -> str:
+def render(rows: pd.DataFrame, form: Answer) -> str:
     """The rows of `figures` as text that ends with a line feed; empty where there are none, but for JSON."""
     if form == "json":
         return json.dumps(json.loads(rows.to_json(orient="records")), indent=1) + "\n"
@@ -126,7 +124,7 @@ def _table(lines: list[tuple[str, ...]]) -> str:
 
 def main(path: str, form: str) -> None:
     """Print the answer of the run in a folder. What a recording calls at its end: it needs nothing that draws."""
-    assert form in FORMATS
+    assert form in ANSWERS
     print(render(figures(run_data.load(store.open_run(Path(path)))), form), end="")
 
 

@@ -1,24 +1,20 @@
 """The dashboard: `python -m dashboard app`, with `--data-dir FOLDER` for runs kept elsewhere."""
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# Streamlit puts this file's folder on the path, not the project's.
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import streamlit as st
 
-from dashboard import server
-from dashboard.ui import runs, state
-from dashboard.ui.text import plain
-from dashboard.ui.view import page_of
-from dashboard.views import GROUPS, VIEWS
-from data import store
-from data.naming import Naming, NamingError
+from warpladder.dashboard import server
+from warpladder.dashboard.ui import runs, state
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.views import GROUPS, VIEWS
+from warpladder.data import store
+from warpladder.data.naming import Naming, NamingError
 
 _HERE = Path(__file__).resolve().parent
 _SHOWN = "run shown last"

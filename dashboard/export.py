@@ -10,23 +10,22 @@ from typing import Final
 
 from plotly.offline import get_plotlyjs
 
-from dashboard.core import axes
-from dashboard.core.run_data import RunData
-from dashboard.report import report
-from dashboard.ui import images
-from dashboard.ui.document import CONFIG
-from dashboard.ui.spreadsheet import csv
-from dashboard.ui.template import Chart, Look, Theme, look
-from dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
-from dashboard.views import VIEWS
-from dashboard.views.overview.query import overview
+from warpladder import ROOT
+from warpladder.dashboard import formats
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.report import report
+from warpladder.dashboard.ui import images
+from warpladder.dashboard.ui.document import CONFIG
+from warpladder.dashboard.ui.spreadsheet import csv
+from warpladder.dashboard.ui.template import Chart, Look, Theme, look
+from warpladder.dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
+from warpladder.dashboard.views import VIEWS
+from warpladder.dashboard.views.overview.query import overview
 
-FORMATS: Final = ("html", *images.FORMATS, "csv")
-DEFAULT_FORMATS: Final = ("html", "svg", "png", "csv")
 REPORT: Final = "report.html"
 #: What a chart is about, in the order of `charts_of`.
 TOPICS: Final = tuple(dict.fromkeys(charts.topic for view in VIEWS for charts in view.charts))
-_PROJECT: Final = Path(__file__).resolve().parent.parent
 
 
 class ExportError(Exception):
@@ -66,7 +65,7 @@ def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]
 
 def parse_formats(names: str) -> tuple[str, ...]:
     """`html,csv` as formats. Raises ExportError: one is not known, or there is none."""
-    return _known(names, FORMATS, "format")
+    return _known(names, formats.CHARTS, "format")
 
 
 def parse_topics(names: str) -> tuple[str, ...]:
@@ -85,7 +84,7 @@ def _known(names: str, known: Sequence[str], what: str) -> tuple[str, ...]:
 def write(
     data: RunData,
     out: Path,
-    formats: Sequence[str],
+    wanted: Sequence[str],
     say: Callable[[str], None] = lambda line: None,
     topics: Sequence[str] = TOPICS,
 ) -> str | None:
@@ -95,7 +94,7 @@ def write(
 
     Args:
         out: folder to write to, made where it does not exist.
-        formats: of `FORMATS`.
+        wanted: formats, of `formats.CHARTS`.
         say: takes a line on what is being done.
         topics: of `TOPICS`, what the charts are about.
 
@@ -112,18 +111,18 @@ def write(
     try:
         say("Comparing …")
         charts = list(charts_of(data, topics=topics))
-        (staging / REPORT).write_text(report(data, overview(data, _PROJECT), charts), encoding="utf-8")
+        (staging / REPORT).write_text(report(data, overview(data, ROOT), charts), encoding="utf-8")
         for chart in charts:
-            if "html" in formats:
+            if "html" in wanted:
                 _write_page(chart, staging)
-            if "csv" in formats:
+            if "csv" in wanted:
                 (staging / f"{chart.name}.csv").write_text(csv(chart.data), encoding="utf-8")
-        if "html" in formats:
+        if "html" in wanted:
             # One copy for all pages: it is some hundred times larger than a chart.
             (staging / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
-        problem = _write_images(charts, [name for name in formats if name in images.FORMATS], staging, say)
+        problem = _write_images(charts, [name for name in wanted if name in formats.IMAGES], staging, say)
         _move(staging, out)
-        say(f"{out}: {REPORT} and {len(charts)} charts as {', '.join(formats)}")
+        say(f"{out}: {REPORT} and {len(charts)} charts as {', '.join(wanted)}")
     except OSError as error:
         raise ExportError(f"{out}: cannot be written ({error.strerror}); free some space or choose another --out") from error
     finally:
@@ -137,12 +136,12 @@ def _write_page(chart: Chart, folder: Path) -> None:
     figure.write_html(folder / f"{chart.name}.html", include_plotlyjs="plotly.min.js", config=CONFIG, full_html=True)
 
 
-def _write_images(charts: Sequence[Chart], formats: Sequence[str], folder: Path, say: Callable[[str], None]) -> str | None:
-    if not formats:
+def _write_images(charts: Sequence[Chart], kinds: Sequence[str], folder: Path, say: Callable[[str], None]) -> str | None:
+    if not kinds:
         return None
     if reason := images.why_not():
         return reason
-    jobs = [(chart, folder / f"{chart.name}.{name}") for chart in charts for name in formats]
+    jobs = [(chart, folder / f"{chart.name}.{name}") for chart in charts for name in kinds]
     say(f"Drawing {len(jobs)} images …")
     try:
         images.write(jobs)

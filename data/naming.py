@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from data.matching import TooSlow, find_within
+from warpladder.data.matching import TooSlow, find_within
 
 Int64s = npt.NDArray[np.int64]
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
+from warpladder.data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
 
 SCHEMA_VERSION: Final = 1
 

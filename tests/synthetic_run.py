@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from data.schema import SCHEMA_VERSION, TABLES
-from data.store import RunWriter, to_json
+from warpladder.data.schema import SCHEMA_VERSION, TABLES
+from warpladder.data.store import RunWriter, to_json
 
 PERMUTATIONS = ("012", "021", "102", "120", "201", "210")
 COPY_GB_PER_S = 4000.0

@@ -17,8 +17,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from workloads.axes import Axis, AxisError, describe, parse_params
-from workloads.cases import (
+from warpladder import ROOT
+from warpladder.workloads.axes import Axis, AxisError, describe, parse_params
+from warpladder.workloads.cases import (
     LARGEST,
     Array,
     Buffer,
@@ -32,9 +33,9 @@ from workloads.cases import (
     format_params,
     split_evenly,
 )
-from workloads.end_to_end import EndToEnd, Overlapped, Pageable, Pinned
-from workloads.launches import Launch, Step, TensorMap, ceil_div, kernels_of
-from workloads.sources import parse_header, read_source
+from warpladder.workloads.end_to_end import EndToEnd, Overlapped, Pageable, Pinned
+from warpladder.workloads.launches import Launch, Step, TensorMap, ceil_div, kernels_of
+from warpladder.workloads.sources import parse_header, read_source
 
 __all__ = [
     "LARGEST",
@@ -76,8 +77,6 @@ Precision = Literal["fp32", "tf32", "3xtf32", "fp64"]
 
 #: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0).
 TOLERANCE: Final[Mapping[str, float]] = {"fp64": 1e-12, "fp32": 2e-6, "3xtf32": 5e-6, "tf32": 1e-3}
-
-_PROJECT: Final = Path(__file__).resolve().parent.parent
 
 
 class NotInstalled(Exception):
@@ -141,7 +140,7 @@ class Variant(ABC):
     def source_path(self) -> str:
         """The source file within the project; empty for a file outside it."""
         file = self.source_file
-        return file.relative_to(_PROJECT).as_posix() if file and file.is_relative_to(_PROJECT) else ""
+        return file.relative_to(ROOT).as_posix() if file and file.is_relative_to(ROOT) else ""
 
     @property
     def source_sha256(self) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 _PREFIX: Final = "user_workload_"
 #: The package that a workload file takes its words from. A module beside the file that has its name is never meant.
-_OURS: Final = "workloads"
+_OURS: Final = "warpladder"
 
 
 def load(file: Path) -> ModuleType:

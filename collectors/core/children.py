@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.core.messages import CELL, STEP, Answer, Question
-from collectors.core.processes import ENTRY, POLL_S, Guarded, never
-from collectors.core.verdicts import Cell
+from warpladder.collectors.core.messages import CELL, STEP, Answer, Question
+from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded, never
+from warpladder.collectors.core.verdicts import Cell
 
 #: Starting a child imports CuPy, and perhaps PyTorch, and compiles.
 START_TIMEOUT_S: Final = 180.0

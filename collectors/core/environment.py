@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-_PROJECT: Final = Path(__file__).resolve().parents[2]
+from warpladder import IS_CHECKOUT, ROOT
 
 #: Packages whose version can change a measurement.
 _PACKAGES: Final = (
@@ -61,7 +61,7 @@ def host_facts(arguments: Sequence[str]) -> dict[str, Any]:
 
 def command_line(arguments: Sequence[str]) -> str:
     """The command that was given; of a path only its last part."""
-    return " ".join(["python -m collectors", *(_without_folders(argument) for argument in arguments)])
+    return " ".join(["warpladder", *(_without_folders(argument) for argument in arguments)])
 
 
 def cpu_name() -> str:
@@ -82,8 +82,11 @@ def _without_folders(argument: str) -> str:
 
 
 def _git(*arguments: str) -> str | None:
+    """What git says of this checkout; None where it is none. An installed package may lie in somebody else's."""
+    if not IS_CHECKOUT:
+        return None
     try:
-        done = subprocess.run(["git", *arguments], cwd=_PROJECT, capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

@@ -9,11 +9,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from collectors.core.captures import AddCaptured
-from collectors.core.recording import Event, Recording, to_line
-from collectors.core.runs import open_writer
-from collectors.core.spool import Spool, SpoolError
-from data.store import RunWriter, StoreError
+from warpladder.collectors.core.captures import AddCaptured
+from warpladder.collectors.core.recording import Event, Recording, to_line
+from warpladder.collectors.core.runs import open_writer
+from warpladder.collectors.core.spool import Spool, SpoolError
+from warpladder.data.store import RunWriter, StoreError
 
 #: Where a run goes that its own folder cannot take: the system's folder for temporary files, else memory.
 _ELSEWHERE: Final[tuple[Callable[[], str], ...]] = (tempfile.gettempdir, lambda: "/dev/shm")

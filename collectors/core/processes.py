@@ -13,7 +13,7 @@ _GUARD: Final = Path(__file__).with_name("guard.py")
 _END_TIMEOUT_S: Final = 15.0
 POLL_S: Final = 0.1
 #: The module that child processes begin with. It knows every collector, so that no other module names it in an import.
-ENTRY: Final = "collectors.child"
+ENTRY: Final = "warpladder.collectors.child"
 
 
 def never() -> bool:

@@ -12,13 +12,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from collectors.core import trust
-from collectors.core.captures import AddCaptured
-from collectors.core.environment import NO_GPU
-from collectors.core.verdicts import Cell, Verdicts, result_row
-from data import schema
-from data.diagnostics import diagnostic_row
-from data.store import RunWriter
+from warpladder.collectors.core import trust
+from warpladder.collectors.core.captures import AddCaptured
+from warpladder.collectors.core.environment import NO_GPU
+from warpladder.collectors.core.verdicts import Cell, Verdicts, result_row
+from warpladder.data import schema
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.store import RunWriter
 
 #: Of the events; raised when they change.
 FORMAT: Final = 1

@@ -7,21 +7,20 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from collectors.core.environment import command_line
-from collectors.core.inside import without_trace
-from collectors.core.journal import store_run
-from collectors.core.plan import Request
-from collectors.core.processes import POLL_S, Guarded
-from collectors.core.runs import open_writer
-from collectors.core.salvage import salvage
-from collectors.core.signals import Stop
-from collectors.core.tools import CollectorError
-from data import store
-from data.staging import living_writers
-
-_PROJECT: Final = Path(__file__).resolve().parents[2]
+from warpladder import IMPORT_ROOT
+from warpladder.collectors.core.environment import command_line
+from warpladder.collectors.core.inside import without_trace
+from warpladder.collectors.core.journal import store_run
+from warpladder.collectors.core.plan import Request
+from warpladder.collectors.core.processes import POLL_S, Guarded
+from warpladder.collectors.core.runs import open_writer
+from warpladder.collectors.core.salvage import salvage
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import CollectorError
+from warpladder.data import store
+from warpladder.data.staging import living_writers
 
 
 def record_inside(
@@ -48,7 +47,7 @@ def record_inside(
         try:
             # In a session of its own: a terminal's interrupt would reach the tool too, which might end the recording.
             with Guarded(
-                command, cwd=_PROJECT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
+                command, cwd=IMPORT_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
             ) as tool:
                 said = _until_it_ends(tool, folder, stop)
         except OSError as error:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from collectors.core.bench import Operation, Pass
+from warpladder.collectors.core.bench import Operation, Pass
 
 COLD: Final = Pass("device", "cold")
 HOT: Final = Pass("device", "hot")

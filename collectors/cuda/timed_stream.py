@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from collectors.core.bench import check_declared
-from collectors.core.verify import overlapping, poison
-from workloads.api import Array, Buffer, Buffers
+from warpladder.collectors.core.bench import check_declared
+from warpladder.collectors.core.verify import overlapping, poison
+from warpladder.workloads.api import Array, Buffer, Buffers
 
 #: The stream is held for this long and twice the call, so that work elsewhere has come to its end meanwhile.
 _SETTLE_S: Final = 0.002

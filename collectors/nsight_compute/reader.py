@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
-from collectors.nsight_compute.metrics import ATTRIBUTES, DEVICE_NAME, METRICS
+from warpladder.collectors.nsight_compute.metrics import ATTRIBUTES, DEVICE_NAME, METRICS
 
 MOST_LAUNCHES: Final = 10_000
 _MOST_DOMAINS: Final = 32

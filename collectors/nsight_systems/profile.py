@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from collectors.core.processes import POLL_S, Guarded
-from collectors.core.signals import Stop
-from collectors.core.tools import CollectorError
-from collectors.core.under_tool import begin
-from collectors.nsight_systems.run import profile_command
-from collectors.nsight_systems.tool import NSYS
-from collectors.trace.notes import Notes
-from data.naming import Naming
-from data.store import StoreError
+from warpladder.collectors.core.processes import POLL_S, Guarded
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import CollectorError
+from warpladder.collectors.core.under_tool import begin
+from warpladder.collectors.nsight_systems.run import profile_command
+from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.trace.notes import Notes
+from warpladder.data.naming import Naming
+from warpladder.data.store import StoreError
 
 ImportReport = Callable[[Path, Path, str, Naming | None, Sequence[str], Notes | None], str]
 

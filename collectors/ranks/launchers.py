@@ -17,13 +17,14 @@ from typing import Final
 
 import numpy as np
 
-from collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
-from collectors.core.messages import CELL, Refused
-from collectors.core.plan import Plan, PlanError
-from collectors.core.processes import ENTRY, POLL_S, Guarded, never
-from collectors.core.tools import has_module
-from collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
-from collectors.ranks.ranked_bench import name_ranks
+from warpladder import IMPORT_ROOT
+from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
+from warpladder.collectors.core.messages import CELL, Refused
+from warpladder.collectors.core.plan import Plan, PlanError
+from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded, never
+from warpladder.collectors.core.tools import has_module
+from warpladder.collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
+from warpladder.collectors.ranks.ranked_bench import name_ranks
 
 #: What rank 0 finds in its environment, and in the folder that it names.
 FOLDER_VARIABLE: Final = "WARPLADDER_RANKS"
@@ -39,7 +40,6 @@ MARK: Final = "warpladder: "
 _OPTIONS: Final = {"srun": ("--kill-on-bad-exit=1",)}
 #: Open MPI 4 and 5 would tie each rank to one core, on which the threads of a host variant crowd.
 _UNBOUND: Final = {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"}
-_PROJECT: Final = Path(__file__).resolve().parents[2]
 _LAST_WORDS: Final = 300
 # MPICH names the process, Open MPI and Slurm the rank.
 _DEAD_PROCESS: Final = re.compile(r"PID (\d+) RUNNING AT (\S+)")
@@ -195,7 +195,7 @@ class RankedChild(Child):
             with self._output.open("wb") as output:
                 self._process = Guarded(
                     launcher.command(ranks, collector),
-                    cwd=_PROJECT,
+                    cwd=IMPORT_ROOT,
                     env={**_UNBOUND, **os.environ, FOLDER_VARIABLE: str(folder)},
                     stdin=subprocess.DEVNULL,
                     stdout=output,

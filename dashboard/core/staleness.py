@@ -7,7 +7,7 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_data import RunData
 
 _INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
 

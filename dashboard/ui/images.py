@@ -14,9 +14,8 @@ import kaleido
 import plotly.graph_objects as go
 from choreographer.browsers.chromium import Chromium
 
-from dashboard.ui.template import Chart, text
+from warpladder.dashboard.ui.template import Chart, text
 
-FORMATS: Final = ("png", "svg", "pdf")
 INSTALL: Final = (
     "install Chromium (Debian and Ubuntu: apt-get install chromium; Fedora: dnf install chromium; macOS: brew install chromium), "
     "or name one in BROWSER_PATH"

@@ -9,16 +9,12 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from data import checks, files, schema
-from data.columns import Table
-from data.files import one_line, state_of
-from data.store.errors import StoreError, cure, happened
-from data.store.run import BadRun, Run
-from data.store.tables import SUFFIX, check_columns, opened, with_later
-
-DATA_DIR: Final = Path(__file__).resolve().parent.parent
-RECORDED: Final = DATA_DIR / "recorded"
-LOCAL: Final = DATA_DIR / "local"
+from warpladder.data import checks, files, schema
+from warpladder.data.columns import Table
+from warpladder.data.files import one_line, state_of
+from warpladder.data.store.errors import StoreError, cure, happened
+from warpladder.data.store.run import BadRun, Run
+from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_later
 
 _AT_ONCE: Final = 4  # runs that are listed side by side
 _MOST_NAMES: Final = 20  # of runs in a message

@@ -8,13 +8,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from collectors.core.declared import variant_row
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.wiring import collector_of
-from data import store
 from tests.collectors.recordings import MISBEHAVING, Recording
-from workloads import registry
+from warpladder.collectors.core.declared import variant_row
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.workloads import registry
 
 # Recorded once, not by each worker.
 pytestmark = pytest.mark.xdist_group("record")

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.cuda import timed_stream
-from collectors.cuda.timed_stream import Prints, fault_of, look
-from collectors.wiring import collector_of
-from data import store
 from tests.collectors import torch_streams
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.cuda import timed_stream
+from warpladder.collectors.cuda.timed_stream import Prints, fault_of, look
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
 
 POISON, RIGHT, HALF = 1, 2, 3
 

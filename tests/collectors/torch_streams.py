@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads import torch_bridge
-from workloads.api import Buffer, Case, LibraryVariant, Workload
+from warpladder.workloads import torch_bridge
+from warpladder.workloads.api import Buffer, Case, LibraryVariant, Workload
 
 Run = Callable[[], Any]
 

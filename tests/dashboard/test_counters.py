@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.core import counters
-from dashboard.core.run_data import RunData, load
-from dashboard.export import charts_of
-from dashboard.ui.template import look
-from dashboard.views.counters import chart as charts
-from dashboard.views.counters import query as queries
-from dashboard.views.counters import words
-from data import metrics, store
 from tests import synthetic_counters, synthetic_run
 from tests.dashboard.test_app import PAGES, Open, open_app
 from tests.dashboard.test_app import words as words_of
 from tests.synthetic_counters import CASE, MIN_BYTES, WORKLOAD, percents, stalls
+from warpladder.dashboard.core import counters
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.counters import chart as charts
+from warpladder.dashboard.views.counters import query as queries
+from warpladder.dashboard.views.counters import words
+from warpladder.data import metrics, store
 
 __all__ = ["open_app"]
 

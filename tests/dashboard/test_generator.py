@@ -11,19 +11,19 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import export
-from dashboard.core import run_data
-from dashboard.core.run_data import RunData
-from dashboard.reports.generator import chart as charts
-from dashboard.reports.generator import query as generator
-from dashboard.reports.generator.query import COMPUTE, IN, OUT, REST
-from dashboard.ui.template import look
-from data import store
-from data.schema import TABLES
-from data.store import RunWriter
 from tests import synthetic_run
 from tests.dashboard.pages import lead
 from tests.synthetic_trace import run_row
+from warpladder.dashboard import export
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.generator import chart as charts
+from warpladder.dashboard.reports.generator import query as generator
+from warpladder.dashboard.reports.generator.query import COMPUTE, IN, OUT, REST
+from warpladder.dashboard.ui.template import look
+from warpladder.data import store
+from warpladder.data.schema import TABLES
+from warpladder.data.store import RunWriter
 
 APP: Final = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
 MS: Final = 1_000_000

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.trace import picked
-from dashboard.ui import runs
 from tests import synthetic_ranges, synthetic_run
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from tests.synthetic_ranges import EXPRESSION
+from warpladder.dashboard.trace import picked
+from warpladder.dashboard.ui import runs
 
 __all__ = ["open_app"]
 

@@ -8,20 +8,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.core import axes
-from dashboard.core.axes import Timing
-from dashboard.core.cells import cells
-from dashboard.core.run_data import RunData, load
-from dashboard.export import charts_of
-from dashboard.reports.generator import guidance as gpu_guidance
-from dashboard.ui.template import look
-from dashboard.views.gpus import chart as charts
-from dashboard.views.gpus import counts_chart as gpu_counts
-from dashboard.views.gpus import query as queries
-from data import store
 from tests import synthetic_run, synthetic_scaling, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.test_queries_cells import COLD, frame, run_of, samples, variant
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.reports.generator import guidance as gpu_guidance
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.gpus import chart as charts
+from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import query as queries
+from warpladder.data import store
 
 __all__ = ["open_app"]
 

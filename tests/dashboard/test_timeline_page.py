@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.core.run_data import load
-from dashboard.trace.lanes import build
-from dashboard.ui.template import Look, Style, look
-from dashboard.views.timeline import chart as charts
-from dashboard.views.timeline import detail as timeline_detail
-from dashboard.views.timeline import query as timeline
-from dashboard.views.timeline.component import Act, parse
-from data import store
 from tests import synthetic_run, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.test_timeline import write_trace
 from tests.synthetic_trace import HOSTILE
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.trace.lanes import build
+from warpladder.dashboard.ui.template import Look, Style, look
+from warpladder.dashboard.views.timeline import chart as charts
+from warpladder.dashboard.views.timeline import detail as timeline_detail
+from warpladder.dashboard.views.timeline import query as timeline
+from warpladder.dashboard.views.timeline.component import Act, parse
+from warpladder.data import store
 
 __all__ = ["open_app"]
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import export
-from dashboard.core.run_data import load
-from dashboard.export import charts_of
-from data import store
 from tests import synthetic_run, synthetic_trace
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from tests.synthetic_trace import HOSTILE
+from warpladder.dashboard import export
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.export import charts_of
+from warpladder.data import store
 
 __all__ = ["open_app"]
 

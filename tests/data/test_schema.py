@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from data import schema
+from warpladder.data import schema
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant, kernels_of
-from workloads.mlp_training import problem
-from workloads.mlp_training.digits import Digits, one_hot, training_and_dev
-from workloads.mlp_training.host import forward
-from workloads.mlp_training.problem import INPUTS
+from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant, kernels_of
+from warpladder.workloads.mlp_training import problem
+from warpladder.workloads.mlp_training.digits import Digits, one_hot, training_and_dev
+from warpladder.workloads.mlp_training.host import forward
+from warpladder.workloads.mlp_training.problem import INPUTS
 
 #: Smaller batches and a larger rate than the report's: it had 60,000 digits; 1,497 in batches of 800 are two steps an epoch.
 BATCH: Final = 50
@@ -116,7 +116,7 @@ def _runner(variant: Variant, case: Case, inputs: dict[str, Any], outputs: dict[
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command. Gives 2 for a variant that is not there or cannot run here."""
-    from workloads.mlp_training.workload import WORKLOAD
+    from warpladder.workloads.mlp_training.workload import WORKLOAD
 
     names = [variant.name for variant in WORKLOAD.variants if trains(variant)]
     parser = argparse.ArgumentParser(

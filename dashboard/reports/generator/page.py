@@ -3,12 +3,12 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.reports.generator import chart, executions, executions_chart, query
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.template import Look
-from dashboard.ui.text import plain
-from dashboard.ui.view import page_of
-from data import store
+from warpladder.dashboard.reports.generator import chart, executions, executions_chart, query
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
+from warpladder.data import store
 
 
 def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:

@@ -4,14 +4,14 @@ from typing import Final
 
 import streamlit as st
 
-from dashboard.core import counters
-from dashboard.ui import runs, spreadsheet, state, widgets
-from dashboard.ui.text import plain
-from dashboard.ui.view import page_of
-from dashboard.views.counters import VIEW, words
-from dashboard.views.counters import chart as charts
-from dashboard.views.counters import query as queries
-from data import store
+from warpladder.dashboard.core import counters
+from warpladder.dashboard.ui import runs, spreadsheet, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.views.counters import VIEW, words
+from warpladder.dashboard.views.counters import chart as charts
+from warpladder.dashboard.views.counters import query as queries
+from warpladder.data import store
 
 _TOPICS: Final = {
     "roofs": "Speed of light",

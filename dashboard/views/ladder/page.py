@@ -5,15 +5,16 @@ from typing import Any, Final, cast
 import pandas as pd
 import streamlit as st
 
-from dashboard.core import precision, staleness
-from dashboard.core.axes import Timing
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.text import plain
-from dashboard.views.ladder import VIEW
-from dashboard.views.ladder import chart as charts
-from dashboard.views.ladder import error_chart as pareto
-from dashboard.views.ladder import query as queries
-from data import store
+from warpladder import ROOT
+from warpladder.dashboard.core import precision, staleness
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.ladder import VIEW
+from warpladder.dashboard.views.ladder import chart as charts
+from warpladder.dashboard.views.ladder import error_chart as pareto
+from warpladder.dashboard.views.ladder import query as queries
+from warpladder.data import store
 
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
@@ -83,7 +84,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
     if header:
         st.container(height=_HEADER_HEIGHT, border=False).markdown(header)
-    stale = runs.ask(run, staleness.stale_variants, runs.PROJECT)
+    stale = runs.ask(run, staleness.stale_variants, ROOT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     config = frame.loc[(frame["variant"] == name) & (frame["n"] > 0), "config"]
     fastest_config = [f"fastest here with {text}" for text in config if text]

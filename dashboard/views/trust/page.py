@@ -6,15 +6,16 @@ from typing import Final, Literal
 import pandas as pd
 import streamlit as st
 
-from dashboard.core import axes, cells, compare, precision, staleness
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.numbers import format_measure, significant
-from dashboard.ui.text import plain
-from dashboard.views.trust import VIEW, agreement, copies
-from dashboard.views.trust import agreement_chart as charts
-from dashboard.views.trust import distribution_chart as distribution
-from dashboard.views.trust import query as trust
-from data import store
+from warpladder import ROOT
+from warpladder.dashboard.core import axes, cells, compare, precision, staleness
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.numbers import format_measure, significant
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.trust import VIEW, agreement, copies
+from warpladder.dashboard.views.trust import agreement_chart as charts
+from warpladder.dashboard.views.trust import distribution_chart as distribution
+from warpladder.dashboard.views.trust import query as trust
+from warpladder.data import store
 
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
 _MOST_BAD: Final = 20
@@ -68,7 +69,7 @@ def _bad_runs() -> None:
 def _findings(run: store.Run) -> None:
     _bad_runs()
     found = runs.ask(run, trust.findings)
-    stale = runs.ask(run, staleness.stale_variants, runs.PROJECT)
+    stale = runs.ask(run, staleness.stale_variants, ROOT)
     specimens = found[found["role"] == "specimen"]
     others = found[found["role"] != "specimen"]
     serious = int((others["severity"] != "info").sum())

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 from ncu_reports import CREATED, VERSION, block, field, launch, write
 
-from collectors.cli import app
-from collectors.nsight_compute import metrics, parse
-from collectors.nsight_compute.parse import counters_of, import_report, is_report, read_report
-from collectors.nsight_compute.session import MAGIC, read_session
-from collectors.trace.notes import Notes
-from collectors.trace.report import ReportError
-from data import metrics as contract
-from data.store import open_run
+from warpladder.collectors.cli import app
+from warpladder.collectors.nsight_compute import metrics, parse
+from warpladder.collectors.nsight_compute.parse import counters_of, import_report, is_report, read_report
+from warpladder.collectors.nsight_compute.session import MAGIC, read_session
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data import metrics as contract
+from warpladder.data.store import open_run
 
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "nsys-samples"
 FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "nsight-compute-2025.3" / "report.ncu-rep"

@@ -23,9 +23,9 @@ from reports import (
     write,
 )
 
-from collectors.nsight_systems.parse import import_report
-from data.naming import Naming, NamingError
-from data.store import Run, open_run
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.data.naming import Naming, NamingError
+from warpladder.data.store import Run, open_run
 
 
 def imported(folder: Path, tables: Tables, naming: Naming | None = None) -> Run:

@@ -1,0 +1,114 @@
+"""The commands that compare recorded runs: `app`, `answer`, `export`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from warpladder.command_line import SETTINGS, OneLineErrors
+from warpladder.dashboard import formats
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.core.run_data import RunData
+
+MISTAKES: Final = {
+    "warpladder.dashboard.export": "ExportError",
+    "warpladder.dashboard.server": "ServerError",
+    "warpladder.data.naming": "NamingError",
+    "warpladder.data.store": "StoreError",
+}
+
+#: Arguments and options that several commands have.
+_run = click.argument("run", metavar="RUN")
+_data_dirs = click.option(
+    "--data-dir", "data_dirs", multiple=True, metavar="FOLDER", help="A further folder to look for runs in; may be given again."
+)
+
+
+def _load(run: str, data_dirs: Sequence[str]) -> "RunData":
+    """Raises StoreError."""
+    from warpladder.dashboard.core import run_data
+    from warpladder.data import store
+
+    return run_data.load(store.find_run(run, [*map(store.folder, data_dirs), store.LOCAL, store.RECORDED]))
+
+
+@click.group(cls=OneLineErrors, mistakes=MISTAKES, help=__doc__, **SETTINGS)
+def app() -> None:
+    pass
+
+
+@app.command("app")
+@_data_dirs
+@click.option("--port", type=click.IntRange(1, 65535), help="Default: 8501, or the next one that is free.")
+@click.option(
+    "--address", default="127.0.0.1", help="Address to listen on. Anyone who reaches another address can read every run."
+)
+def app_command(data_dirs: Sequence[str], port: int | None, address: str) -> None:
+    """Serve the pages to browsers of this machine, until Ctrl-C."""
+    from warpladder.dashboard import server
+    from warpladder.data import store
+
+    server.serve([store.folder(text) for text in data_dirs], address, port)
+
+
+@app.command("answer")
+@_run
+@click.option("--format", "form", default="table", help=f"Of {', '.join(formats.ANSWERS)}.")
+@_data_dirs
+def answer_command(run: str, form: str, data_dirs: Sequence[str]) -> None:
+    """Print a row a workload and precision: the best variant, its time, and what it is over the baseline and the best peer.
+
+    RUN: its id, label or folder.
+    """
+    from warpladder.dashboard import answer
+    from warpladder.data import store
+
+    if form not in formats.ANSWERS:
+        raise store.StoreError(f"--format {form}: no such format; choose {', '.join(formats.ANSWERS)}")
+    print(answer.render(answer.figures(_load(run, data_dirs)), form), end="")
+
+
+@app.command("export")
+@_run
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="To write to; other files in it stay."
+)
+@click.option(
+    "--format",
+    "wanted",
+    metavar="FORMATS",
+    help=f"Of {','.join(formats.CHARTS)}. Default: {','.join(formats.DEFAULT_CHARTS)}.",
+)
+@click.option("--topic", "topics", metavar="TOPICS", help="What the charts are about. Default: all; a wrong one lists them.")
+@click.option(
+    "--variant-from",
+    default="",
+    show_default=False,
+    metavar="nvtx:REGEX",
+    help="Picks variants out of the run's ranges, as the page Pick variants does.",
+)
+@_data_dirs
+def export_command(
+    run: str, out: Path, wanted: str | None, topics: str | None, variant_from: str, data_dirs: Sequence[str]
+) -> None:
+    """Write the charts of a run, and report.html.
+
+    RUN: its id, label or folder.
+    """
+    from warpladder.dashboard import export
+    from warpladder.dashboard.trace.picked import pick
+    from warpladder.data.naming import Naming
+
+    chosen = export.parse_formats(wanted) if wanted is not None else formats.DEFAULT_CHARTS
+    about = export.parse_topics(topics) if topics is not None else export.TOPICS
+    data = _load(run, data_dirs)
+    if variant_from:
+        data = pick(data, Naming.parse(variant_from))
+    problem = export.write(data, out, chosen, lambda line: print(line, file=sys.stderr), about)
+    if problem:
+        print(f"No images: {problem}", file=sys.stderr)
+        if wanted is not None:
+            raise click.exceptions.Exit(2)

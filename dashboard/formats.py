@@ -1,0 +1,9 @@
+"""Formats that runs are written in. Importing this module loads nothing else."""
+
+from typing import Final, Literal, get_args
+
+Answer = Literal["table", "markdown", "csv", "json"]
+ANSWERS: Final[tuple[Answer, ...]] = get_args(Answer)
+IMAGES: Final = ("png", "svg", "pdf")
+CHARTS: Final = ("html", *IMAGES, "csv")
+DEFAULT_CHARTS: Final = ("html", "svg", "png", "csv")

@@ -1,0 +1,28 @@
+"""The command `warpladder`: measure kernel variants, and compare the recorded runs."""
+
+import signal
+
+
+def main() -> None:
+    """Run a command. Until it has set its own handlers, a signal ends the process without a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    import click
+
+    from warpladder import __version__
+    from warpladder.collectors import cli as collectors
+    from warpladder.command_line import SETTINGS, OneLineErrors
+    from warpladder.dashboard import cli as dashboard
+
+    app = OneLineErrors(
+        "warpladder",
+        mistakes={**collectors.MISTAKES, **dashboard.MISTAKES},
+        commands={**collectors.app.commands, **dashboard.app.commands},
+        help=__doc__,
+        **SETTINGS,
+    )
+    click.version_option(__version__)(app)(prog_name="warpladder")
+
+
+if __name__ == "__main__":
+    main()
