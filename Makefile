@@ -12,11 +12,11 @@ GPU_REQUIREMENTS := $(if $(CUDA),$(if $(filter 11 12,$(CUDA)),requirements-gpu-c
 .PHONY: app record test test-fast test-gpu lint format clean
 
 app: $(BIN)/.app
-	$(BIN)/python -m collectors record --if-none --cases quick --label "this machine" --data-dir "$(DATA_DIR)"
-	$(BIN)/python -m dashboard app --port $(PORT) --data-dir "$(DATA_DIR)"
+	$(BIN)/warpladder record --if-none --cases quick --label "this machine" --data-dir "$(DATA_DIR)"
+	$(BIN)/warpladder app --port $(PORT) --data-dir "$(DATA_DIR)"
 
 record: $(BIN)/.app
-	$(BIN)/python -m collectors record $(ARGS) --data-dir $(DATA_DIR)
+	$(BIN)/warpladder record $(ARGS) --data-dir $(DATA_DIR)
 
 # Compiled files are kept for the hundreds of processes that tests start; and threads of BLAS would wait for each other, spinning, where three
 # workers share the processors.
@@ -48,15 +48,15 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Warpladder needs Python 3.11 or newer: make PYTHON=python3.12, for example")'
 	@$(PYTHON) -m venv $(VENV)
 
-$(BIN)/.app: requirements.txt $(GPU_REQUIREMENTS) | $(BIN)/python
+$(BIN)/.app: requirements.txt $(GPU_REQUIREMENTS) pyproject.toml | $(BIN)/python
 	@echo "Installing what the dashboard needs (about 20 s the first time)"
-	@$(call install,$(addprefix -r ,$^))
+	@$(call install,$(addprefix -r ,$(filter %.txt,$^)) --editable .)
 	@touch $@
 
 # The driver's own CUDA packages come last: the tests need NVRTC, and a GPU needs that of its driver.
-$(BIN)/.dev: requirements-dev.txt requirements.txt requirements-mpi.txt requirements-ncu.txt $(GPU_REQUIREMENTS) | $(BIN)/python
+$(BIN)/.dev: requirements-dev.txt requirements.txt requirements-mpi.txt requirements-ncu.txt $(GPU_REQUIREMENTS) pyproject.toml | $(BIN)/python
 	@echo "Installing what the tests need"
-	@$(call install,-r requirements-dev.txt)
+	@$(call install,-r requirements-dev.txt --editable .)
 	@$(if $(GPU_REQUIREMENTS),$(call install,-r $(GPU_REQUIREMENTS)))
 	@touch $@
 

@@ -65,12 +65,18 @@ def imports(root: Path, trees: Mapping[Path, ast.Module]) -> dict[Path, set[Path
         named: set[str] = set()
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
-                named |= {alias.name for alias in node.names}
+                named |= {_below_the_root(alias.name) for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
-                inner = {f"{node.module}.{alias.name}" for alias in node.names}
-                named |= (inner & modules.keys()) or {node.module}
+                module = _below_the_root(node.module)
+                inner = {f"{module}.{alias.name}" for alias in node.names}
+                named |= (inner & modules.keys()) or {module}
         arrows[file] = {modules[module] for module in named & modules.keys()} - {file}
     return arrows
+
+
+def _below_the_root(module: str) -> str:
+    """A room is `data` in its folder's name and `warpladder.data` where it is imported."""
+    return module.removeprefix("warpladder.")
 
 
 def _module(root: Path, file: Path) -> str:

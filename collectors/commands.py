@@ -1,4 +1,4 @@
-"""What the command that measures does, once its options are known; see `collectors.cli`."""
+"""What the command that measures does, once its options are known; see `warpladder.collectors.cli`."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the commands that read reports do, once their options are known; see `collectors.cli`."""
+"""What the commands that read reports do, once their options are known; see `warpladder.collectors.cli`."""
 
 import sys
 from collections.abc import Sequence

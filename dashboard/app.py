@@ -1,4 +1,4 @@
-"""The dashboard: `python -m dashboard app`, with `--data-dir FOLDER` for runs kept elsewhere."""
+"""The dashboard: `warpladder app`, with `--data-dir FOLDER` for runs kept elsewhere."""
 
 import argparse
 from collections import Counter
@@ -50,7 +50,7 @@ def _choose_run() -> None:
     try:
         folders = runs.data_dirs()
     except (argparse.ArgumentError, store.StoreError) as error:
-        st.error(plain(f"{error}; start the dashboard with: python -m dashboard app --data-dir FOLDER"))
+        st.error(plain(f"{error}; start the dashboard with: warpladder app --data-dir FOLDER"))
         st.stop()
     found = runs.listing(folders)
     asked = {st.query_params.get("run"), st.session_state.get(_SHOWN)}

@@ -89,7 +89,7 @@ class Naming:
 
     @property
     def option(self) -> str:
-        """The option of `python -m collectors import` that names the same, as a shell takes it."""
+        """The option of `warpladder import` that names the same, as a shell takes it."""
         return f"--variant-from {shlex.quote(_SOURCE + self.expression)}"
 
     def name(self, texts: Sequence[str], default_workload: str, seconds: float) -> list[CellName | None]:

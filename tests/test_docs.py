@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,12 +18,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-import collectors.cli
-import dashboard.__main__
-import dashboard.export
 from tests.emulator import emulator
 from tests.workloads.declared import emulation_cases, inputs_and_outputs, kernels
+from warpladder.__main__ import command as command_line
 from warpladder.collectors import choice, commands
+from warpladder.dashboard import export
 from warpladder.dashboard.ui import template
 from warpladder.data import schema, store
 from warpladder.data.naming import Naming
@@ -35,6 +35,7 @@ PAGES: Final = (
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md", "data/published/README.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 )
+APP: Final = command_line()
 FIXTURES: Final = ROOT / "tests" / "fixtures"
 REPORTS: Final = {
     ".sqlite": FIXTURES / "nsight-systems-2023.4" / "nested" / "report.sqlite",
@@ -122,14 +123,16 @@ def check(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a command in this process, or as much of it as needs no GPU, no tool and no minute."""
     program, *rest = words
     if program in OTHERS:
-        starts = [place for place, word in enumerate(rest) if Path(word).name == "python"]
+        starts = [place for place, word in enumerate(rest) if Path(word).name in ("python", "warpladder")]
         for place in starts[:1]:
             check(rest[place:], monkeypatch)
     elif program == "make":
         target, *variables = rest
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         for variable in variables:
-            check_module("collectors", [target, *shlex.split(variable.removeprefix("ARGS="))], monkeypatch)
+            check_command([target, *shlex.split(variable.removeprefix("ARGS="))], monkeypatch)
+    elif Path(program).name == "warpladder":
+        check_command(rest, monkeypatch)
     elif Path(program).name == "pip":
         check_packages(rest)
     elif Path(program).name == "pytest":
@@ -142,6 +145,10 @@ def check(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check_packages(words: Sequence[str]) -> None:
     assert words[0] == "install"
+    if words[1].startswith("."):
+        hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]["requirements_txt"]
+        assert words[1] in (".", *(f".[{extra}]" for extra in hook["optional-dependencies"]))
+        return
     if words[1] == "-r":
         assert (ROOT / words[2]).is_file()
         return
@@ -171,9 +178,7 @@ def _variants(workload: str) -> set[str]:
 
 def check_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if module == "collectors":
-        check_collectors(words, monkeypatch)
-    elif module == "dashboard":
-        check_dashboard(words, monkeypatch)
+        check_command(words, monkeypatch)
     elif module == "pytest":
         check_tests(words)
     elif module == "warpladder.workloads.mlp_training.train":
@@ -192,17 +197,22 @@ def check_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch)
         assert not words
 
 
-def check_collectors(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     command, *rest = words
     if command == "record":
         check_recording(words, monkeypatch)
     elif command == "import" and "--variant-from" not in rest and (made := [each for each in map(_report, rest) if each]):
-        _done(CliRunner().invoke(collectors.cli.app, ["import", *made, "--data-dir", "runs"]))
+        _done(CliRunner().invoke(APP, ["import", *made, "--data-dir", "runs"]))
     elif command in ("import", "profile"):
-        given = collectors.cli.app.commands[command].make_context(command, rest).params
+        given = APP.commands[command].make_context(command, rest).params
         assert given["variant_from"] == "" or Naming.parse(given["variant_from"])
+    elif command == "app":
+        given = APP.commands[command].make_context(command, rest).params
+        assert all(Path(folder).is_dir() for folder in given["data_dirs"])
+    elif command == "export":
+        check_export(words, monkeypatch)
     else:
-        _done(CliRunner().invoke(collectors.cli.app, words))
+        _done(CliRunner().invoke(APP, words))
 
 
 def _report(word: str) -> str:
@@ -217,24 +227,21 @@ def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to the plan, which names no workload, variant, case or axis that there is not."""
     asked: list[Any] = []
     monkeypatch.setattr(commands, "record_run", lambda *arguments: asked.append(arguments))
-    _done(CliRunner().invoke(collectors.cli.app, words))
+    _done(CliRunner().invoke(APP, words))
     ((request, collector, *_),) = asked
     assert collector in ("auto", *choice.COLLECTORS)
     assert sys.modules[type(request).__module__].make_plan(request).jobs
 
 
-def check_dashboard(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def check_export(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is named is loaded; its charts are drawn by other tests."""
     command, *rest = words
-    if command == "app":
-        given = dashboard.__main__.app.commands[command].make_context(command, rest).params
-        assert all(Path(folder).is_dir() for folder in given["data_dirs"])
-    elif rest[0] == "RUN":
-        given = dashboard.__main__.app.commands[command].make_context(command, rest).params
+    if rest[0] == "RUN":
+        given = APP.commands[command].make_context(command, rest).params
         assert Naming.parse(given["variant_from"])
     else:
-        monkeypatch.setattr(dashboard.export, "write", lambda *arguments: None)
-        _done(CliRunner().invoke(dashboard.__main__.app, words))
+        monkeypatch.setattr(export, "write", lambda *arguments: None)
+        _done(CliRunner().invoke(APP, words))
 
 
 def _done(result: Result) -> None:
@@ -384,13 +391,7 @@ def test_files_and_options_that_the_text_names_are_there(page: Path) -> None:
         if re.fullmatch(r"(workloads|tests|docs|data|benchmarks)/[\w./-]*|requirements-\w+\.txt", text):
             made_by_contributing = page.name == "CONTRIBUTING.md" and NEW_RUNG in text
             assert (ROOT / text).exists() or text == "data/local/" or "my_kernel" in text or made_by_contributing, text
-    options = {
-        option
-        for app in (collectors.cli.app, dashboard.__main__.app)
-        for command in app.commands.values()
-        for parameter in command.params
-        for option in parameter.opts
-    }
+    options = {option for command in APP.commands.values() for parameter in command.params for option in parameter.opts}
     named = {option for text in texts for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)}
     assert named <= options | OTHER_OPTIONS
 

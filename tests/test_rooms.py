@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import SLOW
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Room -> the rooms that it may import. All of them may import what stands in the package itself, which imports none of them.
 ALLOWED = {
     "data": {"data"},
     "workloads": {"workloads"},
@@ -24,11 +25,13 @@ def rooms_imported(file: Path) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: import by the full name"
-            names.add((node.module or "").split(".")[0])
-    return names & ALLOWED.keys()
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    rooms = {name.split(".")[1] for name in names if name.startswith("warpladder.")}
+    assert not {name.split(".")[0] for name in names} & ALLOWED.keys(), f"{file}: import a room as warpladder's"
+    return rooms & ALLOWED.keys()
 
 
 def packages_imported(file: Path) -> set[str]:
@@ -46,7 +49,8 @@ def test_a_room_imports_only_the_rooms_that_the_design_allows(file: Path) -> Non
 
 COLLECTORS = ROOT / "collectors"
 MODULES = {
-    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in COLLECTORS.rglob("*.py")
+    ".".join(("warpladder", *file.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): file
+    for file in COLLECTORS.rglob("*.py")
 }
 #: Folder of `collectors/` -> those that it imports. Files of no folder are the top: they import all, and none of these imports them.
 BELOW: dict[str, set[str]] = {
@@ -135,14 +139,14 @@ def test_listing_the_workloads_loads_neither_cupy_nor_torch_nor_numba() -> None:
 
 
 def test_the_collectors_command_line_starts_without_a_gpu_package() -> None:
-    code = "import sys; import collectors.cli; print([m for m in ('cupy', 'cuda', 'pynvml', 'torch') if m in sys.modules])"
+    code = "import sys; import warpladder.collectors.cli; print([m for m in ('cupy', 'cuda', 'pynvml', 'torch') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -> None:
     code = (
-        "import sys, collectors.core.worker, collectors.child; from warpladder.collectors.wiring import collector_of;"
+        "import sys, warpladder.collectors.core.worker, warpladder.collectors.child; from warpladder.collectors.wiring import collector_of;"
         "collector_of('host_clock').make_benches(); print([m for m in ('pandas', 'numba', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -188,11 +192,11 @@ def imported(name: str) -> set[str]:
     """The modules of the dashboard that a module of it imports, be it within a function."""
     found = set()
     for node in ast.walk(ast.parse(DASHBOARD[name].read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module in DASHBOARD:
-            within = [f"{node.module}.{alias.name}" for alias in node.names]
-            found |= {each if each in DASHBOARD else node.module for each in within}
+        if isinstance(node, ast.ImportFrom) and (module := str(node.module).removeprefix("warpladder.")) in DASHBOARD:
+            within = [f"{module}.{alias.name}" for alias in node.names]
+            found |= {each if each in DASHBOARD else module for each in within}
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names} & DASHBOARD.keys()
+            found |= {alias.name.removeprefix("warpladder.") for alias in node.names} & DASHBOARD.keys()
     return found
 
 
@@ -243,7 +247,7 @@ def test_queries_neither_draw_nor_show_and_charts_do_not_show(name: str) -> None
 def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows(wanted: Callable[[str], bool], unneeded: set[str]) -> None:
     of_questions = [name for name in DASHBOARD if room_of(name) in ("core", "trace", "views", "reports")]
     code = (
-        f"import importlib, sys; [importlib.import_module(name) for name in {[n for n in of_questions if wanted(n) and not shows(n)]}];"
+        f"import importlib, sys; [importlib.import_module(f'warpladder.{{name}}') for name in {[n for n in of_questions if wanted(n) and not shows(n)]}];"
         f"print(sorted({unneeded!r} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -139,7 +139,7 @@ class Variant(ABC):
     @property
     def source_path(self) -> str:
         """The source file within the project; empty for a file outside it."""
-        file = self.source_file
+        file = self.source_file and self.source_file.resolve()
         return file.relative_to(ROOT).as_posix() if file and file.is_relative_to(ROOT) else ""
 
     @property

@@ -59,6 +59,9 @@ def load_all(workload_names: Sequence[str], files: Sequence[Path]) -> list[Workl
 
 def _workload_of(module: ModuleType, where: str) -> Workload:
     workload = getattr(module, "WORKLOAD", None)
+    if type(workload).__name__ == Workload.__name__ and not isinstance(workload, Workload):
+        theirs = type(workload).__module__
+        raise WorkloadError(f"{where}: imports {theirs}; import {Workload.__module__} in its place")
     if not isinstance(workload, Workload):
         raise WorkloadError(f"{where}: sets no WORKLOAD = Workload(...); see docs/own-workload.md")
     return workload

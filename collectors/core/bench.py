@@ -170,7 +170,7 @@ class Bench(Protocol):
         ...
 
     def poison(self, again: bool) -> None:
-        """Fill everything that outputs are read from, as `collectors.core.verify.poison` does."""
+        """Fill everything that outputs are read from, as `warpladder.collectors.core.verify.poison` does."""
         ...
 
     def changed(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class Child(ABC):
 
     Attributes:
         connection: to the one that answers.
-        progress: shared with it; see `collectors.core.messages`.
+        progress: shared with it; see `warpladder.collectors.core.messages`.
     """
 
     connection: Connection
@@ -55,7 +55,7 @@ class Child(ABC):
         """Send a question and hand every answer to `take` until it returns True.
 
         Args:
-            question: see `collectors.core.messages`.
+            question: see `warpladder.collectors.core.messages`.
             cells: those that the child numbers.
             timeout_s: longest time without a step.
             take: given an answer.

@@ -1,4 +1,4 @@
-"""What a recording notes while it runs: the events that `collectors.core.recording` takes."""
+"""What a recording notes while it runs: the events that `warpladder.collectors.core.recording` takes."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

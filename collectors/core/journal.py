@@ -78,7 +78,7 @@ class Journal:
         """Take an event; it is on disk when this returns, in another folder if the run's own takes no more.
 
         Args:
-            event: see `collectors.core.recording`.
+            event: see `warpladder.collectors.core.recording`.
             samples: that it brings.
             durable: False where nothing is lost if the power fails.
         """

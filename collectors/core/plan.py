@@ -84,7 +84,7 @@ class Request:
     gpus: Sequence[int] = (1,)
 
     def arguments(self) -> list[str]:
-        """The same request as arguments of `python -m collectors record`, from any folder."""
+        """The same request as arguments of `warpladder record`, from any folder."""
         arguments = [*self.names, "--cases", self.case_set, "--seed", str(self.seed)]
         arguments += [f"--workload={file.resolve()}" for file in self.files]
         arguments += [f"--case={name}" for name in self.cases]

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, with all that they fork; see `collectors.core.guard`."""
+"""Processes that end with the one that started them, with all that they fork; see `warpladder.collectors.core.guard`."""
 
 import os
 import subprocess

@@ -219,7 +219,7 @@ class Recorder:
     def _leave_out(self, jobs: Sequence[Job]) -> None:
         """What there was no time for is no part of the run; how to record it is said once."""
         cases = list(dict.fromkeys((job.workload, job.case) for job in jobs))
-        words = ["python -m collectors record"]
+        words = ["warpladder record"]
         words += dict.fromkeys(
             f"--workload {of.file.name}" if of.file else of.name for of, _ in cases
         )  # as table run has the command

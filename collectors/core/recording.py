@@ -1,6 +1,6 @@
 """What a recording has found so far, built up event by event, and the run that this makes.
 
-The events are JSON, so that they can be kept on disk while the recording runs; see `collectors.core.spool`. A recording that ends well and one
+The events are JSON, so that they can be kept on disk while the recording runs; see `warpladder.collectors.core.spool`. A recording that ends well and one
 that another process finishes become a run by the same code.
 """
 

@@ -2,7 +2,7 @@
 
 That is kernels, functions of Numba, and what PyTorch's compiler makes of library variants. The machine code goes to the caches on disk, where
 the process that measures finds it. What does not compile here is left for that process, which gives the cell its verdict.
-`python -m collectors.child compile COUNT` takes a job a line on its input and says of each when it is done.
+`python -m warpladder.collectors.child compile COUNT` takes a job a line on its input and says of each when it is done.
 """
 
 import json
@@ -43,7 +43,7 @@ _RUN_ONCE: Final = "run once"
 
 @dataclass(frozen=True)
 class Kernels:
-    """Compile kernels. The attributes are those of `collectors.cuda.compiler.Compilation`."""
+    """Compile kernels. The attributes are those of `warpladder.collectors.cuda.compiler.Compilation`."""
 
     source: str
     where: str

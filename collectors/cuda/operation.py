@@ -13,7 +13,7 @@ END_TO_END: Final = Pass("end_to_end", "hot")
 
 
 class Averaging(Protocol):
-    """An allreduce among the launches of an operation; see `collectors.cuda.allreduce.BoundAllReduce`."""
+    """An allreduce among the launches of an operation; see `warpladder.collectors.cuda.allreduce.BoundAllReduce`."""
 
     waits: bool
     timed: bool

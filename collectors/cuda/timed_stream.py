@@ -21,7 +21,7 @@ _LIMIT_S: Final = 0.05
 
 _CURE: Final = "enqueue on CuPy's current stream, or let your own stream wait for it first and let it wait for yours at the end"
 _CURE_TORCH: Final = (
-    "PyTorch's current stream is another one: call workloads.torch_bridge.use_current_stream() in `prepare`, "
+    "PyTorch's current stream is another one: call warpladder.workloads.torch_bridge.use_current_stream() in `prepare`, "
     "or torch.cuda.set_stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))"
 )
 

@@ -199,5 +199,5 @@ def _note_what_is_missing(report: Report, notes: Notes) -> None:
             "info",
             _SOURCE,
             f"the report has no metric of {', '.join(missing)}; to have them, profile with ncu --set full, or with the metrics of "
-            "python -m collectors.nsight_compute.metrics",
+            "python -m warpladder.collectors.nsight_compute.metrics",
         )

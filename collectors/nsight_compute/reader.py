@@ -1,4 +1,4 @@
-"""`python -m collectors.nsight_compute.reader REPORT`: the launches of a report as JSON on stdout.
+"""`python -m warpladder.collectors.nsight_compute.reader REPORT`: the launches of a report as JSON on stdout.
 
 A program of its own, since NVIDIA's reader is native code and the report is somebody else's file: what crashes or hangs here becomes one line
 of the importer's.

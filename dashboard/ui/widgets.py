@@ -21,7 +21,7 @@ from warpladder.data.naming import NamingError
 #: What the dashboard says where nothing was recorded yet.
 HOW_TO_RECORD: Final = "make record"
 #: What it says where a run has no trace.
-HOW_TO_IMPORT: Final = "python -m collectors import REPORT"
+HOW_TO_IMPORT: Final = "warpladder import REPORT"
 _MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
 _FORMATS: Final = {
     "ratio": "%.4f",

@@ -55,7 +55,7 @@ def open_run(path: Path) -> Run:
             damaged pages or values that `schema` does not allow.
     """
     if not files.is_folder(path):
-        raise StoreError(f"{path}: no such run; `python -m collectors runs` lists those there are")
+        raise StoreError(f"{path}: no such run; `warpladder runs` lists those there are")
     found = _glance(path)
     if isinstance(found, BadRun):
         raise StoreError(found.reason)

@@ -22,7 +22,7 @@ def test_files_lines_folders_and_functions_are_counted(tmp_path: Path) -> None:
 
 
 def test_floors_rise_with_each_import_and_a_circle_shares_one(tmp_path: Path) -> None:
-    files = {"a": "x = 1", "b": "from room import a", "c": "def f():\n    import room.b"}
+    files = {"a": "x = 1", "b": "from warpladder.room import a", "c": "def f():\n    import room.b"}
     assert (room(tmp_path, **files).floors, room(tmp_path, **files).circles) == (3, 0)
     found = room(tmp_path, **{**files, "b": "from room import a, c"})
     assert (found.floors, found.circles) == (2, 1)

@@ -6,9 +6,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -19,17 +20,24 @@ except ModuleNotFoundError:  # the fixture `browser` says so
 expect = sync_api and sync_api.expect
 
 ROOT = Path(__file__).resolve().parents[2]
+HERE: Final = (sys.executable, "-m", "dashboard")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
 PATIENCE_MS = 90_000
 
 
 @contextmanager
-def serving(log: Path, *arguments: str) -> Iterator[str]:
-    """A dashboard on a free port, with these arguments; its address. Fails where a script of it raised."""
+def serving(log: Path, *arguments: str, program: Sequence[str] = HERE, **settings: Any) -> Iterator[str]:
+    """A dashboard on a free port, with these arguments; its address. Fails where a script of it raised.
+
+    Args:
+        program: the command that serves it.
+        settings: of the process.
+    """
     port = free_port()
-    command = [sys.executable, "-m", "dashboard", "app", "--port", str(port), *arguments]
-    with log.open("w") as output, subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT) as server:
+    command = [*program, "app", "--port", str(port), *arguments]
+    where = {"cwd": ROOT, **settings}
+    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, **where) as server:
         try:
             wait_until_healthy(f"http://localhost:{port}/_stcore/health", server, log)
             yield f"http://localhost:{port}"

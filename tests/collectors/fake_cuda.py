@@ -13,7 +13,7 @@ import pytest
 from warpladder.collectors import cuda as ours
 from warpladder.collectors.core.bench import OneProcess
 
-#: Those of `collectors.cuda` that import CuPy or NVML.
+#: Those of `warpladder.collectors.cuda` that import CuPy or NVML.
 _OURS = ("allreduce", "device", "events", "gpu_state", "launch", "nccl", "overlap")
 
 
@@ -132,7 +132,7 @@ class FakeCommunicator(OneProcess):
 
 
 def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> ModuleType:
-    """A module of `collectors.cuda` on this CuPy, every two events of which are 33 us apart; as it was after the test."""
+    """A module of `warpladder.collectors.cuda` on this CuPy, every two events of which are 33 us apart; as it was after the test."""
     cuda, function, cupy = ModuleType("cupy.cuda"), ModuleType("cupy.cuda.function"), ModuleType("cupy")
     properties = {
         "major": 9,

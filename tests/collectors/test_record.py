@@ -86,7 +86,7 @@ def test_the_baseline_runs_twice_in_every_round(run: store.Run) -> None:
 
 
 def test_the_run_tells_what_it_was_without_paths_of_the_machine(run: store.Run) -> None:
-    assert run.info["command"] == "python -m collectors record --workload bad.py"
+    assert run.info["command"] == "warpladder record --workload bad.py"
     assert run.info["label"] == "bad ones"
     assert run.info["device_count"] == 0
     assert set(run.table("ceilings")["name"]) == {"host_copy", "host_fma"}

@@ -43,7 +43,7 @@ def test_the_message_names_the_output_and_the_call_that_is_missing() -> None:
     assert said.startswith(
         "its work is not on the timed stream: output y is written while that stream is held; PyTorch's current"
     )
-    assert "workloads.torch_bridge.use_current_stream()" in said and "torch.cuda.set_stream(" in said
+    assert "warpladder.workloads.torch_bridge.use_current_stream()" in said and "torch.cuda.set_stream(" in said
     said = fault_of({"y": Prints(POISON, POISON, POISON, RIGHT)}, torch_elsewhere=False)
     assert said == (
         "its work is not all on the timed stream: output y is written after that stream is done; enqueue on CuPy's current stream, "

@@ -244,9 +244,7 @@ def test_a_run_without_counters_leads_to_one_of_the_same_device(open_app: Open, 
 def test_where_there_are_none_at_all_the_command_is_shown(open_app: Open, tmp_path: Path) -> None:
     synthetic_run.write(tmp_path, "alone", rounds=8)
     app = open_app(tmp_path, "counters", run="alone")
-    assert [block.value for block in app.main.code] == [
-        "python -m collectors record tensor_transpose --collector nsight_compute"
-    ]
+    assert [block.value for block in app.main.code] == ["warpladder record tensor_transpose --collector nsight_compute"]
 
 
 def test_denied_counters_are_told_with_the_cure(open_app: Open, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from tests import synthetic_run
 from warpladder.dashboard import export
-from warpladder.dashboard.__main__ import app
+from warpladder.dashboard.cli import app
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui import document, images, spreadsheet
 from warpladder.dashboard.ui.template import Chart

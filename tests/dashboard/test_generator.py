@@ -258,7 +258,7 @@ def test_the_page_draws_both_charts_of_the_largest_number_of_images(tmp_path: Pa
     assert "At images=1000, v11_one_product · TF32 is fastest end to end with 2.00 ms" in headings
     assert "1,000 images take 2.60 ms by v09_graph · fp32" in headings
     captions = " ".join(str(block.value) for block in app.main.caption).replace("\\", "")
-    assert "python -m collectors record gan_tconv --case images=1000 --collector nsight_systems" in captions
+    assert "warpladder record gan_tconv --case images=1000 --collector nsight_systems" in captions
 
 
 def test_a_run_of_other_workloads_has_no_generation(tmp_path: Path) -> None:

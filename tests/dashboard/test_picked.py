@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests import synthetic_ranges, synthetic_trace
 from tests.synthetic_ranges import EXPRESSION
 from warpladder.collectors.nsight_systems.parse import import_report
-from warpladder.dashboard.__main__ import app
+from warpladder.dashboard.cli import app
 from warpladder.dashboard.core import axes, cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.trace import picked
@@ -205,5 +205,5 @@ def test_chosen_texts_are_variants_whole_or_by_how_they_begin(annotated: RunData
 
 def test_the_command_line_is_that_of_the_importer() -> None:
     assert suggestions.command(Naming.parse("nvtx:(?P<variant>a)"), "r.sqlite") == (
-        "python -m collectors import r.sqlite --variant-from 'nvtx:(?P<variant>a)'"
+        "warpladder import r.sqlite --variant-from 'nvtx:(?P<variant>a)'"
     )

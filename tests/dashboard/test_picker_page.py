@@ -75,7 +75,7 @@ def test_a_typed_pattern_with_placeholders_is_previewed_with_its_command_line(op
     app.text_input(key="pattern").set_value("{variant} n={case}").run()
     assert "**2** variants × **2** cases" in words(app)
     assert app.main.code[0].value == (
-        "python -m collectors import report.nsys-rep --variant-from 'nvtx:^(?P<variant>.+?) n=(?P<case>.+?)$'"
+        "warpladder import report.nsys-rep --variant-from 'nvtx:^(?P<variant>.+?) n=(?P<case>.+?)$'"
     )
 
 

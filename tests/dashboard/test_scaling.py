@@ -413,7 +413,7 @@ def test_on_the_host_the_page_speaks_of_processes(open_app: Open, folder: Path) 
     assert "numba_parallel: 1 process is best up to images=4,channels=64, 2 above" in said
 
 
-HOW_TO_RECORD = "python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"
+HOW_TO_RECORD = "warpladder record gan_tconv mlp_data_parallel --gpus 1,2,4"
 
 
 def test_a_run_of_one_process_leads_to_those_of_several_gpus_and_says_how_to_record_more(open_app: Open, folder: Path) -> None:

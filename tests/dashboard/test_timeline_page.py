@@ -119,7 +119,7 @@ def test_a_trace_that_lacks_tables_shows_what_it_has(open_app: Open, traced: Pat
 def test_a_run_without_a_trace_says_how_to_import_one(open_app: Open, traced: Path) -> None:
     app = open_app(traced, "timeline", run="host")
     assert "This run has no trace" in words(app)
-    assert [block.value for block in app.main.code] == ["python -m collectors import REPORT"]
+    assert [block.value for block in app.main.code] == ["warpladder import REPORT"]
 
 
 def test_what_the_browser_sends_is_taken_when_it_is_an_act_and_else_dropped() -> None:

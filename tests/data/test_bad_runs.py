@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from tests.data.test_store import case_row, rewrite, write
 from warpladder.collectors import cli
-from warpladder.dashboard.__main__ import app as dashboard
+from warpladder.dashboard.cli import app as dashboard
 from warpladder.data import store
 from warpladder.data.store import listing, tables
 from warpladder.data.store import run as run_module

@@ -393,7 +393,9 @@ def test_all_cores_add_a_batch_of_8192_up_in_blocks():
 
 
 def test_importing_the_workload_imports_neither_numba_nor_torch():
-    code = "import sys, workloads.mlp_training.workload; print({'numba', 'torch', 'cupy', 'nvtx'} & set(sys.modules))"
+    code = (
+        "import sys, warpladder.workloads.mlp_training.workload; print({'numba', 'torch', 'cupy', 'nvtx'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -1,4 +1,4 @@
-"""Trains the network on the handwritten digits with any variant's step: `python -m workloads.mlp_training.train --variant numpy`.
+"""Trains the network on the handwritten digits with any variant's step: `python -m warpladder.workloads.mlp_training.train --variant numpy`.
 
 Prints, epoch by epoch, what part of the digits that were held back it recognises. Variants of the host run anywhere; those of the
 GPU need CuPy, and PyTorch where they are PyTorch's; those with tensor maps are for the recording alone. Nothing is timed here: for
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     names = [variant.name for variant in WORKLOAD.variants if trains(variant)]
     parser = argparse.ArgumentParser(
-        prog="python -m workloads.mlp_training.train", description=(__doc__ or "").split("\n\n")[1]
+        prog="python -m warpladder.workloads.mlp_training.train", description=(__doc__ or "").split("\n\n")[1]
     )
     parser.add_argument("--variant", choices=names, default="numpy", help="whose step; numpy by default")
     parser.add_argument(

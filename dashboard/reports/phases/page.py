@@ -14,7 +14,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     if not among:
         widgets.nothing(
             "No kernel of this run was traced that is named after a phase of a step (forward, backward, update).",
-            "Choose another run, or record one: python -m collectors record mlp_training --collector nsight_systems.",
+            "Choose another run, or record one: warpladder record mlp_training --collector nsight_systems.",
         )
     with controls:
         workload = widgets.choose_workload(run, among)

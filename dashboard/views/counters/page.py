@@ -20,7 +20,7 @@ _TOPICS: Final = {
     "stalls": "Warp stalls",
     "metrics": "All metrics",
 }
-_HOW_TO_RECORD: Final = "python -m collectors record {workload} --collector nsight_compute"
+_HOW_TO_RECORD: Final = "warpladder record {workload} --collector nsight_compute"
 _MEMORY: Final = {
     "variant": "Variant",
     "config": "Config",
@@ -134,7 +134,7 @@ def _no_counters(run: store.Run) -> None:
             "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the sidebar:"
         )
         st.code(_HOW_TO_RECORD.format(workload=workloads[0] if workloads else "WORKLOAD"), language="bash")
-        st.caption("Or import a report: python -m collectors import report.ncu-rep")
+        st.caption("Or import a report: warpladder import report.ncu-rep")
     widgets.end_page()
     st.stop()
 

@@ -24,7 +24,7 @@ _SHOWN: Final = {
     "skew": "Rank skew",
     "shares": "Copies & communication",
 }
-_HOW_TO_RECORD: Final = "python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"
+_HOW_TO_RECORD: Final = "warpladder record gan_tconv mlp_data_parallel --gpus 1,2,4"
 
 
 def page() -> None:

@@ -180,4 +180,4 @@ def _expression(slots: _Slots) -> str | None:
 
 def command(chosen: Naming, source: str) -> str:
     """The command line that gives the same run out of its report."""
-    return f"python -m collectors import {shlex.quote(source) if source else 'REPORT'} {chosen.option}"
+    return f"warpladder import {shlex.quote(source) if source else 'REPORT'} {chosen.option}"

@@ -20,7 +20,7 @@ from warpladder.data import store
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
 _MOST_BAD: Final = 20
 _RECORD_ANOTHER: Final = (
-    "Record the same cases by one: python -m collectors record --collector cupti (or nsight_systems, or nsight_compute)."
+    "Record the same cases by one: warpladder record --collector cupti (or nsight_systems, or nsight_compute)."
 )
 _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 

@@ -46,7 +46,7 @@ def test_a_report_becomes_a_run_with_its_device_and_its_counters(tmp_path: Path,
     assert (info["device_name"], info["compute_capability"], info["sm_count"]) == ("NVIDIA H200", "9.0", 132)
     assert (info["driver_version"], info["cpu_name"], info["os"]) == ("570.133.20", "A processor", "Linux")
     assert info["started_at"] == datetime.fromtimestamp(CREATED, UTC)
-    assert info["command"] == "python -m collectors import Train.ncu-rep"
+    assert info["command"] == "warpladder import Train.ncu-rep"
     assert "the-host" not in str(info)
     counters = run.table("counters")
     times = counters[counters["metric"] == contract.TIME]
