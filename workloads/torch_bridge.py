@@ -3,6 +3,7 @@
 PyTorch and CuPy are imported when first used: importing this module costs nothing.
 """
 
+import gc
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -125,4 +126,18 @@ def memory_of_a_graph() -> tuple[object, AbstractContextManager[Any]]:
     import torch
 
     pool = torch.cuda.MemPool()
-    return pool, torch.cuda.use_mem_pool(pool)
+    return pool, _allocating_from(pool)
+
+
+@contextmanager
+def _allocating_from(pool: object) -> Iterator[None]:
+    """PyTorch allocates from this pool. No garbage is collected: a pool of an earlier graph that is freed here aborts the process."""
+    torch = sys.modules["torch"]
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with torch.cuda.use_mem_pool(pool):
+            yield
+    finally:
+        if collects:
+            gc.enable()

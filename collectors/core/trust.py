@@ -38,6 +38,8 @@ def check(samples: pd.DataFrame, cases: Rows, variants: Rows, ceilings: Rows, l2
     memory = {copies[row["name"]]: row["value"] for row in ceilings if row["name"] in copies}
     medians["memory"] = ["host" if kind == "host" else "gpu" for kind in medians["kind"]]
     medians = medians[medians["memory"].isin(memory)]
+    if medians.empty:
+        return []
     medians["copy"] = medians["memory"].map(memory)
     medians["most"] = medians["copy"] * [CEILING_MARGIN[key] for key in zip(medians["memory"], medians["cache"], strict=True)]
     return [*_above_ceiling(medians, l2_bytes or 0), *_not_growing(medians)]

@@ -81,3 +81,10 @@ def test_what_a_rank_took_for_its_share_says_nothing_of_the_case() -> None:
 
 def test_a_run_without_samples_has_nothing_to_distrust() -> None:
     assert trust.check(pd.DataFrame(), [], [], [], None) == []
+
+
+def test_samples_of_no_scope_that_is_checked_give_no_finding() -> None:
+    # Samples as they are read back, and of a run that was ended before a scope that counts.
+    rows = pd.DataFrame(samples("gpu", 1000, 10, "end_to_end", "hot")).astype({"scope": "str"})
+    assert trust.check(rows, [case(1000)], VARIANTS, CEILINGS, None) == []
+    assert trust.check(pd.DataFrame(samples("gpu", 1000, 10)), [case(1000)], VARIANTS, [], None) == []

@@ -404,7 +404,7 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
 
 
 def test_a_finding_that_was_recorded_with_an_exponent_is_read_without_one(tmp_path: Path) -> None:
-    recorded = store.RECORDED / "20261122T192051Z-h200-tensor-transpose-e3d6"
+    recorded = store.RECORDED / "20261122T223326Z-h200-tensor-transpose-37be"
     older = shutil.copytree(recorded, tmp_path / recorded.name)
     rows = pq.read_table(older / "diagnostics.parquet")
     said = ["operation hot: 7.12e+04 GB/s, where memory was measured to copy 78 GB/s"] * len(rows)
