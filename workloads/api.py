@@ -34,7 +34,7 @@ from workloads.cases import (
 )
 from workloads.end_to_end import EndToEnd, Overlapped, Pageable, Pinned
 from workloads.launches import Launch, Step, TensorMap, ceil_div, kernels_of
-from workloads.sources import parse_header, read_source
+from workloads.sources import Constants, parse_header, read_source
 
 __all__ = [
     "LARGEST",
@@ -44,6 +44,7 @@ __all__ = [
     "Buffers",
     "Case",
     "CaseSet",
+    "Constants",
     "CudaVariant",
     "EndToEnd",
     "HostVariant",

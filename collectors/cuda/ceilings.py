@@ -12,8 +12,8 @@ from collectors.cuda.compiler import compile_variant
 from collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
 from collectors.cuda.launch import bind, load
 from collectors.host.host_clock import median_duration_ns
-from workloads.api import CudaVariant, Launch
-from workloads.hopper import ALIGNMENT_BYTES, DEPTH
+from workloads.api import Constants, CudaVariant, Launch
+from workloads.hopper import ALIGNMENT_BYTES, WARPGROUP_THREADS
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _MEDIAN: Final = f"median of {REPETITIONS}"
@@ -21,7 +21,8 @@ _BANDWIDTH_BYTES: Final = 1 << 30
 _TRANSFER_BYTES: Final = 1 << 28
 _FMA_STEPS: Final = 4000
 _TENSOR_CORES_TF32: Final = (8, 0)
-_THREADS: Final = 256
+_OF_BANDWIDTH: Final = Constants(_KERNELS / "ceilings.cu")
+_OF_WGMMA: Final = Constants(_KERNELS / "wgmma_ceiling.cu")
 #: 16-byte accesses that a thread has in flight; which is fastest depends on the device.
 _ACCESSES: Final = (1, 2, 4)
 #: Bandwidth -> how often it moves the buffer: a copy reads it and writes it.
@@ -45,11 +46,12 @@ def _bandwidths(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, A
     source, target = cupy.ones(size // 4, cupy.float32), cupy.empty(size // 4, cupy.float32)
     arguments = (source, target, np.uint64(size // 16))
     rows = []
+    threads = _OF_BANDWIDTH["THREADS"]
     for name, times_moved in _BYTES_MOVED.items():
         found = {}
         for accesses in _ACCESSES:
-            blocks = 8 * device.sm_count if name == "read" else -(-size // 16 // (_THREADS * accesses))
-            launch = partial(kernels[f"ceiling_{name}<{accesses}>"], (blocks,), (_THREADS,), arguments)
+            blocks = 8 * device.sm_count if name == "read" else -(-size // 16 // (threads * accesses))
+            launch = partial(kernels[f"ceiling_{name}<{accesses}>"], (blocks,), (threads,), arguments)
             found[times_moved * size / device.median_ns(launch)] = accesses
         best = max(found)
         method = f"kernel over {size / 2**30:.3g} GiB, {found[best]} accesses of 16 bytes a thread at once, {_MEDIAN}"
@@ -82,9 +84,10 @@ def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _wgmma_rate(device: CudaDevice) -> dict[str, Any]:
     """Hopper's warpgroups reach more than `mma.sync` does."""
-    rows, columns, threads = 64, 256, 256
+    rows, columns, depth = (_OF_WGMMA[name] for name in ("kRows", "kColumns", "kDepth"))
+    threads = 2 * WARPGROUP_THREADS
     variant = CudaVariant("wgmma", "wgmma", "ceiling", source=_KERNELS / "wgmma_ceiling.cu", only_architecture="sm_90a")
-    operands = (2 * rows + columns) * DEPTH
+    operands = (2 * rows + columns) * depth
     buffers = {
         "in": cupy.asarray(np.random.default_rng(0).standard_normal(operands), cupy.float32),
         "never": cupy.empty(threads, cupy.float32),
@@ -92,7 +95,7 @@ def _wgmma_rate(device: CudaDevice) -> dict[str, Any]:
     name, grid = "ceiling_wgmma_tf32", (device.sm_count, 1, 1)
     launch = Launch(name, grid, (threads, 1, 1), ("in", "never", np.int32(_FMA_STEPS)), 4 * operands + ALIGNMENT_BYTES)
     duration_ns = device.median_ns(bind(launch, load(compile_variant(variant, [name], device.arch))[name], buffers))
-    rate = device.sm_count * 2 * (2 * rows * columns * DEPTH) * _FMA_STEPS / duration_ns / 1000
+    rate = device.sm_count * 2 * (2 * rows * columns * depth) * _FMA_STEPS / duration_ns / 1000
     method = f"wgmma m64n256k8 by two warpgroups a block, operands in shared memory, {device.sm_count} blocks, {_MEDIAN}"
     return _row(device, "tf32_wgmma", rate, "TFLOP/s", method)
 

@@ -1,37 +1,31 @@
 """Launches of the rungs on Hopper's warpgroups: products whose operands are tensor maps, of pixels whose channels lie together."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
+from workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ceil_div
 from workloads.gan_tconv import phases
 from workloads.gan_tconv.problem import KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
-from workloads.hopper import ALIGNMENT_BYTES, DEPTH, MULTIPROCESSORS, THREADS
+from workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
 
-_IMAGES: Final = 128  # of a tile
-_FEW: Final = 2 * _IMAGES
+_OF: Final = Constants(Path(__file__).parent / "kernels" / "last_layer_wgmma.cuh")  # and of warpgroups.cuh, which it includes
+_FEW_TILES: Final = 2  # of images: no more are few
 _STAGES: Final = 4
 _FLOAT: Final = 4
 _VECTOR: Final = 4
 _TAPS: Final = KERNEL_SIZE**2
 _LAST_STAGES: Final = 5
-_COLUMNS_STAGED: Final = 4  # of input pixels, whose outputs leave together
-_STAGED: Final = (
-    4 * _IMAGES * 6 * _COLUMNS_STAGED
-)  # floats: four rows of outputs, two columns of three colours for one of inputs
-_LAST_COLUMNS: Final = 48  # sums of a row of outputs that an input meets
-_RELATIONS: Final = 3  # of a row of inputs to one of outputs
-_MOST_CHANNELS: Final = 512
 
 
 def skip(case: Case, config: Params) -> str | None:
     """Channels of every layer must fill vectors, and the weights of the last one fit shared memory."""
-    if channels_of(case) > _MOST_CHANNELS:
+    if channels_of(case) > _OF["kMostChannels"]:
         return (
             "keeps the weights of the last layer in shared memory; "
-            f"they fit where the first layer has at most {_MOST_CHANNELS} channels"
+            f"they fit where the first layer has at most {_OF['kMostChannels']} channels"
         )
     return phases.skip(case, config)
 
@@ -126,49 +120,58 @@ def _rounded_tile(layer: Layer, images: int) -> tuple[int, int]:
         return 4, 64
     if layer.out_channels < 256:
         return 2, 128
-    return 1, 128 if images <= _FEW else 256
+    return 1, 128 if images <= _FEW_TILES * _OF["kImages"] else 256
 
 
 def _dense(case: Case, pixels: str, weights: tuple[str, ...], columns: int) -> Launch:
     """One pixel with one tap, and the channels of all pixels as its output channels."""
     channels, images = channels_of(case), images_of(case)
     outputs = side_of(case) ** 2 * channels
-    tiles = ceil_div(images, _IMAGES) * ceil_div(outputs, columns)
-    maps = (TensorMap(pixels, (_IMAGES, DEPTH), 128), *(TensorMap(name, (columns, DEPTH), 128) for name in weights))
+    tiles = ceil_div(images, _OF["kImages"]) * ceil_div(outputs, columns)
+    maps = (TensorMap(pixels, _box(_OF["kImages"]), 128), *(TensorMap(name, _box(columns), 128) for name in weights))
     sizes = (1, images, LATENT, outputs, 0, channels)
     return _persistent(f"layer_product<1, {columns}, true, {_STAGES}>", tiles, columns, maps, "x0", sizes)
 
 
 def _product(case: Case, layer: Layer, weights: tuple[str, ...], outputs: int, columns: int) -> Launch:
     n, images = layer.number, images_of(case)
-    tiles = 4 * layer.side**2 // outputs * ceil_div(images, _IMAGES) * ceil_div(layer.out_channels, columns)
-    pixels = TensorMap(f"x{n - 1}", (_IMAGES, DEPTH), 128, (layer.side**2 * images, layer.channels))
+    tiles = 4 * layer.side**2 // outputs * ceil_div(images, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
+    pixels = TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, (layer.side**2 * images, layer.channels))
     rows = (_TAPS * layer.out_channels, layer.channels)
-    maps = (pixels, *(TensorMap(name, (columns, DEPTH), 128, rows) for name in weights))
+    maps = (pixels, *(TensorMap(name, _box(columns), 128, rows) for name in weights))
     sizes = (layer.side, images, layer.channels, layer.out_channels, n, channels_of(case))
     return _persistent(f"layer_product<{outputs}, {columns}, false, {_STAGES}>", tiles, outputs * columns, maps, f"x{n}", sizes)
+
+
+def _box(rows: int) -> tuple[int, int]:
+    """So many rows of the channels of a step: 128 bytes, the span of the swizzle."""
+    return rows, _OF["kDepth"]
+
+
+def _threads() -> tuple[int, int, int]:
+    """Of a block: a warpgroup that fetches and two that multiply."""
+    return _OF["kProducers"] + _OF["kConsumers"], 1, 1
 
 
 def _persistent(kernel: str, tiles: int, columns: int, maps: tuple[TensorMap, ...], out: str, sizes: tuple[int, ...]) -> Launch:
     """One block a multiprocessor, which takes tile after tile. Its stages hold a tile's pixels and as many weights as there are maps
     of them."""
-    shared = _STAGES * DEPTH * (_IMAGES + (len(maps) - 1) * columns) * _FLOAT + ALIGNMENT_BYTES
+    shared = _STAGES * _OF["kDepth"] * (_OF["kImages"] + (len(maps) - 1) * columns) * _FLOAT + ALIGNMENT_BYTES
     args = (*maps, "folded", out, "next", *map(np.int32, sizes))
-    return Launch(kernel, (min(tiles, MULTIPROCESSORS), 1, 1), (THREADS, 1, 1), args, shared)
+    return Launch(kernel, (min(tiles, MULTIPROCESSORS), 1, 1), _threads(), args, shared)
 
 
 def _last(case: Case, layer: Layer, parts: int) -> Launch:
     """Three colours of every output pixel, and their tanh."""
-    images = images_of(case)
+    images, tile, depth = images_of(case), _OF["kImages"], _OF["kDepth"]
     width = width_of_units(layer.side, images)
-    units = ceil_div(images, _IMAGES) * (layer.side // 2) * ceil_div(layer.side, width)
-    matrices = parts * _RELATIONS * ceil_div(layer.channels, DEPTH) * _LAST_COLUMNS * DEPTH
-    shared = (_LAST_STAGES * _IMAGES * DEPTH + matrices + _STAGED) * _FLOAT + ALIGNMENT_BYTES
-    pixels = TensorMap("x3", (_IMAGES, DEPTH), 128, (layer.side**2 * images, layer.channels))
+    units = ceil_div(images, tile) * (layer.side // 2) * ceil_div(layer.side, width)
+    matrices = parts * _OF["kRelations"] * ceil_div(layer.channels, depth) * _OF["kMatrix"]
+    staged = 4 * tile * _OF["kStaged"]  # four rows of outputs
+    shared = (_LAST_STAGES * tile * depth + matrices + staged) * _FLOAT + ALIGNMENT_BYTES
+    pixels = TensorMap("x3", _box(tile), 128, (layer.side**2 * images, layer.channels))
     args = (pixels, "w4", "b4", "images", "next", *map(np.int32, (layer.number, layer.side, layer.channels, images, width)))
-    return Launch(
-        f"last_layer_wgmma<{parts}, {_LAST_STAGES}>", (min(units, MULTIPROCESSORS), 1, 1), (THREADS, 1, 1), args, shared
-    )
+    return Launch(f"last_layer_wgmma<{parts}, {_LAST_STAGES}>", (min(units, MULTIPROCESSORS), 1, 1), _threads(), args, shared)
 
 
 def width_of_units(side: int, images: int) -> int:
@@ -177,8 +180,8 @@ def width_of_units(side: int, images: int) -> int:
 
     def columns_in_turn(width: int) -> int:
         pieces = ceil_div(side, width)
-        units = pieces * side // 2 * ceil_div(images, _IMAGES)
+        units = pieces * side // 2 * ceil_div(images, _OF["kImages"])
         return ceil_div(units, MULTIPROCESSORS) * (width if pieces == 1 else width + 2)
 
     widths = (side >> halvings for halvings in range(side.bit_length()))
-    return min((width for width in widths if width % _COLUMNS_STAGED == 0), key=columns_in_turn)
+    return min((width for width in widths if width % _OF["kColumnsStaged"] == 0), key=columns_in_turn)

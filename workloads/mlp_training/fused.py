@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Launch, Params, ceil_div
+from workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
 from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
-#: As in the kernels.
-TILE_ROWS, TILE_COLUMNS, _DEPTH, TILE_THREADS = 64, 128, 16, 128
-THREADS = 256
+_KERNELS: Final = Path(__file__).resolve().parent / "kernels"
+#: `kRows`, `kColumns` and `kTileThreads` of a product's tile.
+TILE: Final = Constants(_KERNELS / "tiles.cuh")
+#: `kThreads` of the kernels that are no products.
+STEP: Final = Constants(_KERNELS / "fused.cuh")
 
 #: Fewest steps of the sum in a slice: what it costs to start and to write it is then the smaller part.
 _LEAST_DEPTH = 32
@@ -31,9 +35,9 @@ class Slices:
 
 def slices_of(rows: int, columns: int, steps: int, blocks: int) -> Slices:
     """As many slices as make about `blocks` blocks, none of them empty or shorter than it pays."""
-    tiles = ceil_div(rows, TILE_ROWS) * ceil_div(columns, TILE_COLUMNS)
+    tiles = ceil_div(rows, TILE["kRows"]) * ceil_div(columns, TILE["kColumns"])
     wanted = max(1, min(blocks // tiles, steps // _LEAST_DEPTH))
-    depth = ceil_div(ceil_div(steps, wanted), _DEPTH) * _DEPTH
+    depth = ceil_div(ceil_div(steps, wanted), TILE["kDepth"]) * TILE["kDepth"]
     return Slices(ceil_div(steps, depth), depth, tiles)
 
 
@@ -73,7 +77,7 @@ def output_gradient_blocks(size: Size) -> int:
 
 def small_blocks(size: Size) -> int:
     """Blocks that update w2, b2 and b1."""
-    return ceil_div((size.classes + 1) * (size.hidden + 1), THREADS)
+    return ceil_div((size.classes + 1) * (size.hidden + 1), STEP["kThreads"])
 
 
 def vector_of(size: Size) -> str:
@@ -85,31 +89,31 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
     """Forward in two launches, backward, update."""
     size = size_of(case)
     forward, backward = forward_slices(size, config), backward_slices(size, config)
-    vector = vector_of(size)
+    vector, threads, tile_threads = vector_of(size), STEP["kThreads"], TILE["kTileThreads"]
     batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
     chunks = ceil_div(size.batch, chunk_of(size))
     others = output_gradient_blocks(size)
     layers = ceil_div(others, backward.tiles)
-    weights = ceil_div(size.inputs * size.hidden // (4 if vector == "true" else 1), THREADS)
+    weights = ceil_div(size.inputs * size.hidden // (4 if vector == "true" else 1), threads)
     small = small_blocks(size)
-    across = ceil_div(size.hidden, TILE_COLUMNS)
+    across = ceil_div(size.hidden, TILE["kColumns"])
     return (
         Launch(
             f"forward_hidden<{vector}>",
-            (across, ceil_div(size.batch, TILE_ROWS), forward.count),
-            (TILE_THREADS, 1, 1),
+            (across, ceil_div(size.batch, TILE["kRows"]), forward.count),
+            (tile_threads, 1, 1),
             ("x", "w1", "z1_slices", batch, inputs, hidden, np.int32(forward.depth)),
         ),
         Launch(
-            f"forward_output<{ceil_div(size.hidden, THREADS)}>",
+            f"forward_output<{ceil_div(size.hidden, threads)}>",
             (min(size.batch, _SAMPLE_BLOCKS), 1, 1),
-            (THREADS, 1, 1),
+            (threads, 1, 1),
             ("z1_slices", np.int32(forward.count), "b1", "w2", "b2", "y", "a1", "dz2", "dz1", batch, hidden),
         ),
         Launch(
             f"backward_weights<{vector}>",
-            (across, ceil_div(size.inputs, TILE_ROWS), layers + backward.count),
-            (TILE_THREADS, 1, 1),
+            (across, ceil_div(size.inputs, TILE["kRows"]), layers + backward.count),
+            (tile_threads, 1, 1),
             (
                 "x",
                 "dz1",
@@ -128,7 +132,7 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
         Launch(
             f"update<{vector}>",
             (weights + small, 1, 1),
-            (THREADS, 1, 1),
+            (threads, 1, 1),
             (
                 *("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "dw1_slices", "parts"),
                 *(np.int32(backward.count), np.int32(chunks), inputs, hidden),
