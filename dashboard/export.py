@@ -20,6 +20,7 @@ from dashboard.ui.template import Chart, Look, Theme, look
 from dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
 from dashboard.views import VIEWS
 from dashboard.views.overview.query import overview
+from data.names import PHASE
 
 FORMATS: Final = ("html", *images.FORMATS, "csv")
 DEFAULT_FORMATS: Final = ("html", "svg", "png", "csv")
@@ -54,7 +55,7 @@ def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]
     """Charts of a run, or those of one of its workloads: by timing first, phases aside, and within a timing by their place."""
     of_timing = sorted((each for each in together if isinstance(each, OfTiming)), key=lambda each: each.place)
     for timing in axes.timings(data, workload) if of_timing else ():
-        if not timing.scope.startswith("phase:"):
+        if not timing.scope.startswith(PHASE):
             for of_each in of_timing:
                 yield from of_each.draw(data, style, workload, timing)
     for each in together:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from data import schema
 from data.columns import Column
+from data.names import Phase
 from data.schema import TABLES
 from tests import synthetic_counters, synthetic_run, synthetic_trace
 from tests.synthetic_scaling import row
@@ -27,7 +28,7 @@ from tests.synthetic_scaling import row
 #: Variants of conv2d that the whole run has.
 _VARIANTS: Final = ("copy", "v01_naive", "v03_register_tile", "cudnn", "numpy")
 _CASES: Final = ("n=512", "n=1024")
-_SCOPES: Final = ("device", "end_to_end", "phase:allocate", "phase:h2d", "phase:compute", "phase:d2h", "phase:free")
+_SCOPES: Final = ("device", "end_to_end", Phase.ALLOCATE, Phase.H2D, Phase.COMPUTE, Phase.D2H, Phase.FREE)
 _FLIPS: Final = 6  # of bits, each in a file of its own, of each table
 _NOT_NEGATIVE: Final = frozenset(
     [

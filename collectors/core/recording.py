@@ -18,6 +18,7 @@ from collectors.core.environment import NO_GPU
 from collectors.core.verdicts import Cell, Verdicts, result_row
 from data import schema
 from data.diagnostics import diagnostic_row
+from data.names import Source
 from data.store import RunWriter
 
 #: Of the events; raised when they change.
@@ -127,7 +128,7 @@ class Recording:
             diagnostics += found
         elif self._traced:
             text = "the trace tables were lost with the recording's process; device times are those of CUDA events"
-            diagnostics.append(diagnostic_row("warning", "tracing", text))
+            diagnostics.append(diagnostic_row("warning", Source.TRACING, text))
         diagnostics += _checked(samples, cases, variants, self._tables["ceilings"], self._facts["l2_bytes"])
         count = {"device_count": self._begun["most_gpus"]} if self._facts["device_count"] else {}
         run = {"run_id": writer.run_id, **self._begun["run"], "started_at": self.started, **self._facts, **count}
@@ -149,4 +150,4 @@ def _checked(samples: pa.Table, cases: Rows, variants: Rows, ceilings: Rows, l2_
     try:
         return trust.check(samples.to_pandas(), cases, variants, ceilings, l2_bytes)
     except Exception as error:
-        return [diagnostic_row("error", "trust", f"the run could not be checked ({type(error).__name__}: {error})")]
+        return [diagnostic_row("error", Source.TRUST, f"the run could not be checked ({type(error).__name__}: {error})")]

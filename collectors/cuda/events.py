@@ -35,6 +35,7 @@ from collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOper
 from collectors.cuda.overlap import overlap
 from collectors.cuda.timed_stream import fault_of, look
 from collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
+from data.names import Phase
 from data.range_texts import executions_text
 from workloads import torch_bridge
 from workloads.api import (
@@ -310,7 +311,7 @@ class CudaBench:
         duration_ns = time.perf_counter_ns() - started
         pending = not stream.done
         stream.synchronize()
-        phases = {"phase:allreduce": self._allreduce_ns(operation)} if operation.allreduces else None
+        phases = {Phase.ALLREDUCE: self._allreduce_ns(operation)} if operation.allreduces else None
         return self._reading(duration_ns, phases=phases, pending=pending)
 
     def _allreduce_ns(self, operation: CudaOperation) -> int:
@@ -355,8 +356,8 @@ class CudaBench:
         stream.synchronize()
         duration_ns = time.perf_counter_ns() - started
         h2d, compute, d2h = (round(cupy.cuda.get_elapsed_time(a, b) * 1e6) for a, b in itertools.pairwise(marks))
-        phases = {"allocate": allocate_ns, "h2d": h2d, "compute": compute, "d2h": d2h, "free": free_ns}
-        return self._reading(duration_ns, phases={f"phase:{name}": ns for name, ns in phases.items()})
+        copied = {Phase.H2D: h2d, Phase.COMPUTE: compute, Phase.D2H: d2h}
+        return self._reading(duration_ns, phases={Phase.ALLOCATE: allocate_ns, **copied, Phase.FREE: free_ns})
 
     def _end_to_end_overlapped(self, enqueue: Callable[[], object]) -> Reading:
         """It has no phases: copies and kernels do not follow one another."""

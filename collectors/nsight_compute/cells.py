@@ -6,12 +6,12 @@ from typing import Final
 
 from collectors.nsight_compute.metrics import SHAPE
 from collectors.trace.notes import Notes
+from data.names import Source
 from data.naming import CellName, Naming
 from data.range_texts import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT
 
 #: How long the pattern of `--variant-from` may take.
 _SECONDS: Final = 60.0
-_SOURCE: Final = "nsight_compute"
 _ALL: Final = "all"
 
 
@@ -94,8 +94,10 @@ def _of_our_ranges(launches: Sequence[Launch], notes: Notes) -> dict[CellName, l
         else:
             cells.setdefault(place.cell, []).append(launch)
     if cells:
-        notes.count("info", _SOURCE, "{} launches outside of the variants' own executions are left out", outside)
-        notes.count("info", _SOURCE, "{} launches of further executions are left out: one a cell is counted", further)
+        notes.count("info", Source.NSIGHT_COMPUTE, "{} launches outside of the variants' own executions are left out", outside)
+        notes.count(
+            "info", Source.NSIGHT_COMPUTE, "{} launches of further executions are left out: one a cell is counted", further
+        )
     return cells
 
 
@@ -128,12 +130,12 @@ def _named(launches: Sequence[Launch], workload: str, chosen: Naming, notes: Not
     if not cells:
         notes.add(
             "warning",
-            "variant-from",
+            Source.VARIANT_FROM,
             f"no NVTX range around a launch has a text that {chosen.expression} finds, so each kernel is a variant; was it profiled with "
             "ncu --nvtx?",
         )
     else:
-        notes.count("info", "variant-from", "{} launches outside of the named ranges are left out", left)
+        notes.count("info", Source.VARIANT_FROM, "{} launches outside of the named ranges are left out", left)
     return cells
 
 

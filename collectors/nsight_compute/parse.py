@@ -20,6 +20,7 @@ from collectors.trace.notes import Notes
 from collectors.trace.report import ReportError
 from data import naming, schema
 from data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
+from data.names import Source
 from data.naming import CellName, Naming
 
 _PROJECT: Final = Path(__file__).resolve().parents[2]
@@ -27,7 +28,6 @@ _MOST_BYTES: Final = 2 << 30
 _SECONDS: Final = 300
 _CURE: Final = "profile again with ncu --export"
 _NO_READER: Final = "needs the package ncu-report: pip install -r requirements-ncu.txt"
-_SOURCE: Final = "nsight_compute"
 #: First bytes of what `ncu` prints, --csv or not.
 _PRINTED: Final = (b'"ID","Process ID"', b"==PROF==")
 
@@ -152,7 +152,7 @@ def import_report(
     _note_what_is_missing(report, notes)
     notes.add(
         "info",
-        _SOURCE,
+        Source.NSIGHT_COMPUTE,
         f"{sum(map(len, placed.cells.values())):,} launches are counted as {len(placed.cells):,} cells. Nothing was verified, precision is not "
         "known and stands as fp32, and no floor is known. Durations are those of launches that were profiled one by one, and no samples",
     )
@@ -185,10 +185,14 @@ def _variant_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, 
 
 def _note_what_is_missing(report: Report, notes: Notes) -> None:
     if report.total > len(report.launches):
-        notes.add("warning", _SOURCE, f"only the first {len(report.launches):,} of {report.total:,} launches were read")
+        notes.add(
+            "warning", Source.NSIGHT_COMPUTE, f"only the first {len(report.launches):,} of {report.total:,} launches were read"
+        )
     if report.held > report.total:
         notes.add(
-            "warning", _SOURCE, f"{report.held - report.total:,} of {report.held:,} launches are damaged and could not be read"
+            "warning",
+            Source.NSIGHT_COMPUTE,
+            f"{report.held - report.total:,} of {report.held:,} launches are damaged and could not be read",
         )
     present = Counter(name for launch in report.launches for name in launch.values)
     missing = sorted(
@@ -197,7 +201,7 @@ def _note_what_is_missing(report: Report, notes: Notes) -> None:
     if missing:
         notes.add(
             "info",
-            _SOURCE,
+            Source.NSIGHT_COMPUTE,
             f"the report has no metric of {', '.join(missing)}; to have them, profile with ncu --set full, or with the metrics of "
             "python -m collectors.nsight_compute.metrics",
         )

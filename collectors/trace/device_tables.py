@@ -15,6 +15,7 @@ from collectors.trace.report import Report
 from collectors.trace.strings import Codes, Strings, or_else
 from data import schema
 from data.columns import FAR, MOST_WORK
+from data.names import Source
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -185,7 +186,7 @@ class DeviceWork:
         integers = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId")
         for batch in self._report.batches(GRAPH, integers):
             batch = _with_times(batch, "graph launches", self._notes)
-            self._notes.count("warning", "graphs", "{} CUDA graph launches were traced as a whole: each is one row "
+            self._notes.count("warning", Source.GRAPHS, "{} CUDA graph launches were traced as a whole: each is one row "
                               f"`{schema.CUDA_GRAPH}` from its first to its last node, and its kernels are not known; profile with --cuda-graph-trace node",
                               len(batch))  # fmt: skip
             name = pa.repeat(schema.CUDA_GRAPH, len(batch)).cast(pa.string())
@@ -219,7 +220,7 @@ class DeviceWork:
         for batch in self._report.batches(COPY, integers):
             batch = _with_times(batch, "copies", self._notes)
             known = np.isin(_numbers(batch, "copyKind"), list(_COPY_KINDS))
-            self._notes.count("warning", "copies", "{} copies of an unknown kind are left out", int((~known).sum()))
+            self._notes.count("warning", Source.COPIES, "{} copies of an unknown kind are left out", int((~known).sum()))
             batch = batch.filter(pa.array(known))
             yield pa.table(
                 {
@@ -265,8 +266,8 @@ class DeviceWork:
         threads = self._calls.thread[launch[own]], self._threads[by_time[other]], self._calls.thread[launch[unclear]]
         for parts, thread, chosen in zip(self._kept, threads, (own, other, unclear), strict=True):
             self._keep(parts, batch, thread, launch[chosen], chosen)
-        self._notes.count("info", "attribution", BY_TIME, len(other))
-        self._notes.count("warning", "attribution", UNCLEAR, len(unclear))
+        self._notes.count("info", Source.ATTRIBUTION, BY_TIME, len(other))
+        self._notes.count("warning", Source.ATTRIBUTION, UNCLEAR, len(unclear))
         launched = np.ones(len(batch), bool) if launched is None else launched
         rows, with_call = self.launches_of.get(what, (0, 0))
         self.launches_of[what] = rows + int(launched.sum()), with_call + int((launched & found).sum())
@@ -310,7 +311,7 @@ def _with_times(batch: pa.RecordBatch, what: str, notes: Notes) -> pa.RecordBatc
     start, end = batch.column("start"), batch.column("end")
     timed = pc.and_(pc.greater_equal(end, start), pc.and_(pc.greater_equal(start, -_FAR), pc.less_equal(end, _FAR)))
     timed = timed.fill_null(False)
-    notes.count("warning", "times", f"{{}} {what} without a start or an end, or that end before they start, are left out",
+    notes.count("warning", Source.TIMES, f"{{}} {what} without a start or an end, or that end before they start, are left out",
                 len(batch) - int(pc.sum(timed).as_py() or 0))  # fmt: skip
     return batch.filter(timed)
 

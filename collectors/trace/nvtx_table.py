@@ -13,6 +13,7 @@ from collectors.trace.ranges import Ranges, process_of, thread_of
 from collectors.trace.report import Report
 from collectors.trace.strings import Strings, as_dictionary, or_else
 from data import schema
+from data.names import Source
 
 #: NvtxEventType of ranges -> our styles.
 _STYLES: Final = dict(zip((59, 60), schema.RANGE_STYLES, strict=True))
@@ -41,7 +42,7 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
         ended = batch.column("end").is_valid().to_numpy(zero_copy_only=False)
         backwards = usable & ended & (end < start)
         usable &= ~backwards
-        notes.count("warning", "nvtx", "{} NVTX ranges without a start, or that end before they start, are left out",
+        notes.count("warning", Source.NVTX, "{} NVTX ranges without a start, or that end before they start, are left out",
                     int(wanted.sum() - usable.sum()))  # fmt: skip
         encoded = as_dictionary(message.filter(pa.array(usable)))
         codes = np.array([texts.setdefault(text, len(texts)) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
@@ -76,11 +77,15 @@ def _domains(process: Int64s, domain: Int64s, names: dict[tuple[int, int], str])
 def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
     if not ranges:
         notes.add(
-            "info", "nvtx", "the report has no NVTX ranges, so nothing is attributed to any; profile with --trace cuda,nvtx"
+            "info",
+            Source.NVTX,
+            "the report has no NVTX ranges, so nothing is attributed to any; profile with --trace cuda,nvtx",
         )
     if ranges and not report.has("NVTX_EVENTS", "globalTid"):
-        notes.add("warning", "nvtx", "NVTX ranges lack the column globalTid, so no launch is attributed to them")
-    notes.count("warning", "nvtx", "{} NVTX ranges were never closed; they are taken as open until the trace's end", unclosed)
+        notes.add("warning", Source.NVTX, "NVTX ranges lack the column globalTid, so no launch is attributed to them")
+    notes.count(
+        "warning", Source.NVTX, "{} NVTX ranges were never closed; they are taken as open until the trace's end", unclosed
+    )
 
 
 def range_rows(ranges: Ranges, own: Launches, by_time: Launches, cells: dict[str, pa.Array], at_once: int) -> list[pa.Table]:

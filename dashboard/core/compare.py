@@ -11,6 +11,7 @@ from dashboard.core.cells import best_config, cells, select
 from dashboard.core.intervals import RatioInterval, paired_ratio
 from dashboard.core.precision import FULL
 from dashboard.core.run_data import Copy, RunData
+from data.names import PHASE
 
 _SPEEDUP: Final = {"low": "speedup_low", "high": "speedup_high"}
 
@@ -101,7 +102,7 @@ def noise_floors(data: RunData) -> pd.DataFrame:
         One row a (workload, case, scope, cache) with a twin: `variant`, `config`, `gpus`, `ratio`, `low`, `high`, `n`, `holds_one`.
     """
     keys = data.grouped.keys
-    twins = keys[(keys["twin"] == 1) & ~keys["scope"].str.startswith("phase:")]
+    twins = keys[(keys["twin"] == 1) & ~keys["scope"].str.startswith(PHASE)]
     views = twins[["workload", "case", "scope", "cache"]].drop_duplicates()
     rows = []
     for workload, case, scope, cache in views.itertuples(index=False):

@@ -15,6 +15,7 @@ from collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
 from collectors.ranks.launchers import Launcher, gpus_here
 from collectors.wiring import collector_of
 from data import store
+from data.names import Phase
 from tests.collectors.fake_cuda import FakeArray, FakeCommunicator, install, install_events
 from tests.collectors.test_transfers import FakeEvent, FakeStream
 from workloads import registry
@@ -269,7 +270,7 @@ def test_an_operation_that_waits_inside_has_no_device_time_and_a_timed_allreduce
     log.clear()
     reading = bench.sample(operation, cuda_events.OPERATION)
     overhead_ns = bench.device.empty_kernels.event_overhead_ns
-    assert reading.phases_ns == {"phase:allreduce": round(33_000 - overhead_ns)}
+    assert reading.phases_ns == {Phase.ALLREDUCE: round(33_000 - overhead_ns)}
     assert "hold_stream" not in log  # nothing would let it go
 
 

@@ -16,6 +16,7 @@ from collectors.core.tools import CollectorError, Tool
 from collectors.nsight_systems import profile as profiling
 from collectors.nsight_systems import run as nsys_run
 from collectors.nsight_systems.parse import import_report
+from data.names import Source
 from data.store import RunWriter, StoreError, list_runs, open_run
 from tests.collectors.recordings import QUICK_CASES
 
@@ -139,7 +140,7 @@ def test_a_tool_that_was_interrupted_and_left_no_report_does_not_take_the_run_wi
             run_id = under_tool.finish(writer, tmp_path / "runs", "", run, no_report, interrupted)
     kept = open_run(tmp_path / "runs" / run_id)
     assert kept.table("samples").equals(run.table("samples"))
-    assert "tracing" in set(kept.table("diagnostics")["source"])
+    assert Source.TRACING in set(kept.table("diagnostics")["source"])
 
 
 def test_a_signal_ends_the_profiled_program_and_its_report_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from dashboard.views.counters import chart as charts
 from dashboard.views.counters import query as queries
 from dashboard.views.counters import words
 from data import metrics, store
+from data.names import Source
 from tests import synthetic_counters, synthetic_run
 from tests.dashboard.test_app import PAGES, Open, open_app
 from tests.dashboard.test_app import words as words_of
@@ -253,6 +254,6 @@ def test_denied_counters_are_told_with_the_cure(open_app: Open, tmp_path: Path) 
     path = synthetic_run.write(tmp_path, "denied", rounds=8)
     cell = dict.fromkeys(("workload", "variant", "config", "case"))
     text = "the driver denies counters (ERR_NVGPUCTRPERM); run as root"
-    synthetic_counters.add(path, "diagnostics", [{"severity": "warning", "source": "counters", "text": text, **cell}])
+    synthetic_counters.add(path, "diagnostics", [{"severity": "warning", "source": Source.COUNTERS, "text": text, **cell}])
     app = open_app(tmp_path, "counters", run="denied")
     assert [block.value.replace("\\", "") for block in app.main.warning] == [text]

@@ -19,6 +19,7 @@ from dashboard.reports.generator import query as generator
 from dashboard.reports.generator.query import COMPUTE, IN, OUT, REST
 from dashboard.ui.template import look
 from data import store
+from data.names import Phase
 from data.schema import TABLES
 from data.store import RunWriter
 from tests import synthetic_run
@@ -31,7 +32,7 @@ CASES: Final = ("images=4,channels=64", "images=10", "images=1000")
 VARIANTS: Final = ("v05_mixed", "v06_pinned", "v07_overlapped", "v09_graph", "v11_one_product", "cudnn", "numpy")
 PRECISIONS: Final = {"v11_one_product": "tf32"}
 TRANSFERS: Final = {"v05_mixed": "pageable", "v06_pinned": "pinned", "cudnn": "pageable", "numpy": None}  # others: overlapped
-_PHASES: Final = ("phase:h2d", "phase:compute", "phase:d2h")
+_PHASES: Final = (Phase.H2D, Phase.COMPUTE, Phase.D2H)
 
 # The pages remember what they computed about a run, in one process.
 pytestmark = pytest.mark.xdist_group("app")
