@@ -1,4 +1,7 @@
-"""What a file is from outside, before anything reads it: whether it can be read at all, whether it was cut off, whether it changed."""
+"""Checks of a file before it is read: whether it can be read, was cut off, or has changed.
+
+The store, the importers of reports and the dashboard share them.
+"""
 
 import os
 from collections.abc import Hashable

@@ -1,7 +1,7 @@
 """A user's regular expression on many texts, within a time that holds.
 
-Some patterns take longer than anybody waits, and `re` cannot be stopped; a process can. This file is run as one, so it imports
-nothing but the standard library.
+`naming` uses it for both rooms that share it, and the page that suggests patterns does. Some patterns take minutes or more. `re` cannot be
+stopped, but a process can. This file is run as a process of its own, so it imports only the standard library.
 """
 
 import json

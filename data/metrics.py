@@ -1,7 +1,8 @@
 """The hardware counters that Warpladder collects and shows, each once, under Nsight Compute's own names.
 
-Each metric costs passes over the kernel, so that a metric stands here only where a page shows it. What a metric means is said in our words;
-`docs.nvidia.com/nsight-compute/ProfilingGuide` defines it.
+Two rooms share this list: the collector asks Nsight Compute for these metrics, and the dashboard joins, names and shows them. Each metric
+costs passes over the kernel, so this list has only metrics that a page shows. The meanings are in our words;
+`docs.nvidia.com/nsight-compute/ProfilingGuide` has the definitions.
 """
 
 from dataclasses import dataclass

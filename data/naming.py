@@ -1,6 +1,7 @@
 """NVTX ranges taken as measurements: which text stands for which variant of which case, and the rows that follow.
 
-The importer and the pages both go by this module, so that a run compares the same whichever of them named its variants.
+Two rooms share this module: collectors name variants at the import, and the dashboard names them on a page. So a run gives the same
+comparisons either way.
 """
 
 import json

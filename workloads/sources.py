@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from data import source_text
 from workloads.cases import WorkloadError
 
 _HEADER_FIELDS: Final = ("Idea", "Bottleneck", "Next", "Source")
-_INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
 _COMMENT: Final = re.compile(r"//[^\n]*")
 _CONSTANTS: Final = re.compile(r"^([ \t]*)(?:static )?constexpr int ([^;{}]+);", re.MULTILINE)
 _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
@@ -28,21 +28,15 @@ _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
 def read_source(file: Path) -> str:
     """The text of a CUDA source, each `#include "name"` in it replaced by the text of that file.
 
-    What is compiled, recorded and hashed is this one text; `#line` keeps the places that a compiler names those of the files.
+    This one text is compiled, recorded and hashed. `#line` keeps the places that a compiler names those of the files.
 
     Raises:
         WorkloadError: an included file is not there.
     """
-    text = file.read_text()
-
-    def included(match: re.Match[str]) -> str:
-        other = file.parent / match[1]
-        line = text.count("\n", 0, match.start()) + 1
-        if not other.is_file():
-            raise WorkloadError(f'{file.name}:{line}: #include "{match[1]}": no such file beside it; mend the path')
-        return f'#line 1 "{other.name}"\n{read_source(other)}#line {line + 1} "{file.name}"\n'
-
-    return _INCLUDE.sub(included, text)
+    try:
+        return source_text.read(file)
+    except source_text.MissingInclude as missing:
+        raise WorkloadError(f"{missing}: no such file beside it; mend the path") from None
 
 
 def parse_header(text: str) -> dict[str, str]:

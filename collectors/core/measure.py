@@ -16,11 +16,11 @@ from collectors.core.bench import Bench, Failed, MakeBench, Operation, Pass, Rea
 from collectors.core.jobs import Job
 from collectors.core.nvtx_ranges import nvtx_range
 from collectors.core.problem import Problem
+from collectors.core.range_texts import TWIN, WARM_UP, sample_text
 from collectors.core.rounds import Entry, Limits, RoundsResult, SampleFailed, run_rounds
 from collectors.core.verdicts import Cell, result_row
 from collectors.core.verify import Verdict, compare, overlapping
 from data.names import Source
-from data.range_texts import TWIN, WARM_UP, sample_text
 from workloads.api import Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.

@@ -14,10 +14,10 @@ import numpy as np
 from cupy.cuda import runtime
 
 from collectors.core.nvtx_ranges import nvtx_range
+from collectors.core.range_texts import executions_text
 from collectors.cuda.compiler import compile_variant
 from collectors.cuda.gpu_state import GpuState
 from collectors.cuda.launch import load
-from data.range_texts import executions_text
 from workloads.api import Array, CudaVariant
 
 #: Repetitions of what is measured of the device itself, and kernels in a row where one is too short to time.

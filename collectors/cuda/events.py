@@ -24,6 +24,7 @@ from collectors.core.bench import (
     check_importable,
 )
 from collectors.core.nvtx_ranges import nvtx_range
+from collectors.core.range_texts import executions_text
 from collectors.core.verify import poison
 from collectors.cuda.allreduce import bound_steps, in_one_piece
 from collectors.cuda.compiler import compile_variant
@@ -36,7 +37,6 @@ from collectors.cuda.overlap import overlap
 from collectors.cuda.timed_stream import fault_of, look
 from collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
 from data.names import Phase
-from data.range_texts import executions_text
 from workloads import torch_bridge
 from workloads.api import (
     Array,

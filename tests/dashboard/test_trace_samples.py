@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from collectors.core.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from dashboard.core.run_data import RunData, load
 from dashboard.core.traces import GRAPH
 from dashboard.export import charts_of
 from dashboard.trace import samples as trace_samples
 from dashboard.views.calls import query as trace_sums
 from data import store
-from data.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from data.schema import TABLES
 from data.store import RunWriter
 from tests import synthetic_trace
