@@ -5,7 +5,7 @@ that another process finishes become a run by the same code.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from collectors.core import trust
 from collectors.core.captures import AddCaptured
 from collectors.core.environment import NO_GPU
+from collectors.core.trust import RowDicts
 from collectors.core.verdicts import Cell, Verdicts, result_row
 from data import schema
 from data.diagnostics import diagnostic_row
@@ -25,7 +26,6 @@ from data.store import RunWriter
 FORMAT: Final = 1
 
 Event = dict[str, Any]
-Rows = Sequence[Mapping[str, Any]]
 
 
 def to_line(event: Event) -> str:
@@ -145,7 +145,9 @@ class Recording:
         return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken, strict=True))} if taken else dict(row)
 
 
-def _checked(samples: pa.Table, cases: Rows, variants: Rows, ceilings: Rows, l2_bytes: int | None) -> list[dict[str, Any]]:
+def _checked(
+    samples: pa.Table, cases: RowDicts, variants: RowDicts, ceilings: RowDicts, l2_bytes: int | None
+) -> list[dict[str, Any]]:
     """What gives reason to distrust the run. A check that fails does not take the run with it."""
     try:
         return trust.check(samples.to_pandas(), cases, variants, ceilings, l2_bytes)

@@ -16,10 +16,12 @@ CEILING_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 4.0, ("host", "ho
 WORK_GROWS: Final = 8.0
 TIME_GROWS: Final = 1.3
 
-Rows = Sequence[Mapping[str, Any]]
+RowDicts = Sequence[Mapping[str, Any]]
 
 
-def check(samples: pd.DataFrame, cases: Rows, variants: Rows, ceilings: Rows, l2_bytes: int | None) -> list[dict[str, Any]]:
+def check(
+    samples: pd.DataFrame, cases: RowDicts, variants: RowDicts, ceilings: RowDicts, l2_bytes: int | None
+) -> list[dict[str, Any]]:
     """Rows of `diagnostics` about the samples.
 
     Args:

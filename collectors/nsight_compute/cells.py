@@ -16,7 +16,7 @@ _ALL: Final = "all"
 
 
 @dataclass(frozen=True)
-class Launch:
+class ProfiledLaunch:
     """One profiled launch.
 
     Attributes:
@@ -49,7 +49,7 @@ class Placed:
     """Launches by cell, in the order in which they were profiled, and whether the cells are of this project's own ranges."""
 
     ours: bool = False
-    cells: dict[CellName, list[Launch]] = field(default_factory=dict)
+    cells: dict[CellName, list[ProfiledLaunch]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Place:
     counts: bool
 
 
-def cells_of(launches: Sequence[Launch], workload: str, chosen: Naming | None, notes: Notes) -> Placed:
+def cells_of(launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming | None, notes: Notes) -> Placed:
     """The cells of a report's launches.
 
     Args:
@@ -80,9 +80,9 @@ def cells_of(launches: Sequence[Launch], workload: str, chosen: Naming | None, n
     return Placed(ours=True, cells=ours) if ours else Placed(cells=_by_kernel(launches, workload))
 
 
-def _of_our_ranges(launches: Sequence[Launch], notes: Notes) -> dict[CellName, list[Launch]]:
+def _of_our_ranges(launches: Sequence[ProfiledLaunch], notes: Notes) -> dict[CellName, list[ProfiledLaunch]]:
     """One execution a cell: the launches of its first sample."""
-    cells: dict[CellName, list[Launch]] = {}
+    cells: dict[CellName, list[ProfiledLaunch]] = {}
     samples: dict[CellName, str] = {}
     outside = further = 0
     for launch in launches:
@@ -117,11 +117,13 @@ def _place(texts: Sequence[str]) -> _Place | None:
     return _Place(cell, sample[0], executions == "1" or (not executions and sample["scope"] != "device"))
 
 
-def _named(launches: Sequence[Launch], workload: str, chosen: Naming, notes: Notes) -> dict[CellName, list[Launch]]:
+def _named(
+    launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming, notes: Notes
+) -> dict[CellName, list[ProfiledLaunch]]:
     """By the innermost range that the pattern finds, of any domain."""
     texts = list(dict.fromkeys(text for launch in launches for stack in launch.ranges.values() for text in stack))
     names = dict(zip(texts, chosen.name(texts, workload, _SECONDS), strict=True))
-    cells: dict[CellName, list[Launch]] = {}
+    cells: dict[CellName, list[ProfiledLaunch]] = {}
     for launch in launches:
         found = [names[text] for stack in launch.ranges.values() for text in reversed(stack) if names[text] is not None]
         if found and found[0] is not None:
@@ -139,12 +141,12 @@ def _named(launches: Sequence[Launch], workload: str, chosen: Naming, notes: Not
     return cells
 
 
-def _by_kernel(launches: Sequence[Launch], workload: str) -> dict[CellName, list[Launch]]:
+def _by_kernel(launches: Sequence[ProfiledLaunch], workload: str) -> dict[CellName, list[ProfiledLaunch]]:
     """A kernel is a variant; where it was launched in several shapes, each is a config of it."""
     shapes: dict[str, set[str]] = {}
     for launch in launches:
         shapes.setdefault(launch.kernel, set()).add(launch.shape)
-    cells: dict[CellName, list[Launch]] = {}
+    cells: dict[CellName, list[ProfiledLaunch]] = {}
     for launch in launches:
         config = launch.shape if len(shapes[launch.kernel]) > 1 else ""
         cells.setdefault(CellName(workload, launch.kernel, config, _ALL), []).append(launch)

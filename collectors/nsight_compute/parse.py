@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from collectors.core.runs import open_writer
 from collectors.core.tools import has_module
-from collectors.nsight_compute.cells import Launch, cells_of
+from collectors.nsight_compute.cells import ProfiledLaunch, cells_of
 from collectors.nsight_compute.facts import run_facts
 from collectors.nsight_compute.metrics import METRICS
 from collectors.nsight_compute.session import MAGIC, read_session
@@ -37,7 +37,7 @@ class Report:
     """The launches of a report, in the order in which they were profiled; how many could be read, and how many it says it holds."""
 
     name: str
-    launches: tuple[Launch, ...]
+    launches: tuple[ProfiledLaunch, ...]
     total: int
     held: int
 
@@ -91,7 +91,7 @@ def read_report(path: Path) -> Report:
         found = json.load(output)
     if not found["launches"]:
         raise ReportError(f"{path.name}: no launch can be read of it, so it is damaged or nothing was profiled; {_CURE}")
-    return Report(path.name, tuple(Launch(**launch) for launch in found["launches"]), found["total"], session.launches)
+    return Report(path.name, tuple(ProfiledLaunch(**launch) for launch in found["launches"]), found["total"], session.launches)
 
 
 def counters_of(path: Path) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ def counters_of(path: Path) -> list[dict[str, Any]]:
     return counter_rows(placed.cells)
 
 
-def counter_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, Any]]:
+def counter_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[dict[str, Any]]:
     """Rows of `counters`: every finite metric of the contract that a launch has."""
     return [
         {
@@ -169,7 +169,7 @@ def import_report(
     return writer.run_id
 
 
-def _variant_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, Any]]:
+def _variant_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[dict[str, Any]]:
     """Rows of `variants`, with registers and shared memory, the most of their launches."""
     rows = naming.variant_rows(list(cells))
     for row in rows:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, Launches
+from collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, LaunchedWork
 from collectors.trace.notes import Notes
 from collectors.trace.ranges import process_of, thread_of
 from collectors.trace.report import Report
@@ -126,9 +126,9 @@ class Attributed(NamedTuple):
         unclear: launched by a thread without a range while several threads had one open.
     """
 
-    own: Launches
-    by_time: Launches
-    unclear: Launches
+    own: LaunchedWork
+    by_time: LaunchedWork
+    unclear: LaunchedWork
 
 
 class DeviceWork:
@@ -144,7 +144,7 @@ class DeviceWork:
     def __init__(self, report: Report, strings: Strings, calls: Calls, threads: Int64s, by_time: ByTime, notes: Notes) -> None:
         self._report, self._strings, self._calls, self._notes = report, strings, calls, notes
         self._threads, self._by_time = threads, by_time
-        self._kept: tuple[list[Launches], ...] = ([], [], [])
+        self._kept: tuple[list[LaunchedWork], ...] = ([], [], [])
         self.devices: dict[tuple[int, int], int] = {}  # (process, CUDA ordinal) -> rows
         self.launches_of: dict[str, tuple[int, int]] = {}  # what -> rows that a call launches, and those whose call was found
 
@@ -285,10 +285,10 @@ class DeviceWork:
             "time_range_id": _or_null(by_time),
         }
 
-    def _keep(self, parts: list[Launches], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, chosen: Int64s) -> None:
+    def _keep(self, parts: list[LaunchedWork], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, chosen: Int64s) -> None:
         if len(launch):
             start, end = _numbers(batch, "start")[chosen], _numbers(batch, "end")[chosen]
-            parts.append(Launches(thread, self._calls.start[launch], start, end))
+            parts.append(LaunchedWork(thread, self._calls.start[launch], start, end))
 
     def _launch_times(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         missing = self._launch < 0
@@ -300,11 +300,11 @@ class DeviceWork:
         }
 
 
-def _joined(parts: list[Launches]) -> Launches:
+def _joined(parts: list[LaunchedWork]) -> LaunchedWork:
     """The parts as one; each is let go as soon as it is joined."""
-    columns = [list(column) for column in zip(Launches(*[np.empty(0, np.int64)] * 4), *parts, strict=True)]
+    columns = [list(column) for column in zip(LaunchedWork(*[np.empty(0, np.int64)] * 4), *parts, strict=True)]
     parts.clear()
-    return Launches(*(np.concatenate(columns.pop(0)) for _ in range(4)))
+    return LaunchedWork(*(np.concatenate(columns.pop(0)) for _ in range(4)))
 
 
 def _with_times(batch: pa.RecordBatch, what: str, notes: Notes) -> pa.RecordBatch:

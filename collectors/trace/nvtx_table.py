@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collectors.trace import attribution
-from collectors.trace.attribution import Int64s, Launches
+from collectors.trace.attribution import Int64s, LaunchedWork
 from collectors.trace.notes import Notes
 from collectors.trace.ranges import Ranges, process_of, thread_of
 from collectors.trace.report import Report
@@ -88,7 +88,9 @@ def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
     )
 
 
-def range_rows(ranges: Ranges, own: Launches, by_time: Launches, cells: dict[str, pa.Array], at_once: int) -> list[pa.Table]:
+def range_rows(
+    ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork, cells: dict[str, pa.Array], at_once: int
+) -> list[pa.Table]:
     """Rows of table `ranges`, in pieces.
 
     Args:
@@ -123,12 +125,12 @@ def range_rows(ranges: Ranges, own: Launches, by_time: Launches, cells: dict[str
     return [table.slice(begin, at_once) for begin in range(0, len(ranges), at_once)]
 
 
-def _with_by_time(ranges: Ranges, own: Launches, by_time: Launches) -> dict[str, pa.Array]:
+def _with_by_time(ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork) -> dict[str, pa.Array]:
     """Columns time_gpu_start_ns, time_gpu_end_ns and time_gpu_busy_ns of table `ranges`."""
     names = ("time_gpu_start_ns", "time_gpu_end_ns", "time_gpu_busy_ns")
     if not len(by_time.start):
         return {name: pa.nulls(len(ranges), pa.int64()) for name in names}
     of = ranges.thread, ranges.start, ranges.end
     without = attribution.device_time(*of, by_time).items == 0
-    both = attribution.device_time(*of, Launches(*map(np.concatenate, zip(own, by_time, strict=True))))
+    both = attribution.device_time(*of, LaunchedWork(*map(np.concatenate, zip(own, by_time, strict=True))))
     return {name: pa.array(column, mask=without) for name, column in zip(names, both[1:], strict=True)}

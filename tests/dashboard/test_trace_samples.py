@@ -105,11 +105,11 @@ def recorded(folder: Path) -> RunData:
 
 
 def test_a_recording_offers_its_samples_first_and_an_import_all_alone(folder: Path, recorded: RunData, tmp_path: Path) -> None:
-    assert trace_samples.parts(recorded) == ("samples", "all")
-    assert trace_samples.parts(load(store.open_run(folder / "imported"))) == ("all",)
+    assert trace_samples.extents(recorded) == ("samples", "all")
+    assert trace_samples.extents(load(store.open_run(folder / "imported"))) == ("all",)
     foreign = load(store.open_run(synthetic_trace.write(tmp_path)))
     foreign = replace(foreign, info={**foreign.info, "kind": "recording"})
-    assert trace_samples.parts(foreign) == ("all",), "no range of it is a sample"
+    assert trace_samples.extents(foreign) == ("all",), "no range of it is a sample"
 
 
 def test_samples_are_what_their_executions_launch_and_all_that_the_host_times_but_no_warm_up(recorded: RunData) -> None:

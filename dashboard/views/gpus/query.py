@@ -16,7 +16,7 @@ from dashboard.core.cells import best_config, cells
 from dashboard.core.compare import noise_of, verdict
 from dashboard.core.estimate import Estimate
 from dashboard.core.intervals import grouped_median_intervals, paired_ratio
-from dashboard.core.run_data import Copy, RunData
+from dashboard.core.run_data import Entry, RunData
 from data.names import NCCL_ALLREDUCE, Phase
 
 #: What a slowest rank spends its time on, of what is sampled as a phase, in the order in which it is stacked.
@@ -237,8 +237,8 @@ def _joined(data: RunData, workload: str) -> RunData:
     return replace(data, samples=samples, results=results, together=together)
 
 
-def _copy(row: dict[Any, Any]) -> Copy:
-    return Copy(row["variant"], row["config"], int(row["gpus"]), 0)
+def _entry(row: dict[Any, Any]) -> Entry:
+    return Entry(row["variant"], row["config"], int(row["gpus"]), 0)
 
 
 def _ratio(joined: RunData, numerator: dict[Any, Any], denominator: dict[Any, Any]) -> Estimate:
@@ -247,7 +247,7 @@ def _ratio(joined: RunData, numerator: dict[Any, Any], denominator: dict[Any, An
 
 
 def _series(joined: RunData, row: dict[Any, Any]) -> "pd.Series[float]":
-    return joined.rounds(row["workload"], row["case"], row["scope"], row["cache"])[_copy(row)]
+    return joined.rounds(row["workload"], row["case"], row["scope"], row["cache"])[_entry(row)]
 
 
 def _noise(joined: RunData, *rows: dict[Any, Any]) -> float:
@@ -255,7 +255,7 @@ def _noise(joined: RunData, *rows: dict[Any, Any]) -> float:
     first = rows[0]
     rounds = joined.rounds(first["workload"], first["case"], first["scope"], first["cache"])
     counts = {int(row["gpus"]) for row in rows}
-    same = {copy: rounds[copy] for copy in rounds if copy.gpus in counts}
+    same = {entry: rounds[entry] for entry in rounds if entry.gpus in counts}
     return noise_of(same, joined.hosts(first["workload"])).between(*(row["variant"] for row in rows))
 
 
