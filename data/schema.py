@@ -1,7 +1,7 @@
 """Every table of a run: its columns, types, units and meanings, each written once.
 
-`store` refuses what does not fit this module, and `python -m data.schema` prints the data dictionary `data/README.md`. The names that
-rooms share besides, of ceilings, phases and sources of diagnostics, stand in `names`.
+`store` refuses what does not fit this module, and `python -m data.schema` prints the data dictionary `data/README.md`. The
+names that rooms share besides, of ceilings, phases and sources of diagnostics, stand in `names`.
 """
 
 from typing import Final

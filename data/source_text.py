@@ -1,7 +1,7 @@
 """The text of a kernel source with the files that it includes in place of its `#include` lines.
 
-Three rooms read sources, and need the same text: `workloads` compiles it, the recorder stores it with its hash, and `dashboard` compares the
-recorded hash with the file of today. This is the only module of `data` that `workloads` imports.
+Three rooms read sources, and need the same text: `workloads` compiles it, the recorder stores it with its hash, and `dashboard`
+compares the recorded hash with the file of today. This is the only module of `data` that `workloads` imports.
 """
 
 import re

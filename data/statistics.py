@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 CONFIDENCE: Final = 0.95
-#: All collectors must agree on device times of this length and more, within this share of the time. The recorder and a page both check it.
+#: All collectors must agree on device times of this length and more, within this share of the time. The recorder and a page
+#: both check it.
 AGREE_ABOVE_NS: Final = 20_000
 AGREE_WITHIN: Final = 0.02
 

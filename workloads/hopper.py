@@ -6,5 +6,6 @@ from typing import Final
 MULTIPROCESSORS: Final = 132
 #: Threads of a warpgroup.
 WARPGROUP_THREADS: Final = 128
-#: The 128-byte swizzle needs stages that begin at a multiple of this. A block asks for this much dynamic shared memory more, to align them.
+#: The 128-byte swizzle needs stages that begin at a multiple of this. A block asks for this much dynamic shared memory more, to
+#: align them.
 ALIGNMENT_BYTES: Final = 1024

@@ -44,7 +44,8 @@ class Grouped(NamedTuple):
 
 @dataclass(frozen=True)
 class Rounds(Mapping[Entry, "pd.Series[float]"]):
-    """Durations in nanoseconds, indexed by round, of the entries of one case and view. A series is made when it is asked for."""
+    """Durations in nanoseconds, indexed by round, of the entries of one case and view. A series is made when it is asked
+    for."""
 
     grouped: Grouped
     places: Mapping[Entry, slice]

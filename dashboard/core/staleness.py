@@ -12,8 +12,8 @@ from data import source_text
 def stale_variants(data: RunData, root: Path) -> pd.DataFrame:
     """Variants whose recorded source is not what stands at their source_path below `root` now.
 
-    A `.cu` file is compared by the SHA-256 of its text, with the files that it includes. A Python file holds several variants: it is searched
-    for the recorded text.
+    A `.cu` file is compared by the SHA-256 of its text, with the files that it includes. A Python file holds several variants:
+    it is searched for the recorded text.
 
     Returns:
         `workload`, `variant`, `source_path`, `reason`; a variant without a source_path, or with one that leads out of `root`, is

@@ -124,7 +124,8 @@ def _warpgroup_rows(shape: Shape) -> int:
 
 
 def _warpgroups(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
-    """A block for each multiprocessor. It keeps the filters in shared memory, and takes a band of as many whole images as fit at a time.
+    """A block for each multiprocessor. It keeps the filters in shared memory, and takes a band of as many whole images as fit
+    at a time.
 
     It has two warpgroups, or one where that is enough to take all images at once.
 

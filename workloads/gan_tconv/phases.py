@@ -25,7 +25,7 @@ _OF_LAST_LAYER_TF32: Final = Constants(_KERNELS / "last_layer_tf32.cuh")
 
 
 def stride_of(case: Case) -> int:
-    """Images that a row of pixels has room for: a multiple of a vector."""
+    """The number of images, rounded up to whole vectors: the length of a row."""
     return ceil_div(images_of(case), _VECTOR) * _VECTOR
 
 
@@ -37,8 +37,8 @@ def skip(case: Case, config: Params) -> str | None:
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """`x0` to `x3`, the pixels between layers by [y][x][channel][image]; `m0` to `m4`, weights as matrices; `latent`, z transposed;
-    `folded`, scale and shift of each layer."""
+    """`x0` to `x3`: pixels between layers by [y][x][channel][image]. `m0` to `m4`: weights as matrices. `latent`: z transposed.
+    `folded`: scale and shift of each layer."""
     channels, side, stride = channels_of(case), side_of(case), stride_of(case)
     found = {
         "latent": Buffer((LATENT, stride)),
@@ -86,7 +86,7 @@ def fold(case: Case) -> Launch:
 
 
 def dense(case: Case, config: Params, rounded: bool = False) -> Launch:
-    """The dense layer: a product of one pixel and one tap, whose output channels are all pixels' channels."""
+    """The dense layer as a convolution: one input pixel, one tap, and the channels of all pixels as output channels."""
     channels, stride = channels_of(case), stride_of(case)
     outputs = side_of(case) ** 2 * channels
     kernel, rows, columns, threads = fma_tile(config, 128, dense=True, rounded=rounded)
@@ -150,7 +150,7 @@ def _product(case: Case, layer: Layer, config: Params, product: Product) -> Laun
 
 
 def fma_tile(config: Params, most_columns: int, dense: bool, rounded: bool) -> tuple[str, int, int, int]:
-    """Kernel of the multiply-add units, its rows, columns and threads; 8 x 8 sums a thread."""
+    """The kernel on the multiply-add units, and its rows, columns and threads. A thread has 8 x 8 sums."""
     rows = config.get("tile", 128)
     columns = min(rows, most_columns)
     return f"product<{rows}, {columns}, {_cpp(dense)}, {_cpp(rounded)}>", rows, columns, rows * columns // 64
@@ -162,8 +162,12 @@ def fma_product(layer: Layer, config: Params) -> tuple[str, int, int, int, int]:
 
 
 def tensor_product(terms: str, rounded: bool) -> Product:
-    """`Product` on tensor cores, whose operands are the struct `terms`; `rounded`: it takes and gives operands rounded to TF32, but
-    for the last layer."""
+    """`Product` on tensor cores.
+
+    Args:
+        terms: struct of the kernel that multiplies the operands.
+        rounded: operands are rounded to TF32. So are the outputs, except for those that the last layer takes.
+    """
 
     def product(layer: Layer, config: Params) -> tuple[str, int, int, int, int]:
         rows, columns = 128, min(config.get("columns", 64), 128 if layer.out_channels >= 128 else 64)

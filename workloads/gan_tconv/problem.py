@@ -43,8 +43,8 @@ class Layer:
 
     @property
     def products(self) -> int:
-        """Multiply-adds an image, none of them by a zero: along one direction an even output has two inputs and an odd one
-        three, less one at the near edge and two at the far one, 5 side - 3 in all."""
+        """Multiply-adds of an image, without those by a zero. Along one direction an even output has two inputs and an odd one
+        three. The near edge has one less and the far edge two less, which makes 5 side - 3 in all."""
         return (5 * self.side - 3) ** 2 * self.channels * self.out_channels
 
 
@@ -101,7 +101,7 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
 
 
 def shares(case: Case, ranks: int) -> Sequence[Part]:
-    """Images one after another, a share a rank, sizes one apart at most; every rank has all weights.
+    """The part of each rank: images that follow one another. Sizes differ by one at most. Every rank has all weights.
 
     Raises:
         NotShareable: there are fewer images than ranks.

@@ -115,7 +115,7 @@ def _report_scratch(case: Case, batch: int, products: int) -> Mapping[str, Buffe
 
 
 def parts_of(most: int) -> Callable[[Case, Params], Sequence[Part]]:
-    """Shares of a case, `most` images each and what is left for the last."""
+    """Parts of a case with `most` images each; the last part has the rest."""
 
     def parts(case: Case, config: Params) -> Sequence[Part]:
         return [Part(make_case({**case.params, "images": images}), first) for first, images in _batches(case, most)]
@@ -124,7 +124,8 @@ def parts_of(most: int) -> Callable[[Case, Params], Sequence[Part]]:
 
 
 def _parts_of_warpgroups(case: Case, config: Params) -> Sequence[Part]:
-    """What is quicker waits longer, in proportion, for the first copy and the last; two streams keep multiprocessors busy."""
+    """Smaller parts, because quick kernels wait longer, in proportion, for the first and the last copy. Two streams keep
+    multiprocessors busy."""
     return parts_of(_PART // 2 if images_of(case) >= _MANY else _PART // 4)(case, config)
 
 

@@ -1,4 +1,5 @@
-"""Launches of the rungs on Hopper's warpgroups: products whose operands are tensor maps, of pixels whose channels lie together."""
+"""Launches of the rungs on Hopper's warpgroups. Products take their operands by tensor maps; the channels of a pixel are
+contiguous."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +32,7 @@ def skip(case: Case, config: Params) -> str | None:
 
 
 def three_products(case: Case, config: Params) -> Sequence[Launch]:
-    """3xTF32: weights, and beside them what tensor cores cut off; pixels are split on their way."""
+    """3xTF32: the weights, and the bits of the weights that tensor cores cut off. Pixels are split inside the kernel."""
     *middle, last = layers(case)
     return [
         phases.fold(case),
@@ -70,8 +71,8 @@ def one_product(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """`x0` to `x3`, the pixels between layers by [y][x][image][channel]; `r0` to `r3`, what is made of the weights; `folded`, scale and
-    shift of each layer; `next`, a counter of tiles for each layer."""
+    """`x0` to `x3`: pixels between layers by [y][x][image][channel]. `r0` to `r3`: prepared weights. `folded`: scale and shift
+    of each layer. `next`: a counter of tiles for each layer."""
     channels, side, images = channels_of(case), side_of(case), images_of(case)
     *middle, last = layers(case)
     found = {
@@ -102,7 +103,7 @@ def _prepare(case: Case, number: int, rest: bool) -> Launch:
 
 
 def _prepared(name: str, to: str, count: int, number: int, rest: bool) -> Launch:
-    """Rounded, or what tensor cores cut off; and the counter of a layer's tiles at 0."""
+    """Writes rounded values, or the bits that tensor cores cut off, and sets the counter of a layer's tiles to 0."""
     vectors = count // _VECTOR
     args = (name, to, np.int32(vectors), "next", np.int32(number))
     return Launch(f"prepare<{str(rest).lower()}>", (ceil_div(vectors, 256), 1, 1), (256, 1, 1), args, once=name != "z")
@@ -114,8 +115,8 @@ def _split_tile(layer: Layer) -> tuple[int, int]:
 
 
 def _rounded_tile(layer: Layer, images: int) -> tuple[int, int]:
-    """Output pixels of a tile of TF32, and channels of each. Narrower ones fetch more, but of few images there are enough for all
-    multiprocessors."""
+    """Output pixels of a tile of TF32, and channels of each. Narrow tiles fetch more data, but give all multiprocessors work
+    where there are few images."""
     if layer.out_channels < 128:
         return 4, 64
     if layer.out_channels < 256:
@@ -124,7 +125,7 @@ def _rounded_tile(layer: Layer, images: int) -> tuple[int, int]:
 
 
 def _dense(case: Case, pixels: str, weights: tuple[str, ...], columns: int) -> Launch:
-    """One pixel with one tap, and the channels of all pixels as its output channels."""
+    """The dense layer as a convolution: one input pixel, one tap, and the channels of all pixels as output channels."""
     channels, images = channels_of(case), images_of(case)
     outputs = side_of(case) ** 2 * channels
     tiles = ceil_div(images, _OF["kImages"]) * ceil_div(outputs, columns)
@@ -154,15 +155,15 @@ def _threads() -> tuple[int, int, int]:
 
 
 def _persistent(kernel: str, tiles: int, columns: int, maps: tuple[TensorMap, ...], out: str, sizes: tuple[int, ...]) -> Launch:
-    """One block a multiprocessor, which takes tile after tile. Its stages hold a tile's pixels and as many weights as there are maps
-    of them."""
+    """One block for each multiprocessor, which takes one tile after another. A stage holds the pixels of a tile, and a tile of
+    weights for each tensor map of weights."""
     shared = _STAGES * _OF["kDepth"] * (_OF["kImages"] + (len(maps) - 1) * columns) * _FLOAT + ALIGNMENT_BYTES
     args = (*maps, "folded", out, "next", *map(np.int32, sizes))
     return Launch(kernel, (min(tiles, MULTIPROCESSORS), 1, 1), _threads(), args, shared)
 
 
 def _last(case: Case, layer: Layer, parts: int) -> Launch:
-    """Three colours of every output pixel, and their tanh."""
+    """The last layer: three colours of every output pixel, and their tanh."""
     images, tile, depth = images_of(case), _OF["kImages"], _OF["kDepth"]
     width = width_of_units(layer.side, images)
     units = ceil_div(images, tile) * (layer.side // 2) * ceil_div(layer.side, width)
@@ -175,8 +176,8 @@ def _last(case: Case, layer: Layer, parts: int) -> Launch:
 
 
 def width_of_units(side: int, images: int) -> int:
-    """Columns of input pixels that a block of the last layer walks along: as many as end soonest, each piece with one more column at
-    either end; a multiple of four, as `side` is."""
+    """Columns of input pixels that a block of the last layer walks along: the width with which all blocks end soonest. A piece
+    of the image needs one more column at either end. The width is a multiple of four, as `side` is."""
 
     def columns_in_turn(width: int) -> int:
         pieces = ceil_div(side, width)

@@ -40,7 +40,8 @@ _ONE_IMAGE: Final = problem.make_case({"images": 1})
 
 
 def _whole_images(case: Case) -> float:
-    """Images of the report's network that take as many operations; those of a network with fewer channels take fewer."""
+    """The number of images of the report's network with the same number of operations. A network with fewer channels counts as
+    fewer images."""
     return case.flops / _ONE_IMAGE.flops
 
 

@@ -16,17 +16,18 @@ from typing import Final
 from workloads.api import TOLERANCE, Case, CaseSet, Part, split_evenly
 from workloads.mlp_training.problem import ODD_BATCH, make_case, rate_of, size_of
 
-#: The report's: a batch of 800 for any number of processes (its figure 3), and 400 for each of 1, 2 and 4 (figure 4, table 3); and 8,192 for
-#: each, which leaves communication a small share.
+#: The report has a batch of 800 for any number of processes (figure 3), and 400 for each of 1, 2 and 4 processes (figure 4,
+#: table 3). With 8,192 for each process, communication takes a small share of the time.
 BATCHES: Final = (100, 400, 800, 1600, 8192, 16384, 32768)
 _LARGE: Final = 8192
 
-#: As in `mlp_training`: one process sums up to 32768 samples, cut into slices of at most 6,560, within what 8192 in a row err by.
+#: As in `mlp_training`. One process sums up to 32,768 samples, in slices of at most 6,560. The error is below that of 8,192
+#: samples in a row.
 TOLERANCES: Final = {**TOLERANCE, "fp32": 2e-6, "3xtf32": 3e-6}
 
 
 def shares(case: Case, ranks: int) -> Sequence[Part]:
-    """Samples one after another, a share a rank, sizes one apart at most; every rank has all weights.
+    """The part of each rank: samples that follow one another. Sizes differ by one at most. Every rank has all weights.
 
     Raises:
         NotShareable: there are fewer samples than ranks.

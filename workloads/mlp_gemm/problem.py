@@ -12,7 +12,7 @@ import numpy as np
 
 from workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
 
-#: Neither is 0, 1 or -1, so that no kernel may leave a term out or take it as it is; both are exact in float32.
+#: Neither is 0, 1 or -1, so that a kernel that leaves out a factor or a term is wrong. Both are exact in float32.
 ALPHA: Final = 1.25
 BETA: Final = -0.75
 

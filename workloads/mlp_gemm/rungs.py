@@ -25,7 +25,7 @@ _THREE_PRODUCTS: Final = Constants(KERNELS / "v10_tensor_cores_3xtf32.cu").withi
 
 
 def _arguments(size: Size) -> tuple[Any, ...]:
-    """Of every kernel that computes all of D: the matrices, m, n, k, alpha and beta."""
+    """Arguments of every kernel that computes all of D: the matrices, m, n, k, alpha and beta."""
     scalars = (np.int32(size.m), np.int32(size.n), np.int32(size.k), np.float32(ALPHA), np.float32(BETA))
     return ("a", "b", "c", "d", *scalars)
 
@@ -88,7 +88,7 @@ class BlockTile:
         return ceil_div(size.m, self.rows) * ceil_div(size.n, self.columns)
 
     def kernel(self, name: str, size: Size) -> str:
-        """The kernel of that name with this tile: how many blocks must fit on a multiprocessor is what its registers allow."""
+        """The kernel of that name with this tile. Its registers determine how many blocks fit on a multiprocessor."""
         registers = 128 if self.thread_rows * self.thread_columns <= 64 else 256
         warps_down = self.rows // (_WARP_TILE["kLaneRows"] * self.thread_rows)
         blocks = 65_536 // (registers * self.threads)
@@ -99,7 +99,7 @@ class BlockTile:
 
 @dataclass(frozen=True)
 class Split:
-    """How many tiles are computed whole, and into how many parts of how many steps along k the others are split."""
+    """`whole` tiles are computed whole. Each of `others` is split along k into `parts` parts of `part_depth` steps."""
 
     whole: int
     others: int
@@ -108,9 +108,9 @@ class Split:
 
     @classmethod
     def of(cls, size: Size, tile: BlockTile, parts: int) -> "Split":
-        """Whole waves of tiles stay whole, and so does the last where its parts would take as many waves of parts as one has.
+        """Only the tiles of the last, incomplete wave are split, and only if their parts take less time than the wave does.
 
-        Parts are equal, up to the last.
+        All parts but the last have the same depth.
         """
         tiles = tile.count(size)
         part_depth = ceil_div(ceil_div(size.k, tile.depth), parts) * tile.depth
@@ -165,7 +165,8 @@ def _warp_tile(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _tensor_cores(case: Case, config: Params, kernel: str, of: Constants) -> Sequence[Launch]:
-    """A warp computes `kWarpRows` x `kWarpColumns` elements of D. Columns of B are padded by eight floats, rows of A by four."""
+    """A warp computes `kWarpRows` x `kWarpColumns` elements of D. Columns of B are padded by eight floats, rows of A by
+    four."""
     size = size_of(case)
     rows, columns, depth = map(int, config["tile"].split("x"))
     whole = size.m % rows == 0 and size.n % columns == 0 and size.k % depth == 0

@@ -1,4 +1,4 @@
-"""The rungs on Hopper's warpgroups, with their tensor maps and what prepares them."""
+"""The rungs on Hopper's warpgroups, with their tensor maps and the launches that prepare operands for them."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,12 +17,12 @@ _FLOAT: Final = 4
 
 
 def _pitch(extent: int) -> int:
-    """Floats from row to row that the TMA takes: 16 bytes are four."""
+    """Floats from one row to the next. The TMA needs a multiple of 16 bytes, four floats."""
     return ceil_div(extent, 4) * 4
 
 
 def _padded(case: Case) -> Mapping[str, Buffer]:
-    """Copies of A and B with such a pitch, of those whose own is none, by the name of the original."""
+    """Padded copies of A and B, where their rows do not have such a pitch, by the name of the original."""
     inputs, _ = buffers(case)
     shapes = {name: inputs[name].shape for name in ("a", "b")}
     return {name: Buffer((rows, _pitch(columns))) for name, (rows, columns) in shapes.items() if columns % 4}
@@ -40,13 +40,13 @@ def _pad(name: str, copy: Buffer, case: Case) -> Launch:
 
 
 def _launches(case: Case, config: Params, kernel: str, floats_a_step: int) -> Sequence[Launch]:
-    """One block a multiprocessor, which walks over the tiles.
+    """One block for each multiprocessor, which computes one tile after another.
 
     Args:
         case: the product.
         config: `columns` of a tile, and `stages`.
         kernel: name of the variant, whose source says how many threads multiply.
-        floats_a_step: what a stage holds of one step along k besides the rows of A, in columns.
+        floats_a_step: values that a stage holds for each column and step along k: 1 for B alone, 2 for B and its rest.
     """
     size, padded = size_of(case), _padded(case)
     columns, stages, rows, depth = config["columns"], config["stages"], _TILE["kRows"], _TILE["kDepth"]

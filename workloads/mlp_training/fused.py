@@ -1,4 +1,4 @@
-"""The step in four launches, as `kernels/fused.cuh` has it: for the rungs that differ in their tile of a product only."""
+"""The step in four launches, as in `kernels/fused.cuh`, for the rungs that differ only in the tile of a product."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,18 @@ TILE: Final = Constants(_KERNELS / "tiles.cuh")
 #: `kThreads` of the kernels that are no products.
 STEP: Final = Constants(_KERNELS / "fused.cuh")
 
-#: Fewest steps of the sum in a slice: what it costs to start and to write it is then the smaller part.
+#: Fewest steps of the sum in a slice. Shorter slices take most of their time to start and to write their result.
 _LEAST_DEPTH = 32
-#: Fewest samples whose part of the output layer's gradient a block adds up, and most such parts, which the update adds up.
+#: A block adds up the output layer's gradient over a chunk of samples, and the update adds up the chunks. The least number of
+#: samples in a chunk, and the largest number of chunks.
 _LEAST_CHUNK, _MOST_CHUNKS = 64, 32
-#: Blocks that go through the samples of `forward_output`: each reads the output layer's weights once.
+#: Blocks of `forward_output`. They share the samples, and each reads the output layer's weights once.
 _SAMPLE_BLOCKS = 396
 
 
 @dataclass(frozen=True)
 class Slices:
-    """A product cut along its sum: `count` slices of `depth` steps, the last one perhaps shorter, and `tiles` in each."""
+    """A product cut along its sum: `count` slices of `depth` steps with `tiles` tiles each. The last slice may be shorter."""
 
     count: int
     depth: int
@@ -34,7 +35,7 @@ class Slices:
 
 
 def slices_of(rows: int, columns: int, steps: int, blocks: int) -> Slices:
-    """As many slices as make about `blocks` blocks, none of them empty or shorter than it pays."""
+    """The slices that give about `blocks` blocks. No slice is empty or too short to pay."""
     tiles = ceil_div(rows, TILE["kRows"]) * ceil_div(columns, TILE["kColumns"])
     wanted = max(1, min(blocks // tiles, steps // _LEAST_DEPTH))
     depth = ceil_div(ceil_div(steps, wanted), TILE["kDepth"]) * TILE["kDepth"]
@@ -71,7 +72,7 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
 
 
 def output_gradient_blocks(size: Size) -> int:
-    """Blocks that have the gradients of w2, b2 and b1."""
+    """Blocks that compute the gradients of w2, b2 and b1."""
     return (size.hidden // 32 + 1) * ceil_div(size.batch, chunk_of(size))
 
 

@@ -1,4 +1,4 @@
-"""One step of training: a batch goes forward through the network, its gradient comes back, and the weights follow it.
+"""One step of training: forward pass of a batch, backward pass of its gradient, update of the weights.
 
 The network is the report's, 784-1000-10: a hidden layer with sigmoid, an output layer with softmax, cross-entropy averaged over
 the batch, L2 regularisation of the weights (not of the biases), plain gradient descent. With N samples, one a row:
@@ -28,7 +28,7 @@ REGULARIZATION: Final = 1e-4
 #: their own size, so that an error of the gradient shows in the weights. Training has a rate of its own (train.py).
 RATE: Final = 32.0
 
-#: Standard deviation of the weights and biases before the step: the scale at which training starts.
+#: Standard deviation of the weights and biases before the step. Training starts with weights of this size.
 SPREAD: Final = 0.05
 
 BATCHES: Final = (100, 400, 800, 8192)  # the report has 400 and 800

@@ -10,7 +10,7 @@ from workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ce
 from workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
 from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
-#: Blocks beside those of the product on the way back, which update the weights but w1.
+#: Blocks of the backward launch that are not of the product. They update all weights but w1.
 SPARE_BLOCKS: Final = 20
 
 _OF: Final = Constants(Path(__file__).resolve().parent / "kernels" / "v07_warpgroups_3xtf32.cu")
@@ -37,7 +37,7 @@ def chunk_of(size: Size) -> int:
 
 
 def forward_columns(size: Size) -> int:
-    """Samples of a tile of x w1: 128 where that leaves work for two blocks a multiprocessor and more."""
+    """Samples of a tile of x w1: 128 if there are more than two tiles of 64 for each multiprocessor."""
     tiles = _tiles(size.hidden, size.batch, 64)
     return 128 if tiles > 2 * MULTIPROCESSORS else 64
 
@@ -97,7 +97,7 @@ def _tiles(rows: int, columns: int, width: int) -> int:
 
 
 def _stages(columns: int) -> int:
-    """As many as fit: a stage has 32 steps of 128 rows and of the columns twice."""
+    """The most stages that fit shared memory. A stage has 32 steps of 128 rows, and of twice the columns."""
     return {64: 6, 128: 4}[columns]
 
 

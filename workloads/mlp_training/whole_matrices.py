@@ -1,4 +1,4 @@
-"""The report's step as operations on whole matrices, one launch each: for the rungs that differ in their product only."""
+"""The report's step as operations on whole matrices, one launch each, for the rungs that differ only in the product."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Matrix:
 
     @property
     def strides(self) -> tuple[int, int]:
-        """How far apart neighbours down a column and along a row lie, in elements."""
+        """The distance of neighbours in a column, and in a row, in elements."""
         return (self.columns, 1) if self.transposed else (1, self.rows)
 
 

@@ -41,7 +41,7 @@ class PlaneStack:
 
     @property
     def args(self) -> tuple[object, ...]:
-        """As every plane kernel takes them."""
+        """Arguments of every plane kernel."""
         sizes = (np.int32(self.height), np.int32(self.width))
         strides = (np.int64(self.in_row), np.int64(self.in_plane), np.int64(self.out_row), np.int64(self.out_plane))
         return ("x", "y", *sizes, *strides)
@@ -163,7 +163,7 @@ def _swizzled_tile(case: Case, config: Params) -> tuple[Launch, ...]:
 
 
 def _copy_rows(case: Case) -> tuple[Launch, ...]:
-    """(1,0,2) moves rows; (0,1,2) is the same with one long first dimension and a second of one."""
+    """(1,0,2) moves rows. (0,1,2) is the same with one long first dimension and a second dimension of extent one."""
     dim0, dim1, dim2 = shape_of(case)
     dim_a, dim_b = (dim1, dim0) if perm_of(case) == (1, 0, 2) else (dim0 * dim1, 1)
     element, columns = ("float4", dim2 // 4) if dim2 % 4 == 0 else ("float", dim2)
