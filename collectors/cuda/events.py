@@ -339,8 +339,7 @@ class CudaBench:
         host = self._pinned_buffers() if operation.pinned else {**self._host_inputs, **self._host_outputs}
         sizes = [array.nbytes for array in (*self.inputs.values(), *self.outputs.values())]
         allocate_ns, free_ns = self.device.time_allocation(sizes)
-        stream = self.device.stream
-        marks = [cupy.cuda.Event() for _ in range(4)]
+        stream, marks = self.device.stream, [cupy.cuda.Event() for _ in range(4)]
         self.communicator.wait()  # allocating takes each rank another time
         started = time.perf_counter_ns()
         marks[0].record(stream)

@@ -82,7 +82,7 @@ def _map_a_lane(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _uniform_weights(case: Case, config: Params) -> Sequence[Launch]:
-    """A warp a map; its lanes have a strip of columns each."""
+    """A warp for each map. Each of its lanes has a strip of columns."""
     shape, columns, lanes = shape_of(case), config["columns"], _UNIFORM_WEIGHTS["kLanes"]
     strips = shape.batch * ceil_div(shape.out_width, columns)
     kernel = f"conv_layer<{shape.height}, {shape.width}, {columns}>"
@@ -91,7 +91,7 @@ def _uniform_weights(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _channel_at_a_time(case: Case, config: Params) -> Sequence[Launch]:
-    """A warp a map, four of them a block, the blocks of an image's four quarters of the maps one after another."""
+    """A warp for each map, four in a block. Blocks of the four quarters of an image's maps follow one another."""
     shape, rows = shape_of(case), config["rows"]
     warps, lanes = _CHANNEL_AT_A_TIME["kWarps"], _CHANNEL_AT_A_TIME["kLanes"]
     across = ceil_div(shape.out_width, _CHANNEL_AT_A_TIME["kColumns"])
@@ -102,12 +102,12 @@ def _channel_at_a_time(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _toeplitz_rows(shape: Shape) -> int:
-    """Rows of a band: half an image's where a thread slides down, else as many as it has registers for."""
+    """Rows of a band: half of an image with one channel, else as many as a thread has registers for."""
     return ceil_div(shape.out_height, 2) if shape.channels == 1 else _SUM_ROWS
 
 
 def _toeplitz(case: Case, config: Params) -> Sequence[Launch]:
-    """A warp for each 16 pairs of neighbouring outputs and four maps, a band of the image high."""
+    """A warp for each 16 pairs of neighbouring outputs and four maps. It computes a band of the image."""
     shape = shape_of(case)
     rows = _toeplitz_rows(shape)
     pairs = shape.batch * ceil_div(shape.out_height, rows) * ceil_div(shape.out_width, 2)
@@ -167,7 +167,7 @@ def _smaller_than(rows: int, columns: int, shape: Shape) -> str | None:
 
 
 def _one_layer(layer: int, least_outputs: Callable[[Params], tuple[int, int]]) -> Callable[[Case, Params], str | None]:
-    """Skips the other layer, and maps smaller than a thread's own share of one, rows by columns."""
+    """Skips the other layer, and maps that are smaller than the rows and columns of one thread."""
 
     def skip(case: Case, config: Params) -> str | None:
         if case.params["layer"] != layer:

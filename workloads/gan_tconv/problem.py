@@ -120,12 +120,13 @@ def cases() -> tuple[Case, ...]:
 
 
 def emulation_cases() -> tuple[Case, ...]:
-    """Networks small enough for the CPU emulator: one with fewer channels than any vector has, one that fills vectors."""
+    """Networks small enough for the CPU emulator: one whose channels do not fill a vector, and one whose channels fill
+    vectors."""
     return (make_case({"images": 3, "channels": 8, "side": 2}), make_case({"images": 5, "channels": 32, "side": 1}))
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-    """Random weights that keep every layer's outputs near one in size, so that neither ReLU nor tanh hides an error."""
+    """Random weights. They keep the outputs of every layer near one in size, so that neither ReLU nor tanh hides an error."""
     inputs, _ = buffers(case)
     made: dict[str, np.ndarray] = {}
     for name, buffer in inputs.items():

@@ -1,4 +1,4 @@
-"""Launches of `kernels/v03_overlapped.cu`: weights leave as soon as they are new, while the gradient of others is computed."""
+"""Launches of `kernels/v03_overlapped.cu`: new weights are averaged while the gradients of other weights are computed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -14,7 +14,7 @@ _VECTOR: Final = 4
 
 
 def chunks_of(size: Size, config: Params) -> tuple[tuple[int, int], ...]:
-    """First and number of the rows of w1 that are one chunk: whole tiles, but for the last chunk's last."""
+    """The first row and the number of rows of each chunk of w1. Chunks are whole tiles, except at the end of the last one."""
     rows_of_tile = fused.TILE["kRows"]
     tiles = ceil_div(size.inputs, rows_of_tile)
     spans = split_evenly(tiles, min(config["chunks"], tiles), "tiles")
@@ -25,7 +25,7 @@ def chunks_of(size: Size, config: Params) -> tuple[tuple[int, int], ...]:
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """As of the fused step, but slices of each chunk of x^T dz1 for themselves."""
+    """The scratch of the fused step, with slices of x^T dz1 for each chunk."""
     size = size_of(case)
     of_fused = {name: buffer for name, buffer in fused.scratch(case, config).items() if name != "dw1_slices"}
     return of_fused | {
@@ -39,13 +39,14 @@ def _slices(size: Size, rows: int, config: Params) -> fused.Slices:
 
 
 def launches(case: Case, config: Params) -> Sequence[Step]:
-    """Forward in two launches; gradients of the output layer and update; then each chunk of w1's. What is new is averaged beside."""
+    """Forward in two launches; gradients and update of the output layer; then those of each chunk of w1. Averages run beside
+    them."""
     size, vector = size_of(case), fused.vector_of(size_of(case))
     batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
     samples = ceil_div(size.batch, fused.chunk_of(size))
     threads, tile_threads = fused.STEP["kThreads"], fused.TILE["kTileThreads"]
     step = (np.float32(rate_of(case)), np.float32(1.0 - rate_of(case) * REGULARIZATION))
-    # `update` takes all weights; of those whose number is given as 0, or that it has no blocks for, it touches nothing.
+    # `update` takes all weights. It leaves those alone whose number is given as 0, or that it has no blocks for.
     small = ("w1", "b1", "w2", "b2", "new_b1", "new_b1", "new_w2", "new_b2", "parts", "parts")
     steps: list[Step] = [
         *fused.launches(case, config)[:2],

@@ -1,13 +1,14 @@
-"""The training step of `mlp_training`, its batch shared among ranks that all have the whole network.
+"""The training step of `mlp_training`, with its batch shared among ranks. Every rank has the whole network.
 
-The step is linear in the gradient, and the gradient is a mean over samples. So each of R ranks takes the step of its own rows, N_r of the
-batch's N, by the kernels that one process has, at the learning rate R N_r / N times the batch's; what all ranks have then for new
-weights is averaged:
+The step is linear in the gradient, and the gradient is a mean over samples. Rank r of R ranks has N_r of the batch's N rows. It
+takes the step on its rows with the kernels of a single process, and its learning rate is R N_r / N times that of the batch.
+Then the new weights of all ranks are averaged:
 
     (1 / R) sum over r of (w - rate R N_r / N (g_r + regularization w))  =  w - rate (g + regularization w)
 
-with g_r the mean gradient of the rank's rows and g that of the batch. Where the batch splits evenly, each rank's step is exactly that
-of `mlp_training` on its rows. As many bytes are summed as of the gradient: 4 times 795,010 for the report's network.
+Here g_r is the mean gradient of the rank's rows and g that of the batch. If the batch splits evenly, each rank's step is
+exactly that of `mlp_training` on its rows. The all-reduce moves 3,180,040 bytes for the report's network, the size of the
+gradient.
 """
 
 from collections.abc import Sequence

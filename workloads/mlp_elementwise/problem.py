@@ -67,7 +67,7 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
 def cases() -> tuple[Case, ...]:
     """The report's size and a large one of every operation, and an odd shape that is verified but not charted.
 
-    `quick` has the softmax alone, which is a reduction and element-wise, at two sizes.
+    `quick` has only the softmax, which has a reduction and element-wise steps, at two sizes.
     """
     charted = [make_case({"op": "softmax", "n": 256}, ("quick",), 0)]
     for size_rank, n in enumerate((REPORT_SIZE, 8192), start=1):

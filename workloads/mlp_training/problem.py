@@ -74,8 +74,9 @@ def rate_of(case: Case) -> float:
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case with its operations and bytes.
 
-    Operations are those of the five matrix products, two of inputs by hidden and three of hidden by classes; what is left out
-    is below 1 % at the report's size.
+    Operations are those of the five matrix products: two of inputs by hidden, and three of hidden by classes. The others are
+        below
+    1 % at the report's size.
     """
     size = _size(params)
     inputs, outputs = _buffers(size)
@@ -118,9 +119,9 @@ def _buffers(size: Size) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-    """Training digits in random order, again and again where the batch is larger than their number; normal random weights.
+    """Training digits in random order, repeated if the batch is larger than their number, and normal random weights.
 
-    A network of fewer inputs sees that many pixels, evenly spread over the image.
+    A network with fewer inputs takes that many pixels, evenly spread over the image.
     """
     size, (digits, _) = size_of(case), training_and_dev()
     rounds = -(-size.batch // len(digits.labels))
