@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from data.matching import TooSlow, find_within
+from warpladder.data.matching import TooSlow, find_within
 
 Int64s = npt.NDArray[np.int64]
 
@@ -90,7 +90,7 @@ class Naming:
 
     @property
     def option(self) -> str:
-        """The option of `python -m collectors import` with the same pattern, quoted for a shell."""
+        """The option of `warpladder import` with the same pattern, quoted for a shell."""
         return f"--variant-from {shlex.quote(_SOURCE + self.expression)}"
 
     def name(self, texts: Sequence[str], default_workload: str, seconds: float) -> list[CellName | None]:

@@ -1,6 +1,6 @@
 """Every table of a run: its columns, types, units and meanings, each written once.
 
-`store` refuses what does not fit this module, and `python -m data.schema` prints the data dictionary `data/README.md`. The
+`store` refuses what does not fit this module, and `python -m warpladder.data.schema` prints the data dictionary `data/README.md`. The
 names that rooms share besides, of ceilings, phases and sources of diagnostics, stand in `names`.
 """
 
@@ -8,8 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from data import names
-from data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
+from warpladder.data import names
+from warpladder.data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
 
 SCHEMA_VERSION: Final = 1
 
@@ -350,7 +350,7 @@ def dictionary() -> str:
     lines = [
         "# Data dictionary",
         "",
-        f"Schema version {SCHEMA_VERSION}. Generated from `data/schema.py`: `python -m data.schema > data/README.md`.",
+        f"Schema version {SCHEMA_VERSION}. Generated from `data/schema.py`: `python -m warpladder.data.schema > data/README.md`.",
         "",
         "A run is a folder `<data-dir>/<run_id>/` of parquet files, one for each table. A table with no rows may be absent.",
         "A run is written to a temporary folder beside it, and renamed when it is complete. It is never changed afterwards.",

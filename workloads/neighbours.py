@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, Final
 
 _PREFIX: Final = "user_workload_"
-#: The package of `workloads.api`. An import of this name never means a module beside the file.
+#: The package of `warpladder.workloads.api`. An import of this name never means a module beside the file.
 _OURS: Final = "workloads"
 
 

@@ -9,7 +9,7 @@ from functools import cache, wraps
 from types import FunctionType
 from typing import Any
 
-from workloads.api import Buffers, Case
+from warpladder.workloads.api import Buffers, Case
 
 prange = range  # `compiled` replaces it by numba.prange; import it by this name
 

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from data import source_text
-from workloads.cases import WorkloadError
+from warpladder.data import source_text
+from warpladder.workloads.cases import WorkloadError
 
 _HEADER_FIELDS: Final = ("Idea", "Bottleneck", "Next", "Source")
 _COMMENT: Final = re.compile(r"//[^\n]*")

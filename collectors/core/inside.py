@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any, Final
 
-from data import schema, store
-from data.diagnostics import diagnostic_row
-from data.names import Source
-from data.staging import Staging
+from warpladder.data import schema, store
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Source
+from warpladder.data.staging import Staging
 
 _FOLDER: Final = "inside"
 _RUNS: Final = "runs"

@@ -11,7 +11,7 @@ from typing import Any
 
 import nvtx
 
-from collectors.core.range_texts import DOMAIN
+from warpladder.collectors.core.range_texts import DOMAIN
 
 
 @cache

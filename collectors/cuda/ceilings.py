@@ -8,13 +8,13 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.cuda.compiler import compile_variant
-from collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
-from collectors.cuda.launch import bind, load
-from collectors.host.host_clock import median_duration_ns
-from data.names import Ceiling
-from workloads.api import Constants, CudaVariant, Launch
-from workloads.hopper import ALIGNMENT_BYTES, WARPGROUP_THREADS
+from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
+from warpladder.collectors.cuda.launch import bind, load
+from warpladder.collectors.host.host_clock import median_duration_ns
+from warpladder.data.names import Ceiling
+from warpladder.workloads.api import Constants, CudaVariant, Launch
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, WARPGROUP_THREADS
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _MEDIAN: Final = f"median of {REPETITIONS}"

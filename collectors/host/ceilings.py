@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.host.host_clock import median_duration_ns
-from data.names import Ceiling
+from warpladder.collectors.host.host_clock import median_duration_ns
+from warpladder.data.names import Ceiling
 
 _REPETITIONS: Final = 7
 _COPY_BYTES: Final = 1 << 27

@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from collectors.trace.notes import Notes
-from collectors.trace.report import Report
-from data.names import Source
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import Report
+from warpladder.data.names import Source
 
 _SEVERITIES: Final = {2: "warning", 3: "error", 4: "error"}
 _MOST: Final = 50

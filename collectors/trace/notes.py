@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from data.diagnostics import diagnostic_row
-from data.names import Source
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Source
 
 
 class Notes:

@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.trace import attribution
-from collectors.trace.attribution import Int64s, LaunchedWork
-from collectors.trace.notes import Notes
-from collectors.trace.ranges import Ranges, process_of, thread_of
-from collectors.trace.report import Report
-from collectors.trace.strings import Strings, as_dictionary, or_else
-from data import schema
-from data.names import Source
+from warpladder.collectors.trace import attribution
+from warpladder.collectors.trace.attribution import Int64s, LaunchedWork
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.ranges import Ranges, process_of, thread_of
+from warpladder.collectors.trace.report import Report
+from warpladder.collectors.trace.strings import Strings, as_dictionary, or_else
+from warpladder.data import schema
+from warpladder.data.names import Source
 
 #: NvtxEventType of ranges -> our styles.
 _STYLES: Final = dict(zip((59, 60), schema.RANGE_STYLES, strict=True))

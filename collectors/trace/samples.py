@@ -8,11 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.core.range_texts import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
-from collectors.trace.strings import as_dictionary
-from data.diagnostics import diagnostic_row
-from data.names import Source
-from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
+from warpladder.collectors.core.range_texts import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
+from warpladder.collectors.trace.strings import as_dictionary
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Source
+from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _CELL: Final = ["workload", "variant", "config", "case"]
 #: What tells one device sample from another.

@@ -6,10 +6,10 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.floors import add_floors
-from dashboard.core.intervals import grouped_median_intervals, interval_kind
-from dashboard.core.run_data import VERDICT_CELL, RunData
-from data.names import PHASE
+from warpladder.dashboard.core.floors import add_floors
+from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.data.names import PHASE
 
 ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
 

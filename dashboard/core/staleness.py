@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from data import source_text
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import source_text
 
 
 def stale_variants(data: RunData, root: Path) -> pd.DataFrame:

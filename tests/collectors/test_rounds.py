@@ -6,10 +6,18 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from collectors.core.bench import Pass, Reading
-from collectors.core.rounds import RETRIES, Entry, Limits, RoundsResult, SampleFailed, relative_half_width, run_rounds
-from collectors.core.verdicts import Cell
-from data.names import Phase
+from warpladder.collectors.core.bench import Pass, Reading
+from warpladder.collectors.core.rounds import (
+    RETRIES,
+    Entry,
+    Limits,
+    RoundsResult,
+    SampleFailed,
+    relative_half_width,
+    run_rounds,
+)
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.data.names import Phase
 
 A, B = (Cell("w", name, "", "n=1") for name in "ab")
 ENTRIES = (Entry(A), Entry(B), Entry(A, twin=1))

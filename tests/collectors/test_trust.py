@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from collectors.core import trust
-from data.names import Ceiling, Source
+from warpladder.collectors.core import trust
+from warpladder.data.names import Ceiling, Source
 
 VARIANTS = [
     {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))

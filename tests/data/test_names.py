@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from data import store
-from data.names import CEILINGS, PHASES, SOURCES, Ceiling, Phase, Source, nccl_allreduce
+from warpladder.data import store
+from warpladder.data.names import CEILINGS, PHASES, SOURCES, Ceiling, Phase, Source, nccl_allreduce
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = [file for room in ("collectors", "dashboard") for file in sorted((ROOT / room).rglob("*.py"))]

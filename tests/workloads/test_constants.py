@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from workloads import registry, sources
-from workloads.api import Case, Constants, CudaVariant, Params, WorkloadError
-from workloads.cnn_conv.problem import SIZE as CNN_SIZE
-from workloads.conv2d.host import SIZE as CONV2D_SIZE
-from workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT
-from workloads.mlp_training.digits import CLASSES
-from workloads.tensor_transpose.bank_conflicts import TILE
+from warpladder.workloads import registry, sources
+from warpladder.workloads.api import Case, Constants, CudaVariant, Params, WorkloadError
+from warpladder.workloads.cnn_conv.problem import SIZE as CNN_SIZE
+from warpladder.workloads.conv2d.host import SIZE as CONV2D_SIZE
+from warpladder.workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT
+from warpladder.workloads.mlp_training.digits import CLASSES
+from warpladder.workloads.tensor_transpose.bank_conflicts import TILE
 
 WORKLOADS = Path(sources.__file__).resolve().parent
 SOURCE = """\
@@ -80,7 +80,7 @@ Read = tuple[Path, str, str]
 
 def cases_of(name: str) -> list[Case]:
     """The cases that reach every config, and two that are measured."""
-    small = importlib.import_module(f"workloads.{name}.workload").emulation_cases()
+    small = importlib.import_module(f"warpladder.workloads.{name}.workload").emulation_cases()
     return [*small, registry.load(name).cases[0], registry.load(name).cases[-1]]
 
 

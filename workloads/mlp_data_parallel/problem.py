@@ -14,8 +14,8 @@ gradient.
 from collections.abc import Sequence
 from typing import Final
 
-from workloads.api import TOLERANCE, Case, CaseSet, Part, split_evenly
-from workloads.mlp_training.problem import ODD_BATCH, make_case, rate_of, size_of
+from warpladder.workloads.api import TOLERANCE, Case, CaseSet, Part, split_evenly
+from warpladder.workloads.mlp_training.problem import ODD_BATCH, make_case, rate_of, size_of
 
 #: The report has a batch of 800 for any number of processes (figure 3), and 400 for each of 1, 2 and 4 processes (figure 4,
 #: table 3). With 8,192 for each process, communication takes a small share of the time.

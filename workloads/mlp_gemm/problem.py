@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
+from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
 
 #: Neither is 0, 1 or -1, so that a kernel that leaves out a factor or a term is wrong. Both are exact in float32.
 ALPHA: Final = 1.25

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Constants, CudaVariant, Launch, Params, TensorMap, ceil_div
-from workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
-from workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
-from workloads.mlp_gemm.rungs import KERNELS
+from warpladder.workloads.api import Buffer, Case, Constants, CudaVariant, Launch, Params, TensorMap, ceil_div
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
+from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
+from warpladder.workloads.mlp_gemm.rungs import KERNELS
 
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _BOX: Final = 32  # rows of A that one copy brings

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
-from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
+from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
 _KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 #: `kRows`, `kColumns` and `kTileThreads` of a product's tile.

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ceil_div
-from workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
-from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ceil_div
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
+from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
 #: Blocks of the backward launch that are not of the product. They update all weights but w1.
 SPARE_BLOCKS: Final = 20

@@ -4,10 +4,10 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.cells import best_config, cells
-from dashboard.core.run_data import RunData
-from data import figures
-from data.names import Phase
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import figures
+from warpladder.data.names import Phase
 
 WORKLOAD: Final = "gan_tconv"
 PINNED, OVERLAPPED = "pinned", "overlapped"

@@ -4,9 +4,9 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.cells import best_config, cells
-from dashboard.core.run_data import RunData
-from data.names import PHASE, Phase
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.names import PHASE, Phase
 
 PARTS: Final = {phase: phase.removeprefix(PHASE) for phase in (Phase.ALLOCATE, Phase.H2D, Phase.COMPUTE, Phase.D2H, Phase.FREE)}
 

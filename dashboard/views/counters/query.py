@@ -4,9 +4,9 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from data import metrics
-from data.names import Source
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import metrics
+from warpladder.data.names import Source
 
 #: As many are drawn.
 MOST_VARIANTS: Final = 24
