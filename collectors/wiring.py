@@ -14,6 +14,7 @@ from warpladder.collectors.core.bench import Bench, MakeBench
 from warpladder.collectors.core.captures import Capture, NoCapture
 from warpladder.collectors.core.collector import Collector, Description, Told
 from warpladder.collectors.core.plan import Plan
+from warpladder.data.names import Source
 from warpladder.data.store import RunWriter, conform
 
 
@@ -118,5 +119,5 @@ def _add_captured(writer: RunWriter, captured: Sequence[Any], samples: pa.Table)
 
     report, notes = CapturedReport(captured), Notes()
     retimed, found = add_trace(writer, report, samples.to_pandas(), notes)
-    notes.count("error", "dropped", "CUPTI dropped {} records for want of room; times are lost with them", report.dropped)
+    notes.count("error", Source.DROPPED, "CUPTI dropped {} records for want of room; times are lost with them", report.dropped)
     return conform("samples", retimed), [*notes.finish(), *found]

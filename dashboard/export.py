@@ -22,6 +22,7 @@ from warpladder.dashboard.ui.template import Chart, Look, Theme, look
 from warpladder.dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
 from warpladder.dashboard.views import VIEWS
 from warpladder.dashboard.views.overview.query import overview
+from warpladder.data.names import PHASE
 
 REPORT: Final = "report.html"
 #: What a chart is about, in the order of `charts_of`.
@@ -53,7 +54,7 @@ def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]
     """Charts of a run, or those of one of its workloads: by timing first, phases aside, and within a timing by their place."""
     of_timing = sorted((each for each in together if isinstance(each, OfTiming)), key=lambda each: each.place)
     for timing in axes.timings(data, workload) if of_timing else ():
-        if not timing.scope.startswith("phase:"):
+        if not timing.scope.startswith(PHASE):
             for of_each in of_timing:
                 yield from of_each.draw(data, style, workload, timing)
     for each in together:

@@ -1,7 +1,8 @@
-"""Whether the values of a run's tables are such that `schema` allows: nulls, closed sets, ranges, keys, and what one table says of another.
+"""Checks that the values of a run's tables are allowed by `schema`: nulls, closed sets, ranges, keys, and references between
+tables.
 
-Works on Arrow tables, column by column, so that millions of rows take a fraction of a second; a row is looked for only where there is
-something to tell. Nothing here reads a file.
+The checks work on columns of Arrow tables, so that millions of rows take a fraction of a second. The first bad row is searched
+only after a check has failed. Nothing here reads a file.
 """
 
 import json
@@ -25,7 +26,8 @@ _MOST_SPARE: Final = 4  # entries of a look-up table for each number in it
 
 
 class Problem(NamedTuple):
-    """A value that may not be: `column` names it, `row` counts from 0 (None where no row is to blame), `text` says what is wrong."""
+    """A value that is not allowed: its `column`, its `row` counted from 0 (None if it is of no single row), and `text`, which
+    says what is wrong."""
 
     column: str
     row: int | None
@@ -36,9 +38,9 @@ class Problem(NamedTuple):
 
 
 class Checker:
-    """Checks the tables of one run, in the order of `schema.TABLES`: a table may name rows of one that came before it.
+    """Checks the tables of one run, in the order of `schema.TABLES`. A table may refer to rows of an earlier one.
 
-    A long table may come in pieces; `end` is called after the last piece of each.
+    A long table may come in pieces. Call `end` after the last piece of each table.
     """
 
     def __init__(self) -> None:
@@ -48,7 +50,7 @@ class Checker:
         self._ranges: _Numbers | None = None
 
     def piece(self, table: Table, rows: pa.Table) -> Problem | None:
-        """The first problem of some rows of a table, which has all its columns; texts may be dictionaries."""
+        """The first problem of some rows of a table. The rows have all its columns; texts may be dictionaries."""
         found = first_problem(table, rows) or self._strangers(table, rows)
         if found is not None:
             return found._replace(row=None if found.row is None else found.row + self._rows)
@@ -59,7 +61,7 @@ class Checker:
         return None
 
     def end(self, table: Table) -> Problem | None:
-        """The first problem of a table as a whole: keys that are there twice, rows that name no row, parents that form a circle."""
+        """The first problem of a table as a whole: duplicate keys, references to missing rows, parents that form a circle."""
         whole = pa.concat_tables(self._pieces, promote_options="permissive").unify_dictionaries() if self._pieces else None
         self._rows, self._pieces = 0, []
         if whole is None:
@@ -75,7 +77,7 @@ class Checker:
         return self._unknown(table, whole)
 
     def _strangers(self, table: Table, rows: pa.Table) -> Problem | None:
-        """Device work of a range that is not there. A report may lack the ranges that its launches are of."""
+        """Device work whose range is missing."""
         if table is schema.RANGES or self._ranges is None:
             return None
         for column in ("range_id", "time_range_id"):
@@ -99,7 +101,7 @@ class Checker:
 
 
 def first_problem(table: Table, rows: pa.Table) -> Problem | None:
-    """The first problem of rows each for itself."""
+    """The first problem that a single row has by itself."""
     for column in table.columns:
         if found := _of_column(column, rows[column.name]):
             return found
@@ -124,7 +126,7 @@ def _of_column(column: Column, values: pa.ChunkedArray) -> Problem | None:
 
 
 def _invalid(column: Column, values: pa.ChunkedArray) -> Problem | None:
-    """Text that is not UTF-8, or what a damaged page left."""
+    """Text that is not UTF-8, or values that a damaged page left."""
     if pa.types.is_primitive(values.type):
         return None
     first = 0
@@ -149,7 +151,7 @@ def _decodes(value: pa.Scalar) -> bool:
 
 def _of_numbers(column: Column, values: pa.ChunkedArray) -> Problem | None:
     if pa.types.is_floating(column.type) and column.finite:
-        # Where a null may be, NaN stands for one, as it does in a frame.
+        # In a nullable column NaN stands for null, as in a data frame.
         odd = pc.is_inf(values) if column.nullable else pc.invert(pc.is_finite(values))
         if pc.any(odd).as_py():
             row = _first(odd)
@@ -184,7 +186,7 @@ def _of_texts(column: Column, values: pa.ChunkedArray) -> Problem | None:
 
 
 def _is_object(text: str) -> bool:
-    """Whether it is a JSON object, the numbers among whose values a float64 can hold."""
+    """Whether it is a JSON object whose numbers fit a float64."""
     try:
         found = json.loads(text)
         return isinstance(found, dict) and all(math.isfinite(each) for each in found.values() if isinstance(each, int | float))
@@ -193,7 +195,7 @@ def _is_object(text: str) -> bool:
 
 
 def _needed(table: Table) -> frozenset[str]:
-    """Columns that are looked at when the table is complete."""
+    """Columns that are checked when the table is complete."""
     return frozenset({*table.key, "parent_id", "depth"} if table is schema.RANGES else table.key)
 
 
@@ -213,7 +215,7 @@ def _duplicate(table: Table, whole: pa.Table) -> Problem | None:
 
 
 def _codes(rows: pa.Table, names: Sequence[str]) -> Int64s:
-    """A number for each row; rows have the same number where they are equal in these columns."""
+    """A number for each row. Rows with equal values in these columns have the same number."""
     code, size = np.zeros(len(rows), dtype=np.int64), 1
     for name in names:
         numbers, count = _numbered(rows[name])
@@ -228,7 +230,7 @@ def _codes(rows: pa.Table, names: Sequence[str]) -> Int64s:
 
 
 def _numbered(values: pa.ChunkedArray) -> tuple[Int64s, int]:
-    """Numbers from 0 that tell the values apart, and how many there may be."""
+    """A number from 0 for each distinct value, and an upper limit of these numbers."""
     if pa.types.is_integer(values.type):
         numbers = _int64s(values)
         low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
@@ -246,7 +248,7 @@ def _numbered(values: pa.ChunkedArray) -> tuple[Int64s, int]:
 
 
 def _distinct(rows: pa.Table, names: Sequence[str]) -> dict[tuple[Any, ...], int]:
-    """The distinct rows of some columns, each with the first place where it stands."""
+    """The distinct rows of some columns, each with the place of its first occurrence."""
     _, first = np.unique(_codes(rows, names), return_index=True)
     found = rows.select(list(names)).take(pa.array(first))
     values = zip(*(found[name].to_pylist() for name in names), strict=True)
@@ -254,7 +256,8 @@ def _distinct(rows: pa.Table, names: Sequence[str]) -> dict[tuple[Any, ...], int
 
 
 class _Numbers:
-    """Finds where numbers stand in `ids`, which are distinct or about to be refused: in a table where they are dense, else by bisection."""
+    """Finds the places of numbers in `ids`: by a table if they are dense, else by bisection. Duplicate ids are refused
+    elsewhere."""
 
     def __init__(self, ids: Int64s) -> None:
         self._ids = ids
@@ -278,7 +281,7 @@ class _Numbers:
 
 
 def _bad_parent(whole: pa.Table, ranges: _Numbers) -> Problem | None:
-    """A parent that is not there, or is not one level above: where each is, nobody can be above itself."""
+    """A parent that is missing, or not one level above. If every parent is one level above, parents cannot form a circle."""
     parents, depth, ids = whole["parent_id"], _int64s(whole["depth"]), _int64s(whole["range_id"])
     outermost = pc.is_null(parents).to_numpy()
     above = _int64s(parents, null=ranges.first)
@@ -303,7 +306,7 @@ def _int64s(values: pa.ChunkedArray, null: int = 0) -> Int64s:
 
 
 def _first(mask: pa.ChunkedArray) -> int:
-    """The first row of a mask that is set, where one is known to be."""
+    """The first set row of a mask that has one."""
     return int(pc.index(mask, True).as_py())
 
 

@@ -1,4 +1,4 @@
-"""Columns and tables: what a schema is made of."""
+"""Columns and tables, the parts of the schema."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,14 +9,14 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Arrow type, what it means, and what its values may be; `checks` refuses others.
+    """One column: its Arrow type, its meaning, and its allowed values. `checks` refuses other values.
 
     Attributes:
-        values: the closed set of a text's values; empty where any text will do.
-        later: the column came after runs of this schema version had been written: in a run that lacks it, it reads as null.
-        least: of the numbers; None where any will do.
-        most: likewise.
-        finite: a float64 is not infinite, nor NaN where it may not be null.
+        values: the closed set of a text's values; empty if any text is allowed.
+        later: the column was added after runs of this schema version had been written. In a run without it, it reads as null.
+        least: the least number allowed; None for no limit.
+        most: the largest number allowed; None for no limit.
+        finite: a float64 must not be infinite. It must not be NaN either, unless the column is nullable.
         named: the text is not empty.
         json_object: the text is a JSON object, or empty.
     """
@@ -41,9 +41,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table of a run. `key` names the columns that identify a row; it is empty where rows need not be unique.
+    """One table of a run. `key` names the columns that identify a row; it is empty if rows need not be unique.
 
-    `spans` are pairs of columns of which the second is not before the first.
+    `spans` are pairs of columns: the time in the second must not be before that in the first.
     """
 
     name: str
@@ -57,9 +57,9 @@ class Table:
         return pa.schema([column.field for column in self.columns])
 
 
-#: Of times and of ids, so that the difference of any two is an int64.
+#: Limit of times and ids, so that the difference of any two is an int64.
 FAR: Final = 1 << 62
-#: Of bytes and operations, so that the sum of a thousand is an int64.
+#: Limit of bytes and operations, so that the sum of a thousand is an int64.
 MOST_WORK: Final = 1 << 53
 
 

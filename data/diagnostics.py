@@ -1,4 +1,7 @@
-"""Rows of table `diagnostics`."""
+"""Rows of table `diagnostics`.
+
+Only collectors write them. The builder stands beside the schema because it must have the table's columns.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,7 @@
-"""What a file is from outside, before anything reads it: whether it can be read at all, whether it was cut off, whether it changed."""
+"""Checks of a file before it is read: whether it can be read, was cut off, or has changed.
+
+The store, the importers of reports and the dashboard share them.
+"""
 
 import os
 from collections.abc import Hashable
@@ -11,13 +14,13 @@ _KINDS: Final = {S_IFDIR: "a folder", S_IFIFO: "a FIFO", S_IFSOCK: "a socket", S
 
 
 def one_line(text: str) -> str:
-    """Text that can be printed and sent anywhere: bytes of a file's name that are not UTF-8, and what ends or hides a line, as escapes."""
+    """Text that can be printed anywhere. Bytes that are not UTF-8 and characters that end or hide a line become escapes."""
     known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in known)
 
 
 def state_of(folder: Path) -> Hashable:
-    """Differs after a file of the folder was changed, or another folder took its name."""
+    """A value that changes when a file of the folder changes, or another folder takes its name."""
     try:
         with os.scandir(folder) as entries:
             return tuple(sorted((entry.name, *file_state(entry)) for entry in entries))
@@ -26,7 +29,7 @@ def state_of(folder: Path) -> Hashable:
 
 
 def file_state(file: Path | os.DirEntry[str]) -> tuple[int, ...]:
-    """Size, time of change, number and rights of a file; those of the link where a link leads nowhere.
+    """Size, time of change, inode and rights of a file; those of the link itself if it is broken.
 
     Raises:
         OSError: it is not there.
@@ -39,7 +42,7 @@ def file_state(file: Path | os.DirEntry[str]) -> tuple[int, ...]:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder; False too for a name that is too long, and where it may not be looked into."""
+    """Whether it is a folder. False too for a name that is too long, and for lack of rights."""
     try:
         return path.is_dir()
     except OSError:
@@ -47,7 +50,7 @@ def is_folder(path: Path) -> bool:
 
 
 def kind_problem(file: Path) -> str | None:
-    """Why it is no file to be read: a FIFO would be waited for, and a folder read as several files. None where it is one."""
+    """Why it cannot be read as a file, e.g. because it is a folder or a FIFO; None if it can."""
     try:
         mode = file.stat().st_mode
     except OSError as error:
@@ -56,7 +59,8 @@ def kind_problem(file: Path) -> str | None:
 
 
 def ends_problem(file: Path) -> str | None:
-    """Why it is no parquet file, by its first and last four bytes, which one that was cut off has not; None where it may be one."""
+    """Why it is no parquet file, by its first and last four bytes; None if it may be one. A file that was cut off lacks the
+    last ones."""
     if problem := kind_problem(file):
         return problem
     try:
@@ -70,8 +74,9 @@ def ends_problem(file: Path) -> str | None:
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Whether it may go well the next time: the system refused, or had no memory; a file's content was not to blame.
+    """Whether another attempt may succeed: the system refused or ran out of memory, and the content of a file was not the
+    cause.
 
-    pyarrow raises an OSError without a number for content, too.
+    pyarrow raises an OSError without a number for bad content.
     """
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and bool(error.errno))

@@ -1,7 +1,7 @@
 """A user's regular expression on many texts, within a time that holds.
 
-Some patterns take longer than anybody waits, and `re` cannot be stopped; a process can. This file is run as one, so it imports
-nothing but the standard library.
+`naming` uses it for both rooms that share it, and the page that suggests patterns does. Some patterns take minutes or more.
+`re` cannot be stopped, but a process can. This file is run as a process of its own, so it imports only the standard library.
 """
 
 import json
@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-#: Of a text, the values of the pattern's named groups in the order of their numbers; None for a text that it does not find.
+#: Values of the pattern's named groups, in the order of the groups' numbers; None for a group without a match.
 Groups = list[str | None]
 _ISOLATED: Final = ("-I", "-S")
 
 
 class TooSlow(Exception):
-    """The pattern was not done in time."""
+    """The search did not end in time."""
 
 
 def find(expression: str, texts: Sequence[str]) -> list[Groups | None]:
-    """Named groups of the first place in each text where the expression matches."""
+    """The named groups of the first match in each text; None for a text without a match."""
     pattern = re.compile(expression)
     numbers = sorted(pattern.groupindex.values())
     search = pattern.search
@@ -30,13 +30,13 @@ def find(expression: str, texts: Sequence[str]) -> list[Groups | None]:
 
 
 def find_within(expression: str, texts: Sequence[str], seconds: float) -> list[Groups | None]:
-    """`find` in a process of its own, which is ended when its time is over.
+    """`find` in a process of its own, which is killed when the time is over.
 
     Args:
         expression: a regular expression that compiles.
 
     Raises:
-        TooSlow: it was not done within that many seconds.
+        TooSlow: it did not end within that many seconds.
     """
     command = [sys.executable, *_ISOLATED, str(Path(__file__).resolve())]
     question = json.dumps([expression, list(texts)])

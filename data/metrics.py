@@ -1,13 +1,14 @@
 """The hardware counters that Warpladder collects and shows, each once, under Nsight Compute's own names.
 
-Each metric costs passes over the kernel, so that a metric stands here only where a page shows it. What a metric means is said in our words;
-`docs.nvidia.com/nsight-compute/ProfilingGuide` defines it.
+Two rooms share this list: the collector asks Nsight Compute for these metrics, and the dashboard joins, names and shows them.
+Each metric costs passes over the kernel, so this list has only metrics that a page shows. The meanings are in our words;
+`docs.nvidia.com/nsight-compute/ProfilingGuide` has the definitions.
 """
 
 from dataclasses import dataclass
 from typing import Final, Literal
 
-#: How the launches of one cell are joined: added up, averaged by their time on the device, or the largest taken.
+#: How the launches of one cell are combined: their sum, their average weighted by device time, or their largest value.
 Combine = Literal["sum", "mean", "max"]
 
 
@@ -18,8 +19,8 @@ class Metric:
     Attributes:
         name: Nsight Compute's.
         group: what it is shown with on the page Counters.
-        meaning: in a few words.
-        combine: how the launches of a cell are joined.
+        meaning: a few words.
+        combine: how the launches of a cell are combined.
     """
 
     name: str
@@ -57,7 +58,8 @@ GRID: Final = "launch__grid_size"
 BLOCK: Final = "launch__block_size"
 ISSUE: Final = "smsp__issue_active.avg.pct_of_peak_sustained_active"
 
-#: Most blocks on a multiprocessor by each of its resources -> that resource in words; the least of them limits the occupancy.
+#: Metric of the most blocks on a multiprocessor that a resource allows -> name of the resource. The smallest one limits the
+#: occupancy.
 LIMITS: Final = {
     "launch__occupancy_limit_registers": "registers",
     "launch__occupancy_limit_shared_mem": "shared memory",
@@ -66,7 +68,7 @@ LIMITS: Final = {
     "launch__occupancy_limit_barriers": "barriers",
 }
 
-#: Reason that a warp does not issue -> what it waits for. The first two are no waiting.
+#: State of a warp -> what it does or waits for. In the first two states it does not wait.
 STALLS: Final = {
     "selected": "issues an instruction",
     "not_selected": "is ready, and another warp was taken",
@@ -88,10 +90,10 @@ STALLS: Final = {
     "sleeping": "sleeps",
     "misc": "waits for another reason",
 }
-#: Reasons that are no waiting.
+#: States in which a warp does not wait.
 ISSUING: Final = ("selected", "not_selected")
 
-#: Executed arithmetic instructions -> operations that each counts as, by precision.
+#: By precision: arithmetic instruction -> number of operations that it counts as.
 OPERATIONS: Final = {
     "fp32": {"fadd": 1, "fmul": 1, "ffma": 2},
     "fp64": {"dadd": 1, "dmul": 1, "dfma": 2},
@@ -99,13 +101,13 @@ OPERATIONS: Final = {
 
 
 def stall_metric(reason: str) -> str:
-    """The metric of a reason of `STALLS`: warps in that state for each instruction issued, which is cycles a warp spends in it between two
-    instructions."""
+    """The metric of a state of `STALLS`: warps in that state for each issued instruction. This equals the cycles that a warp
+    spends in the state between two instructions."""
     return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
 
 
 def operation_metric(instruction: str) -> str:
-    """The metric of an instruction of `OPERATIONS`, counted by thread, predicated-off threads left out."""
+    """The metric of an instruction of `OPERATIONS`, counted by thread, without threads that are predicated off."""
     return f"smsp__sass_thread_inst_executed_op_{instruction}_pred_on.sum"
 
 

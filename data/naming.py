@@ -1,6 +1,7 @@
 """NVTX ranges taken as measurements: which text stands for which variant of which case, and the rows that follow.
 
-The importer and the pages both go by this module, so that a run compares the same whichever of them named its variants.
+Two rooms share this module: collectors name variants at the import, and the dashboard names them on a page. So a run gives the
+same comparisons either way.
 """
 
 import json
@@ -20,10 +21,10 @@ Int64s = npt.NDArray[np.int64]
 
 #: Scopes of the samples that a range gives, in the order of their numbers in `samples`.
 SCOPES: Final = ("device", "operation")
-#: Columns of `samples` that are the same for every sample, and those that a range tells nothing of.
+#: Columns of `samples` with the same value for every sample; columns whose values a range does not give.
 SAME: Final = {"rank": 0, "cache": "hot", "twin": 0, "position": 0}
 UNKNOWN: Final = ("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
-#: Findings of the source `variant-from`; `{}` stands for how many ranges.
+#: Diagnostics of the source `variant-from`. `{}` is the number of ranges.
 TAKEN: Final = (
     "{} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range, or attributed to it by time, ran on the device, "
     "operation the range's own duration on the host. Results were not verified, precision is not known and stands as fp32, caches "
@@ -33,7 +34,7 @@ ENDED_EARLY: Final = (
     "{} of the named ranges end before the work that they launched: their operation time is that of launching; synchronise "
     "inside the range"
 )
-#: Why a cell is not ranked; `{}` stands for a share in percent.
+#: The reason why a cell is not ranked. `{}` is a share in percent.
 NOT_RANKED: Final = (
     "not ranked: {:.0f} % of the device time launched while its ranges were open is attributed to no range, as threads without a range "
     "launched it; open a range on these threads, or import the report again if the run is older than attribution by time"
@@ -49,7 +50,7 @@ class NamingError(Exception):
 
 
 class CellName(NamedTuple):
-    """What a text stands for."""
+    """The cell that a text names."""
 
     workload: str
     variant: str
@@ -89,16 +90,16 @@ class Naming:
 
     @property
     def option(self) -> str:
-        """The option of `warpladder import` that names the same, as a shell takes it."""
+        """The option of `warpladder import` with the same pattern, quoted for a shell."""
         return f"--variant-from {shlex.quote(_SOURCE + self.expression)}"
 
     def name(self, texts: Sequence[str], default_workload: str, seconds: float) -> list[CellName | None]:
-        """What each text stands for; None where the expression does not find it, or finds no variant in it.
+        """The cell that each text names; None if the expression does not match, or its group `variant` is empty.
 
         Args:
             texts: distinct texts of ranges.
-            default_workload: the workload where the expression tells none.
-            seconds: how long it may take.
+            default_workload: the workload for texts in which the expression finds none.
+            seconds: the longest time allowed.
 
         Raises:
             NamingError: it takes longer.
@@ -125,7 +126,7 @@ class Naming:
 
 
 def distinct(names: Sequence[CellName | None]) -> tuple[list[CellName], Int64s]:
-    """The cells that occur, sorted, and which of them each name is; -1 for None."""
+    """The distinct cells, sorted, and for each name the number of its cell; -1 for None."""
     cells = sorted({name for name in names if name is not None})
     numbers = {cell: number for number, cell in enumerate(cells)}
     return cells, np.array([-1 if name is None else numbers[name] for name in names], dtype=np.int64)
@@ -135,7 +136,7 @@ class LooseWork:
     """Device work that was launched by threads without a range and is attributed to no range.
 
     Args:
-        process: of each piece of work; `launched_ns` is the start of its launch and `duration_ns` its time on the device.
+        process: process of each piece of work. `launched_ns` is the start of its launch, `duration_ns` its time on the device.
     """
 
     def __init__(self, process: Int64s, launched_ns: Int64s, duration_ns: Int64s) -> None:
@@ -144,7 +145,7 @@ class LooseWork:
         self._before = np.concatenate((np.zeros(1, np.int64), np.cumsum(duration_ns[order])))
 
     def within(self, process: Int64s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
-        """Of each range, the sum of the durations, in ns, of the work that its process launched while it was open."""
+        """For each range, the total duration, in ns, of the work that its process launched while the range was open."""
         found = np.zeros(len(process), np.int64)
         for one in np.unique(process):
             here = process == one
@@ -156,7 +157,7 @@ class LooseWork:
 
 
 def unranked(cell: Int64s, busy_ns: Int64s, loose_ns: Int64s) -> dict[int, float]:
-    """Cells whose work is mostly attributed to no range, so that their own device time says little of them.
+    """Cells most of whose device time is attributed to no range, so that their own device time says little.
 
     Args:
         cell: of each range, the number of its cell.
@@ -164,20 +165,21 @@ def unranked(cell: Int64s, busy_ns: Int64s, loose_ns: Int64s) -> dict[int, float
         loose_ns: of each range, as of `LooseWork.within`.
 
     Returns:
-        by number of the cell, how much of both is loose, in percent: more than 50.
+        By number of the cell: the share of loose work in the device time, in percent. It is more than 50.
     """
     own, loose = np.bincount(cell, np.maximum(busy_ns, 0)), np.bincount(cell, loose_ns)
     return {int(number): 100 * float(loose[number] / (own + loose)[number]) for number in np.flatnonzero(loose > own)}
 
 
 def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) -> dict[str, Int64s]:
-    """Two samples of each range that is a measurement: scope `device` is the time in which its work ran, `operation` its own duration.
+    """Two samples of each range that is a measurement: `device`, the time in which its work ran, and `operation`, its duration
+    on the host.
 
     Args:
         cell: of each range, the number of its cell.
         start_ns: its start; rounds are counted within a cell in this order.
-        host_ns: its duration on the host; negative where that is not known. Only a positive one gives a sample of scope `operation`:
-            a clock that is coarse reads 0, and nothing can be compared with that.
+        host_ns: its duration on the host; negative if unknown. Only a positive one gives a sample of scope `operation`, because
+            a coarse clock reads 0, which cannot be compared.
         busy_ns: `gpu_busy_ns`, with the work attributed by time; negative where it launched nothing. Only a positive one gives a sample of scope `device`.
 
     Returns:
@@ -198,7 +200,7 @@ def samples(cell: Int64s, start_ns: Int64s, host_ns: Int64s, busy_ns: Int64s) ->
 
 
 def variant_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
-    """Rows of `variants`; what a range does not tell is empty, and the ladder's order is that of the names."""
+    """Rows of `variants`. Fields that a range does not give are empty. The ladder is in the order of the names."""
     unknown = ("idea", "bottleneck", "next", "source_path", "source_text", "source_sha256", "min_compute_capability")
     rows, rungs = [], dict[str, int]()
     for workload, variant in sorted({(cell.workload, cell.variant) for cell in cells}):
@@ -221,7 +223,7 @@ def variant_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
 
 
 def case_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
-    """Rows of `cases`, in the order of the numbers in their names; their work is not known and counted as 0."""
+    """Rows of `cases`, in the order of the numbers in their names. Their work is unknown and stands as 0."""
 
     def by_numbers(case: tuple[str, str]) -> tuple[str, list[int], str]:
         return case[0], [int(digits[:18]) for digits in re.findall(r"\d+", case[1])], case[1]
@@ -235,7 +237,7 @@ def case_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
 
 
 def _params(case: str) -> str:
-    """The axes of `n=8,m=4`; of any other name the one axis `case`."""
+    """The axes of a name such as `n=8,m=4`; a name of another form has the one axis `case`."""
     parts = [part.split("=", 1) for part in re.split(r"[,; ]+", case)]
     if all(len(part) == 2 and part[0] for part in parts) and len({part[0] for part in parts}) == len(parts):
         axes = {name: _number(value) for name, value in parts}
@@ -249,7 +251,7 @@ def _number(value: str) -> int | str:
 
 
 def result_rows(cells: Sequence[CellName], shares: Mapping[int, float] = MappingProxyType({})) -> list[dict[str, Any]]:
-    """Rows of `results`: a range that was measured ran, and is skipped if it is not ranked.
+    """Rows of `results`: the verdict is `ok`, or `skipped` for a cell that is not ranked.
 
     Args:
         cells: of the run.

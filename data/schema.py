@@ -1,12 +1,14 @@
 """Every table of a run: its columns, types, units and meanings, each written once.
 
-`store` refuses what does not fit this module, and `python -m warpladder.data.schema` prints the data dictionary `data/README.md`.
+`store` refuses what does not fit this module, and `python -m warpladder.data.schema` prints the data dictionary `data/README.md`. The
+names that rooms share besides, of ceilings, phases and sources of diagnostics, stand in `names`.
 """
 
 from typing import Final
 
 import pyarrow as pa
 
+from warpladder.data import names
 from warpladder.data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
 
 SCHEMA_VERSION: Final = 1
@@ -369,6 +371,13 @@ def dictionary() -> str:
             values = " (" + ", ".join(f"`{value}`" for value in column.values) + ")" if column.values else ""
             kind = f"{column.type}{'?' if column.nullable else ''}"
             lines.append(f"| `{column.name}` | {kind} | {column.unit} | {column.meaning}{values} |")
+    for title, meanings in (
+        ("Names of ceilings", {**names.CEILINGS, names.nccl_allreduce("N"): "NCCL's average of one array of N bytes, us"}),
+        ("Names of phases", names.PHASES),
+        ("Sources of diagnostics", names.SOURCES),
+    ):
+        lines += ["", f"## {title}", "", "| name | meaning |", "|---|---|"]
+        lines += [f"| `{name}` | {meaning} |" for name, meaning in meanings.items()]
     return "\n".join(lines) + "\n"
 
 

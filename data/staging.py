@@ -1,8 +1,8 @@
-"""The hidden folder in which a run is written until it is whole, and the lock by which others see that its writer lives.
+"""The hidden folder in which a run is written until it is complete, and the lock that shows that its writer is alive.
 
-.<run_id>.partial-<pid>/lock      held, by flock, as long as the writer lives; the system lets go of it however the writer ends
-.<run_id>.partial-<pid>/tables/   becomes `<run_id>/`; a folder without it has been committed
-.<run_id>.partial-<pid>/...       what a recording keeps of itself, for another to finish should it die
+.<run_id>.partial-<pid>/lock      held by flock while the writer lives; the system releases it when the writer ends in any way
+.<run_id>.partial-<pid>/tables/   becomes `<run_id>/`; a staging folder without it has been committed
+.<run_id>.partial-<pid>/...       state of a recording, from which a later command can finish it if the writer dies
 """
 
 import errno
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 _LOCK: Final = "lock"
-#: Runs were once staged without a lock. Such a folder is dead when its process is gone and it has not changed for so long.
+#: Earlier versions staged runs without a lock. Such a folder is abandoned when its process is gone and it has not changed for
+#: this time.
 _UNLOCKED_DEAD_S: Final = 24 * 3600.0
 
 
@@ -32,10 +33,10 @@ class Staging:
 
     @classmethod
     def create(cls, data_dir: Path, run_id: str) -> "Staging":
-        """A new one in a folder that may have to be made.
+        """A new staging folder. The data folder is made if it is missing.
 
         Raises:
-            FileExistsError: there is one of this name, or another process took it up in the moment before its lock.
+            FileExistsError: there is one of this name, or another process adopted it before it was locked.
             OSError: the folder cannot be written.
         """
         path = data_dir / f".{run_id}.partial-{os.getpid()}"
@@ -48,7 +49,7 @@ class Staging:
             (path / "tables").mkdir()
         except OSError as error:
             staging = cls(path, lock)
-            if isinstance(error, FileNotFoundError):  # another took it up between two of these lines
+            if isinstance(error, FileNotFoundError):  # another process adopted it between two of these lines
                 staging.release()
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
             staging.remove()
@@ -57,13 +58,13 @@ class Staging:
 
     @classmethod
     def adopt(cls, path: Path) -> "Staging | None":
-        """One whose writer is dead; None where it lives, or where that cannot be told."""
+        """A staging folder whose writer is dead; None if the writer lives, or if that is unknown."""
         flags = os.O_RDWR | (os.O_CREAT if _was_left_without_a_lock(path) else 0)
         try:
             lock = os.open(path / _LOCK, flags)
         except OSError:
             return None
-        # Between opening and locking, another may have finished and removed it; or it is so new that it holds nothing yet.
+        # Before it was locked here, another process may have finished and removed it.
         if _try_lock(lock) and _is_still(path / _LOCK, lock):
             return cls(path, lock)
         os.close(lock)
@@ -71,7 +72,7 @@ class Staging:
 
     @property
     def run_id(self) -> str:
-        """The id that the run was to have."""
+        """The id that the run was meant to have."""
         return self.path.name.removeprefix(".").rpartition(".partial-")[0]
 
     @property
@@ -80,7 +81,7 @@ class Staging:
         return _is_still(self.path / _LOCK, self._lock)
 
     def sync(self) -> None:
-        """Have the tables on the disk itself, so that a loss of power right after a commit loses none of them.
+        """Write the tables through to the disk, so that a loss of power after a commit loses none of them.
 
         Raises:
             OSError: they cannot be written.
@@ -94,14 +95,14 @@ class Staging:
         self.release()
 
     def release(self) -> None:
-        """Leave the folder to whoever adopts it."""
+        """Release the lock and keep the folder, so that another process can adopt it."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
 
 def sync(file: Path | int) -> None:
-    """Have a file's bytes, or a folder's names, on the disk itself, where its file system can say so. Raises OSError."""
+    """Write a file or the names in a folder through to the disk, if the file system supports that. Raises OSError."""
     descriptor = os.open(file, os.O_RDONLY) if isinstance(file, Path) else file
     try:
         os.fsync(descriptor)
@@ -135,7 +136,7 @@ def living_writers(data_dir: Path) -> list[int]:
 
 
 def _try_lock(lock: int) -> bool | None:
-    """Whether the lock was free; None where the file system has no locks, so that nobody there takes another's folder."""
+    """Whether the lock was free and is now held; None if the file system has no locks. Then no process adopts a folder."""
     import fcntl  # not on every system on which runs are read
 
     try:
@@ -148,7 +149,7 @@ def _try_lock(lock: int) -> bool | None:
 
 
 def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether a path names the very file that is open."""
+    """Whether a path still names the file that is open."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except OSError:
@@ -168,5 +169,5 @@ def _was_left_without_a_lock(path: Path) -> bool:
 
 
 def is_taken(error: OSError) -> bool:
-    """Whether a rename failed since there is a folder of that name."""
+    """Whether a rename failed because there is a folder of that name."""
     return error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)

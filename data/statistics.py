@@ -1,4 +1,4 @@
-"""The few statistics that collectors and dashboard share, so that sampling stops by the interval that the pages show."""
+"""Statistics that collectors and dashboard share: sampling stops by the same interval that the pages show."""
 
 import math
 from functools import lru_cache
@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 CONFIDENCE: Final = 0.95
-#: Device times of this length and more are expected to be told alike by every collector, within this share of them.
+#: All collectors must agree on device times of this length and more, within this share of the time. The recorder and a page
+#: both check it.
 AGREE_ABOVE_NS: Final = 20_000
 AGREE_WITHIN: Final = 0.02
 

@@ -22,12 +22,13 @@ from tests import synthetic_counters, synthetic_run, synthetic_trace
 from tests.synthetic_scaling import row
 from warpladder.data import schema
 from warpladder.data.columns import Column
+from warpladder.data.names import Phase
 from warpladder.data.schema import TABLES
 
 #: Variants of conv2d that the whole run has.
 _VARIANTS: Final = ("copy", "v01_naive", "v03_register_tile", "cudnn", "numpy")
 _CASES: Final = ("n=512", "n=1024")
-_SCOPES: Final = ("device", "end_to_end", "phase:allocate", "phase:h2d", "phase:compute", "phase:d2h", "phase:free")
+_SCOPES: Final = ("device", "end_to_end", Phase.ALLOCATE, Phase.H2D, Phase.COMPUTE, Phase.D2H, Phase.FREE)
 _FLIPS: Final = 6  # of bits, each in a file of its own, of each table
 _NOT_NEGATIVE: Final = frozenset(
     [

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.synthetic_trace import run_row
 from warpladder.data import metrics
+from warpladder.data.names import Source
 from warpladder.data.schema import TABLES
 from warpladder.data.store import RunWriter
 
@@ -91,7 +92,7 @@ def write_traced(data_dir: Path, run_id: str = "traced", *, wrong: bool = False,
     if wrong:
         kernels = kernels[:5]
         kernels += [_kernel(5, 300, None), _kernel(6, 200, 1) | {"launch_start_ns": None, "launch_end_ns": None}]
-    lost = {"severity": "error", "source": "dropped", "text": "CUPTI dropped 12 records", **dict.fromkeys(_cell(""))}
+    lost = {"severity": "error", "source": Source.DROPPED, "text": "CUPTI dropped 12 records", **dict.fromkeys(_cell(""))}
     tables = {
         "variants": [_variant("v01_long", "same")], "cases": [_case()], "ranges": ranges, "kernels": kernels, "memory_ops": copies,
         "diagnostics": [lost] if dropped else [],

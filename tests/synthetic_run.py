@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from warpladder.data.names import Ceiling
 from warpladder.data.schema import SCHEMA_VERSION, TABLES
 from warpladder.data.store import RunWriter, to_json
 
@@ -22,17 +23,17 @@ READ_GB_PER_S = 4400.0
 FMA_TFLOP_PER_S = 50.0
 LAUNCH_US = 2.5
 CEILINGS = (
-    ("device_copy", "cuda:0", COPY_GB_PER_S, "GB/s"),
+    (Ceiling.DEVICE_COPY, "cuda:0", COPY_GB_PER_S, "GB/s"),
     ("device_read", "cuda:0", READ_GB_PER_S, "GB/s"),
     ("device_write", "cuda:0", 4500.0, "GB/s"),
-    ("fp32_fma", "cuda:0", FMA_TFLOP_PER_S, "TFLOP/s"),
+    (Ceiling.FP32_FMA, "cuda:0", FMA_TFLOP_PER_S, "TFLOP/s"),
     ("tf32_mma", "cuda:0", 300.0, "TFLOP/s"),
-    ("h2d_pinned", "cuda:0", 55.0, "GB/s"),
-    ("h2d_pageable", "cuda:0", 10.0, "GB/s"),
-    ("d2h_pinned", "cuda:0", 55.0, "GB/s"),
-    ("d2h_pageable", "cuda:0", 8.0, "GB/s"),
-    ("launch", "cuda:0", LAUNCH_US, "us"),
-    ("graph_node", "cuda:0", 0.6, "us"),
+    (Ceiling.H2D_PINNED, "cuda:0", 55.0, "GB/s"),
+    (Ceiling.H2D_PAGEABLE, "cuda:0", 10.0, "GB/s"),
+    (Ceiling.D2H_PINNED, "cuda:0", 55.0, "GB/s"),
+    (Ceiling.D2H_PAGEABLE, "cuda:0", 8.0, "GB/s"),
+    (Ceiling.LAUNCH, "cuda:0", LAUNCH_US, "us"),
+    (Ceiling.GRAPH_NODE, "cuda:0", 0.6, "us"),
     ("host_copy", "cpu", 20.0, "GB/s"),
     ("host_fma", "cpu", 0.1, "TFLOP/s"),
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.synthetic_trace import run_row
+from warpladder.data.names import Phase, nccl_allreduce
 from warpladder.data.schema import TABLES
 from warpladder.data.store import RunWriter, to_json
 
@@ -45,7 +46,7 @@ def generation_ns(variant: str, images: int, ranks: int, scope: str) -> dict[str
         return {"device": compute}
     sync, out = 30_000 + SYNC_NS * (ranks - 1), copy_out_ns(images, ranks)
     if variant == "v06_pinned":
-        return {"end_to_end": compute + out + sync, "phase:compute": compute, "phase:d2h": out}
+        return {"end_to_end": compute + out + sync, Phase.COMPUTE: compute, Phase.D2H: out}
     return {"end_to_end": max(compute, out) + sync}
 
 
@@ -55,7 +56,7 @@ def step_ns(variant: str, batch: int, ranks: int, scope: str) -> dict[str, float
     whole = 50_000 + ROW_NS[variant] * batch / ranks + ALLREDUCE_NS[ranks] * (1 - hidden)
     if scope == "device":
         return {"device": whole}
-    return {"operation": whole + 10_000} | ({"phase:allreduce": ALLREDUCE_NS[ranks]} if ranks > 1 else {})
+    return {"operation": whole + 10_000} | ({Phase.ALLREDUCE: ALLREDUCE_NS[ranks]} if ranks > 1 else {})
 
 
 def write(data_dir: Path, run_id: str = "scaling", *, rounds: int = 20, seed: int = 3) -> Path:
@@ -151,7 +152,7 @@ def _write(
             for workload, name in variants
         ])  # fmt: skip
         writer.append("ceilings", [
-            row("ceilings", name=f"nccl_allreduce_{GRADIENT_BYTES}_bytes", device=f"{ranks} GPUs", value=value, unit="us")
+            row("ceilings", name=nccl_allreduce(GRADIENT_BYTES), device=f"{ranks} GPUs", value=value, unit="us")
             for ranks, value in NCCL_US.items() if device
         ])  # fmt: skip
         writer.append("cases", [

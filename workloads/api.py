@@ -1,4 +1,4 @@
-"""The words a workload is written in: `Workload`, `Case`, and the three kinds of variant.
+"""The classes that a workload is written with: `Workload`, `Case`, and the three kinds of variant.
 
 A workload says what is computed and how each variant is launched, as data. It never launches, times or copies anything
 itself, so that the same description runs on a GPU through CuPy, on the CPU through the test emulator, and compiles with
@@ -35,7 +35,7 @@ from warpladder.workloads.cases import (
 )
 from warpladder.workloads.end_to_end import EndToEnd, Overlapped, Pageable, Pinned
 from warpladder.workloads.launches import Launch, Step, TensorMap, ceil_div, kernels_of
-from warpladder.workloads.sources import parse_header, read_source
+from warpladder.workloads.sources import Constants, parse_header, read_source
 
 __all__ = [
     "LARGEST",
@@ -45,6 +45,7 @@ __all__ = [
     "Buffers",
     "Case",
     "CaseSet",
+    "Constants",
     "CudaVariant",
     "EndToEnd",
     "HostVariant",
@@ -80,7 +81,7 @@ TOLERANCE: Final[Mapping[str, float]] = {"fp64": 1e-12, "fp32": 2e-6, "3xtf32": 
 
 
 class NotInstalled(Exception):
-    """A library that a variant calls is not there. The message says how to get it; the variant is skipped."""
+    """A library that a variant calls is not installed. The variant is skipped, and the message says how to install it."""
 
 
 def _always(case: Case, config: Params) -> str | None:
@@ -93,17 +94,18 @@ def _none(case: Case, config: Params) -> Mapping[str, Buffer]:
 
 @dataclass(frozen=True)
 class Variant(ABC):
-    """What every kind of variant has.
+    """The fields that every kind of variant has.
 
     Attributes:
         name: `v03_shared_tile` for a rung, or a plain name; the number is its rung.
         title: a few words for charts.
-        role: what it is compared as. Only rungs can be the best rung, and only peers the best peer; a `ceiling` is
-            shown as what can be reached, and a `specimen` is a known pitfall that the checks must catch.
+        role: what it is compared as. Only rungs can be the best rung, and only peers the best peer. A `ceiling` shows what can
+            be reached. A `specimen` is a known pitfall that the checks must catch.
         precision: arithmetic of the products.
         configs: the tunables to try, each a mapping such as `{"block": 16}`.
-        skip: why this case cannot run with this config, or None where it can.
-        reference: what it computes, if not the workload's definition, e.g. the copy that serves as a ceiling.
+        skip: gives the reason why a case cannot run with a config, or None if it can.
+        reference: computes its right outputs, if they differ from the workload's, as those of the copy that serves as a
+            ceiling.
     """
 
     name: str
@@ -133,7 +135,7 @@ class Variant(ABC):
 
     @cached_property
     def header(self) -> Mapping[str, str]:
-        """Idea, bottleneck, next and source, out of the comment or docstring that opens the source text."""
+        """Idea, bottleneck, next and source, from the comment or docstring at the top of the source text."""
         return parse_header(self.source_text)
 
     @property
@@ -152,18 +154,17 @@ class CudaVariant(Variant):
     """Kernels of a `.cu` file, or of a string, compiled by NVRTC as C++17.
 
     Attributes:
-        source: the `.cu` file, or the code itself. In a file, `#include "name.cuh"` on a line of its own, relative to the file, is
-            replaced by that text.
-        launches: the kernels of one operation, in order; among them the `AllReduce`s of one that ranks share.
-        scratch: device memory that they use besides inputs and outputs, by name; it holds NaN before the first operation, or 0 if `zeroed`.
-        constants: `__constant__` symbol -> input that it holds. Filled before the operation, outside the timed window
-            of the scopes `device` and `operation`, inside that of `end_to_end`.
-        min_compute_capability: least device it runs on, major and minor.
-        only_architecture: e.g. `sm_90a` for instructions such as wgmma that one architecture alone has; it is compiled for that
-            one and runs on no other.
+        source: the `.cu` file, or the code itself. In a file, `#include "name.cuh"` on a line of its own is replaced by the
+            text of that file; the path is relative to the source.
+        launches: the kernels of one operation, in order. If ranks share the operation, its `AllReduce`s stand among them.
+        scratch: device memory besides inputs and outputs, by name. It holds NaN before the first operation, or 0 if `zeroed`.
+        constants: `__constant__` symbol -> input that it holds. It is filled before the operation: outside the timed window of
+            the scopes `device` and `operation`, inside that of `end_to_end`.
+        min_compute_capability: least compute capability that it runs on, major and minor.
+        only_architecture: the one architecture that it is compiled for and runs on, e.g. `sm_90a` for wgmma.
         options: further NVRTC options.
-        graph: its launches are captured in a CUDA graph once; an operation is one launch of that graph, and so is an overlapped
-            `end_to_end`, copies and all.
+        graph: its launches are captured in a CUDA graph once. An operation is one launch of that graph. An overlapped
+            `end_to_end` is one launch too, with its copies.
         end_to_end: how the scope `end_to_end` copies inputs and outputs: `Pageable()`, `Pinned()` or `Overlapped(...)`.
     """
 
@@ -196,16 +197,17 @@ class LibraryVariant(Variant):
 
     Attributes:
         requires: modules that must be importable.
-        prepare: called once with the case, the device inputs and the device outputs (CuPy arrays); gives a function of
-            no arguments that enqueues one operation on the current CuPy stream and returns None when it wrote the
-            outputs, or the outputs themselves, by name, when the library allocates them. It may raise NotInstalled.
-        communicates: `prepare` takes a `Communicator` besides, that of the ranks that share the case; every rank prepares at once.
+        prepare: called once with the case, the device inputs and the device outputs (CuPy arrays). It gives a function without
+            arguments that enqueues one operation on the current CuPy stream. That function returns None if it wrote the
+            outputs, or the outputs by name if the library allocates them. `prepare` may raise NotInstalled.
+        communicates: `prepare` also takes the `Communicator` of the ranks that share the case. All ranks prepare at the same
+            time.
         synchronizes: False for a specimen whose host timing must not wait for the device.
-        device_only: False for a program that starts and ends in host memory, copies what it needs and computes on the host in
-            between. `prepare` gets NumPy arrays for it, which it reads and writes; it is sampled from end to end and as an
-            operation, which are the same to it, and has no device time of its own.
-        graph: what it enqueues is captured in a CUDA graph, after it has run once; an operation is one launch of that graph. It must
-            allocate nothing but what it gives back before it returns, and wait for nothing.
+        device_only: False for a program that starts and ends in host memory, makes its own copies and also computes on the
+            host. `prepare` gets NumPy arrays, which the program reads and writes. Its scopes are `end_to_end` and `operation`,
+            which are the same for it; it has no device time.
+        graph: after one run its work is captured in a CUDA graph. An operation is one launch of that graph. It must free
+            everything that it allocates before it returns, and wait for nothing.
     """
 
     requires: tuple[str, ...] = ()
@@ -233,11 +235,11 @@ class HostVariant(Variant):
     """A function on the host.
 
     Attributes:
-        run: called with the case, the inputs and the outputs (NumPy arrays); writes the outputs, or returns them by name.
+        run: called with the case, the inputs and the outputs (NumPy arrays). It writes the outputs, or returns them by name.
         requires: modules that must be importable.
-        communicates: `run` takes a `Communicator` besides, `ALONE` by default, and is given that of the ranks that share the case.
-        writes_inputs: `run` changes its inputs. It is given copies of its own, made anew before each execution, outside of the time.
-            Otherwise inputs are read-only, and a variant that writes to one is wrong.
+        communicates: `run` also takes a `Communicator`, `ALONE` by default. It is given that of the ranks that share the case.
+        writes_inputs: `run` changes its inputs. It gets its own copies, which are made before each execution, outside the timed
+            window. For other variants inputs are read-only, and a variant that writes to one is wrong.
     """
 
     run: Callable[..., Buffers | None] = lambda case, inputs, outputs: None
@@ -268,15 +270,16 @@ class Workload:
         cases: every case.
         variants: every variant, rungs in the order of the ladder.
         buffers: inputs and outputs of a case, by name, in the order of the end-to-end copies.
-        make_inputs: fresh random inputs by name; never constant.
-        reference: the outputs in float64 (or an exact type), by name, from the inputs.
+        make_inputs: gives fresh random inputs by name. They must not be constant.
+        reference: computes the outputs from the inputs, by name, in float64 or an exact type.
         baseline: the rung or host variant that speedups are counted from, on the GPU.
-        host_baseline: likewise where there is no GPU.
+        host_baseline: the same for a machine without a GPU.
         tolerance: largest relative L2 error that passes, by precision.
-        axes: of its cases, for `--case n=3000` and `--axis n=1000,2000`; none where only the cases declared can be taken.
-        make_case: the case of such parameters, in the order of the axes.
-        shares: what each of so many ranks does of a case, in the order of the ranks: parts that follow one another and cover it. It raises
-            NotShareable where they are too many. None for a workload that one process does alone.
+        axes: axes of its cases, for `--case n=3000` and `--axis n=1000,2000`. Without axes only the declared cases can be
+            measured.
+        make_case: makes a case from parameters, in the order of the axes.
+        shares: divides a case among a number of ranks. It gives the part of each rank, in order; the parts follow one another
+            and cover the case. It raises NotShareable for too many ranks. None for a workload of one process.
     """
 
     name: str
@@ -314,7 +317,7 @@ class Workload:
         return {variant.name: variant for variant in self.variants}[name]
 
     def case(self, name: str) -> Case:
-        """The case of that name, or that the axes have there.
+        """The declared case of that name, or the case that the axes make from it.
 
         Raises:
             WorkloadError: there is none; the message lists the axes.

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class AxisError(Exception):
-    """A text that names no case. The message says why."""
+    """A text does not name a case. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Axis:
 
     Attributes:
         name: as in the case's parameters.
-        low, high: limits of a whole number, both allowed; of each extent where there are several.
+        low, high: least and largest whole number; of each extent where there are several.
         extents: how many whole numbers a value has: `400x336x448` has 3.
-        words: the values; none for numbers.
-        optional: it may be left out.
-        instead_of: another axis, in whose place this one is given.
+        words: the allowed words; empty for an axis of numbers.
+        optional: a case may leave it out.
+        instead_of: name of the axis that this one replaces.
     """
 
     name: str
@@ -63,7 +63,8 @@ def parse_params(text: str, axes: Sequence[Axis]) -> dict[str, Any]:
         axes: of the workload.
 
     Raises:
-        AxisError: an axis is unknown, given twice, missing, or given beside the one that it replaces; or a value is not one of it.
+        AxisError: an axis is unknown, given twice, missing, or given beside the one that it replaces; or a value is not
+            allowed.
     """
     given: dict[str, str] = {}
     for part in text.split(","):
@@ -93,7 +94,7 @@ def sweep(given: Sequence[str]) -> Iterator[str]:
     """The cases of a sweep, as texts: every combination of the values.
 
     Args:
-        given: one a axis, such as `n=1000,2000,4000`.
+        given: one text for each axis, such as `n=1000,2000,4000`.
 
     Raises:
         AxisError: one is not NAME=VALUE,VALUE...

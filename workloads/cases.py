@@ -1,4 +1,4 @@
-"""Cases of a workload, their buffers, and the parts that ranks or overlapped copies share a case in."""
+"""Cases of a workload, their buffers, and their parts: a case is divided among ranks, or for overlapped copies."""
 
 import json
 import math
@@ -18,7 +18,7 @@ LARGEST: Final = 2**63 - 1
 
 
 class WorkloadError(Exception):
-    """A workload that is not written as it should be. Its message says where, what, and what to do, in one line."""
+    """An error in a workload. The message says where it is, what is wrong, and what to do, in one line."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Buffer:
 
     Attributes:
         shape, dtype: as of a NumPy array.
-        zeroed: scratch that holds 0 before the first operation, such as a counter; each operation leaves it so.
+        zeroed: scratch that holds 0 before the first operation, such as a counter. Each operation must leave it at 0.
     """
 
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ class Case:
     size_rank: int | None = 0
 
     def __post_init__(self) -> None:
-        """Take NumPy's numbers as Python's, and whole numbers only where a run has them."""
+        """Turn NumPy's numbers into Python's, and refuse fractions where a run stores whole numbers."""
         object.__setattr__(self, "params", {key: _plain(value) for key, value in self.params.items()})
         try:
             json.dumps(self.params)
@@ -89,11 +89,11 @@ def format_params(params: Params) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A share of a case: one of those whose copies overlap the kernels of others, or what one rank of several has.
+    """A share of a case: the share of one rank, or one whose copies overlap the kernels of other parts.
 
     Attributes:
-        case: the case that its kernels are launched for. A buffer that has fewer rows in it than in the whole case, along its first
-            axis, is rows `first` and on of the whole one.
+        case: the smaller case that the kernels are launched for. Where its buffer has fewer rows along the first axis than that
+            of the whole case, the part has the rows of the whole buffer that begin at `first`.
         first: the first of those rows.
     """
 
@@ -106,7 +106,13 @@ class NotShareable(Exception):
 
 
 def split_evenly(count: int, ranks: int, what: str) -> tuple[tuple[int, int], ...]:
-    """First and number of each rank's share of `count` things, called `what`, that follow one another; the first have one more where some remain.
+    """The first item and the number of items of each rank's share. Shares follow one another; the first ones have one item more
+    where needed.
+
+    Args:
+        count: number of items.
+        ranks: number of shares.
+        what: name of the items, for the message.
 
     Raises:
         NotShareable: a rank would have none.

@@ -1,4 +1,5 @@
-"""How ranks that share a case communicate: as a step among the launches of a kernel variant, or by what a host variant is given."""
+"""How ranks that share a case communicate: `AllReduce` among the launches of a kernel, or a `Communicator` for host and library
+variants."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +8,8 @@ from typing import Any, Literal, Protocol
 
 @dataclass(frozen=True)
 class RowsOf:
-    """Rows of a buffer along its first axis, as an argument of a launch, which gets the address of the first, or in an `AllReduce`."""
+    """Rows of a buffer along its first axis. A launch that takes them gets the address of the first row; an `AllReduce`
+    averages them."""
 
     buffer: str
     first: int
@@ -16,13 +18,15 @@ class RowsOf:
 
 @dataclass(frozen=True)
 class AllReduce:
-    """A step among launches: buffers of float32 become, in place, their average over all ranks. One process alone does nothing.
+    """A step among launches that replaces buffers of float32 by their average over all ranks. In a single process it does
+    nothing.
 
     Attributes:
-        buffers: names of inputs, outputs or scratch, or rows of them; on every rank of the same shapes.
-        by: `nccl`, between the GPUs; or `mpi`, staged through page-locked host memory: copied out, averaged by MPI_Allreduce, copied back.
-        beside: it runs in a stream of its own, beside later launches that take nothing of its buffers. What takes them waits for it, and
-            so does the end of the operation.
+        buffers: names of inputs, outputs or scratch, or rows of them. They have the same shapes on every rank.
+        by: `nccl`: between the GPUs. `mpi`: through page-locked host memory; the buffers are copied to the host, averaged by
+            MPI_Allreduce and copied back.
+        beside: it runs in a stream of its own, beside later launches that do not take its buffers. Launches that take them wait
+            for it, and so does the end of the operation.
     """
 
     buffers: tuple[str | RowsOf, ...]
@@ -35,11 +39,11 @@ class AllReduce:
 
 
 class Communicator(Protocol):
-    """What joins the ranks that share a case, as a host or library variant that communicates is given it.
+    """Joins the ranks that share a case. Host and library variants with `communicates=True` are given one.
 
     Attributes:
-        rank: which of them this process is, from 0 on.
-        size: how many they are.
+        rank: number of this process among the ranks, from 0.
+        size: number of ranks.
     """
 
     rank: int
@@ -50,7 +54,7 @@ class Communicator(Protocol):
         ...
 
     def broadcast(self, value: Any) -> Any:
-        """What rank 0 gave. Every rank calls it."""
+        """The value that rank 0 passed. Every rank calls it."""
         ...
 
 
@@ -60,7 +64,7 @@ class Alone:
     rank, size = 0, 1
 
     def average(self, arrays: Sequence[Any]) -> None:
-        """Nothing: an array is its own average."""
+        """Does nothing: the average over one rank is the array itself."""
 
     def broadcast(self, value: Any) -> Any:
         return value

@@ -20,7 +20,7 @@ class Pageable:
 
 @dataclass(frozen=True)
 class Pinned:
-    """The same with page-locked host memory, which the device reads and writes by itself."""
+    """The same with page-locked host memory, which the device reads and writes directly."""
 
     transfer: ClassVar = "pinned"
 

@@ -11,15 +11,15 @@ from warpladder.workloads.communication import AllReduce
 class TensorMap:
     """An argument by which a kernel copies boxes of a buffer to shared memory and back with Hopper's tensor memory accelerator (TMA).
 
-    The kernel's parameter is `const __grid_constant__ TensorMap` of `workloads/hopper.cuh`, 128 bytes. What a box reaches
-    beyond the buffer reads as zeros. Source: CUDA driver API, cuTensorMapEncodeTiled.
+    The kernel's parameter is `const __grid_constant__ TensorMap` of `workloads/hopper.cuh`, 128 bytes. Elements of a box that
+    lie outside the buffer read as zeros. Source: CUDA driver API, cuTensorMapEncodeTiled.
 
     Attributes:
-        buffer: name of an input, an output or scratch of float32; its innermost rows take a multiple of 16 bytes.
+        buffer: name of an input, an output or scratch of float32. The bytes of its innermost rows are a multiple of 16.
         box: elements of a box along each axis, the innermost last; at most 256 along each.
-        swizzle_bytes: 0, or 32, 64 or 128: the span within which 16-byte pieces are exchanged so that columns of the box meet
-            different banks; the innermost row of a box is no longer than it.
-        shape: axes, the innermost last, where they are not those of the buffer.
+        swizzle_bytes: 0, or 32, 64 or 128: the span within which 16-byte pieces are exchanged, so that columns of the box lie
+            in different banks. The innermost row of a box is no longer than this.
+        shape: extents of the axes, the innermost last, if they differ from the buffer's.
     """
 
     buffer: str
@@ -36,10 +36,10 @@ class Launch:
         kernel: name expression of the kernel, e.g. `transpose<2, 1, 0>`, as NVRTC takes it.
         grid: blocks along x, y, z.
         block: threads along x, y, z.
-        args: names of inputs, outputs and scratch as `str`, `RowsOf` them, `TensorMap`s of them, and scalars as NumPy scalars of
-            the parameter's type.
-        dynamic_shared_bytes: dynamic shared memory a block.
-        once: what it writes is the same for every `Part` of a case, so that of an overlapped operation only the first part launches it.
+        args: inputs, outputs and scratch by name (`str`), as `RowsOf` or as `TensorMap`; scalars as NumPy scalars of the
+            parameter's type.
+        dynamic_shared_bytes: dynamic shared memory of a block.
+        once: it writes the same for every `Part` of a case. In an overlapped operation only the first part launches it.
     """
 
     kernel: str
@@ -60,5 +60,5 @@ def kernels_of(steps: Sequence[Step]) -> tuple[Launch, ...]:
 
 
 def ceil_div(a: int, b: int) -> int:
-    """Blocks of b that cover a."""
+    """The least number of blocks of size b that cover a."""
     return -(-a // b)

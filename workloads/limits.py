@@ -6,12 +6,14 @@ from warpladder.workloads.api import Case, Params
 
 
 def up_to(most: int, unit: str, count: Callable[[Case], float]) -> Callable[[Case, Params], str | None]:
-    """What `Variant.skip` takes: skips larger cases, at which a call takes seconds or minutes and the ratio to other variants stays.
+    """A function for `Variant.skip` that skips larger cases.
+
+    There a call takes seconds or minutes, and the ratio to other variants stays the same.
 
     Args:
-        most: units of the largest case that is measured.
-        unit: what the time grows with, e.g. `images`.
-        count: units of a case.
+        most: number of units of the largest case that is measured.
+        unit: name of the units that the time grows with, e.g. `images`.
+        count: gives the number of units of a case.
     """
     reason = f"too slow for this case: its time grows with the number of {unit}, so it is measured up to {most:,} {unit}"
 

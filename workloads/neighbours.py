@@ -1,8 +1,9 @@
-"""Imports of a user's workload file: it finds the modules beside it, and nobody else does.
+"""Imports of a user's workload file: it can import the modules beside it, and no other module can.
 
-The files of a folder are the modules of a package that is named after the folder's path. An import in one of them looks in that package
-first, then where everybody looks. So two folders may both have a `helpers.py`, and a `data.py` beside a workload hides none of ours. An
-import is told from others by who makes it, so that one within a function, which runs long after the file was loaded, finds them too.
+The files of a folder become modules of a package whose name is derived from the folder's path. An import in one of them looks
+in that package first, then in the usual places. So two folders may both have a `helpers.py`, and a `data.py` beside a workload
+does not hide ours. The importing module decides where an import looks, so an import inside a function works too, long after the
+file was loaded.
 """
 
 import builtins
@@ -17,12 +18,12 @@ from types import ModuleType
 from typing import Any, Final
 
 _PREFIX: Final = "user_workload_"
-#: The package that a workload file takes its words from. A module beside the file that has its name is never meant.
+#: The package of `warpladder.workloads.api`. An import of this name never means a module beside the file.
 _OURS: Final = "warpladder"
 
 
 def load(file: Path) -> ModuleType:
-    """The module of a user's Python file, run anew. What it raises is raised."""
+    """Runs a user's Python file anew and gives its module. An exception of the file is passed on."""
     file = file.resolve()
     package = _package_of(file.parent)
     name = f"{package}.{file.stem}"
@@ -39,13 +40,13 @@ def load(file: Path) -> ModuleType:
 
 
 def as_written(message: str) -> str:
-    """A message about a module by the name that its user gave it."""
+    """A message with the names of modules as the user wrote them."""
     words = message.split(_PREFIX)
     return words[0] + "".join(word.partition(".")[2] if "." in word else f"{_PREFIX}{word}" for word in words[1:])
 
 
 def _package_of(folder: Path) -> str:
-    """Name of the package whose modules are the files of a folder; the same in every process."""
+    """Name of the package whose modules are the files of a folder. It is the same in every process."""
     name = _PREFIX + hashlib.sha256(str(folder).encode(errors="surrogateescape")).hexdigest()[:12]
     if name not in sys.modules:
         package = ModuleType(name)
@@ -57,11 +58,11 @@ def _package_of(folder: Path) -> str:
 
 
 class _Loader(SourceFileLoader):
-    """Runs a module whose own imports look beside it first."""
+    """Runs a module whose imports look in its own folder first."""
 
     def exec_module(self, module: ModuleType) -> None:
         package = module.__name__.partition(".")[0]
-        known: dict[str, bool] = {}  # an import within a function that is timed must take no longer than any
+        known: dict[str, bool] = {}  # keeps an import inside a timed function as fast as others
 
         def import_(
             name: str,
@@ -97,7 +98,8 @@ class _Finder(MetaPathFinder):
 
 
 def _is_beside(package: str, name: str) -> bool:
-    """Whether a folder has a module or package of that name. One without `__init__.py`, as any folder is, has to be the only one of it."""
+    """Whether a folder has a module or package of that name. A folder without `__init__.py` counts only if no other package has
+    its name."""
     if f"{package}.{name}" in sys.modules:
         return True
     if name == _OURS:

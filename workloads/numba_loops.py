@@ -1,6 +1,7 @@
-"""Host variants out of plain loops, compiled by Numba at the first call.
+"""Host variants written as plain loops, which Numba compiles at the first call.
 
-Numba is imported then too, so that importing a workload costs no more than NumPy, and the variant's source text is the loops.
+Numba is imported at the first call, so that importing a workload takes no longer than importing NumPy. The source text of the
+variant is that of the loops.
 """
 
 from collections.abc import Callable
@@ -10,16 +11,16 @@ from typing import Any
 
 from warpladder.workloads.api import Buffers, Case
 
-prange = range  # `compiled` puts numba.prange in its place; import it by this name
+prange = range  # `compiled` replaces it by numba.prange; import it by this name
 
 
 def compiled(
     arguments: Callable[[Case, Buffers, Buffers], tuple[Any, ...]], **options: Any
 ) -> Callable[[Callable[..., None]], Callable[[Case, Buffers, Buffers], None]]:
-    """Makes loops the `run` of a `HostVariant`. The machine code is kept on disk, where Numba keeps such.
+    """Turns loops into the `run` of a `HostVariant`. The machine code is kept in Numba's cache on disk.
 
     Args:
-        arguments: what the loops are called with, from the case, the inputs and the outputs.
+        arguments: gives the arguments of the loops, from the case, the inputs and the outputs.
         options: passed to `numba.njit`, e.g. `parallel=True`.
     """
 

@@ -12,7 +12,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 def names() -> tuple[str, ...]:
-    """Names of the workloads that ship with the project, or were dropped into this folder."""
+    """Names of the workloads in this folder."""
     return tuple(sorted(file.parent.name for file in _HERE.glob("*/workload.py")))
 
 
@@ -28,7 +28,7 @@ def load(name: str) -> Workload:
 
 
 def load_file(path: Path) -> Workload:
-    """The workload that a file of the user's declares as `WORKLOAD`. It may import the modules and packages beside it.
+    """The workload that a user's file declares as `WORKLOAD`. The file may import the modules and packages beside it.
 
     Raises:
         WorkloadError: there is no such file, it does not import, or it has no `WORKLOAD`.

@@ -1,34 +1,42 @@
-"""The source of a variant: its text, and what the comment that opens it says."""
+"""The source of a variant: its text, the integer constants that it declares, and the labelled comment that opens it."""
 
+import ast
 import itertools
+import operator
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
+from warpladder.data import source_text
 from warpladder.workloads.cases import WorkloadError
 
 _HEADER_FIELDS: Final = ("Idea", "Bottleneck", "Next", "Source")
-_INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
+_COMMENT: Final = re.compile(r"//[^\n]*")
+_CONSTANTS: Final = re.compile(r"^([ \t]*)(?:static )?constexpr int ([^;{}]+);", re.MULTILINE)
+_OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda a, b: int(a / b),  # as C++ divides whole numbers
+    ast.Mod: lambda a, b: a - int(a / b) * b,
+}
 
 
 def read_source(file: Path) -> str:
     """The text of a CUDA source, each `#include "name"` in it replaced by the text of that file.
 
-    What is compiled, recorded and hashed is this one text; `#line` keeps the places that a compiler names those of the files.
+    This one text is compiled, recorded and hashed. `#line` keeps the places that a compiler names those of the files.
 
     Raises:
         WorkloadError: an included file is not there.
     """
-    text = file.read_text()
-
-    def included(match: re.Match[str]) -> str:
-        other = file.parent / match[1]
-        line = text.count("\n", 0, match.start()) + 1
-        if not other.is_file():
-            raise WorkloadError(f'{file.name}:{line}: #include "{match[1]}": no such file beside it; mend the path')
-        return f'#line 1 "{other.name}"\n{read_source(other)}#line {line + 1} "{file.name}"\n'
-
-    return _INCLUDE.sub(included, text)
+    try:
+        return source_text.read(file)
+    except source_text.MissingInclude as missing:
+        raise WorkloadError(f"{missing}: no such file beside it; mend the path") from None
 
 
 def parse_header(text: str) -> dict[str, str]:
@@ -49,3 +57,75 @@ def _opening_comment(text: str) -> str:
         return "\n".join(line[2:] for line in itertools.takewhile(lambda line: line.startswith("//"), lines))
     docstring = re.search(r'"""(.*?)"""', text, flags=re.DOTALL)
     return docstring.group(1) if docstring else ""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The `constexpr int` constants of a CUDA source, for the launches of its kernels: `Constants(file)["kTile"]`.
+
+    The source stays the one place where a number stands that the kernel and its launch both need. It is read at the first use.
+
+    Attributes:
+        file: the `.cu` or `.cuh` file; constants of the files that it includes count as its own.
+        function: the kernel or struct whose constants are meant besides; by default only those outside of all functions.
+    """
+
+    file: Path
+    function: str = ""
+
+    def within(self, function: str) -> "Constants":
+        """The constants of the same file, with those of one of its kernels or structs."""
+        return Constants(self.file, function)
+
+    def __getitem__(self, name: str) -> int:
+        """The value of a constant: a literal, or sums, differences, products and quotients of literals and other constants.
+
+        Raises:
+            WorkloadError: the source has no such constant, or its value is something else.
+        """
+        expressions = _expressions(self.file, self.function)
+        if name not in expressions:
+            where = f" or in {self.function}" if self.function else ""
+            raise WorkloadError(
+                f"{self.file.name}: no `constexpr int {name}` at the top level{where}; its launch reads it: declare it there"
+            )
+        try:
+            return self._value(ast.parse(expressions[name], mode="eval").body)
+        except (SyntaxError, ValueError, ZeroDivisionError) as error:
+            raise WorkloadError(
+                f"{self.file.name}: constant {name} is `{expressions[name]}`; its launch reads it: "
+                "write a number, or sums and products of numbers and other constants"
+            ) from error
+
+    def _value(self, node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int(value)):
+                return value
+            case ast.Name(id=name):
+                return self[name]
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self._value(operand)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+                return _OPERATIONS[type(op)](self._value(left), self._value(right))
+        raise ValueError(ast.dump(node))
+
+
+@cache
+def _expressions(file: Path, function: str) -> dict[str, str]:
+    """Name of each constant -> its expression, as the source has it."""
+    text = _COMMENT.sub("", read_source(file))
+    found: dict[str, str] = {}
+    for indent, declarations in _CONSTANTS.findall(text):
+        if not indent:
+            found |= _declared(declarations)
+    if function and (opened := re.search(rf"\b{re.escape(function)}\s*[({{]", text)):
+        body = text[opened.start() :].partition("\n}")[0]
+        for _, declarations in _CONSTANTS.findall(body):
+            found |= _declared(declarations)
+    return found
+
+
+def _declared(declarations: str) -> dict[str, str]:
+    """The names and expressions of `kRows = 64, kColumns = 128`."""
+    pairs = (each.partition("=") for each in declarations.split(","))
+    return {name.strip(): expression.strip().replace("'", "") for name, _, expression in pairs}

@@ -1,6 +1,6 @@
 """PyTorch on CuPy's arrays and CuPy's stream, for the peers that reach NVIDIA's libraries through it.
 
-PyTorch and CuPy are imported when first used: importing this module costs nothing.
+PyTorch and CuPy are imported at the first use, so importing this module is fast.
 """
 
 import gc
@@ -15,9 +15,11 @@ from warpladder.workloads.communication import Communicator
 
 #: Modules that `compile_for_graph` takes, as a variant's `requires` names them.
 COMPILER: Final = ("torch._inductor.compile_fx", "triton")
-#: Calls before a compiled function may be captured in a CUDA graph: PyTorch compiles at the first, and its libraries settle.
+#: Calls before a compiled function is captured in a CUDA graph. PyTorch compiles at the first, and its libraries choose
+#: algorithms.
 _WARM_UPS: Final = 3
-#: Whether cuDNN times its algorithms for each new shape and keeps the fastest; off where a variant runs only to be compiled.
+#: Whether cuDNN times its algorithms for each new shape and keeps the fastest. It is off while a variant runs only to be
+#: compiled.
 time_algorithms = True
 
 
@@ -37,15 +39,15 @@ def use_current_stream() -> None:
 
 
 def current_stream() -> int | None:
-    """Address of the stream that PyTorch enqueues on, 0 for the default one; None where PyTorch does not use the GPU yet."""
+    """Address of the stream that PyTorch enqueues on, 0 for the default one; None if PyTorch does not use the GPU yet."""
     return int(sys.modules["torch"].cuda.current_stream().cuda_stream) if _on_gpu() else None
 
 
 @contextmanager
 def own_choice_of_stream() -> Iterator[None]:
-    """A block in which a variant is prepared: PyTorch enqueues on its default stream unless the variant says otherwise.
+    """A block in which a variant is prepared. PyTorch enqueues on its default stream there, unless the variant chooses another.
 
-    Afterwards it enqueues on CuPy's current stream. So no variant depends on the stream that another one chose.
+    After the block it enqueues on CuPy's current stream. So no variant depends on the stream that another one chose.
     """
     if _on_gpu():
         torch = sys.modules["torch"]
@@ -58,21 +60,21 @@ def own_choice_of_stream() -> Iterator[None]:
 
 
 def _on_gpu() -> bool:
-    """Whether PyTorch has been imported and has used the GPU. A look at it must start nothing."""
+    """Whether PyTorch has been imported and has used the GPU. The check itself must not initialise it."""
     torch = sys.modules.get("torch")
     return torch is not None and bool(torch.cuda.is_initialized())
 
 
 def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = False) -> Callable[[], None]:
-    """What `torch.compile` makes of a function without arguments, warmed up, to be captured in a CUDA graph by `graph=True`.
+    """Compiles a function without arguments by `torch.compile`, and warms it up for the CUDA graph of `graph=True`.
 
     Args:
-        function: reads and writes tensors that it closes over; it is compiled for their shapes alone.
-        allow_tf32: let products and convolutions have TensorFloat-32.
+        function: reads and writes tensors that it closes over. It is compiled for their shapes only.
+        allow_tf32: let products and convolutions use TensorFloat-32.
     """
     import torch
 
-    # Each case has another closure and other shapes of the same code, which is no sign of anything wrong.
+    # Each case compiles the same code for another closure and other shapes. That is no error, so the limit is raised.
     torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
     compiled = torch.compile(function, fullgraph=True, dynamic=False)
 
@@ -87,7 +89,7 @@ def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = Fals
 
 
 def join_ranks(communicator: Communicator) -> None:
-    """Let PyTorch's processes know of one another, with NCCL between their GPUs. Every rank calls it; once is enough."""
+    """Joins PyTorch's processes, with NCCL between their GPUs. Every rank calls it; further calls do nothing."""
     import cupy
     import torch
     from torch import distributed
@@ -104,7 +106,8 @@ def join_ranks(communicator: Communicator) -> None:
 
 @contextmanager
 def tf32(allowed: bool) -> Any:
-    """Allow TensorFloat-32 in products and convolutions, or forbid it, and let cuDNN time its algorithms (`time_algorithms`); as it was afterwards."""
+    """Allows or forbids TensorFloat-32 in products and convolutions, and lets cuDNN time its algorithms if `time_algorithms`,
+    until the block ends."""
     import torch
 
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
@@ -117,9 +120,10 @@ def tf32(allowed: bool) -> Any:
 
 
 def memory_of_a_graph() -> tuple[object, AbstractContextManager[Any]]:
-    """A pool of memory, and the context in which PyTorch allocates from it alone; nothing where PyTorch has not been imported.
+    """A pool of memory, and the context in which PyTorch allocates from this pool only; an empty context if PyTorch has not
+    been imported.
 
-    A CUDA graph writes at each launch where memory was allocated during its capture, so that nobody else may be given it.
+    Each launch of a CUDA graph writes to the memory that was allocated during its capture, so nothing else may use that memory.
     """
     if "torch" not in sys.modules:
         return None, nullcontext()

@@ -9,7 +9,8 @@ from warpladder.collectors.core.declared import case_row, variant_row
 from warpladder.collectors.core.environment import host_facts
 from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.plan import Plan
-from warpladder.collectors.core.recording import FORMAT, Event, Rows
+from warpladder.collectors.core.recording import FORMAT, Event
+from warpladder.collectors.core.trust import RowDicts
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.data import schema
 from warpladder.data.store import conform
@@ -59,7 +60,7 @@ def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: 
 
 
 def job_event(
-    gpus: int, results: Rows, diagnostics: Rows = (), resources: Sequence[tuple[Any, ...]] = (), traced: bool = False
+    gpus: int, results: RowDicts, diagnostics: RowDicts = (), resources: Sequence[tuple[Any, ...]] = (), traced: bool = False
 ) -> Event:
     """A case has been measured among so many ranks, or been passed over.
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from warpladder.data import schema, store
 from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Source
 from warpladder.data.staging import Staging
 
 _FOLDER: Final = "inside"
@@ -28,7 +29,7 @@ def without_trace(run: store.Run, writer: store.RunWriter, why: str) -> None:
     writer.append("run", [{**run.info, "run_id": writer.run_id}])
     for table in ("ceilings", "variants", "cases", "results", "samples"):
         writer.append(table, run.table(table))
-    writer.append("diagnostics", [*diagnostics(run), diagnostic_row("warning", "tracing", why)])
+    writer.append("diagnostics", [*diagnostics(run), diagnostic_row("warning", Source.TRACING, why)])
 
 
 def diagnostics(run: store.Run) -> list[dict[str, Any]]:

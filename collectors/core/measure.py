@@ -26,10 +26,11 @@ from warpladder.collectors.core.bench import (
 from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.problem import Problem
+from warpladder.collectors.core.range_texts import TWIN, WARM_UP, sample_text
 from warpladder.collectors.core.rounds import Entry, Limits, RoundsResult, SampleFailed, run_rounds
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.core.verify import Verdict, compare, overlapping
-from warpladder.data.range_texts import TWIN, WARM_UP, sample_text
+from warpladder.data.names import Source
 from warpladder.workloads.api import Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.
@@ -228,7 +229,7 @@ class _BenchRun:
             other = self._other.inputs
         except Exception as error:
             text = f"{self._where}: no other inputs could be made to verify with ({classify(error)[1]})"
-            self._report.diagnostic("warning", "inputs", text)
+            self._report.diagnostic("warning", Source.INPUTS, text)
             return False
         if all(np.array_equal(first[name], other[name]) for name in first):
             return False
@@ -292,7 +293,7 @@ class _BenchRun:
                 return found.rows, failed
             if not watched:
                 text = f"{how.scope} {how.cache}: a variant that is not known changed {', '.join(changed)}; all samples were taken again"
-                self._report.diagnostic("warning", "inputs_changed", f"{self._where}, {text}")
+                self._report.diagnostic("warning", Source.INPUTS_CHANGED, f"{self._where}, {text}")
             watched = True
         return [], failed
 
@@ -334,18 +335,18 @@ class _BenchRun:
         where = f"{self._where}, {how.scope} {how.cache}"
         if discarded:
             self._report.diagnostic(
-                "info", "throttling", f"{where}: {discarded} samples taken under throttling were taken again"
+                "info", Source.THROTTLING, f"{where}: {discarded} samples taken under throttling were taken again"
             )
         if kept:
             self._report.diagnostic(
-                "warning", "throttling", f"{where}: {kept} samples stayed throttled and were kept; see throttle_reasons"
+                "warning", Source.THROTTLING, f"{where}: {kept} samples stayed throttled and were kept; see throttle_reasons"
             )
         for cell in sorted(pending, key=str):
             text = f"the {how.scope} clock was stopped while the device was still at work: the call was never synchronised"
-            self._report.diagnostic("warning", "never_synchronized", text, cell)
+            self._report.diagnostic("warning", Source.NEVER_SYNCHRONIZED, text, cell)
         for cell in sorted(not_held, key=str):
             text = f"the call waits for the device inside, so its {how.scope} {how.cache} time includes time of the host"
-            self._report.diagnostic("warning", "waits_inside", text, cell)
+            self._report.diagnostic("warning", Source.WAITS_INSIDE, text, cell)
 
     def _fail(self, cell: Cell, error: Exception) -> None:
         status, detail = classify(error)

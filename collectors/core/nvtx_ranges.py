@@ -1,4 +1,4 @@
-"""NVTX ranges around what is measured; `data.range_texts` has their texts.
+"""NVTX ranges around what is measured; `range_texts` has their texts.
 
 Without a profiler attached they cost next to nothing. All but the innermost are pushed and popped outside of the timed window; that one
 is pushed and popped while the stream is held, so that the device's clock does not see it.
@@ -11,7 +11,7 @@ from typing import Any
 
 import nvtx
 
-from warpladder.data.range_texts import DOMAIN
+from warpladder.collectors.core.range_texts import DOMAIN
 
 
 @cache

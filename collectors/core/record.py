@@ -38,6 +38,7 @@ from warpladder.collectors.core.processes import POLL_S
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Source
 from warpladder.workloads.api import HostVariant, LibraryVariant
 
 _LEAVE_TIMEOUT_S: Final = 60.0
@@ -134,7 +135,7 @@ class Recorder:
                     self._describe()
                     self._measure()
                 except Stopped:
-                    self._diagnose("warning", "interrupted", "the run was interrupted; what was finished by then is kept")
+                    self._diagnose("warning", Source.INTERRUPTED, "the run was interrupted; what was finished by then is kept")
                 for child in self._children.values():
                     child.dismiss()
                 return self._journal.commit("the run was interrupted before it"), self._stop.number
@@ -185,7 +186,7 @@ class Recorder:
                 case Described(facts, ceilings):
                     self._journal.note({"kind": "described", "facts": facts, "ceilings": ceilings})
                 case Refused(why):
-                    self._diagnose("error", "ceilings", f"{else_say}: {why}")
+                    self._diagnose("error", Source.CEILINGS, f"{else_say}: {why}")
             return True
 
         for tries_left in (1, 0):
@@ -196,13 +197,13 @@ class Recorder:
                 self._end_child(gpus)
                 # The first may have died of a module that it imported; the next imports nothing before it must.
                 if not tries_left or lost.status == "timeout":
-                    self._diagnose("error", "ceilings", f"{else_say}: {lost.detail}")
+                    self._diagnose("error", Source.CEILINGS, f"{else_say}: {lost.detail}")
                     return
 
     def _measure(self) -> None:
         deadline = None if self._plan.limits.budget_s is None else time.monotonic() + self._plan.limits.budget_s
         for note in self._plan.notes:
-            self._diagnose("info", "gpus", note)
+            self._diagnose("info", Source.GPUS, note)
         for number, planned in enumerate(self._plan.jobs):
             self._stop.check()
             if deadline is not None and time.monotonic() > deadline:
@@ -227,7 +228,7 @@ class Recorder:
         count = f"{len(cases)} case{'s' if len(cases) > 1 else ''}"
         text = f"{count} not reached within {self._plan.limits.budget_s:g} s of measuring; to record them: {' '.join(words)}"
         self._journal.note(unreached_event(jobs), durable=False)
-        self._diagnose("info", "not_reached", text)
+        self._diagnose("info", Source.NOT_REACHED, text)
 
     def _measure_job(self, job: Job) -> None:
         """Measure a case, as often as it takes to get past the cells that bring the child down."""
@@ -330,7 +331,7 @@ class _Answers:
         """The case as a whole went wrong: of cells without a verdict that is it."""
         told = {(row["variant"], row["config"]) for row in self.results}
         if len(told) == len(self.job.cells):
-            self.diagnostics.append(diagnostic_row("error", "collector", f"{self.job.case}: {why}"))
+            self.diagnostics.append(diagnostic_row("error", Source.COLLECTOR, f"{self.job.case}: {why}"))
         self.results += [
             result_row(cell, "launch_error", why) for cell in self.job.cells if (cell.variant, cell.config) not in told
         ]

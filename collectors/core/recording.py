@@ -5,7 +5,7 @@ that another process finishes become a run by the same code.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,16 +15,17 @@ import pyarrow as pa
 from warpladder.collectors.core import trust
 from warpladder.collectors.core.captures import AddCaptured
 from warpladder.collectors.core.environment import NO_GPU
+from warpladder.collectors.core.trust import RowDicts
 from warpladder.collectors.core.verdicts import Cell, Verdicts, result_row
 from warpladder.data import schema
 from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 
 #: Of the events; raised when they change.
 FORMAT: Final = 1
 
 Event = dict[str, Any]
-Rows = Sequence[Mapping[str, Any]]
 
 
 def to_line(event: Event) -> str:
@@ -127,7 +128,7 @@ class Recording:
             diagnostics += found
         elif self._traced:
             text = "the trace tables were lost with the recording's process; device times are those of CUDA events"
-            diagnostics.append(diagnostic_row("warning", "tracing", text))
+            diagnostics.append(diagnostic_row("warning", Source.TRACING, text))
         diagnostics += _checked(samples, cases, variants, self._tables["ceilings"], self._facts["l2_bytes"])
         count = {"device_count": self._begun["most_gpus"]} if self._facts["device_count"] else {}
         run = {"run_id": writer.run_id, **self._begun["run"], "started_at": self.started, **self._facts, **count}
@@ -144,9 +145,11 @@ class Recording:
         return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken, strict=True))} if taken else dict(row)
 
 
-def _checked(samples: pa.Table, cases: Rows, variants: Rows, ceilings: Rows, l2_bytes: int | None) -> list[dict[str, Any]]:
+def _checked(
+    samples: pa.Table, cases: RowDicts, variants: RowDicts, ceilings: RowDicts, l2_bytes: int | None
+) -> list[dict[str, Any]]:
     """What gives reason to distrust the run. A check that fails does not take the run with it."""
     try:
         return trust.check(samples.to_pandas(), cases, variants, ceilings, l2_bytes)
     except Exception as error:
-        return [diagnostic_row("error", "trust", f"the run could not be checked ({type(error).__name__}: {error})")]
+        return [diagnostic_row("error", Source.TRUST, f"the run could not be checked ({type(error).__name__}: {error})")]

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from warpladder.data.names import Source
 from warpladder.data.staging import Staging, abandoned
 
 _UNREACHED = "the recording was cut off before it"
@@ -55,7 +56,7 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
         staging.remove()
         return "no case was finished; what it left is removed"
     text = "the recording's process was ended from outside before it was done; the cases that were finished by then are kept"
-    recording.apply({"kind": "diagnostics", "rows": [diagnostic_row("warning", "cut_off", text)]})
+    recording.apply({"kind": "diagnostics", "rows": [diagnostic_row("warning", Source.CUT_OFF, text)]})
     writer = RunWriter(data_dir, staging.run_id, staging=staging)
     recording.write(writer, _UNREACHED)
     writer.commit(durable=True)

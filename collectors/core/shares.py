@@ -8,7 +8,7 @@ from warpladder.workloads.api import Buffer, Part, Workload, WorkloadError
 
 
 @dataclass(frozen=True)
-class Rows:
+class BufferRows:
     """Rows of a buffer along its first axis."""
 
     name: str
@@ -20,18 +20,18 @@ class Rows:
         return array[self.start : self.stop]
 
 
-def rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, Rows]:
+def rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, BufferRows]:
     """A part's rows of every buffer of the whole case: all of those that have as many in the part."""
     inputs, outputs = workload.buffers(part.case)
     found = {}
     for name, buffer in {**inputs, **outputs}.items():
         shared = buffer.shape == whole[name].shape
         start = 0 if shared else part.first
-        found[name] = Rows(name, start, start + buffer.shape[0])
+        found[name] = BufferRows(name, start, start + buffer.shape[0])
     return found
 
 
-def check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapping[str, Rows]]) -> None:
+def check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapping[str, BufferRows]]) -> None:
     """Raises WorkloadError where the parts of a buffer are not its rows, one part after another."""
     for name, buffer in whole.items():
         end = 0

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Ceiling, Source
 
 #: How far above the measured copy bandwidth a case's least bytes over its time may lie: a little from cold cache, where
 #: reads are faster than copies; further where data can stay in a GPU's L2, or in a processor's caches.
@@ -15,10 +16,12 @@ CEILING_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 4.0, ("host", "ho
 WORK_GROWS: Final = 8.0
 TIME_GROWS: Final = 1.3
 
-Rows = Sequence[Mapping[str, Any]]
+RowDicts = Sequence[Mapping[str, Any]]
 
 
-def check(samples: pd.DataFrame, cases: Rows, variants: Rows, ceilings: Rows, l2_bytes: int | None) -> list[dict[str, Any]]:
+def check(
+    samples: pd.DataFrame, cases: RowDicts, variants: RowDicts, ceilings: RowDicts, l2_bytes: int | None
+) -> list[dict[str, Any]]:
     """Rows of `diagnostics` about the samples.
 
     Args:
@@ -34,7 +37,7 @@ def check(samples: pd.DataFrame, cases: Rows, variants: Rows, ceilings: Rows, l2
     medians = medians[medians["scope"].isin(["device", "operation"])]
     medians = medians.merge(pd.DataFrame(cases), on=["workload", "case"])
     medians = medians.merge(pd.DataFrame(variants)[["workload", "variant", "kind", "role"]], on=["workload", "variant"])
-    copies = {"device_copy": "gpu", "host_copy": "host"}
+    copies = {Ceiling.DEVICE_COPY: "gpu", Ceiling.HOST_COPY: "host"}
     memory = {copies[row["name"]]: row["value"] for row in ceilings if row["name"] in copies}
     medians["memory"] = ["host" if kind == "host" else "gpu" for kind in medians["kind"]]
     medians = medians[medians["memory"].isin(memory)]
@@ -58,7 +61,7 @@ def _above_ceiling(medians: pd.DataFrame, l2_bytes: int) -> Iterable[dict[str, A
                 f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to copy {row['copy']:,.0f} GB/s: "
                 "the work is not done, or not waited for"
             )
-            yield diagnostic_row("warning", "above_ceiling", text, row)
+            yield diagnostic_row("warning", Source.ABOVE_CEILING, text, row)
 
 
 def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
@@ -79,7 +82,7 @@ def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
                 f"{large['scope']} {large['cache']}: {work:.3g} times the bytes of {small['case']} take {duration:.2g} times "
                 "as long: the work is not done, or not waited for"
             )
-            yield diagnostic_row("warning", "not_growing", text, large)
+            yield diagnostic_row("warning", Source.NOT_GROWING, text, large)
 
 
 def _axes_but_size(params: str) -> str:

@@ -13,6 +13,7 @@ from warpladder.collectors.cuda.launch import bind, pinned_like
 from warpladder.collectors.cuda.nccl import nccl_module, nccl_of
 from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
 from warpladder.collectors.cuda.streams import Stream
+from warpladder.data.names import nccl_allreduce
 from warpladder.workloads.api import Array, Buffers, Step, WorkloadError, ceil_div
 from warpladder.workloads.communication import AllReduce, RowsOf
 
@@ -155,7 +156,7 @@ def ceiling_row(times_ns: Sequence[Sequence[int]], overhead_ns: float, nbytes: i
     """The row of `ceilings` of what every rank timed by `allreduce_ns`: of each repetition the least rank, which waits for none."""
     least_ns = [min(of_ranks) for of_ranks in zip(*times_ns, strict=True)]
     return {
-        "name": f"nccl_allreduce_{nbytes}_bytes",
+        "name": nccl_allreduce(nbytes),
         "device": f"{len(times_ns)} GPUs",
         "value": (statistics.median(least_ns) - overhead_ns) / 1000,
         "unit": "us",

@@ -12,8 +12,9 @@ from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
 from warpladder.collectors.cuda.launch import bind, load
 from warpladder.collectors.host.host_clock import median_duration_ns
-from warpladder.workloads.api import CudaVariant, Launch
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, DEPTH
+from warpladder.data.names import Ceiling
+from warpladder.workloads.api import Constants, CudaVariant, Launch
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, WARPGROUP_THREADS
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _MEDIAN: Final = f"median of {REPETITIONS}"
@@ -21,17 +22,24 @@ _BANDWIDTH_BYTES: Final = 1 << 30
 _TRANSFER_BYTES: Final = 1 << 28
 _FMA_STEPS: Final = 4000
 _TENSOR_CORES_TF32: Final = (8, 0)
-_THREADS: Final = 256
+_OF_BANDWIDTH: Final = Constants(_KERNELS / "ceilings.cu")
+_OF_WGMMA: Final = Constants(_KERNELS / "wgmma_ceiling.cu")
 #: 16-byte accesses that a thread has in flight; which is fastest depends on the device.
 _ACCESSES: Final = (1, 2, 4)
-#: Bandwidth -> how often it moves the buffer: a copy reads it and writes it.
-_BYTES_MOVED: Final = {"copy": 2, "read": 1, "write": 1}
+#: Kernel of a bandwidth -> its ceiling, and how often it moves the buffer: a copy reads it and writes it.
+_BANDWIDTHS: Final = {"copy": (Ceiling.DEVICE_COPY, 2), "read": (Ceiling.DEVICE_READ, 1), "write": (Ceiling.DEVICE_WRITE, 1)}
+_TRANSFERS: Final = (
+    (Ceiling.H2D_PAGEABLE, "pageable"),
+    (Ceiling.D2H_PAGEABLE, "pageable"),
+    (Ceiling.H2D_PINNED, "pinned"),
+    (Ceiling.D2H_PINNED, "pinned"),
+)
 
 
 def cuda_ceilings(device: CudaDevice) -> list[dict[str, Any]]:
     """Rows of `ceilings` for the device: GB/s, TFLOP/s and us."""
     variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_KERNELS / "ceilings.cu", constants={"multipliers": ""})
-    bandwidths = [f"ceiling_{name}<{accesses}>" for name in _BYTES_MOVED for accesses in _ACCESSES]
+    bandwidths = [f"ceiling_{name}<{accesses}>" for name in _BANDWIDTHS for accesses in _ACCESSES]
     names = [*bandwidths, "ceiling_fma_uniform", "ceiling_fma_registers"]
     if device.compute_capability >= _TENSOR_CORES_TF32:
         names.append("ceiling_mma_tf32")
@@ -45,15 +53,16 @@ def _bandwidths(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, A
     source, target = cupy.ones(size // 4, cupy.float32), cupy.empty(size // 4, cupy.float32)
     arguments = (source, target, np.uint64(size // 16))
     rows = []
-    for name, times_moved in _BYTES_MOVED.items():
+    threads = _OF_BANDWIDTH["THREADS"]
+    for kernel, (name, times_moved) in _BANDWIDTHS.items():
         found = {}
         for accesses in _ACCESSES:
-            blocks = 8 * device.sm_count if name == "read" else -(-size // 16 // (_THREADS * accesses))
-            launch = partial(kernels[f"ceiling_{name}<{accesses}>"], (blocks,), (_THREADS,), arguments)
+            blocks = 8 * device.sm_count if kernel == "read" else -(-size // 16 // (threads * accesses))
+            launch = partial(kernels[f"ceiling_{kernel}<{accesses}>"], (blocks,), (threads,), arguments)
             found[times_moved * size / device.median_ns(launch)] = accesses
         best = max(found)
         method = f"kernel over {size / 2**30:.3g} GiB, {found[best]} accesses of 16 bytes a thread at once, {_MEDIAN}"
-        rows.append(_row(device, f"device_{name}", best, "GB/s", method))
+        rows.append(_row(device, name, best, "GB/s", method))
     return rows
 
 
@@ -65,9 +74,9 @@ def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
     blocks = 4 * device.sm_count
     # kernel -> ceiling, threads a block, operations a thread and step, how
     kinds = {
-        "ceiling_fma_uniform": ("fp32_fma", 256, 512, "FFMA, one operand in uniform registers"),
-        "ceiling_fma_registers": ("fp32_fma_registers", 256, 512, "FFMA, all operands in registers"),
-        "ceiling_mma_tf32": ("tf32_mma", 128, 2 * 16 * 8 * 8 * 32 // 32, "mma.sync m16n8k8"),
+        "ceiling_fma_uniform": (Ceiling.FP32_FMA, 256, 512, "FFMA, one operand in uniform registers"),
+        "ceiling_fma_registers": (Ceiling.FP32_FMA_REGISTERS, 256, 512, "FFMA, all operands in registers"),
+        "ceiling_mma_tf32": (Ceiling.TF32_MMA, 128, 2 * 16 * 8 * 8 * 32 // 32, "mma.sync m16n8k8"),
     }
     rows = []
     for kernel, (name, threads, operations, how) in kinds.items():
@@ -82,9 +91,10 @@ def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _wgmma_rate(device: CudaDevice) -> dict[str, Any]:
     """Hopper's warpgroups reach more than `mma.sync` does."""
-    rows, columns, threads = 64, 256, 256
+    rows, columns, depth = (_OF_WGMMA[name] for name in ("kRows", "kColumns", "kDepth"))
+    threads = 2 * WARPGROUP_THREADS
     variant = CudaVariant("wgmma", "wgmma", "ceiling", source=_KERNELS / "wgmma_ceiling.cu", only_architecture="sm_90a")
-    operands = (2 * rows + columns) * DEPTH
+    operands = (2 * rows + columns) * depth
     buffers = {
         "in": cupy.asarray(np.random.default_rng(0).standard_normal(operands), cupy.float32),
         "never": cupy.empty(threads, cupy.float32),
@@ -92,36 +102,37 @@ def _wgmma_rate(device: CudaDevice) -> dict[str, Any]:
     name, grid = "ceiling_wgmma_tf32", (device.sm_count, 1, 1)
     launch = Launch(name, grid, (threads, 1, 1), ("in", "never", np.int32(_FMA_STEPS)), 4 * operands + ALIGNMENT_BYTES)
     duration_ns = device.median_ns(bind(launch, load(compile_variant(variant, [name], device.arch))[name], buffers))
-    rate = device.sm_count * 2 * (2 * rows * columns * DEPTH) * _FMA_STEPS / duration_ns / 1000
+    rate = device.sm_count * 2 * (2 * rows * columns * depth) * _FMA_STEPS / duration_ns / 1000
     method = f"wgmma m64n256k8 by two warpgroups a block, operands in shared memory, {device.sm_count} blocks, {_MEDIAN}"
-    return _row(device, "tf32_wgmma", rate, "TFLOP/s", method)
+    return _row(device, Ceiling.TF32_WGMMA, rate, "TFLOP/s", method)
 
 
 def _transfers(device: CudaDevice) -> list[dict[str, Any]]:
     target = cupy.empty(_TRANSFER_BYTES, cupy.uint8)
     pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(_TRANSFER_BYTES), np.uint8, _TRANSFER_BYTES)
+    memories = {"pageable": np.ones(_TRANSFER_BYTES, np.uint8), "pinned": pinned}
+    pinned[:] = 1
     rows = []
-    for memory, host in (("pageable", np.ones(_TRANSFER_BYTES, np.uint8)), ("pinned", pinned)):
-        host[:] = 1
-        for direction in ("h2d", "d2h"):
-            arguments = (
-                (target.data.ptr, host.ctypes.data, _TRANSFER_BYTES, runtime.memcpyHostToDevice)
-                if direction == "h2d"
-                else (host.ctypes.data, target.data.ptr, _TRANSFER_BYTES, runtime.memcpyDeviceToHost)
-            )
-            duration_ns = median_duration_ns(partial(runtime.memcpy, *arguments), REPETITIONS)
-            method = f"cudaMemcpy of {_TRANSFER_BYTES >> 20} MiB, {memory} host memory, by the host's clock, {_MEDIAN}"
-            rows.append(_row(device, f"{direction}_{memory}", _TRANSFER_BYTES / duration_ns, "GB/s", method))
+    for name, memory in _TRANSFERS:
+        host = memories[memory].ctypes.data
+        arguments = (
+            (target.data.ptr, host, _TRANSFER_BYTES, runtime.memcpyHostToDevice)
+            if name in (Ceiling.H2D_PAGEABLE, Ceiling.H2D_PINNED)
+            else (host, target.data.ptr, _TRANSFER_BYTES, runtime.memcpyDeviceToHost)
+        )
+        duration_ns = median_duration_ns(partial(runtime.memcpy, *arguments), REPETITIONS)
+        method = f"cudaMemcpy of {_TRANSFER_BYTES >> 20} MiB, {memory} host memory, by the host's clock, {_MEDIAN}"
+        rows.append(_row(device, name, _TRANSFER_BYTES / duration_ns, "GB/s", method))
     return rows
 
 
 def _launches(device: CudaDevice) -> list[dict[str, Any]]:
     empty, many = device.empty_kernels, EMPTY_KERNELS
     how = {
-        "launch": (empty.one_ns, "one empty kernel between two events, queued behind a held stream"),
-        "queued_launch": (empty.queued_ns, f"each of {many} queued empty kernels"),
-        "graph_node": (empty.graph_node_ns, f"each of {many} empty kernels in a CUDA graph"),
-        "event_overhead": (empty.event_overhead_ns, "launch less graph_node; taken off every device time of cuda_events"),
+        Ceiling.LAUNCH: (empty.one_ns, "one empty kernel between two events, queued behind a held stream"),
+        Ceiling.QUEUED_LAUNCH: (empty.queued_ns, f"each of {many} queued empty kernels"),
+        Ceiling.GRAPH_NODE: (empty.graph_node_ns, f"each of {many} empty kernels in a CUDA graph"),
+        Ceiling.EVENT_OVERHEAD: (empty.event_overhead_ns, "launch less graph_node; taken off every device time of cuda_events"),
     }
     # The difference of two medians may come out at zero or below, and a ceiling is more than that.
     return [

@@ -24,6 +24,7 @@ from warpladder.collectors.core.bench import (
     check_importable,
 )
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
+from warpladder.collectors.core.range_texts import executions_text
 from warpladder.collectors.core.verify import poison
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
 from warpladder.collectors.cuda.compiler import compile_variant
@@ -35,7 +36,7 @@ from warpladder.collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATIO
 from warpladder.collectors.cuda.overlap import overlap
 from warpladder.collectors.cuda.timed_stream import fault_of, look
 from warpladder.collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
-from warpladder.data.range_texts import executions_text
+from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import (
     Array,
@@ -310,7 +311,7 @@ class CudaBench:
         duration_ns = time.perf_counter_ns() - started
         pending = not stream.done
         stream.synchronize()
-        phases = {"phase:allreduce": self._allreduce_ns(operation)} if operation.allreduces else None
+        phases = {Phase.ALLREDUCE: self._allreduce_ns(operation)} if operation.allreduces else None
         return self._reading(duration_ns, phases=phases, pending=pending)
 
     def _allreduce_ns(self, operation: CudaOperation) -> int:
@@ -338,8 +339,7 @@ class CudaBench:
         host = self._pinned_buffers() if operation.pinned else {**self._host_inputs, **self._host_outputs}
         sizes = [array.nbytes for array in (*self.inputs.values(), *self.outputs.values())]
         allocate_ns, free_ns = self.device.time_allocation(sizes)
-        stream = self.device.stream
-        marks = [cupy.cuda.Event() for _ in range(4)]
+        stream, marks = self.device.stream, [cupy.cuda.Event() for _ in range(4)]
         self.communicator.wait()  # allocating takes each rank another time
         started = time.perf_counter_ns()
         marks[0].record(stream)
@@ -355,8 +355,8 @@ class CudaBench:
         stream.synchronize()
         duration_ns = time.perf_counter_ns() - started
         h2d, compute, d2h = (round(cupy.cuda.get_elapsed_time(a, b) * 1e6) for a, b in itertools.pairwise(marks))
-        phases = {"allocate": allocate_ns, "h2d": h2d, "compute": compute, "d2h": d2h, "free": free_ns}
-        return self._reading(duration_ns, phases={f"phase:{name}": ns for name, ns in phases.items()})
+        copied = {Phase.H2D: h2d, Phase.COMPUTE: compute, Phase.D2H: d2h}
+        return self._reading(duration_ns, phases={Phase.ALLOCATE: allocate_ns, **copied, Phase.FREE: free_ns})
 
     def _end_to_end_overlapped(self, enqueue: Callable[[], object]) -> Reading:
         """It has no phases: copies and kernels do not follow one another."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from warpladder.collectors.core.shares import Rows, check_covered, rows_of
+from warpladder.collectors.core.shares import BufferRows, check_covered, rows_of
 from warpladder.collectors.cuda.streams import Event, Stream
 from warpladder.workloads.api import (
     Buffer,
@@ -21,7 +21,7 @@ from warpladder.workloads.api import (
 from warpladder.workloads.communication import AllReduce, RowsOf
 
 #: What a launch waits for: rows that are copied, or the name of scratch that launches of an earlier part make for all.
-Awaited = Rows | str
+Awaited = BufferRows | str
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class PartPlan:
 
     case: Case
     stream: int
-    rows: Mapping[str, Rows]
+    rows: Mapping[str, BufferRows]
     scratch: Mapping[str, Buffer]
-    copies_in: tuple[Rows, ...]
+    copies_in: tuple[BufferRows, ...]
     launches: tuple[Launch, ...]
     waits: tuple[tuple[Awaited, ...], ...]
     makes: tuple[tuple[str, ...], ...]
-    copies_out: tuple[Rows, ...]
+    copies_out: tuple[BufferRows, ...]
 
 
 def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Params) -> tuple[PartPlan, ...]:
@@ -85,7 +85,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     needed_first = tuple(variant.constants.values())
     # What no launch of a stream has waited for yet. The first stream itself makes what is made once.
     pending: list[dict[str, Awaited]] = [{} if number == 0 else dict(in_common) for number in range(streams)]
-    planned, copied = [], set[Rows]()
+    planned, copied = [], set[BufferRows]()
     for number, (part, of_part) in enumerate(zip(parts, rows, strict=True)):
         steps = variant.launches(part.case, config)
         launches = tuple(step for step in steps if isinstance(step, Launch) and (number == 0 or not step.once))
@@ -96,7 +96,9 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
         for of_stream in pending:
             of_stream |= new
         waits = _waits(launches, pending[number % streams], needed_first)
-        needed = (rows for of_launch in waits for rows in of_launch if isinstance(rows, Rows) and new.get(rows.name) == rows)
+        needed = (
+            rows for of_launch in waits for rows in of_launch if isinstance(rows, BufferRows) and new.get(rows.name) == rows
+        )
         copies_in = tuple(dict.fromkeys((*needed, *new.values())))
         makes = tuple(tuple(name for name in _buffers_of(launch) if launch.once and name in in_common) for launch in launches)
         later = {found for after in rows[number + 1 :] for found in after.values()}
@@ -169,7 +171,7 @@ class BoundCopy:
         gather: enqueues into another stream what gets from other ranks the rest of the rows; None where the copy brings all.
     """
 
-    rows: Rows
+    rows: BufferRows
     enqueue: Callable[[Any], object]
     gather: Callable[[Any], object] | None = None
 

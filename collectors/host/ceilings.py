@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.collectors.host.host_clock import median_duration_ns
+from warpladder.data.names import Ceiling
 
 _REPETITIONS: Final = 7
 _COPY_BYTES: Final = 1 << 27
@@ -19,14 +20,14 @@ def host_ceilings() -> list[dict[str, Any]]:
     median = f"median of {_REPETITIONS}"
     return [
         {
-            "name": "host_copy",
+            "name": Ceiling.HOST_COPY,
             "device": "cpu",
             "value": 2 * _COPY_BYTES / _copy_ns(threads),
             "unit": "GB/s",
             "method": f"copy of {_COPY_BYTES >> 20} MiB by {threads} threads, bytes read and written, {median}",
         },
         {
-            "name": "host_fma",
+            "name": Ceiling.HOST_FMA,
             "device": "cpu",
             "value": 2 * _MATRIX**3 / _product_ns() / 1000,
             "unit": "TFLOP/s",

@@ -25,6 +25,7 @@ from warpladder.collectors.core.bench import (
     writes,
 )
 from warpladder.collectors.core.verify import poison
+from warpladder.data.names import Phase
 from warpladder.workloads.api import Array, Buffers, Case, HostVariant, Params, Variant, Workload
 from warpladder.workloads.communication import Communicator
 
@@ -146,7 +147,7 @@ class HostBench:
         started = time.perf_counter_ns()
         operation.run()
         duration_ns = time.perf_counter_ns() - started
-        return Reading(duration_ns, {"phase:allreduce": timed.spent_ns} if timed else {}, NO_GPU_STATE)
+        return Reading(duration_ns, {Phase.ALLREDUCE: timed.spent_ns} if timed else {}, NO_GPU_STATE)
 
     def close(self) -> None:
         self.inputs, self.outputs = {}, {}

@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from warpladder.collectors.core.range_texts import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT
 from warpladder.collectors.nsight_compute.metrics import SHAPE
 from warpladder.collectors.trace.notes import Notes
+from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming
-from warpladder.data.range_texts import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT
 
 #: How long the pattern of `--variant-from` may take.
 _SECONDS: Final = 60.0
-_SOURCE: Final = "nsight_compute"
 _ALL: Final = "all"
 
 
 @dataclass(frozen=True)
-class Launch:
+class ProfiledLaunch:
     """One profiled launch.
 
     Attributes:
@@ -49,7 +49,7 @@ class Placed:
     """Launches by cell, in the order in which they were profiled, and whether the cells are of this project's own ranges."""
 
     ours: bool = False
-    cells: dict[CellName, list[Launch]] = field(default_factory=dict)
+    cells: dict[CellName, list[ProfiledLaunch]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Place:
     counts: bool
 
 
-def cells_of(launches: Sequence[Launch], workload: str, chosen: Naming | None, notes: Notes) -> Placed:
+def cells_of(launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming | None, notes: Notes) -> Placed:
     """The cells of a report's launches.
 
     Args:
@@ -80,9 +80,9 @@ def cells_of(launches: Sequence[Launch], workload: str, chosen: Naming | None, n
     return Placed(ours=True, cells=ours) if ours else Placed(cells=_by_kernel(launches, workload))
 
 
-def _of_our_ranges(launches: Sequence[Launch], notes: Notes) -> dict[CellName, list[Launch]]:
+def _of_our_ranges(launches: Sequence[ProfiledLaunch], notes: Notes) -> dict[CellName, list[ProfiledLaunch]]:
     """One execution a cell: the launches of its first sample."""
-    cells: dict[CellName, list[Launch]] = {}
+    cells: dict[CellName, list[ProfiledLaunch]] = {}
     samples: dict[CellName, str] = {}
     outside = further = 0
     for launch in launches:
@@ -94,8 +94,10 @@ def _of_our_ranges(launches: Sequence[Launch], notes: Notes) -> dict[CellName, l
         else:
             cells.setdefault(place.cell, []).append(launch)
     if cells:
-        notes.count("info", _SOURCE, "{} launches outside of the variants' own executions are left out", outside)
-        notes.count("info", _SOURCE, "{} launches of further executions are left out: one a cell is counted", further)
+        notes.count("info", Source.NSIGHT_COMPUTE, "{} launches outside of the variants' own executions are left out", outside)
+        notes.count(
+            "info", Source.NSIGHT_COMPUTE, "{} launches of further executions are left out: one a cell is counted", further
+        )
     return cells
 
 
@@ -115,11 +117,13 @@ def _place(texts: Sequence[str]) -> _Place | None:
     return _Place(cell, sample[0], executions == "1" or (not executions and sample["scope"] != "device"))
 
 
-def _named(launches: Sequence[Launch], workload: str, chosen: Naming, notes: Notes) -> dict[CellName, list[Launch]]:
+def _named(
+    launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming, notes: Notes
+) -> dict[CellName, list[ProfiledLaunch]]:
     """By the innermost range that the pattern finds, of any domain."""
     texts = list(dict.fromkeys(text for launch in launches for stack in launch.ranges.values() for text in stack))
     names = dict(zip(texts, chosen.name(texts, workload, _SECONDS), strict=True))
-    cells: dict[CellName, list[Launch]] = {}
+    cells: dict[CellName, list[ProfiledLaunch]] = {}
     for launch in launches:
         found = [names[text] for stack in launch.ranges.values() for text in reversed(stack) if names[text] is not None]
         if found and found[0] is not None:
@@ -128,21 +132,21 @@ def _named(launches: Sequence[Launch], workload: str, chosen: Naming, notes: Not
     if not cells:
         notes.add(
             "warning",
-            "variant-from",
+            Source.VARIANT_FROM,
             f"no NVTX range around a launch has a text that {chosen.expression} finds, so each kernel is a variant; was it profiled with "
             "ncu --nvtx?",
         )
     else:
-        notes.count("info", "variant-from", "{} launches outside of the named ranges are left out", left)
+        notes.count("info", Source.VARIANT_FROM, "{} launches outside of the named ranges are left out", left)
     return cells
 
 
-def _by_kernel(launches: Sequence[Launch], workload: str) -> dict[CellName, list[Launch]]:
+def _by_kernel(launches: Sequence[ProfiledLaunch], workload: str) -> dict[CellName, list[ProfiledLaunch]]:
     """A kernel is a variant; where it was launched in several shapes, each is a config of it."""
     shapes: dict[str, set[str]] = {}
     for launch in launches:
         shapes.setdefault(launch.kernel, set()).add(launch.shape)
-    cells: dict[CellName, list[Launch]] = {}
+    cells: dict[CellName, list[ProfiledLaunch]] = {}
     for launch in launches:
         config = launch.shape if len(shapes[launch.kernel]) > 1 else ""
         cells.setdefault(CellName(workload, launch.kernel, config, _ALL), []).append(launch)

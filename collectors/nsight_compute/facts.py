@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
-from warpladder.collectors.nsight_compute.cells import Launch
+from warpladder.collectors.nsight_compute.cells import ProfiledLaunch
 from warpladder.collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
 from warpladder.collectors.nsight_compute.session import read_session
 from warpladder.collectors.trace.notes import Notes, date_of_file
@@ -17,7 +17,7 @@ from warpladder.data.store import to_json
 _UNKNOWN: Final = dict.fromkeys(("cpu_name", "os", "driver_version", "cuda_version", "collector_version"), "")
 
 
-def run_facts(path: Path, launches: Sequence[Launch], arguments: Sequence[str], notes: Notes) -> dict[str, Any]:
+def run_facts(path: Path, launches: Sequence[ProfiledLaunch], arguments: Sequence[str], notes: Notes) -> dict[str, Any]:
     """Columns of `run`, but for run_id, schema_version and label.
 
     Args:
@@ -41,7 +41,7 @@ def run_facts(path: Path, launches: Sequence[Launch], arguments: Sequence[str], 
     }
 
 
-def _device(launches: Sequence[Launch]) -> dict[str, Any]:
+def _device(launches: Sequence[ProfiledLaunch]) -> dict[str, Any]:
     """The GPU of most launches, and how many there were."""
     devices = Counter(launch.values.get(DEVICE_ID, 0.0) for launch in launches)
     busiest = devices.most_common(1)[0][0]

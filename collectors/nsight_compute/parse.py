@@ -13,7 +13,7 @@ from typing import Any, Final
 from warpladder import IMPORT_ROOT
 from warpladder.collectors.core.runs import open_writer
 from warpladder.collectors.core.tools import has_module
-from warpladder.collectors.nsight_compute.cells import Launch, cells_of
+from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
 from warpladder.collectors.nsight_compute.facts import run_facts
 from warpladder.collectors.nsight_compute.metrics import METRICS
 from warpladder.collectors.nsight_compute.session import MAGIC, read_session
@@ -21,13 +21,13 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data import naming, schema
 from warpladder.data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
+from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming
 
 _MOST_BYTES: Final = 2 << 30
 _SECONDS: Final = 300
 _CURE: Final = "profile again with ncu --export"
 _NO_READER: Final = "needs the package ncu-report: pip install -r requirements-ncu.txt"
-_SOURCE: Final = "nsight_compute"
 #: First bytes of what `ncu` prints, --csv or not.
 _PRINTED: Final = (b'"ID","Process ID"', b"==PROF==")
 
@@ -37,7 +37,7 @@ class Report:
     """The launches of a report, in the order in which they were profiled; how many could be read, and how many it says it holds."""
 
     name: str
-    launches: tuple[Launch, ...]
+    launches: tuple[ProfiledLaunch, ...]
     total: int
     held: int
 
@@ -91,7 +91,7 @@ def read_report(path: Path) -> Report:
         found = json.load(output)
     if not found["launches"]:
         raise ReportError(f"{path.name}: no launch can be read of it, so it is damaged or nothing was profiled; {_CURE}")
-    return Report(path.name, tuple(Launch(**launch) for launch in found["launches"]), found["total"], session.launches)
+    return Report(path.name, tuple(ProfiledLaunch(**launch) for launch in found["launches"]), found["total"], session.launches)
 
 
 def counters_of(path: Path) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ def counters_of(path: Path) -> list[dict[str, Any]]:
     return counter_rows(placed.cells)
 
 
-def counter_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, Any]]:
+def counter_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[dict[str, Any]]:
     """Rows of `counters`: every finite metric of the contract that a launch has."""
     return [
         {
@@ -152,7 +152,7 @@ def import_report(
     _note_what_is_missing(report, notes)
     notes.add(
         "info",
-        _SOURCE,
+        Source.NSIGHT_COMPUTE,
         f"{sum(map(len, placed.cells.values())):,} launches are counted as {len(placed.cells):,} cells. Nothing was verified, precision is not "
         "known and stands as fp32, and no floor is known. Durations are those of launches that were profiled one by one, and no samples",
     )
@@ -169,7 +169,7 @@ def import_report(
     return writer.run_id
 
 
-def _variant_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, Any]]:
+def _variant_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[dict[str, Any]]:
     """Rows of `variants`, with registers and shared memory, the most of their launches."""
     rows = naming.variant_rows(list(cells))
     for row in rows:
@@ -185,10 +185,14 @@ def _variant_rows(cells: Mapping[CellName, Sequence[Launch]]) -> list[dict[str, 
 
 def _note_what_is_missing(report: Report, notes: Notes) -> None:
     if report.total > len(report.launches):
-        notes.add("warning", _SOURCE, f"only the first {len(report.launches):,} of {report.total:,} launches were read")
+        notes.add(
+            "warning", Source.NSIGHT_COMPUTE, f"only the first {len(report.launches):,} of {report.total:,} launches were read"
+        )
     if report.held > report.total:
         notes.add(
-            "warning", _SOURCE, f"{report.held - report.total:,} of {report.held:,} launches are damaged and could not be read"
+            "warning",
+            Source.NSIGHT_COMPUTE,
+            f"{report.held - report.total:,} of {report.held:,} launches are damaged and could not be read",
         )
     present = Counter(name for launch in report.launches for name in launch.values)
     missing = sorted(
@@ -197,7 +201,7 @@ def _note_what_is_missing(report: Report, notes: Notes) -> None:
     if missing:
         notes.add(
             "info",
-            _SOURCE,
+            Source.NSIGHT_COMPUTE,
             f"the report has no metric of {', '.join(missing)}; to have them, profile with ncu --set full, or with the metrics of "
             "python -m warpladder.collectors.nsight_compute.metrics",
         )

@@ -3,8 +3,9 @@
 import re
 from typing import Final
 
-from warpladder.collectors.trace.notes import PROFILER, Notes
+from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import Report
+from warpladder.data.names import Source
 
 _SEVERITIES: Final = {2: "warning", 3: "error", 4: "error"}
 _MOST: Final = 50
@@ -72,14 +73,14 @@ _NOT_TAKEN: Final = {
 def take_over_messages(report: Report, notes: Notes) -> None:
     """Remarks on the report, then what Nsight Systems itself left in it, without paths and each once."""
     for remark in report.remarks:
-        notes.add(remark[0], "report", remark[1])
+        notes.add(remark[0], Source.REPORT, remark[1])
     seen: set[str] = set()
     for row in report.rows("DIAGNOSTIC_EVENT", ["severity"], ["text"]):
         text = " ".join(_FOLDERS.sub("", row["text"]).split())[:_LENGTH]
         severity = _SEVERITIES.get(row["severity"])
         if severity and text and text not in seen and len(seen) < _MOST:
             seen.add(text)
-            notes.add(severity, PROFILER, text)
+            notes.add(severity, Source.NSYS, text)
 
 
 def tell_what_is_not_taken(report: Report, notes: Notes) -> None:
@@ -95,5 +96,5 @@ def tell_what_is_not_taken(report: Report, notes: Notes) -> None:
     if tables:
         listed = ", ".join(f"{what} ({', '.join(names)})" for what, names in tables.items())
         notes.add(
-            "info", "tables", f"these tables of the report are not taken over: {listed}; Nsight Systems itself shows them"
+            "info", Source.TABLES, f"these tables of the report are not taken over: {listed}; Nsight Systems itself shows them"
         )

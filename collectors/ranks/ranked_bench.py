@@ -24,7 +24,7 @@ from warpladder.collectors.core.bench import (
 )
 from warpladder.collectors.core.jobs import WorkloadRef
 from warpladder.collectors.core.measure import classify, is_sticky
-from warpladder.collectors.core.shares import Rows, rows_of
+from warpladder.collectors.core.shares import BufferRows, rows_of
 from warpladder.workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
 
 
@@ -170,7 +170,7 @@ Way = Literal["run", "from_end_to_end", "from_batch"]
 
 
 @dataclass(frozen=True)
-class Run:
+class Execute:
     """Run an operation once, and give what it wrote, in host memory."""
 
     number: int
@@ -326,10 +326,10 @@ class RankedBench:
         number = next(self._numbers)
         first: Prepared = self._each(Prepare(number, variant.name, config))[0]
         return RankedOperation(
-            run=lambda: self._gathered(Run(number)),
+            run=lambda: self._gathered(Execute(number)),
             resources=first.resources,
             refresh=lambda: self._each(Refresh(number)),
-            from_end_to_end=partial(self._gathered, Run(number, "from_end_to_end")) if first.from_end_to_end else None,
+            from_end_to_end=partial(self._gathered, Execute(number, "from_end_to_end")) if first.from_end_to_end else None,
             passes=first.passes,
             note=first.note,
             number=number,
@@ -338,11 +338,11 @@ class RankedBench:
     def run(self, operation: Operation) -> Buffers:
         return operation.run() or {}
 
-    def _gathered(self, command: Run) -> Buffers:
+    def _gathered(self, command: Execute) -> Buffers:
         """Rows of every rank, in their places; what all ranks have whole must be the same on all."""
         shares: list[Buffers] = self._each(command)
         for name, whole in self.outputs.items():
-            first: Rows = self._rows[0][name]
+            first: BufferRows = self._rows[0][name]
             for rank, (rows, share) in enumerate(zip(self._rows, shares, strict=True)):
                 if rank and rows[name] == first and not np.array_equal(share[name], whole, equal_nan=True):
                     raise Failed("wrong_result", f"{name_ranks([rank])}: output {name} is not that of rank 0")
@@ -365,7 +365,7 @@ class RankedBench:
         assert isinstance(operation, RankedOperation)
         sampled: list[Sampled] = self._each(Sample(operation.number, how))
         if all(each.has_batch for each in sampled):
-            operation.from_batch = partial(self._gathered, Run(operation.number, "from_batch"))
+            operation.from_batch = partial(self._gathered, Execute(operation.number, "from_batch"))
         return of_all([each.reading for each in sampled])
 
     def close(self) -> None:

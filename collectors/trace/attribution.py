@@ -175,7 +175,7 @@ def around(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
     return at
 
 
-class Launches(NamedTuple):
+class LaunchedWork(NamedTuple):
     """Device work whose launch is known: launching thread, start of the launch, and start and end on the device, in ns."""
 
     thread: Int64s
@@ -193,7 +193,7 @@ class DeviceTime(NamedTuple):
     busy: Int64s
 
 
-def device_time(thread: Int64s, start: Int64s, end: Int64s, launches: Launches) -> DeviceTime:
+def device_time(thread: Int64s, start: Int64s, end: Int64s, launches: LaunchedWork) -> DeviceTime:
     """Start of the first, end of the last, and length of the union of the device intervals launched inside each range."""
     work = _by_launch(launches)
     first, last = np.zeros(len(thread), np.int64), np.zeros(len(thread), np.int64)
@@ -213,11 +213,11 @@ def device_time(thread: Int64s, start: Int64s, end: Int64s, launches: Launches) 
     return result
 
 
-def _by_launch(launches: Launches) -> Launches:
+def _by_launch(launches: LaunchedWork) -> LaunchedWork:
     """Sorted by thread, then launch; reports mostly are."""
     same = launches.thread[1:] == launches.thread[:-1]
     later = launches.launched[1:] >= launches.launched[:-1]
     if np.all((launches.thread[1:] > launches.thread[:-1]) | (same & later)):
         return launches
     sorting = np.lexsort((launches.launched, launches.thread))
-    return Launches(*(column[sorting] for column in launches))
+    return LaunchedWork(*(column[sorting] for column in launches))

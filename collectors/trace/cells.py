@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.trace.attribution import NONE, Int64s, Launches, around, depths, parents
+from warpladder.collectors.core.range_texts import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP
+from warpladder.collectors.trace.attribution import NONE, Int64s, LaunchedWork, around, depths, parents
 from warpladder.collectors.trace.ranges import Ranges, process_of
 from warpladder.data import naming
 from warpladder.data.naming import CellName, Naming, distinct
-from warpladder.data.range_texts import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP
 
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
 #: How long the pattern of `--variant-from` may take.
@@ -92,7 +92,9 @@ class Cells:
         at = self._matched[self._ranges.closed[self._matched]]
         return int(pc.sum(pc.greater(gpu_end.take(pa.array(at)), pa.array(self._ranges.end[at]))).as_py() or 0)
 
-    def tables(self, gpu_busy: pa.Array, unclear: Launches, device_count: int) -> dict[str, pa.Table | list[dict[str, Any]]]:
+    def tables(
+        self, gpu_busy: pa.Array, unclear: LaunchedWork, device_count: int
+    ) -> dict[str, pa.Table | list[dict[str, Any]]]:
         """Tables variants, cases, results and samples of the named ranges.
 
         Args:

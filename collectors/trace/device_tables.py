@@ -8,13 +8,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, Launches
+from warpladder.collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, LaunchedWork
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Codes, Strings, or_else
 from warpladder.data import schema
 from warpladder.data.columns import FAR, MOST_WORK
+from warpladder.data.names import Source
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -125,9 +126,9 @@ class Attributed(NamedTuple):
         unclear: launched by a thread without a range while several threads had one open.
     """
 
-    own: Launches
-    by_time: Launches
-    unclear: Launches
+    own: LaunchedWork
+    by_time: LaunchedWork
+    unclear: LaunchedWork
 
 
 class DeviceWork:
@@ -143,7 +144,7 @@ class DeviceWork:
     def __init__(self, report: Report, strings: Strings, calls: Calls, threads: Int64s, by_time: ByTime, notes: Notes) -> None:
         self._report, self._strings, self._calls, self._notes = report, strings, calls, notes
         self._threads, self._by_time = threads, by_time
-        self._kept: tuple[list[Launches], ...] = ([], [], [])
+        self._kept: tuple[list[LaunchedWork], ...] = ([], [], [])
         self.devices: dict[tuple[int, int], int] = {}  # (process, CUDA ordinal) -> rows
         self.launches_of: dict[str, tuple[int, int]] = {}  # what -> rows that a call launches, and those whose call was found
 
@@ -185,7 +186,7 @@ class DeviceWork:
         integers = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId")
         for batch in self._report.batches(GRAPH, integers):
             batch = _with_times(batch, "graph launches", self._notes)
-            self._notes.count("warning", "graphs", "{} CUDA graph launches were traced as a whole: each is one row "
+            self._notes.count("warning", Source.GRAPHS, "{} CUDA graph launches were traced as a whole: each is one row "
                               f"`{schema.CUDA_GRAPH}` from its first to its last node, and its kernels are not known; profile with --cuda-graph-trace node",
                               len(batch))  # fmt: skip
             name = pa.repeat(schema.CUDA_GRAPH, len(batch)).cast(pa.string())
@@ -219,7 +220,7 @@ class DeviceWork:
         for batch in self._report.batches(COPY, integers):
             batch = _with_times(batch, "copies", self._notes)
             known = np.isin(_numbers(batch, "copyKind"), list(_COPY_KINDS))
-            self._notes.count("warning", "copies", "{} copies of an unknown kind are left out", int((~known).sum()))
+            self._notes.count("warning", Source.COPIES, "{} copies of an unknown kind are left out", int((~known).sum()))
             batch = batch.filter(pa.array(known))
             yield pa.table(
                 {
@@ -265,8 +266,8 @@ class DeviceWork:
         threads = self._calls.thread[launch[own]], self._threads[by_time[other]], self._calls.thread[launch[unclear]]
         for parts, thread, chosen in zip(self._kept, threads, (own, other, unclear), strict=True):
             self._keep(parts, batch, thread, launch[chosen], chosen)
-        self._notes.count("info", "attribution", BY_TIME, len(other))
-        self._notes.count("warning", "attribution", UNCLEAR, len(unclear))
+        self._notes.count("info", Source.ATTRIBUTION, BY_TIME, len(other))
+        self._notes.count("warning", Source.ATTRIBUTION, UNCLEAR, len(unclear))
         launched = np.ones(len(batch), bool) if launched is None else launched
         rows, with_call = self.launches_of.get(what, (0, 0))
         self.launches_of[what] = rows + int(launched.sum()), with_call + int((launched & found).sum())
@@ -284,10 +285,10 @@ class DeviceWork:
             "time_range_id": _or_null(by_time),
         }
 
-    def _keep(self, parts: list[Launches], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, chosen: Int64s) -> None:
+    def _keep(self, parts: list[LaunchedWork], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, chosen: Int64s) -> None:
         if len(launch):
             start, end = _numbers(batch, "start")[chosen], _numbers(batch, "end")[chosen]
-            parts.append(Launches(thread, self._calls.start[launch], start, end))
+            parts.append(LaunchedWork(thread, self._calls.start[launch], start, end))
 
     def _launch_times(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         missing = self._launch < 0
@@ -299,18 +300,18 @@ class DeviceWork:
         }
 
 
-def _joined(parts: list[Launches]) -> Launches:
+def _joined(parts: list[LaunchedWork]) -> LaunchedWork:
     """The parts as one; each is let go as soon as it is joined."""
-    columns = [list(column) for column in zip(Launches(*[np.empty(0, np.int64)] * 4), *parts, strict=True)]
+    columns = [list(column) for column in zip(LaunchedWork(*[np.empty(0, np.int64)] * 4), *parts, strict=True)]
     parts.clear()
-    return Launches(*(np.concatenate(columns.pop(0)) for _ in range(4)))
+    return LaunchedWork(*(np.concatenate(columns.pop(0)) for _ in range(4)))
 
 
 def _with_times(batch: pa.RecordBatch, what: str, notes: Notes) -> pa.RecordBatch:
     start, end = batch.column("start"), batch.column("end")
     timed = pc.and_(pc.greater_equal(end, start), pc.and_(pc.greater_equal(start, -_FAR), pc.less_equal(end, _FAR)))
     timed = timed.fill_null(False)
-    notes.count("warning", "times", f"{{}} {what} without a start or an end, or that end before they start, are left out",
+    notes.count("warning", Source.TIMES, f"{{}} {what} without a start or an end, or that end before they start, are left out",
                 len(batch) - int(pc.sum(timed).as_py() or 0))  # fmt: skip
     return batch.filter(timed)
 

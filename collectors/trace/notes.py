@@ -2,12 +2,10 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from warpladder.data.diagnostics import diagnostic_row
-
-#: Source of what Nsight Systems itself left in a report.
-PROFILER: Final = "nsys"
+from warpladder.data.names import Source
 
 
 class Notes:
@@ -35,14 +33,14 @@ class Notes:
     def warnings(self) -> list[str]:
         """Those that are more than information, a line each, what the profiler left in the report last; whole after `finish`."""
         found = [row for row in self.rows if row["severity"] != "info"]
-        return [f"{row['severity']}: {row['text']}" for row in sorted(found, key=lambda row: row["source"] == PROFILER)]
+        return [f"{row['severity']}: {row['text']}" for row in sorted(found, key=lambda row: row["source"] == Source.NSYS)]
 
 
 def date_of_file(path: Path, notes: Notes) -> datetime:
     """When a report's file was last written, in UTC, and a note that this stands for the start of its capture."""
     notes.add(
         "warning",
-        "date",
+        Source.DATE,
         "the report does not say when it was captured, so that the date of its file stands for it; a copy or a download may have changed that",
     )
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)

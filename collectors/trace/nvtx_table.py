@@ -7,12 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace import attribution
-from warpladder.collectors.trace.attribution import Int64s, Launches
+from warpladder.collectors.trace.attribution import Int64s, LaunchedWork
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.ranges import Ranges, process_of, thread_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Strings, as_dictionary, or_else
 from warpladder.data import schema
+from warpladder.data.names import Source
 
 #: NvtxEventType of ranges -> our styles.
 _STYLES: Final = dict(zip((59, 60), schema.RANGE_STYLES, strict=True))
@@ -41,7 +42,7 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
         ended = batch.column("end").is_valid().to_numpy(zero_copy_only=False)
         backwards = usable & ended & (end < start)
         usable &= ~backwards
-        notes.count("warning", "nvtx", "{} NVTX ranges without a start, or that end before they start, are left out",
+        notes.count("warning", Source.NVTX, "{} NVTX ranges without a start, or that end before they start, are left out",
                     int(wanted.sum() - usable.sum()))  # fmt: skip
         encoded = as_dictionary(message.filter(pa.array(usable)))
         codes = np.array([texts.setdefault(text, len(texts)) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
@@ -76,14 +77,20 @@ def _domains(process: Int64s, domain: Int64s, names: dict[tuple[int, int], str])
 def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
     if not ranges:
         notes.add(
-            "info", "nvtx", "the report has no NVTX ranges, so nothing is attributed to any; profile with --trace cuda,nvtx"
+            "info",
+            Source.NVTX,
+            "the report has no NVTX ranges, so nothing is attributed to any; profile with --trace cuda,nvtx",
         )
     if ranges and not report.has("NVTX_EVENTS", "globalTid"):
-        notes.add("warning", "nvtx", "NVTX ranges lack the column globalTid, so no launch is attributed to them")
-    notes.count("warning", "nvtx", "{} NVTX ranges were never closed; they are taken as open until the trace's end", unclosed)
+        notes.add("warning", Source.NVTX, "NVTX ranges lack the column globalTid, so no launch is attributed to them")
+    notes.count(
+        "warning", Source.NVTX, "{} NVTX ranges were never closed; they are taken as open until the trace's end", unclosed
+    )
 
 
-def range_rows(ranges: Ranges, own: Launches, by_time: Launches, cells: dict[str, pa.Array], at_once: int) -> list[pa.Table]:
+def range_rows(
+    ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork, cells: dict[str, pa.Array], at_once: int
+) -> list[pa.Table]:
     """Rows of table `ranges`, in pieces.
 
     Args:
@@ -118,12 +125,12 @@ def range_rows(ranges: Ranges, own: Launches, by_time: Launches, cells: dict[str
     return [table.slice(begin, at_once) for begin in range(0, len(ranges), at_once)]
 
 
-def _with_by_time(ranges: Ranges, own: Launches, by_time: Launches) -> dict[str, pa.Array]:
+def _with_by_time(ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork) -> dict[str, pa.Array]:
     """Columns time_gpu_start_ns, time_gpu_end_ns and time_gpu_busy_ns of table `ranges`."""
     names = ("time_gpu_start_ns", "time_gpu_end_ns", "time_gpu_busy_ns")
     if not len(by_time.start):
         return {name: pa.nulls(len(ranges), pa.int64()) for name in names}
     of = ranges.thread, ranges.start, ranges.end
     without = attribution.device_time(*of, by_time).items == 0
-    both = attribution.device_time(*of, Launches(*map(np.concatenate, zip(own, by_time, strict=True))))
+    both = attribution.device_time(*of, LaunchedWork(*map(np.concatenate, zip(own, by_time, strict=True))))
     return {name: pa.array(column, mask=without) for name, column in zip(names, both[1:], strict=True)}

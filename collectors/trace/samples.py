@@ -8,9 +8,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warpladder.collectors.core.range_texts import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
 from warpladder.collectors.trace.strings import as_dictionary
 from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.range_texts import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
+from warpladder.data.names import Source
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _CELL: Final = ["workload", "variant", "config", "case"]
@@ -87,7 +88,7 @@ def _lost_rows(lost: pd.DataFrame) -> list[dict[str, Any]]:
     counts = lost.groupby(_CELL, as_index=False).size()
     return [
         diagnostic_row(
-            "warning", "lost", f"{row['size']} device samples have no device work in the trace and are left out", row
+            "warning", Source.LOST, f"{row['size']} device samples have no device work in the trace and are left out", row
         )
         for row in counts.to_dict("records")
     ]
@@ -112,4 +113,4 @@ def _agreement_rows(both: pd.DataFrame) -> list[dict[str, Any]]:
         more_ns = (cells["duration_ns"] - cells["duration_ns_traced"])[~long].median()
         parts.append(f"of {int((~long).sum())} shorter ones, events read {more_ns:,.0f} ns more in the median")
     text = f"CUDA events around the same cold executions, against the trace, medians: {'; '.join(parts)}"
-    return [diagnostic_row("info", "agreement", text)]
+    return [diagnostic_row("info", Source.AGREEMENT, text)]

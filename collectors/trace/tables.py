@@ -17,6 +17,7 @@ from warpladder.collectors.trace.report import BATCH_ROWS, Report
 from warpladder.collectors.trace.samples import retimed, traced_samples
 from warpladder.collectors.trace.strings import Strings
 from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Source
 from warpladder.data.naming import ENDED_EARLY, TAKEN, Naming
 from warpladder.data.store import RunWriter
 
@@ -70,12 +71,12 @@ def add_trace(
     retimed_samples, rows = retimed(samples, traced_samples(written.ranges))
     slower = diagnostic_row(
         "info",
-        "tracing",
+        Source.TRACING,
         "operation and end_to_end are the host's clock while a tracer was at work, which lengthens every launch",
     )
     none = diagnostic_row(
         "warning",
-        "tracing",
+        Source.TRACING,
         "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why",
     )
     return retimed_samples, [*([none] if samples.empty else []), slower, *rows]
@@ -93,16 +94,16 @@ def _write_ranges(
     if naming and not named:
         notes.add(
             "warning",
-            "variant-from",
+            Source.VARIANT_FROM,
             f"no NVTX range has a text that {naming.expression} finds, so no variant is compared",
         )
     if named:
         gpu_end, busy = (_with_work_by_time(pieces, name) for name in ("gpu_end_ns", "gpu_busy_ns"))
-        notes.count("warning", "variant-from", ENDED_EARLY, cells.ended_before_their_work(gpu_end))
+        notes.count("warning", Source.VARIANT_FROM, ENDED_EARLY, cells.ended_before_their_work(gpu_end))
         gpus = max(1, min(len({ordinal for _, ordinal in work.devices}), 1 << 14))
         for table, rows in cells.tables(busy, unclear, gpus).items():
             writer.append(table, rows)
-        notes.count("info", "variant-from", TAKEN, named)
+        notes.count("info", Source.VARIANT_FROM, TAKEN, named)
     return pieces
 
 
@@ -128,9 +129,11 @@ def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:
 
 def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes) -> None:
     if not work.devices:
-        notes.add("warning", "cuda", "the report has no kernels, copies or sets; profile with --trace cuda")
+        notes.add("warning", Source.CUDA, "the report has no kernels, copies or sets; profile with --trace cuda")
     if not report.has_rows(device.API):
-        notes.add("warning", "cuda", "the report has no CUDA API calls, so no launch time and no range of a kernel is known")
+        notes.add(
+            "warning", Source.CUDA, "the report has no CUDA API calls, so no launch time and no range of a kernel is known"
+        )
     lost = {what: rows - with_call for what, (rows, with_call) in work.launches_of.items()}
     for table, columns in {
         device.API: ("globalTid", "nameId", *(["correlationId"] if any(lost.values()) else [])),
@@ -139,7 +142,7 @@ def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes)
     }.items():
         missing = [column for column in columns if not report.has(table, column)]
         if missing and report.has_rows(table):
-            notes.add("warning", "columns", f"table {table} lacks {', '.join(missing)}; what depends on it is empty")
+            notes.add("warning", Source.COLUMNS, f"table {table} lacks {', '.join(missing)}; what depends on it is empty")
     if report.has_rows(device.API):
         for what, number in lost.items():
             _tell_lost_launches(what, number, work.launches_of[what][0], notes)
@@ -156,7 +159,7 @@ def _tell_lost_launches(what: str, lost: int, rows: int, notes: Notes) -> None:
         severity = "warning" if lost > _FEW * rows else "info"
         notes.add(
             severity,
-            "launches",
+            Source.LAUNCHES,
             f"{lost:,} of {rows:,} {what} have no launch in the report, so that their launch time and NVTX range are not known; "
             "capture from before the program's first launch to its end",
         )

@@ -9,6 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.floors import add_floors
 from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.data.names import PHASE
 
 ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
 
@@ -80,7 +81,7 @@ def select(frame: pd.DataFrame, workload: str, case: str, scope: str, cache: str
 
 
 def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    phase = frame["scope"].str.startswith("phase:").fillna(False).astype(bool)
+    phase = frame["scope"].str.startswith(PHASE).fillna(False).astype(bool)
     rates = {}
     for name, amount, scale in (
         ("gb_per_s", frame["min_bytes"], 1.0),

@@ -10,7 +10,8 @@ from warpladder.dashboard.core.axes import Timing, baseline
 from warpladder.dashboard.core.cells import best_config, cells, select
 from warpladder.dashboard.core.intervals import RatioInterval, paired_ratio
 from warpladder.dashboard.core.precision import FULL
-from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.data.names import PHASE
 
 _SPEEDUP: Final = {"low": "speedup_low", "high": "speedup_high"}
 
@@ -73,20 +74,20 @@ def speedups(
         band. No rows where the reference has no samples.
     """
     rounds = data.rounds(workload, case, scope, cache)
-    reference = find_copy(rounds, reference_variant, reference_config)
+    reference = find_entry(rounds, reference_variant, reference_config)
     if reference is None:
         return pd.DataFrame(columns=_SPEEDUP_COLUMNS)
     noise = noise_of(rounds, data.hosts(workload))
     place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
     rows = []
-    for copy in sorted(
-        (copy for copy in rounds if not copy.twin), key=lambda copy: (place.get(copy.variant, len(place)), *copy)
+    for entry in sorted(
+        (entry for entry in rounds if not entry.twin), key=lambda entry: (place.get(entry.variant, len(place)), *entry)
     ):
-        ratio = paired_ratio(rounds[reference], rounds[copy])
-        band = noise.between(reference.variant, copy.variant)
+        ratio = paired_ratio(rounds[reference], rounds[entry])
+        band = noise.between(reference.variant, entry.variant)
         rows.append(
             {
-                "variant": copy.variant, "config": copy.config, "gpus": copy.gpus, "speedup": ratio.ratio, "low": ratio.low,
+                "variant": entry.variant, "config": entry.config, "gpus": entry.gpus, "speedup": ratio.ratio, "low": ratio.low,
                 "high": ratio.high, "n": ratio.n, "paired": ratio.paired, "noise_low": 1 / band, "noise_high": band,
                 "verdict": verdict(ratio.low, ratio.high, band),
             }
@@ -101,16 +102,16 @@ def noise_floors(data: RunData) -> pd.DataFrame:
         One row a (workload, case, scope, cache) with a twin: `variant`, `config`, `gpus`, `ratio`, `low`, `high`, `n`, `holds_one`.
     """
     keys = data.grouped.keys
-    twins = keys[(keys["twin"] == 1) & ~keys["scope"].str.startswith("phase:")]
+    twins = keys[(keys["twin"] == 1) & ~keys["scope"].str.startswith(PHASE)]
     views = twins[["workload", "case", "scope", "cache"]].drop_duplicates()
     rows = []
     for workload, case, scope, cache in views.itertuples(index=False):
         rounds = data.rounds(workload, case, scope, cache)
-        for copy, ratio in _self_ratios(rounds).items():
+        for entry, ratio in _self_ratios(rounds).items():
             rows.append(
                 {
-                    "workload": workload, "case": case, "scope": scope, "cache": cache, "variant": copy.variant,
-                    "config": copy.config, "gpus": copy.gpus, "ratio": ratio.ratio, "low": ratio.low, "high": ratio.high,
+                    "workload": workload, "case": case, "scope": scope, "cache": cache, "variant": entry.variant,
+                    "config": entry.config, "gpus": entry.gpus, "ratio": ratio.ratio, "low": ratio.low, "high": ratio.high,
                     "n": ratio.n, "holds_one": ratio.low <= 1 <= ratio.high,
                 }
             )  # fmt: skip
@@ -136,11 +137,11 @@ def steps_of(data: RunData, workload: str, case: str, view: Timing, best: pd.Dat
     noise = noise_of(rounds, data.hosts(workload))
     rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
     rows: list[dict[str, Any]] = []
-    done: list[tuple[str, Copy]] = []
+    done: list[tuple[str, Entry]] = []
     for rung in rungs.to_dict("records"):
-        copy = Copy(rung["variant"], rung["config"], int(rung["gpus"]), 0)
+        entry = Entry(rung["variant"], rung["config"], int(rung["gpus"]), 0)
         known, previous = _step_from(done, rung["precision"])
-        ratio = paired_ratio(rounds[previous], rounds[copy]) if previous else None
+        ratio = paired_ratio(rounds[previous], rounds[entry]) if previous else None
         rows.append(
             {
                 "variant": rung["variant"], "config": rung["config"], "rung": rung["rung"],
@@ -148,44 +149,44 @@ def steps_of(data: RunData, workload: str, case: str, view: Timing, best: pd.Dat
                 "previous_config": previous.config if previous else None, "previous_precision": known,
                 "gain": ratio.ratio if ratio else None, "low": ratio.low if ratio else None,
                 "high": ratio.high if ratio else None, "n": ratio.n if ratio else None,
-                "verdict": verdict(ratio.low, ratio.high, noise.between(previous.variant, copy.variant)) if ratio and previous else "",
+                "verdict": verdict(ratio.low, ratio.high, noise.between(previous.variant, entry.variant)) if ratio and previous else "",
             }
         )  # fmt: skip
-        done.append((rung["precision"], copy))
+        done.append((rung["precision"], entry))
     return pd.DataFrame(rows, columns=_STEP_COLUMNS).astype({"gain": float, "low": float, "high": float, "n": "Int64"})
 
 
-def _step_from(done: list[tuple[str, Copy]], precision: str) -> tuple[str | None, Copy | None]:
+def _step_from(done: list[tuple[str, Entry]], precision: str) -> tuple[str | None, Entry | None]:
     """The rung that one of this precision is a step from, of those before it: see `steps`."""
     for wanted in (precision, FULL):
-        for name, copy in reversed(done):
+        for name, entry in reversed(done):
             if name == wanted:
-                return name, copy
+                return name, entry
     return done[-1] if done else (None, None)
 
 
-def find_copy(rounds: "Mapping[Copy, pd.Series[float]]", variant: str, config: str) -> Copy | None:
-    """The first copy of a variant and config in a case, on the fewest GPUs; None where it has no samples."""
-    found = [copy for copy in rounds if (copy.variant, copy.config, copy.twin) == (variant, config, 0)]
+def find_entry(rounds: "Mapping[Entry, pd.Series[float]]", variant: str, config: str) -> Entry | None:
+    """The first entry of a variant and config in a case, on the fewest GPUs; None where it has no samples."""
+    found = [entry for entry in rounds if (entry.variant, entry.config, entry.twin) == (variant, config, 0)]
     return min(found, default=None)
 
 
-def noise_of(rounds: "Mapping[Copy, pd.Series[float]]", hosts: frozenset[str]) -> Noise:
+def noise_of(rounds: "Mapping[Entry, pd.Series[float]]", hosts: frozenset[str]) -> Noise:
     """The noise of a case in a view; 1 where nothing of the kind has a twin.
 
     Args:
         hosts: `RunData.hosts`. The number of GPUs does not tell them: a host variant on several processes has one too.
     """
     bands = {True: 1.0, False: 1.0}
-    for copy, ratio in _self_ratios(rounds).items():
+    for entry, ratio in _self_ratios(rounds).items():
         if ratio.n and ratio.low > 0:
-            on_host = copy.variant in hosts
+            on_host = entry.variant in hosts
             bands[on_host] = max(bands[on_host], ratio.high, 1 / ratio.low)
     return Noise(hosts, on_device=bands[False], on_host=bands[True])
 
 
-def _self_ratios(rounds: "Mapping[Copy, pd.Series[float]]") -> dict[Copy, RatioInterval]:
-    twins = [copy for copy in rounds if copy.twin]
+def _self_ratios(rounds: "Mapping[Entry, pd.Series[float]]") -> dict[Entry, RatioInterval]:
+    twins = [entry for entry in rounds if entry.twin]
     return {twin: paired_ratio(rounds[twin], rounds[first]) for twin in twins if (first := twin._replace(twin=0)) in rounds}
 
 

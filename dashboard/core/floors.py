@@ -6,15 +6,16 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.names import Ceiling
 
 #: Ceilings of arithmetic, of which a device's is the highest, and the part of it that a precision can use: 3xTF32 takes three tensor
 #: products for each product.
-_TENSOR_CORES: Final = ("tf32_mma", "tf32_wgmma")
+_TENSOR_CORES: Final = (Ceiling.TF32_MMA, Ceiling.TF32_WGMMA)
 COMPUTE: Final[dict[str, tuple[tuple[str, ...], float]]] = {
-    "fp32": (("fp32_fma",), 1.0),
+    "fp32": ((Ceiling.FP32_FMA,), 1.0),
     "tf32": (_TENSOR_CORES, 1.0),
     "3xtf32": (_TENSOR_CORES, 1 / 3),
-    "fp64": (("fp64_fma",), 1.0),
+    "fp64": ((Ceiling.FP64_FMA,), 1.0),
 }
 HOST: Final = "cpu"
 
@@ -52,8 +53,8 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     on_gpu = (frame["kind"] != "host").to_numpy()
     gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
     # bytes / (GB/s) and FLOP / (1000 TFLOP/s) are both nanoseconds.
-    copy = _by_place(data, "device_copy", "host_copy", on_gpu)
-    fma = _by_place(data, "fp32_fma", "host_fma", on_gpu)
+    copy = _by_place(data, Ceiling.DEVICE_COPY, Ceiling.HOST_COPY, on_gpu)
+    fma = _by_place(data, Ceiling.FP32_FMA, Ceiling.HOST_FMA, on_gpu)
     for precision, (_, share) in COMPUTE.items():
         if precision != "fp32":
             rate = ceiling(data, compute_ceiling(data, precision), on_gpu=True) * share
@@ -66,8 +67,8 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
             "copies": np.where(
                 end_to_end,
                 np.fmax(
-                    frame["h2d_bytes"].to_numpy(dtype=float) / ceiling(data, "h2d_pinned", on_gpu=True),
-                    frame["d2h_bytes"].to_numpy(dtype=float) / ceiling(data, "d2h_pinned", on_gpu=True),
+                    frame["h2d_bytes"].to_numpy(dtype=float) / ceiling(data, Ceiling.H2D_PINNED, on_gpu=True),
+                    frame["d2h_bytes"].to_numpy(dtype=float) / ceiling(data, Ceiling.D2H_PINNED, on_gpu=True),
                 ),
                 np.nan,
             ),

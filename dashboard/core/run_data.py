@@ -23,8 +23,8 @@ NO_COUNTERS: Final = pd.DataFrame(columns=schema.COUNTERS.arrow.names)
 NO_SAMPLES: Final = pd.DataFrame(columns=schema.SAMPLES.arrow.names)
 
 
-class Copy(NamedTuple):
-    """One of the things that ran in the rounds of a case: a cell, or the baseline's second copy (twin = 1)."""
+class Entry(NamedTuple):
+    """What runs in the rounds of a case: a cell, or the second entry of the baseline (twin = 1)."""
 
     variant: str
     config: str
@@ -43,17 +43,18 @@ class Grouped(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rounds(Mapping[Copy, "pd.Series[float]"]):
-    """Durations in nanoseconds, indexed by round, of the copies of one case and view; a series is made when it is asked for."""
+class Rounds(Mapping[Entry, "pd.Series[float]"]):
+    """Durations in nanoseconds, indexed by round, of the entries of one case and view. A series is made when it is asked
+    for."""
 
     grouped: Grouped
-    places: Mapping[Copy, slice]
+    places: Mapping[Entry, slice]
 
-    def __getitem__(self, copy: Copy) -> "pd.Series[float]":
-        place = self.places[copy]
+    def __getitem__(self, entry: Entry) -> "pd.Series[float]":
+        place = self.places[entry]
         return pd.Series(self.grouped.durations[place], index=self.grouped.rounds[place])
 
-    def __iter__(self) -> Iterator[Copy]:
+    def __iter__(self) -> Iterator[Entry]:
         return iter(self.places)
 
     def __len__(self) -> int:
@@ -104,14 +105,14 @@ class RunData:
         return Rounds(self.grouped, self._places.get((workload, case, scope, cache), {}))
 
     @cached_property
-    def _places(self) -> Mapping[tuple[str, str, str, str], dict[Copy, slice]]:
-        """Where the samples of each copy stand in `grouped`, by workload, case, scope and cache."""
+    def _places(self) -> Mapping[tuple[str, str, str, str], dict[Entry, slice]]:
+        """Where the samples of each entry stand in `grouped`, by workload, case, scope and cache."""
         keys, first = self.grouped.keys, self.grouped.first
-        found: dict[tuple[str, str, str, str], dict[Copy, slice]] = {}
+        found: dict[tuple[str, str, str, str], dict[Entry, slice]] = {}
         columns = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "twin"]
         rows = zip(keys[columns].itertuples(index=False, name=None), first, keys["n"], strict=True)
         for (*where, variant, config, gpus, twin), start, n in rows:
-            found.setdefault(tuple(where), {})[Copy(variant, config, int(gpus), int(twin))] = slice(start, start + n)
+            found.setdefault(tuple(where), {})[Entry(variant, config, int(gpus), int(twin))] = slice(start, start + n)
         return found
 
     @cached_property

@@ -1,22 +1,19 @@
 """Variants whose source changed since they were measured."""
 
 import hashlib
-import re
 from pathlib import Path
-from typing import Final
 
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-
-_INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
+from warpladder.data import source_text
 
 
 def stale_variants(data: RunData, root: Path) -> pd.DataFrame:
     """Variants whose recorded source is not what stands at their source_path below `root` now.
 
-    A `.cu` file is compared by the SHA-256 of its text, with what it includes in place as `warpladder.workloads.api.read_source` has it; of a Python file, which holds several variants, it is asked whether it still has
-    the recorded text.
+    A `.cu` file is compared by the SHA-256 of its text, with the files that it includes. A Python file holds several variants:
+    it is searched for the recorded text.
 
     Returns:
         `workload`, `variant`, `source_path`, `reason`; a variant without a source_path, or with one that leads out of `root`, is
@@ -43,17 +40,5 @@ def _reason(file: Path, text: str, sha256: str) -> str | None:
     if file.suffix == ".py":
         now = file.read_text(errors="replace")
         return None if text in now else "the function was changed since it was measured"
-    now = _with_includes(file)
+    now = source_text.read(file, lenient=True)
     return None if hashlib.sha256(now.encode()).hexdigest() == sha256 else "the file was changed since it was measured"
-
-
-def _with_includes(file: Path) -> str:
-    """The text of a source as it is measured; of an included file that is not there any more, nothing."""
-    text = file.read_text(errors="replace") if file.is_file() else ""
-
-    def included(match: re.Match[str]) -> str:
-        other = file.parent / match[1]
-        line = text.count("\n", 0, match.start()) + 1
-        return f'#line 1 "{other.name}"\n{_with_includes(other)}#line {line + 1} "{file.name}"\n'
-
-    return _INCLUDE.sub(included, text)

@@ -179,10 +179,10 @@ def _factorize(values: Int64s) -> tuple[Int64s, Int64s]:
 
 def lookup(ids: Int64s, wanted: Int64s) -> Int64s:
     """Where each wanted number stands in `ids`, the first place where it stands several times; `NONE` where it does not."""
-    return Places(ids).of(wanted)
+    return IdIndex(ids).of(wanted)
 
 
-class Places:
+class IdIndex:
     """Finds where numbers stand in `ids`.
 
     Ids that are their own places, as ours of ranges are, need no search; dense ones are looked up in a table; others by bisection.

@@ -10,7 +10,7 @@ from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.compare import noise_of, verdict
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.precision import compared, precisions
-from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData
 
 _BEST_COLUMNS: Final = [
     "workload", "case", "series", "size", "size_rank", "compared_in", "variant", "precision", "config", "title", "median_ns", "low_ns", "high_ns",
@@ -62,7 +62,7 @@ def _winner(data: RunData, view: Timing, ranked: pd.DataFrame) -> dict[str, Any]
         return row | {"runner_up": None, "margin": None, "margin_low": None, "margin_high": None, "tied": False}
     second = ranked.iloc[1]
     rounds = data.rounds(str(winner["workload"]), str(winner["case"]), view.scope, view.cache)
-    margin = paired_ratio(rounds[_copy(second)], rounds[_copy(winner)])
+    margin = paired_ratio(rounds[_entry(second)], rounds[_entry(winner)])
     noise = noise_of(rounds, data.hosts(str(winner["workload"])))
     band = noise.between(str(winner["variant"]), str(second["variant"]))
     return row | {
@@ -78,5 +78,5 @@ def best_of_charted(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
     return best_config(every[chosen]).merge(cases, on="case", how="inner")
 
 
-def _copy(row: "pd.Series[Any]") -> Copy:
-    return Copy(str(row["variant"]), str(row["config"]), int(str(row["gpus"])), 0)
+def _entry(row: "pd.Series[Any]") -> Entry:
+    return Entry(str(row["variant"]), str(row["config"]), int(str(row["gpus"])), 0)

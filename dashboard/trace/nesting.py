@@ -13,7 +13,7 @@ import numpy as np
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, codes_of, lookup, of_calls
 
 
-class Places(NamedTuple):
+class RangeSpans(NamedTuple):
     """Of each range: number of its thread, start, and end, that of the trace's last range where it was never closed."""
 
     thread: Int64s
@@ -21,7 +21,7 @@ class Places(NamedTuple):
     end: Int64s
 
 
-class Launches(NamedTuple):
+class LaunchCalls(NamedTuple):
     """Of each piece of device work: number of the launching thread (`NONE` where no range holds it), and start and end of the launch."""
 
     thread: Int64s
@@ -44,12 +44,12 @@ class Held(NamedTuple):
         return holder, self.launch[np.arange(len(holder)) + np.repeat(self.first - heads, count)]
 
 
-def places(traces: Traces) -> Places:
+def places(traces: Traces) -> RangeSpans:
     """Where the ranges stand."""
     traces.read("ranges", "process", "thread", "start_ns", "end_ns")
     start, end = traces.numbers("ranges", "start_ns"), traces.numbers("ranges", "end_ns")
     thread, _ = codes_of(traces.numbers("ranges", "process"), traces.numbers("ranges", "thread"))
-    return Places(thread, start, closed_ends(start, end))
+    return RangeSpans(thread, start, closed_ends(start, end))
 
 
 def closed_ends(start: Int64s, end: Int64s) -> Int64s:
@@ -70,21 +70,21 @@ def only_nested(traces: Traces) -> bool:
     return True
 
 
-def launches_of(traces: Traces, ranges: Places, table: str, rows: Int64s) -> Launches:
+def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s) -> LaunchCalls:
     """Launches of some rows of `kernels` or `memory_ops`; work that was launched outside of all ranges is on no thread here."""
     inside = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id")[rows])
     thread = np.where(inside >= 0, ranges.thread[inside], NONE)
     if table == "kernels":
         start, end = (traces.numbers(table, name)[rows] for name in ("launch_start_ns", "launch_end_ns"))
-        return Launches(thread, start, end)
+        return LaunchCalls(thread, start, end)
     start, end = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
     within = inside >= 0
     process, correlation = traces.at(table, rows[within], "process", "correlation")
     _, start[within], end[within] = of_calls(traces, process, correlation, "start_ns", "end_ns")
-    return Launches(thread, start, end)
+    return LaunchCalls(thread, start, end)
 
 
-def held(ranges: Places, launches: Launches, call: Int64s | None = None) -> Held:
+def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) -> Held:
     """What each range holds. Launches of one thread follow one another, so those within a range are neighbours.
 
     Args:
@@ -102,7 +102,7 @@ def held(ranges: Places, launches: Launches, call: Int64s | None = None) -> Held
     return Held(order, first, np.maximum(last, first))
 
 
-def shortest_around(ranges: Places) -> Int64s:
+def shortest_around(ranges: RangeSpans) -> Int64s:
     """Place of the shortest range of the same thread around each; `NONE` for an outermost one.
 
     In the order of `_by_thread` it is an earlier one that ends no sooner. Blocks of 2, 4, 8… neighbours are sorted by end, the last first,
@@ -146,7 +146,7 @@ def _halved(order: Int64s, later: Int64s, level: int) -> Int64s:
 
 
 def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
-    """Places of the ranges of each thread, by start, the longer first; the importer writes them so."""
+    """The ranges of each thread, by start, the longer first; the importer writes them so."""
     rows = np.arange(len(start))
     later = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))
     if not ((thread[1:] > thread[:-1]) | ((thread[1:] == thread[:-1]) & later)).all():

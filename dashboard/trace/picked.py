@@ -12,6 +12,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Int64s, Traces
 from warpladder.dashboard.trace import attribution
 from warpladder.data import naming, schema, store
+from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming, NamingError
 
 #: How long a pattern may take on a page; `import --variant-from` gives it a minute.
@@ -21,7 +22,6 @@ MOST_TEXT_CHARACTERS: Final = 50_000_000
 #: A page with more of them could not be read.
 MOST_VARIANTS: Final = 200
 MOST_CELLS: Final = 5_000
-_SOURCE: Final = "variant-from"
 
 
 class _Picked(Traces):
@@ -154,11 +154,11 @@ def _samples(cells: list[CellName], made: dict[str, Int64s], gpus: int) -> pd.Da
 
 def _diagnostics(data: RunData, chosen: Naming, notes: list[tuple[str, str, int]]) -> pd.DataFrame:
     """What was found about the trace, without what was found about the variants that it had before, and what was picked."""
-    kept = data.diagnostics[data.diagnostics["variant"].isna() & (data.diagnostics["source"] != _SOURCE)]
+    kept = data.diagnostics[data.diagnostics["variant"].isna() & (data.diagnostics["source"] != Source.VARIANT_FROM)]
     texts = [("info", f"Variants were picked on a page or by --variant-from, by nvtx:{chosen.expression}")]
     texts += [(severity, note.format(f"{count:,}")) for note, severity, count in notes if count]
     nowhere = dict.fromkeys(CellName._fields)
-    rows = [{"severity": severity, "source": _SOURCE, "text": text, **nowhere} for severity, text in texts]
+    rows = [{"severity": severity, "source": Source.VARIANT_FROM, "text": text, **nowhere} for severity, text in texts]
     return pd.concat([kept, store.frame("diagnostics", rows)], ignore_index=True)
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, lookup
+from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, IdIndex, Int64s, Traces, codes_of, lookup
 from warpladder.dashboard.trace import nesting as trace_nesting
 from warpladder.dashboard.trace import windows as trace_windows
 from warpladder.dashboard.trace.describe import describe, rounded, times
@@ -183,7 +183,7 @@ def _by_parents(traces: Traces) -> _Projected:
 
 def _launches(traces: Traces, size: int) -> Int64s:
     """How many launches each range is the innermost of; the work of a graph comes in several rows of one launch."""
-    places = Places(traces.numbers("ranges", "range_id"))
+    places = IdIndex(traces.numbers("ranges", "range_id"))
     holders, launches = list[npt.NDArray[np.int32]](), list[Int64s]()
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
         for range_id, process, correlation in traces.scan(table, "range_id", "process", "correlation"):
@@ -204,7 +204,7 @@ def _launches(traces: Traces, size: int) -> Int64s:
 def _by_times(traces: Traces) -> _Projected:
     """Where ranges overlap otherwise, the launches are looked for that lie within each."""
     ranges = trace_nesting.places(traces)
-    parts, columns = list[trace_nesting.Launches](), list[list[Int64s]]()
+    parts, columns = list[trace_nesting.LaunchCalls](), list[list[Int64s]]()
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
         rows = without_graphs(traces, table)
         parts.append(trace_nesting.launches_of(traces, ranges, table, rows))
@@ -213,7 +213,7 @@ def _by_times(traces: Traces) -> _Projected:
     parent = trace_nesting.shortest_around(ranges)
     launches, first, last = (np.zeros(size, dtype=np.int64) for _ in range(3))
     if parts:
-        joined = trace_nesting.Launches(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        joined = trace_nesting.LaunchCalls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         start, end, process, correlation = (np.concatenate(column) for column in zip(*columns, strict=True))
         call, _ = codes_of(process, correlation)
         found = trace_nesting.held(ranges, joined, call)

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import Int64s, Places, Traces
+from warpladder.dashboard.core.traces import IdIndex, Int64s, Traces
 from warpladder.dashboard.trace.ranges import nearest, parents
 
 #: The variants' samples, or all that was traced.
-Part = Literal["samples", "all"]
+Extent = Literal["samples", "all"]
 
 _DOMAIN: Final = "warpladder"
 #: Texts that the collectors give a sample, such as `device.cold.warm_up#0`, and the launches within one of device time. A test
@@ -26,7 +26,7 @@ _EXECUTIONS: Final = re.compile(r"executions=\d{1,9}")
 _OTHER, _WARM_UP, _DEVICE_WARM_UP, _DEVICE, _HOST, _LAUNCHES = range(6)
 
 
-def parts(data: RunData) -> tuple[Part, ...]:
+def extents(data: RunData) -> tuple[Extent, ...]:
     """What of the trace can be summed, the default first: of a recording with samples in its ranges these, else only all."""
     traces = data.traces
     ours = data.info["kind"] == "recording" and "ranges" in traces.tables
@@ -65,7 +65,7 @@ def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_
 
 def rows(traces: Traces, table: str) -> Int64s:
     """Places of the rows of `kernels`, `memory_ops` or `api_calls` that are a variant's own work in a sample."""
-    wanted, places = sampled(traces), Places(traces.numbers("ranges", "range_id"))
+    wanted, places = sampled(traces), IdIndex(traces.numbers("ranges", "range_id"))
     found, first = [np.empty(0, dtype=np.int64)], 0
     for (range_id,) in traces.scan(table, "range_id"):
         at = places.of(range_id)

@@ -1,4 +1,4 @@
-"""The errors of the store, and how they are worded: where, what, and what to do, in one line."""
+"""The errors of the store. A message says where, what, and what to do, in one line."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def first_line(error: Exception) -> str:
 
 
 def happened(error: Exception) -> str:
-    """What went wrong while reading, without the file's name, which stands before it."""
+    """The message of an error while reading, without the name of the file."""
     return error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
 
 

@@ -1,4 +1,4 @@
-"""Parquet files that are not a run's: those of an exported report."""
+"""Reads parquet files that are not of a run, such as those of an exported report."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ def scan_foreign(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a parquet file that is not a run's, batch by batch, its texts cut to `text_limit` characters.
 
-    Texts come as dictionaries, so that one that stands in a million rows is held once.
+    Texts come as dictionaries, so that a text in a million rows is stored once.
 
     Raises:
         StoreError: the file is damaged, or a text column unpacks to more than it should.

@@ -1,4 +1,4 @@
-"""The runs of some folders: listed by a glance at each, opened with a check of all of it."""
+"""Lists the runs of some folders by their table `run`, and opens a run with a check of all its values."""
 
 import os
 from collections.abc import Hashable, Iterable, Sequence
@@ -32,14 +32,14 @@ def folder(text: str | Path) -> Path:
 
 
 class _Glanced(NamedTuple):
-    """What was found in a folder when it, and all of its files if it was bad, were in these states."""
+    """A run or bad run that was found, with the states of its folder and files at that time."""
 
     now: Hashable
     found: Run | BadRun
     files: Hashable = None
 
 
-#: What was found out about a folder, with what tells whether it changed since.
+#: Folder -> what was found in it, with the states that show a later change.
 _glanced: Final[dict[Path, _Glanced]] = {}
 _opened_before: Final[dict[Path, tuple[Hashable, StoreError | None]]] = {}
 _listed: Final[dict[Path, frozenset[str]]] = {}
@@ -73,9 +73,9 @@ def open_run(path: Path) -> Run:
 def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
     """Every run below the folders, newest first, and every folder that should be one and cannot be opened.
 
-    Table `run` alone is read, and that once; the others are looked at from outside. So a run may turn out to be bad when `open_run` checks
-    it, and counts as bad from then on. A folder that does not exist holds no run. Staging folders of unfinished runs start with a dot and
-    are passed over.
+    Only table `run` is read, and only once; of other tables the file's ends are checked. So a run may turn out to be bad when
+    `open_run` checks it, and counts as bad from then on. A folder that does not exist holds no run. Staging folders of
+    unfinished runs start with a dot and are passed over.
     """
     found: list[Run | BadRun] = []
     for folder in folders:
@@ -125,7 +125,7 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
 
 
 def _run_folders(folder: Path) -> list[Path]:
-    """Folders of runs, by name; what was known of those that are gone is forgotten."""
+    """Folders of runs, by name. Results that were kept for folders that are gone are removed."""
     if not folder.is_dir():
         return []
     with os.scandir(folder) as entries:
@@ -144,14 +144,14 @@ def _refused_before(path: Path) -> str | None:
 
 
 def _glance(path: Path) -> Run | BadRun:
-    """What table `run` says, and whether the others look like tables from outside; remembered until the folder changes."""
+    """The run by its table `run`, after a check of the ends of its other files. The result is kept until the folder changes."""
     try:
         folder = path.stat()
         now: Hashable = (folder.st_mtime_ns, folder.st_ino, *files.file_state(path / f"run{SUFFIX}"))
     except OSError as error:
         now = error.errno
     known = _glanced.get(path)
-    # Of a bad run any file may be mended.
+    # Any file of a bad run may be repaired.
     if known and known.now == now and (isinstance(known.found, Run) or known.files == state_of(path)):
         return known.found
     try:
@@ -182,7 +182,7 @@ def _read_run(path: Path) -> Run:
             raise StoreError(f"{file}: lacks column schema_version, so Warpladder did not write it; remove the folder")
         if parquet.metadata.num_rows != 1:
             raise StoreError(f"{file}: has {parquet.metadata.num_rows} rows where a run has one; record or import it again")
-        # One row: starting threads would take longer than reading it.
+        # The table has one row: starting threads would take longer than reading it.
         read = parquet.read(use_threads=False)
         written = read.column(found.names.index("schema_version"))[0].as_py()
         if written != schema.SCHEMA_VERSION:

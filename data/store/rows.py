@@ -1,4 +1,4 @@
-"""Rows, whatever they are made of, as tables of the schema."""
+"""Converts rows of any form to tables of the schema."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from warpladder.data.store.errors import StoreError
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What tables are made of: an Arrow table, a frame, or a list of rows.
+#: Rows of a table: an Arrow table, a data frame, or a list of mappings.
 Rows: TypeAlias = "pa.Table | pd.DataFrame | Sequence[Mapping[str, Any]]"
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
@@ -64,7 +64,7 @@ def _typed(table: Table, rows: Rows) -> pa.Table:
 
 
 def _encodable(rows: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> Rows:
-    """Rows whose texts, of an exception say, hold U+FFFD for what UTF-8 has no bytes for: half of a surrogate pair."""
+    """Rows whose texts can be encoded in UTF-8: U+FFFD replaces a lone surrogate, which the text of an exception may have."""
 
     def replaced(value: Any) -> Any:
         return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
@@ -75,7 +75,7 @@ def _encodable(rows: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> Rows:
 
 
 def frame(name: str, rows: Rows) -> "pd.DataFrame":
-    """Rows as `Run.table` gives those of a run.
+    """Rows as a data frame like that of `Run.table`.
 
     Raises:
         StoreError: as of `conform`.
@@ -95,12 +95,12 @@ def as_frame(table: Table, arrow: pa.Table) -> "pd.DataFrame":
 
 
 def _as_int64(_: pa.DataType) -> "pd.Int64Dtype":
-    """Integers with nulls keep every digit, which they would not as floats."""
+    """Integers with nulls as nullable integers, which keep every digit; floats do not."""
     import pandas as pd
 
     return pd.Int64Dtype()
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    """JSON object for a column that holds one, with sorted keys so that equal objects are equal text."""
+    """The text of a JSON object for a column. Keys are sorted, so that equal objects have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""A run on disk, whose tables are read when they are asked for."""
+"""A run on disk. Its tables are read when they are needed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Run:
 
     @property
     def title(self) -> str:
-        """What a list of runs shows: label, device, day."""
+        """The text for a list of runs: label, device, day."""
         device = self.info["device_name"] or self.info["cpu_name"]
         return one_line(f"{self.info['label'] or self.run_id} · {device} · {self.info['started_at']:%Y-%m-%d %H:%M}")
 
@@ -75,7 +75,8 @@ class Run:
         return as_frame(table, self._arrow(name, wanted, categories))
 
     def arrow(self, name: str, columns: Sequence[str]) -> pa.Table:
-        """Columns of a long table without the copies that a frame takes; the chunks of a text column share one dictionary.
+        """Columns of a long table, without the copies that a data frame makes. The chunks of a text column share one
+        dictionary.
 
         Raises:
             StoreError: as `table` does.
@@ -91,7 +92,7 @@ class Run:
         return self.rows(name)
 
     def scan(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The same, a million rows at a time at most, for what is made of columns that need not be kept.
+        """The same in pieces of at most a million rows, for columns that need not be kept in memory.
 
         Raises:
             StoreError: as `table` does.
@@ -118,7 +119,7 @@ class Run:
 
 @dataclass(frozen=True)
 class BadRun:
-    """A run folder that cannot be opened, and why. `run` is what table `run` says, where that much can be read."""
+    """A run folder that cannot be opened, and why. `run` is its table `run`, if that can be read."""
 
     path: Path
     reason: str
@@ -126,5 +127,5 @@ class BadRun:
 
     @property
     def name(self) -> str:
-        """The folder's name, as text that can be shown."""
+        """The folder's name as text that can be printed."""
         return one_line(self.path.name)

@@ -71,7 +71,8 @@ class RunWriter:
             self._write(table, arrow)
 
     def commit(self, durable: bool = False) -> Path:
-        """Close every table and rename the run into place; under another id, `<run_id>-2`, where a run of its id has come meanwhile.
+        """Close every table and rename the run into place. If another run has taken its id meanwhile, the id becomes
+        `<run_id>-2`.
 
         Args:
             durable: come back only when the disk itself has the run. Its name is on the disk before the staging folder is gone.
@@ -104,13 +105,13 @@ class RunWriter:
             self.staging.tables.mkdir()
 
     def leave(self) -> None:
-        """End without a commit and without removing what was staged, for `staging.abandoned` to find."""
+        """End without a commit and keep the staged files, which `staging.abandoned` will find."""
         with suppress(OSError):
             self._close()
         self.staging.release()
 
     def _take_place(self, durable: bool) -> bool:
-        """Whether there was no run of this id."""
+        """Whether the rename succeeded, because no run had this id."""
         if self.path.exists():
             return False
         self._write("run", self._run)
@@ -135,14 +136,15 @@ class RunWriter:
                 compression_level=self._compression_level,
                 write_page_checksum=True,
                 use_dictionary=[field.name for field in written if not pa.types.is_integer(field.type)],
-                # Times and ids differ little from row to row: half the bytes of a dictionary, read in a third of the time.
+                # Times and ids differ little from row to row, so differences take half the bytes of a dictionary and a third of
+                # the time to read.
                 column_encoding={field.name: "DELTA_BINARY_PACKED" for field in written if pa.types.is_integer(field.type)},
             )
         self._writers[table].write_table(arrow, row_group_size=_ROWS_A_GROUP)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Says of a full disk or a folder that is gone what to do."""
+        """Turns the error of a full disk or a missing folder into a message that says what to do."""
         try:
             yield
         except OSError as error:

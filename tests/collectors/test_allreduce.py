@@ -17,6 +17,7 @@ from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, joined, rows
 from warpladder.collectors.ranks.launchers import Launcher, gpus_here
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
+from warpladder.data.names import Phase
 from warpladder.workloads import registry
 from warpladder.workloads.api import Launch, TensorMap, kernels_of
 from warpladder.workloads.communication import AllReduce, RowsOf
@@ -269,7 +270,7 @@ def test_an_operation_that_waits_inside_has_no_device_time_and_a_timed_allreduce
     log.clear()
     reading = bench.sample(operation, cuda_events.OPERATION)
     overhead_ns = bench.device.empty_kernels.event_overhead_ns
-    assert reading.phases_ns == {"phase:allreduce": round(33_000 - overhead_ns)}
+    assert reading.phases_ns == {Phase.ALLREDUCE: round(33_000 - overhead_ns)}
     assert "hold_stream" not in log  # nothing would let it go
 
 

@@ -10,6 +10,7 @@ from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
+from warpladder.data.names import Ceiling, Phase
 from warpladder.workloads import registry
 
 pytestmark = pytest.mark.gpu
@@ -54,7 +55,7 @@ def test_every_scope_is_sampled_and_nested(faulty: store.Run) -> None:
     samples = faulty.table("samples").query("variant == 'doubled' and case == 'n=16777216' and twin == 0")
     median = samples.groupby(["scope", "cache"])["duration_ns"].median()
     assert median["device", "cold"] <= median["operation", "hot"] <= median["end_to_end", "hot"]
-    phases = sum(median[f"phase:{name}", "hot"] for name in ("h2d", "compute", "d2h"))
+    phases = sum(median[name, "hot"] for name in (Phase.H2D, Phase.COMPUTE, Phase.D2H))
     assert phases == pytest.approx(median["end_to_end", "hot"], rel=0.1)
 
 
@@ -76,9 +77,9 @@ def test_the_state_of_the_gpu_stands_beside_every_sample(faulty: store.Run) -> N
 
 def test_the_ceilings_are_plausible_and_ordered(faulty: store.Run) -> None:
     values = faulty.table("ceilings").set_index("name")["value"]
-    assert values["graph_node"] < values["queued_launch"] <= values["launch"]
-    assert values["h2d_pageable"] < values["h2d_pinned"] < values["device_copy"]
-    assert values["fp32_fma"] > 1
+    assert values[Ceiling.GRAPH_NODE] < values[Ceiling.QUEUED_LAUNCH] <= values[Ceiling.LAUNCH]
+    assert values[Ceiling.H2D_PAGEABLE] < values[Ceiling.H2D_PINNED] < values[Ceiling.DEVICE_COPY]
+    assert values[Ceiling.FP32_FMA] > 1
     assert "tf32_wgmma" not in values or values["tf32_wgmma"] > values["tf32_mma"]
 
 

@@ -10,6 +10,7 @@ from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
+from warpladder.data.names import Source
 
 pytestmark = pytest.mark.gpu
 
@@ -31,7 +32,7 @@ def recorded(collector: str, data_dir: Path) -> store.Run:
 def test_a_trace_holds_every_sample_every_launch_and_the_bytes_of_the_case(collector: str, tmp_path: Path) -> None:
     run = recorded(collector, tmp_path)
     assert run.info["collector"] == collector
-    assert not set(run.table("diagnostics")["source"]) & {"lost", "dropped", "collector"}
+    assert not set(run.table("diagnostics")["source"]) & {Source.LOST, Source.DROPPED, Source.COLLECTOR}
     samples = run.table("samples").query("scope == 'device'")
     assert samples.groupby(["variant", "config", "cache", "twin"]).size().min() == 6
     assert run.table("kernels")["launch_start_ns"].notna().all()

@@ -26,6 +26,7 @@ from warpladder.collectors.ranks.launchers import Launcher, gpus_here, processor
 from warpladder.collectors.ranks.ranked_bench import Failure, Local, RankedBench, attempt
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
+from warpladder.data.names import Phase
 from warpladder.workloads import registry
 from warpladder.workloads.api import NotShareable, split_evenly
 from warpladder.workloads.gan_tconv.problem import make_case
@@ -106,9 +107,7 @@ def test_ranks_of_host_variants_are_processes() -> None:
 
 
 def test_the_whole_takes_as_long_as_its_slowest_rank_and_every_rank_has_a_row() -> None:
-    together = of_all(
-        [Reading(100, {"phase:h2d": 10}), Reading(300, {"phase:h2d": 30}, throttled=True), Reading(200, held=False)]
-    )
+    together = of_all([Reading(100, {Phase.H2D: 10}), Reading(300, {Phase.H2D: 30}, throttled=True), Reading(200, held=False)])
     assert (together.duration_ns, together.throttled, together.held) == (300, True, False)
     entry = Entry(Cell("w", "v", "", "n=1"))
     calm = replace(together, throttled=False)
@@ -118,9 +117,9 @@ def test_the_whole_takes_as_long_as_its_slowest_rank_and_every_rank_has_a_row() 
     first = [(row["gpus"], row["rank"], row["scope"], row["duration_ns"]) for row in rows if row["round"] == 0]
     assert first == [
         (3, 0, "operation", 100),
-        (3, 0, "phase:h2d", 10),
+        (3, 0, Phase.H2D, 10),
         (3, 1, "operation", 300),
-        (3, 1, "phase:h2d", 30),
+        (3, 1, Phase.H2D, 30),
         (3, 2, "operation", 200),
     ]
 
@@ -335,5 +334,5 @@ def test_images_are_shared_among_two_gpus(tmp_path: Path) -> None:
     assert set(run.table("results")["status"]) == {"ok"}, run.table("results")["detail"].to_list()
     samples = run.table("samples")
     assert set(zip(samples["gpus"], samples["rank"], strict=True)) == {(1, 0), (2, 0), (2, 1)}
-    assert {"device", "operation", "end_to_end", "phase:d2h"} <= set(samples.query("gpus == 2")["scope"])
+    assert {"device", "operation", "end_to_end", Phase.D2H} <= set(samples.query("gpus == 2")["scope"])
     assert run.info["device_count"] == 2

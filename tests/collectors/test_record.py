@@ -14,6 +14,7 @@ from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
+from warpladder.data.names import Source
 from warpladder.workloads import registry
 
 # Recorded once, not by each worker.
@@ -99,7 +100,7 @@ def test_an_interrupt_keeps_the_cases_that_were_finished(tmp_path: Path) -> None
     recording.process.send_signal(signal.SIGINT)
     assert recording.wait() == 130, recording.stderr
     run = store.open_run(recording.data_dir / recording.stdout.splitlines()[-1])
-    assert "interrupted" in set(run.table("diagnostics")["source"])
+    assert Source.INTERRUPTED in set(run.table("diagnostics")["source"])
     assert set(run.table("results")["status"]) == {"skipped"}
     assert not list(recording.data_dir.glob(".*"))
 

@@ -17,6 +17,7 @@ from warpladder.collectors.core.rounds import (
     run_rounds,
 )
 from warpladder.collectors.core.verdicts import Cell
+from warpladder.data.names import Phase
 
 A, B = (Cell("w", name, "", "n=1") for name in "ab")
 ENTRIES = (Entry(A), Entry(B), Entry(A, twin=1))
@@ -92,8 +93,8 @@ def test_a_clock_stopped_too_early_marks_the_cell() -> None:
 
 
 def test_phases_become_rows_of_their_own_scope() -> None:
-    rows = run(lambda entry, number: Reading(1000, phases_ns={"phase:h2d": 300})).rows
-    assert Counter(row["scope"] for row in rows) == {"device": 30, "phase:h2d": 30}
+    rows = run(lambda entry, number: Reading(1000, phases_ns={Phase.H2D: 300})).rows
+    assert Counter(row["scope"] for row in rows) == {"device": 30, Phase.H2D: 30}
 
 
 def test_a_failing_sample_names_its_cell() -> None:

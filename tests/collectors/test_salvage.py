@@ -23,6 +23,7 @@ from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
+from warpladder.data.names import Source
 from warpladder.data.staging import Staging, abandoned
 
 PLAN = make_plan(Request(files=[QUICK_CASES], cases=[f"n={n}" for n in (100, 101, 102)], variants=["multiply"]))
@@ -171,7 +172,7 @@ def test_the_run_of_a_recording_under_a_tool_is_kept_without_its_trace(tmp_path:
         salvage(tmp_path)
     run = the_run(tmp_path)
     assert oks(run) == ["n=102"] and run.info["label"] == "mine"
-    assert {"cut_off", "tracing"} <= set(run.table("diagnostics")["source"])
+    assert {Source.CUT_OFF, Source.TRACING} <= set(run.table("diagnostics")["source"])
 
 
 def test_trace_tables_that_died_with_the_recorder_are_missed_by_name(tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ def test_trace_tables_that_died_with_the_recorder_are_missed_by_name(tmp_path: P
     die(kept)
     salvage(tmp_path)
     diagnostics = the_run(tmp_path).table("diagnostics").set_index("source")
-    assert "trace tables were lost" in diagnostics.loc["tracing", "text"]
+    assert "trace tables were lost" in diagnostics.loc[Source.TRACING, "text"]
 
 
 # -- no room -------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from warpladder.collectors.core.tools import has_module
 from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
+from warpladder.data.names import Source
 
 pytestmark = pytest.mark.xdist_group("signals")
 
@@ -51,7 +52,7 @@ def test_a_signal_keeps_the_cases_that_were_finished(name: str, tmp_path: Path) 
     assert "Traceback" not in recording.stderr
     run = store.open_run(recording.data_dir / recording.stdout.splitlines()[-1])
     check_kept(run, {"n=100", "n=101"}, "the run was interrupted before it")
-    assert "interrupted" in set(run.table("diagnostics")["source"])
+    assert Source.INTERRUPTED in set(run.table("diagnostics")["source"])
     assert not list(recording.data_dir.glob(".*"))
     assert recording.is_gone()
 
@@ -73,7 +74,7 @@ def test_what_a_killed_recording_has_finished_the_next_one_makes_a_run(
     check_kept(run, {"n=100", "n=101", "n=102"}, "the recording was cut off before it")
     assert run.info["label"] == "cut off"
     assert set(run.table("ceilings")["name"]) == {"host_copy", "host_fma"}
-    assert "cut_off" in set(run.table("diagnostics")["source"])
+    assert Source.CUT_OFF in set(run.table("diagnostics")["source"])
     assert not list(recording.data_dir.glob(".*"))
     salvage(recording.data_dir)
     assert not capsys.readouterr().err

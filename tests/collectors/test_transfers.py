@@ -8,7 +8,7 @@ import pytest
 from tests.collectors import fake_cuda
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.core.record import Recorder
-from warpladder.collectors.core.shares import Rows
+from warpladder.collectors.core.shares import BufferRows
 from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, plan_parts
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
@@ -66,26 +66,29 @@ def planned(*parts, constants=None):
 
 def test_weights_are_copied_once_as_kernels_need_them_and_each_part_s_own_rows_with_it():
     first, second, third = planned((4, 0), (4, 4), (2, 8))
-    assert first.copies_in == (Rows("x", 0, 4), Rows("w", 0, 7), Rows("late", 0, 5))
-    assert second.copies_in == (Rows("x", 4, 8),)
-    assert third.copies_in == (Rows("x", 8, 10),)
+    assert first.copies_in == (BufferRows("x", 0, 4), BufferRows("w", 0, 7), BufferRows("late", 0, 5))
+    assert second.copies_in == (BufferRows("x", 4, 8),)
+    assert third.copies_in == (BufferRows("x", 8, 10),)
 
 
 def test_a_kernel_waits_only_for_copies_that_no_kernel_before_it_waited_for():
     first, second, _ = planned((4, 0), (4, 4), (2, 8))
-    assert first.waits == ((Rows("x", 0, 4), Rows("w", 0, 7)), (Rows("late", 0, 5),))
-    assert second.waits == ((Rows("x", 4, 8),), ())
+    assert first.waits == ((BufferRows("x", 0, 4), BufferRows("w", 0, 7)), (BufferRows("late", 0, 5),))
+    assert second.waits == ((BufferRows("x", 4, 8),), ())
 
 
 def test_inputs_of_constants_are_waited_for_by_the_first_kernel():
-    assert planned(constants={"filter": "late"})[0].waits == ((Rows("late", 0, 5), Rows("x", 0, 10), Rows("w", 0, 7)), ())
+    assert planned(constants={"filter": "late"})[0].waits == (
+        (BufferRows("late", 0, 5), BufferRows("x", 0, 10), BufferRows("w", 0, 7)),
+        (),
+    )
 
 
 def test_rows_leave_with_their_part_and_what_all_parts_write_leaves_with_the_last():
     first, second, third = planned((4, 0), (4, 4), (2, 8))
-    assert first.copies_out == (Rows("y", 0, 4),)
-    assert second.copies_out == (Rows("y", 4, 8),)
-    assert third.copies_out == (Rows("y", 8, 10), Rows("total", 0, 1))
+    assert first.copies_out == (BufferRows("y", 0, 4),)
+    assert second.copies_out == (BufferRows("y", 4, 8),)
+    assert third.copies_out == (BufferRows("y", 8, 10), BufferRows("total", 0, 1))
 
 
 def test_kernels_are_launched_for_the_part_s_own_case():
@@ -133,16 +136,16 @@ def in_two_streams(*parts):
 def test_the_first_kernel_of_each_stream_waits_for_copies_and_for_what_is_made_once():
     first, second, third = in_two_streams((4, 0), (4, 4), (2, 8))
     assert [part.stream for part in (first, second, third)] == [0, 1, 0]
-    w, late = Rows("w", 0, 7), Rows("late", 0, 5)
-    assert first.waits == ((w,), (Rows("x", 0, 4),), (late,))
+    w, late = BufferRows("w", 0, 7), BufferRows("late", 0, 5)
+    assert first.waits == ((w,), (BufferRows("x", 0, 4),), (late,))
     assert first.makes == (("weights",), (), ())
-    assert second.waits == ((Rows("x", 4, 8), "weights"), (late, w))
-    assert third.waits == ((Rows("x", 8, 10),), ())
+    assert second.waits == ((BufferRows("x", 4, 8), "weights"), (late, w))
+    assert third.waits == ((BufferRows("x", 8, 10),), ())
     assert second.makes == third.makes == ((), ())
     assert [part.copies_in for part in (first, second, third)] == [
-        (w, Rows("x", 0, 4), late),
-        (Rows("x", 4, 8),),
-        (Rows("x", 8, 10),),
+        (w, BufferRows("x", 0, 4), late),
+        (BufferRows("x", 4, 8),),
+        (BufferRows("x", 8, 10),),
     ]
 
 
@@ -179,7 +182,7 @@ def test_a_part_that_wants_more_scratch_than_the_case_is_refused():
 
 def test_without_parts_the_case_is_one():
     (only,) = planned()
-    assert (only.case, only.copies_out) == (case_of(10), (Rows("y", 0, 10), Rows("total", 0, 1)))
+    assert (only.case, only.copies_out) == (case_of(10), (BufferRows("y", 0, 10), BufferRows("total", 0, 1)))
 
 
 def test_copies_of_all_parts_are_the_case_s_bytes():
@@ -229,7 +232,7 @@ def enqueued(*others, gathered=()):
     """Two parts, x0 and x1 with a weight w; what each step comes after. The second is in a stream of its own where it waits for others."""
     log = []
     inward, kernels, outward, gathers = (FakeStream(name, log) for name in ("in", "kernels", "out", "gather"))
-    rows = {name: Rows(name, 0, 1) for name in ("x0", "w", "x1")}
+    rows = {name: BufferRows(name, 0, 1) for name in ("x0", "w", "x1")}
 
     def into(name):
         return lambda stream: stream.enqueue(f"{stream.name} {name}")

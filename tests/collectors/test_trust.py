@@ -6,11 +6,12 @@ from typing import Any
 import pandas as pd
 
 from warpladder.collectors.core import trust
+from warpladder.data.names import Ceiling, Source
 
 VARIANTS = [
     {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))
 ]
-CEILINGS = [{"name": "device_copy", "value": 4000.0}, {"name": "host_copy", "value": 30.0}]
+CEILINGS = [{"name": Ceiling.DEVICE_COPY, "value": 4000.0}, {"name": Ceiling.HOST_COPY, "value": 30.0}]
 
 
 def case(n: int) -> dict[str, Any]:
@@ -29,26 +30,26 @@ def found(rows: list[dict[str, Any]], *sizes: int, l2_bytes: int | None = None) 
 
 def test_a_rate_above_the_copy_ceiling_is_distrusted() -> None:
     # 1 MB in 200 ns is 5000 GB/s, above 4000; in 250 ns it is 4000.
-    assert found(samples("gpu", 1_000_000, 200), 1_000_000) == [("above_ceiling", "n=1000000")]
+    assert found(samples("gpu", 1_000_000, 200), 1_000_000) == [(Source.ABOVE_CEILING, "n=1000000")]
     assert found(samples("gpu", 1_000_000, 250), 1_000_000) == []
 
 
 def test_a_hot_rate_may_be_above_it_but_not_beyond_what_caches_do() -> None:
     assert found(samples("gpu", 1_000_000, 200, cache="hot"), 1_000_000) == []
     # 1 MB in 60 ns is 16,700 GB/s, above 4 x 4000.
-    assert found(samples("gpu", 1_000_000, 60, cache="hot"), 1_000_000) == [("above_ceiling", "n=1000000")]
+    assert found(samples("gpu", 1_000_000, 60, cache="hot"), 1_000_000) == [(Source.ABOVE_CEILING, "n=1000000")]
 
 
 def test_a_view_that_copies_nothing_is_distrusted_even_if_its_time_is_noisy() -> None:
     # 134 MB in 19 us is 7,060 GB/s where memory copies 30; the time grew 7.6 times for 64 times the work.
     rows = samples("cpu", 2_097_152, 2500, "operation", "hot") + samples("cpu", 134_217_728, 19_000, "operation", "hot")
-    assert ("above_ceiling", "n=134217728") in found(rows, 2_097_152, 134_217_728)
+    assert (Source.ABOVE_CEILING, "n=134217728") in found(rows, 2_097_152, 134_217_728)
 
 
 def test_a_time_that_does_not_grow_with_the_work_is_distrusted() -> None:
     # 7 MB more take memory at least 12 us, at 20 times what it was measured to copy.
     rows = samples("cpu", 1_000_000, 11_000, "operation", "hot") + samples("cpu", 8_000_000, 14_000, "operation", "hot")
-    assert found(rows, 1_000_000, 8_000_000) == [("not_growing", "n=8000000")]
+    assert found(rows, 1_000_000, 8_000_000) == [(Source.NOT_GROWING, "n=8000000")]
 
 
 def test_a_time_that_grows_is_not() -> None:
@@ -67,10 +68,12 @@ def test_what_fits_beside_an_idle_small_case_is_not_blamed_for_a_flat_time() -> 
 def test_what_is_written_may_still_be_in_the_l2_when_the_clock_stops() -> None:
     # 134 MB in 28 us is 4,790 GB/s; without the 60 MB that the L2 holds it is 2,640.
     rows = samples("gpu", 134_000_000, 28_000)
-    assert found(rows, 134_000_000) == [("above_ceiling", "n=134000000")]
+    assert found(rows, 134_000_000) == [(Source.ABOVE_CEILING, "n=134000000")]
     assert found(rows, 134_000_000, l2_bytes=60_000_000) == []
     # Half of the bytes are read, and none of them is there before: 134 MB in 15 us is too fast whatever the L2 holds.
-    assert found(samples("gpu", 134_000_000, 15_000), 134_000_000, l2_bytes=200_000_000) == [("above_ceiling", "n=134000000")]
+    assert found(samples("gpu", 134_000_000, 15_000), 134_000_000, l2_bytes=200_000_000) == [
+        (Source.ABOVE_CEILING, "n=134000000")
+    ]
 
 
 def test_what_a_rank_took_for_its_share_says_nothing_of_the_case() -> None:

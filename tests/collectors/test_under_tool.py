@@ -17,6 +17,7 @@ from warpladder.collectors.core.tools import CollectorError, Tool
 from warpladder.collectors.nsight_systems import profile as profiling
 from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.data.names import Source
 from warpladder.data.store import RunWriter, StoreError, list_runs, open_run
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "nsight-systems-2025.3" / "graph_traced_by_node"
@@ -139,7 +140,7 @@ def test_a_tool_that_was_interrupted_and_left_no_report_does_not_take_the_run_wi
             run_id = under_tool.finish(writer, tmp_path / "runs", "", run, no_report, interrupted)
     kept = open_run(tmp_path / "runs" / run_id)
     assert kept.table("samples").equals(run.table("samples"))
-    assert "tracing" in set(kept.table("diagnostics")["source"])
+    assert Source.TRACING in set(kept.table("diagnostics")["source"])
 
 
 def test_a_signal_ends_the_profiled_program_and_its_report_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,14 @@ import numpy as np
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Buffer, Case, LibraryVariant, Workload
 
-Run = Callable[[], Any]
+Enqueue = Callable[[], Any]
 
 
 def _tensors(inputs: Any, outputs: Any) -> tuple[Any, Any]:
     return torch_bridge.as_tensor(inputs["x"]), torch_bridge.as_tensor(outputs["y"])
 
 
-def uses_current_stream(case: Case, inputs: Any, outputs: Any) -> Run:
+def uses_current_stream(case: Case, inputs: Any, outputs: Any) -> Enqueue:
     import torch
 
     torch_bridge.use_current_stream()
@@ -27,7 +27,7 @@ def uses_current_stream(case: Case, inputs: Any, outputs: Any) -> Run:
     return run
 
 
-def returns_its_own(case: Case, inputs: Any, outputs: Any) -> Run:
+def returns_its_own(case: Case, inputs: Any, outputs: Any) -> Enqueue:
     import cupy
     import torch
 
@@ -36,7 +36,7 @@ def returns_its_own(case: Case, inputs: Any, outputs: Any) -> Run:
     return lambda: {"y": cupy.from_dlpack(torch.mul(x, 2))}
 
 
-def joins_its_own_stream(case: Case, inputs: Any, outputs: Any) -> Run:
+def joins_its_own_stream(case: Case, inputs: Any, outputs: Any) -> Enqueue:
     import torch
 
     torch_bridge.use_current_stream()
@@ -52,7 +52,7 @@ def joins_its_own_stream(case: Case, inputs: Any, outputs: Any) -> Run:
     return run
 
 
-def takes_no_stream(case: Case, inputs: Any, outputs: Any) -> Run:
+def takes_no_stream(case: Case, inputs: Any, outputs: Any) -> Enqueue:
     import torch
 
     x, y = _tensors(inputs, outputs)
@@ -63,7 +63,7 @@ def takes_no_stream(case: Case, inputs: Any, outputs: Any) -> Run:
     return run
 
 
-def takes_no_stream_and_returns_its_own(case: Case, inputs: Any, outputs: Any) -> Run:
+def takes_no_stream_and_returns_its_own(case: Case, inputs: Any, outputs: Any) -> Enqueue:
     import cupy
     import torch
 
@@ -71,11 +71,11 @@ def takes_no_stream_and_returns_its_own(case: Case, inputs: Any, outputs: Any) -
     return lambda: {"y": cupy.from_dlpack(torch.mul(x, 2))}
 
 
-def takes_no_stream_in_a_graph(case: Case, inputs: Any, outputs: Any) -> Run:
+def takes_no_stream_in_a_graph(case: Case, inputs: Any, outputs: Any) -> Enqueue:
     return takes_no_stream(case, inputs, outputs)
 
 
-def waits_for_none(case: Case, inputs: Any, outputs: Any) -> Run:
+def waits_for_none(case: Case, inputs: Any, outputs: Any) -> Enqueue:
     """The timed stream waits for its own, which waits for nothing."""
     import torch
 
@@ -91,7 +91,7 @@ def waits_for_none(case: Case, inputs: Any, outputs: Any) -> Run:
     return run
 
 
-def is_not_waited_for(case: Case, inputs: Any, outputs: Any) -> Run:
+def is_not_waited_for(case: Case, inputs: Any, outputs: Any) -> Enqueue:
     """Its own stream waits for the timed one, which does not wait for it."""
     import torch
 
@@ -107,7 +107,7 @@ def is_not_waited_for(case: Case, inputs: Any, outputs: Any) -> Run:
     return run
 
 
-def library(prepare: Callable[..., Run], **options: Any) -> LibraryVariant:
+def library(prepare: Callable[..., Enqueue], **options: Any) -> LibraryVariant:
     return LibraryVariant(prepare.__name__, prepare.__name__, "peer", requires=("torch",), prepare=prepare, **options)
 
 

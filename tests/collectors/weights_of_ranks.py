@@ -13,6 +13,7 @@ from warpladder.collectors.core.jobs import WorkloadRef
 from warpladder.collectors.core.verify import compare
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.ranks.ranked_bench import RankedBench
+from warpladder.data.names import Phase
 from warpladder.workloads import registry
 from warpladder.workloads.mlp_training.problem import make_case
 
@@ -41,7 +42,7 @@ def main() -> None:
         right = compare(weights, WORKLOAD.reference(case, inputs), WORKLOAD.tolerance["fp32"])
         same = all(np.allclose(weights[name], one[name], rtol=1e-5, atol=1e-6) for name in one)
         reading = together.sample(operation, Pass("operation", "hot"))
-        timed = all(0 < of.phases_ns["phase:allreduce"] < of.duration_ns for of in reading.ranks)
+        timed = all(0 < of.phases_ns[Phase.ALLREDUCE] < of.duration_ns for of in reading.ranks)
         print(
             f"batch {case.params['batch']}: {'the same' if same else 'other'} weights, {right.detail or 'right'}, timed {timed}"
         )

@@ -16,6 +16,7 @@ from warpladder.dashboard.views.counters import chart as charts
 from warpladder.dashboard.views.counters import query as queries
 from warpladder.dashboard.views.counters import words
 from warpladder.data import metrics, store
+from warpladder.data.names import Source
 
 __all__ = ["open_app"]
 
@@ -251,6 +252,6 @@ def test_denied_counters_are_told_with_the_cure(open_app: Open, tmp_path: Path) 
     path = synthetic_run.write(tmp_path, "denied", rounds=8)
     cell = dict.fromkeys(("workload", "variant", "config", "case"))
     text = "the driver denies counters (ERR_NVGPUCTRPERM); run as root"
-    synthetic_counters.add(path, "diagnostics", [{"severity": "warning", "source": "counters", "text": text, **cell}])
+    synthetic_counters.add(path, "diagnostics", [{"severity": "warning", "source": Source.COUNTERS, "text": text, **cell}])
     app = open_app(tmp_path, "counters", run="denied")
     assert [block.value.replace("\\", "") for block in app.main.warning] == [text]

@@ -75,7 +75,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     "ask",
     [
         *(lambda data, name=name: trace_sums.summary(data, name) for name in trace_sums.SUMMARIES),
-        trace_samples.parts,
+        trace_samples.extents,
         transfers.stages,
         copies.rounds,
         phases.workloads,

@@ -22,6 +22,7 @@ from warpladder.dashboard.reports.generator import query as generator
 from warpladder.dashboard.reports.generator.query import COMPUTE, IN, OUT, REST
 from warpladder.dashboard.ui.template import look
 from warpladder.data import store
+from warpladder.data.names import Phase
 from warpladder.data.schema import TABLES
 from warpladder.data.store import RunWriter
 
@@ -31,7 +32,7 @@ CASES: Final = ("images=4,channels=64", "images=10", "images=1000")
 VARIANTS: Final = ("v05_mixed", "v06_pinned", "v07_overlapped", "v09_graph", "v11_one_product", "cudnn", "numpy")
 PRECISIONS: Final = {"v11_one_product": "tf32"}
 TRANSFERS: Final = {"v05_mixed": "pageable", "v06_pinned": "pinned", "cudnn": "pageable", "numpy": None}  # others: overlapped
-_PHASES: Final = ("phase:h2d", "phase:compute", "phase:d2h")
+_PHASES: Final = (Phase.H2D, Phase.COMPUTE, Phase.D2H)
 
 # The pages remember what they computed about a run, in one process.
 pytestmark = pytest.mark.xdist_group("app")

@@ -19,6 +19,7 @@ from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.views.overview.query import overview
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import schema, store
+from warpladder.data.names import Ceiling, Phase
 
 COLD = Timing("device", "cold")
 STEADY = (100, 100, 100, 100, 100, 100)
@@ -51,14 +52,14 @@ def run_of(
     info = frame("run", [{"device_name": "GPU", "l2_bytes": 1000}]).iloc[0].to_dict()
     # 2 GB/s and 0.001 TFLOP/s: 2 bytes and 1 operation a nanosecond.
     ceilings = [
-        ("device_copy", "cuda:0", 2.0),
-        ("fp32_fma", "cuda:0", 0.001),
+        (Ceiling.DEVICE_COPY, "cuda:0", 2.0),
+        (Ceiling.FP32_FMA, "cuda:0", 0.001),
         ("tf32_mma", "cuda:0", 0.006),
-        ("launch", "cuda:0", 0.02),
+        (Ceiling.LAUNCH, "cuda:0", 0.02),
     ]
     ceilings += [
-        ("h2d_pinned", "cuda:0", 0.5),
-        ("d2h_pinned", "cuda:0", 0.25),
+        (Ceiling.H2D_PINNED, "cuda:0", 0.5),
+        (Ceiling.D2H_PINNED, "cuda:0", 0.25),
         ("host_copy", "cpu", 0.5),
         ("host_fma", "cpu", 0.0001),
     ]
@@ -120,7 +121,7 @@ def test_several_gpus_share_the_floor_and_the_slowest_rank_is_the_time() -> None
 
 
 def test_a_phase_has_a_time_and_no_rate() -> None:
-    row = only(run_of([variant("v01_a")], samples("v01_a", STEADY, scope="phase:h2d")))
+    row = only(run_of([variant("v01_a")], samples("v01_a", STEADY, scope=Phase.H2D)))
     assert row["median_ns"] == 100
     assert pd.isna(row["gb_per_s"]) and pd.isna(row["floor_ns"]) and pd.isna(row["percent_of_floor"])
 

@@ -16,6 +16,7 @@ from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.roofline import chart as charts
 from warpladder.dashboard.views.roofline import query as queries
 from warpladder.data import metrics, store
+from warpladder.data.names import Ceiling, Phase
 
 __all__ = ["open_app"]
 
@@ -45,8 +46,8 @@ def at(data: RunData, case: str) -> pd.DataFrame:
 def test_roofs_are_the_measured_ceilings_with_a_third_of_tf32_for_3xtf32() -> None:
     roofs = queries.roofs(run_of([], []))
     assert roofs[["name", "kind", "precision", "value", "unit"]].to_numpy().tolist() == [
-        ["device_copy", "memory", "", 2.0, "GB/s"],
-        ["fp32_fma", "compute", "fp32", 1.0, "GFLOP/s"],
+        [Ceiling.DEVICE_COPY, "memory", "", 2.0, "GB/s"],
+        [Ceiling.FP32_FMA, "compute", "fp32", 1.0, "GFLOP/s"],
         ["tf32_mma", "compute", "tf32", 6.0, "GFLOP/s"],
         ["tf32_mma", "compute", "3xtf32", 2.0, "GFLOP/s"],
     ]  # fmt: skip
@@ -92,7 +93,7 @@ def test_what_has_no_place_under_the_roofs_of_one_device_is_left_out() -> None:
 
 
 def test_views_are_of_device_time_alone_cold_first() -> None:
-    timed = [row for scope, cache in (("device", "hot"), ("operation", "hot"), ("device", "cold"), ("phase:h2d", "hot"))
+    timed = [row for scope, cache in (("device", "hot"), ("operation", "hot"), ("device", "cold"), (Phase.H2D, "hot"))
              for row in samples("v01_a", [100] * 6, scope=scope, cache=cache)]  # fmt: skip
     assert queries.timings(run_of([variant("v01_a")], timed), "w") == (COLD, Timing("device", "hot"))
 

@@ -22,6 +22,7 @@ from warpladder.dashboard.views.gpus import chart as charts
 from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
 from warpladder.dashboard.views.gpus import query as queries
 from warpladder.data import store
+from warpladder.data.names import Phase, nccl_allreduce
 
 __all__ = ["open_app"]
 
@@ -235,7 +236,7 @@ def test_where_the_operations_grow_faster_than_the_ranks_there_is_no_weak_scalin
 def test_shares_are_of_the_slowest_rank_of_each_round() -> None:
     """The slowest of 100 ns is rank 0 in three rounds, with 10 of copies, and rank 1 in three, with 30: 20 % in the middle."""
     whole = {"scope": "end_to_end", "cache": "hot"}
-    part = {"scope": "phase:d2h", "cache": "hot"}
+    part = {"scope": Phase.D2H, "cache": "hot"}
     together = ranked("v01_a", [100, 90] * 3, [90, 100] * 3, **whole) + ranked("v01_a", [10, 50] * 3, [50, 30] * 3, **part)
     alone = samples("v01_a", [200] * 6, **whole) + samples("v01_a", [20] * 6, **part)
     data = scaled(alone, together)
@@ -253,9 +254,9 @@ def test_communication_is_a_part_of_the_operation_and_copies_are_of_end_to_end()
     together = []
     for scope, ranks in (
         ("end_to_end", (300, 310)),
-        ("phase:d2h", (30, 31)),
+        (Phase.D2H, (30, 31)),
         ("operation", (90, 100)),
-        ("phase:allreduce", (55, 40)),
+        (Phase.ALLREDUCE, (55, 40)),
     ):
         together += ranked("v01_a", *([value] * 6 for value in ranks), scope=scope, cache="hot")
     data = scaled(samples("v01_a", [200] * 6, scope="operation", cache="hot"), together)
@@ -266,8 +267,8 @@ def test_communication_is_a_part_of_the_operation_and_copies_are_of_end_to_end()
     assert pd.isna(found["end_to_end"][0]["least_ns"])
     assert found["device"] == []
     assert pd.isna(found["operation"][0]["alone_ns"])
-    ceiling = {"name": "nccl_allreduce_7_bytes", "device": "2 GPUs", "value": 0.032, "unit": "us", "method": ""}
-    others = [{**ceiling, "device": "4 GPUs", "value": 1.0}, {**ceiling, "name": "nccl_allreduce_8_bytes", "value": 2.0}]
+    ceiling = {"name": nccl_allreduce(7), "device": "2 GPUs", "value": 0.032, "unit": "us", "method": ""}
+    others = [{**ceiling, "device": "4 GPUs", "value": 1.0}, {**ceiling, "name": nccl_allreduce(8), "value": 2.0}]
     known = replace(data, ceilings=pd.DataFrame([ceiling, *others]), cases=data.cases.assign(d2h_bytes=7))
     assert queries.shares(known, "w", views["operation"])["alone_ns"].tolist() == [32]
     note = charts.shares(queries.shares(known, "w", views["operation"]), look(known)).note

@@ -13,20 +13,20 @@ from warpladder.dashboard.core.traces import NONE
 from warpladder.dashboard.trace import nesting as trace_nesting
 from warpladder.dashboard.trace import windows as trace_windows
 from warpladder.dashboard.trace.layers import layers
-from warpladder.dashboard.trace.nesting import Places
+from warpladder.dashboard.trace.nesting import RangeSpans
 from warpladder.dashboard.trace.ranges import nearest
 from warpladder.dashboard.trace.windows import Windows
 
-Rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)
+INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)
 Trees = st.integers(1, 40).flatmap(lambda size: st.tuples(*(st.integers(-1, place - 1) for place in range(size))))
 
 
-def places(rows: list[tuple[int, int, int]]) -> Places:
+def places(rows: list[tuple[int, int, int]]) -> RangeSpans:
     thread, start, length = (np.array(column, dtype=np.int64) for column in (zip(*rows, strict=True) if rows else ([], [], [])))
-    return Places(thread, start, start + length)
+    return RangeSpans(thread, start, start + length)
 
 
-@given(Rows)
+@given(INTERVALS)
 def test_the_shortest_range_around_each_is_that_of_a_plain_loop(rows: list[tuple[int, int, int]]) -> None:
     ranges = places(rows)
     found = trace_nesting.shortest_around(ranges)
@@ -67,7 +67,7 @@ def test_a_circle_among_ranges_ends() -> None:
 def test_many_ranges_that_overlap_in_turn_take_no_time() -> None:
     count = 100_000
     start = np.arange(count)
-    ranges = Places(np.zeros(count, dtype=np.int64), start, start + count)
+    ranges = RangeSpans(np.zeros(count, dtype=np.int64), start, start + count)
     with cpu_seconds(1):
         assert (trace_nesting.shortest_around(ranges) == NONE).all()
     with cpu_seconds(1):

@@ -8,13 +8,13 @@ import pytest
 
 from tests import synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
+from warpladder.collectors.core.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.traces import GRAPH
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.views.calls import query as trace_sums
 from warpladder.data import store
-from warpladder.data.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from warpladder.data.schema import TABLES
 from warpladder.data.store import RunWriter
 
@@ -105,11 +105,11 @@ def recorded(folder: Path) -> RunData:
 
 
 def test_a_recording_offers_its_samples_first_and_an_import_all_alone(folder: Path, recorded: RunData, tmp_path: Path) -> None:
-    assert trace_samples.parts(recorded) == ("samples", "all")
-    assert trace_samples.parts(load(store.open_run(folder / "imported"))) == ("all",)
+    assert trace_samples.extents(recorded) == ("samples", "all")
+    assert trace_samples.extents(load(store.open_run(folder / "imported"))) == ("all",)
     foreign = load(store.open_run(synthetic_trace.write(tmp_path)))
     foreign = replace(foreign, info={**foreign.info, "kind": "recording"})
-    assert trace_samples.parts(foreign) == ("all",), "no range of it is a sample"
+    assert trace_samples.extents(foreign) == ("all",), "no range of it is a sample"
 
 
 def test_samples_are_what_their_executions_launch_and_all_that_the_host_times_but_no_warm_up(recorded: RunData) -> None:

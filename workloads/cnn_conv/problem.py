@@ -57,7 +57,7 @@ AXES: Final = (
 
 
 def case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
-    """A case with its operations and bytes, from the definition: the taps of an output are a multiply-add each."""
+    """A case with its operations and bytes, from the definition: each tap of an output is a multiply-add."""
     shape = _shape(params)
     if min(shape.out_height, shape.out_width) < 1:
         raise AxisError(f"images of {shape.height}x{shape.width} are smaller than a filter of {SIZE}x{SIZE}")

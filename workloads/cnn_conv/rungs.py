@@ -7,47 +7,47 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, Precision, ceil_div
 from warpladder.workloads.cnn_conv.problem import SIZE, Shape, shape_of
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
-_TILE: Final = 16
-_THREADS: Final = 128
-_LANES: Final = 32
-_STRIP: Final = 4  # columns of a thread that slides down the image
-_MAP_A_LANE_COLUMNS: Final = 34  # of a thread of v07_map_a_lane
-_TILE_COLUMNS: Final = 2  # of v09_channel_at_a_time
-_TOEPLITZ_TILE: Final = 16, 4  # pairs of outputs and maps of a warp
+_BLOCK_AN_IMAGE: Final = 16  # threads along both sides, of v01_milestone3, which takes any number
 _SUM_ROWS: Final = 17  # rows of sums that a thread keeps in registers where they wait for several channels
-_WARPGROUPS: Final = 2
-_WARPGROUP_PAIRS: Final = 64  # pairs of outputs that a warpgroup computes side by side
-_STAGED_ROWS: Final = 6  # of outputs in shared memory
-_FLOAT_BYTES: Final = 4
-_FILTER_SEGMENTS: Final = 13, 4096  # filter rows in shared memory, as many as two rounds of seven but one, and the bytes of one
+_WORD_BYTES: Final = 4
 _WEIGHTS: Final = {"weights": "k"}
+
+_PARALLEL: Final = Constants(KERNELS / "v02_parallel.cu")
+_CONSTANT_WEIGHTS: Final = Constants(KERNELS / "v03_constant_weights.cu")
+_SHARED_TILE: Final = Constants(KERNELS / "v04_shared_tile.cu")
+_REGISTER_TILE: Final = Constants(KERNELS / "v05_register_tile.cu")
+_SLIDING_ROWS: Final = Constants(KERNELS / "v06_sliding_rows.cu")
+_MAP_A_LANE: Final = Constants(KERNELS / "v07_map_a_lane.cu")
+_UNIFORM_WEIGHTS: Final = Constants(KERNELS / "v08_uniform_weights.cu")
+_CHANNEL_AT_A_TIME: Final = Constants(KERNELS / "v09_channel_at_a_time.cu")
+_TOEPLITZ: Final = Constants(KERNELS / "toeplitz.cuh")
 
 
 def _sizes(shape: Shape) -> tuple[np.int32, ...]:
     return tuple(np.int32(size) for size in (shape.channels, shape.maps, shape.height, shape.width))
 
 
-def _block_an_image(case: Case, kernel: str, buffers: Sequence[str]) -> Sequence[Launch]:
+def _block_an_image(case: Case, kernel: str, buffers: Sequence[str], side: int) -> Sequence[Launch]:
     shape = shape_of(case)
-    return [Launch(kernel, (shape.batch, 1, 1), (_TILE, _TILE, 1), (*buffers, *_sizes(shape)))]
+    return [Launch(kernel, (shape.batch, 1, 1), (side, side, 1), (*buffers, *_sizes(shape)))]
 
 
-def _thread_an_output(case: Case, kernel: str, buffers: Sequence[str]) -> Sequence[Launch]:
+def _thread_an_output(case: Case, kernel: str, buffers: Sequence[str], tile: int) -> Sequence[Launch]:
     """Images, maps and tiles of the output are the grid's dimensions, in the report's order."""
     shape = shape_of(case)
-    tiles = ceil_div(shape.out_height, _TILE) * ceil_div(shape.out_width, _TILE)
-    return [Launch(kernel, (shape.batch, shape.maps, tiles), (_TILE, _TILE, 1), (*buffers, *_sizes(shape)))]
+    tiles = ceil_div(shape.out_height, tile) * ceil_div(shape.out_width, tile)
+    return [Launch(kernel, (shape.batch, shape.maps, tiles), (tile, tile, 1), (*buffers, *_sizes(shape)))]
 
 
 def _constant_weights(case: Case, config: Params) -> Sequence[Launch]:
     launches = _block_an_image if config["over"] == "loops" else _thread_an_output
-    return launches(case, config["over"], ("x", "y"))
+    return launches(case, config["over"], ("x", "y"), _CONSTANT_WEIGHTS["kTile"])
 
 
 def _bool(value: bool) -> str:
@@ -56,62 +56,66 @@ def _bool(value: bool) -> str:
 
 def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
     """A thread for each tile of 4x4 outputs of a map; maps are the grid's second dimension."""
-    shape = shape_of(case)
-    tiles = shape.batch * ceil_div(shape.out_height, 4) * ceil_div(shape.out_width, 4)
+    shape, side, threads = shape_of(case), _REGISTER_TILE["kSide"], _REGISTER_TILE["kThreads"]
+    tiles = shape.batch * ceil_div(shape.out_height, side) * ceil_div(shape.out_width, side)
     kernel = f"conv_layer<{_bool(shape.width % 2 == 0)}>"
     args = ("x", "y", np.int32(shape.batch), *_sizes(shape))
-    return [Launch(kernel, (ceil_div(tiles, _THREADS), shape.maps, 1), (_THREADS, 1, 1), args)]
+    return [Launch(kernel, (ceil_div(tiles, threads), shape.maps, 1), (threads, 1, 1), args)]
 
 
 def _sliding_rows(case: Case, config: Params) -> Sequence[Launch]:
     """Four lanes, one a map, for each strip of four columns of an image."""
-    shape = shape_of(case)
-    threads = shape.batch * ceil_div(shape.out_width, _STRIP) * shape.maps
+    shape, block = shape_of(case), _SLIDING_ROWS["kThreads"]
+    threads = shape.batch * ceil_div(shape.out_width, _SLIDING_ROWS["kColumns"]) * shape.maps
     kernel = f"conv_layer<{config['prefetch']}, {_bool(shape.out_width % 4 == 0)}>"
     args = ("x", "y", np.int32(shape.batch), np.int32(shape.height), np.int32(shape.width))
-    return [Launch(kernel, (ceil_div(threads, _THREADS), 1, 1), (_THREADS, 1, 1), args)]
+    return [Launch(kernel, (ceil_div(threads, block), 1, 1), (block, 1, 1), args)]
 
 
 def _map_a_lane(case: Case, config: Params) -> Sequence[Launch]:
-    """A warp for each strip of 34 columns of an image, which goes down it two rows at a time."""
-    shape = shape_of(case)
-    strips = shape.batch * ceil_div(shape.out_width, _MAP_A_LANE_COLUMNS)
+    """A warp for each strip of columns of an image, which goes down it two rows at a time."""
+    shape, warps = shape_of(case), _MAP_A_LANE["kWarps"]
+    strips = shape.batch * ceil_div(shape.out_width, _MAP_A_LANE["kColumns"])
     kernel = f"conv_layer<{shape.height}, {shape.width}>"
-    blocks = ceil_div(strips, _THREADS // _LANES)
-    return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "k", "y", np.int32(strips)))]
+    block = (warps * _MAP_A_LANE["kLanes"], 1, 1)
+    return [Launch(kernel, (ceil_div(strips, warps), 1, 1), block, ("x", "k", "y", np.int32(strips)))]
 
 
 def _uniform_weights(case: Case, config: Params) -> Sequence[Launch]:
-    """A warp a map; its lanes have a strip of columns each."""
-    shape, columns = shape_of(case), config["columns"]
+    """A warp for each map. Each of its lanes has a strip of columns."""
+    shape, columns, lanes = shape_of(case), config["columns"], _UNIFORM_WEIGHTS["kLanes"]
     strips = shape.batch * ceil_div(shape.out_width, columns)
     kernel = f"conv_layer<{shape.height}, {shape.width}, {columns}>"
-    return [Launch(kernel, (ceil_div(strips, _LANES), 1, 1), (shape.maps * _LANES, 1, 1), ("x", "y", np.int32(strips)))]
+    block = (_UNIFORM_WEIGHTS["kMaps"] * lanes, 1, 1)
+    return [Launch(kernel, (ceil_div(strips, lanes), 1, 1), block, ("x", "y", np.int32(strips)))]
 
 
 def _channel_at_a_time(case: Case, config: Params) -> Sequence[Launch]:
-    """A warp a map, four of them a block, the blocks of an image's four quarters of the maps one after another."""
-    shape, rows, warps = shape_of(case), config["rows"], _THREADS // _LANES
-    tiles = shape.batch * ceil_div(shape.out_height, rows) * ceil_div(shape.out_width, _TILE_COLUMNS)
-    blocks = ceil_div(tiles, _LANES) * (shape.maps // warps)
+    """A warp for each map, four in a block. Blocks of the four quarters of an image's maps follow one another."""
+    shape, rows = shape_of(case), config["rows"]
+    warps, lanes = _CHANNEL_AT_A_TIME["kWarps"], _CHANNEL_AT_A_TIME["kLanes"]
+    across = ceil_div(shape.out_width, _CHANNEL_AT_A_TIME["kColumns"])
+    tiles = shape.batch * ceil_div(shape.out_height, rows) * across
+    blocks = ceil_div(tiles, lanes) * (_CHANNEL_AT_A_TIME["kMaps"] // warps)
     kernel = f"conv_layer<{shape.height}, {shape.width}, {rows}>"
-    return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "y", np.int32(tiles)))]
+    return [Launch(kernel, (blocks, 1, 1), (warps * lanes, 1, 1), ("x", "y", np.int32(tiles)))]
 
 
 def _toeplitz_rows(shape: Shape) -> int:
-    """Rows of a band: half an image's where a thread slides down, else as many as it has registers for."""
+    """Rows of a band: half of an image with one channel, else as many as a thread has registers for."""
     return ceil_div(shape.out_height, 2) if shape.channels == 1 else _SUM_ROWS
 
 
 def _toeplitz(case: Case, config: Params) -> Sequence[Launch]:
-    """A warp for each 16 pairs of neighbouring outputs and four maps, a band of the image high."""
+    """A warp for each 16 pairs of neighbouring outputs and four maps. It computes a band of the image."""
     shape = shape_of(case)
     rows = _toeplitz_rows(shape)
     pairs = shape.batch * ceil_div(shape.out_height, rows) * ceil_div(shape.out_width, 2)
-    warps = ceil_div(pairs, _TOEPLITZ_TILE[0]) * (shape.maps // _TOEPLITZ_TILE[1])
+    warps = ceil_div(pairs, _TOEPLITZ["kPairsPerWarp"]) * (shape.maps // _TOEPLITZ["kMapsPerWarp"])
     kernel = f"conv_layer<{shape.channels}, {shape.maps}, {shape.height}, {shape.width}, {rows}>"
-    blocks = ceil_div(warps, _THREADS // _LANES)
-    return [Launch(kernel, (blocks, 1, 1), (_THREADS, 1, 1), ("x", "k", "y", np.int32(pairs)))]
+    blocks = ceil_div(warps, _TOEPLITZ["kWarps"])
+    block = (_TOEPLITZ["kWarps"] * _TOEPLITZ["kLanes"], 1, 1)
+    return [Launch(kernel, (blocks, 1, 1), block, ("x", "k", "y", np.int32(pairs)))]
 
 
 def _warpgroup_rows(shape: Shape) -> int:
@@ -119,33 +123,40 @@ def _warpgroup_rows(shape: Shape) -> int:
     return shape.out_height - (shape.out_height + 1) % SIZE
 
 
-def _warpgroups(case: Case, config: Params, parts: int) -> Sequence[Launch]:
-    """A block a multiprocessor, which keeps the filters in `parts` parts, and takes a band of as many whole images as fit at a time.
+def _warpgroups(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
+    """A block for each multiprocessor. It keeps the filters in shared memory, and takes a band of as many whole images as fit
+    at a time.
 
     It has two warpgroups, or one where that is enough to take all images at once.
+
+    Args:
+        case: the layer.
+        config: nothing.
+        of: constants of the kernel and of its products.
     """
     shape = shape_of(case)
     rows = _warpgroup_rows(shape)
     across = ceil_div(shape.out_width, 2)
-    warpgroups = 1 if shape.batch <= MULTIPROCESSORS * (_WARPGROUP_PAIRS // across) else _WARPGROUPS
-    images = warpgroups * _WARPGROUP_PAIRS // across
+    warpgroups = 1 if shape.batch <= MULTIPROCESSORS * (of["kPairs"] // across) else of["kWarpgroups"]
+    images = warpgroups * of["kPairs"] // across
     tiles = ceil_div(shape.batch, images) * ceil_div(shape.out_height, rows)
-    segments, segment_bytes = _FILTER_SEGMENTS
-    staged_bytes = images * shape.maps * _STAGED_ROWS * shape.out_width * _FLOAT_BYTES
+    filter_words = of["kParts"] * of["kSegments"] * of["kColumns"] * of["kWords"]
+    staged_floats = images * of["kLayerMaps"] * of["kStaged"] * shape.out_width
     return [
         Launch(
             kernel=f"conv_layer<{shape.height}, {shape.width}, {rows}, {images}>",
             grid=(min(MULTIPROCESSORS, tiles), 1, 1),
-            block=(warpgroups * 128, 1, 1),
+            block=(warpgroups * WARPGROUP_THREADS, 1, 1),
             args=("x", "k", "y", np.int32(shape.batch)),
-            dynamic_shared_bytes=parts * segments * segment_bytes + staged_bytes + ALIGNMENT_BYTES,
+            dynamic_shared_bytes=(filter_words + staged_floats) * _WORD_BYTES + ALIGNMENT_BYTES,
         )
     ]
 
 
-def _not_for_warpgroups(case: Case, config: Params) -> str | None:
-    if ceil_div(shape_of(case).out_width, 2) > _WARPGROUPS * _WARPGROUP_PAIRS:
-        return f"a block computes rows of at most {2 * _WARPGROUPS * _WARPGROUP_PAIRS} outputs; these rows are longer"
+def _not_for_warpgroups(case: Case, config: Params, of: Constants) -> str | None:
+    most_pairs = of["kWarpgroups"] * of["kPairs"]
+    if ceil_div(shape_of(case).out_width, 2) > most_pairs:
+        return f"a block computes rows of at most {2 * most_pairs} outputs; these rows are longer"
     return _one_layer(2, lambda config: (SIZE - 1, 2))(case, config)
 
 
@@ -156,7 +167,7 @@ def _smaller_than(rows: int, columns: int, shape: Shape) -> str | None:
 
 
 def _one_layer(layer: int, least_outputs: Callable[[Params], tuple[int, int]]) -> Callable[[Case, Params], str | None]:
-    """Skips the other layer, and maps smaller than a thread's own share of one, rows by columns."""
+    """Skips the other layer, and maps that are smaller than the rows and columns of one thread."""
 
     def skip(case: Case, config: Params) -> str | None:
         if case.params["layer"] != layer:
@@ -171,20 +182,37 @@ def _smaller_than_toeplitz(case: Case, config: Params) -> str | None:
     return _smaller_than(_toeplitz_rows(shape), 2, shape)
 
 
+def _warpgroups_rung(name: str, title: str, precision: Precision, product: str) -> CudaVariant:
+    """A rung on Hopper's warpgroups, whose struct of that name has the product."""
+    source = KERNELS / f"{name}.cu"
+    constants = Constants(source).within(product)
+    return CudaVariant(
+        name=name,
+        title=title,
+        role="rung",
+        precision=precision,
+        source=source,
+        launches=partial(_warpgroups, of=constants),
+        skip=partial(_not_for_warpgroups, of=constants),
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+    )
+
+
 CUDA_VARIANTS: Final = (
     CudaVariant(
         name="v01_milestone3",
         title="Block an image (milestone 3)",
         role="rung",
         source=KERNELS / "v01_milestone3.cu",
-        launches=lambda case, config: _block_an_image(case, "conv_layer", ("x", "k", "y")),
+        launches=lambda case, config: _block_an_image(case, "conv_layer", ("x", "k", "y"), _BLOCK_AN_IMAGE),
     ),
     CudaVariant(
         name="v02_parallel",
         title="Thread an output",
         role="rung",
         source=KERNELS / "v02_parallel.cu",
-        launches=lambda case, config: _thread_an_output(case, "conv_layer", ("x", "k", "y")),
+        launches=lambda case, config: _thread_an_output(case, "conv_layer", ("x", "k", "y"), _PARALLEL["kTile"]),
     ),
     CudaVariant(
         name="v03_constant_weights",
@@ -200,7 +228,7 @@ CUDA_VARIANTS: Final = (
         title="Shared tile, halo from global",
         role="rung",
         source=KERNELS / "v04_shared_tile.cu",
-        launches=lambda case, config: _thread_an_output(case, "conv_layer", ("x", "y")),
+        launches=lambda case, config: _thread_an_output(case, "conv_layer", ("x", "y"), _SHARED_TILE["kTile"]),
         constants=_WEIGHTS,
     ),
     CudaVariant(
@@ -219,7 +247,7 @@ CUDA_VARIANTS: Final = (
         source=KERNELS / "v06_sliding_rows.cu",
         launches=_sliding_rows,
         constants=_WEIGHTS,
-        skip=_one_layer(1, lambda config: (6, _STRIP)),
+        skip=_one_layer(1, lambda config: (6, _SLIDING_ROWS["kColumns"])),
     ),
     CudaVariant(
         name="v07_map_a_lane",
@@ -227,7 +255,7 @@ CUDA_VARIANTS: Final = (
         role="rung",
         source=KERNELS / "v07_map_a_lane.cu",
         launches=_map_a_lane,
-        skip=_one_layer(2, lambda config: (1, _MAP_A_LANE_COLUMNS)),
+        skip=_one_layer(2, lambda config: (1, _MAP_A_LANE["kColumns"])),
     ),
     CudaVariant(
         name="v08_uniform_weights",
@@ -247,7 +275,7 @@ CUDA_VARIANTS: Final = (
         source=KERNELS / "v09_channel_at_a_time.cu",
         launches=_channel_at_a_time,
         constants=_WEIGHTS,
-        skip=_one_layer(2, lambda config: (config["rows"], _TILE_COLUMNS)),
+        skip=_one_layer(2, lambda config: (config["rows"], _CHANNEL_AT_A_TIME["kColumns"])),
     ),
     CudaVariant(
         name="v10_toeplitz_tf32",
@@ -279,37 +307,8 @@ CUDA_VARIANTS: Final = (
         skip=_smaller_than_toeplitz,
         min_compute_capability=(8, 0),
     ),
-    CudaVariant(
-        name="v13_warpgroups_tf32",
-        title="Warpgroups, TF32",
-        role="rung",
-        precision="tf32",
-        source=KERNELS / "v13_warpgroups_tf32.cu",
-        launches=partial(_warpgroups, parts=1),
-        skip=_not_for_warpgroups,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
-    ),
-    CudaVariant(
-        name="v14_warpgroups_3xtf32",
-        title="Warpgroups, 3xTF32",
-        role="rung",
-        precision="3xtf32",
-        source=KERNELS / "v14_warpgroups_3xtf32.cu",
-        launches=partial(_warpgroups, parts=2),
-        skip=_not_for_warpgroups,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
-    ),
-    CudaVariant(
-        name="v15_warpgroups_bf16_corrections",
-        title="Warpgroups, TF32 with BF16 corrections",
-        role="rung",
-        precision="3xtf32",  # of that class, and held to its tolerance
-        source=KERNELS / "v15_warpgroups_bf16_corrections.cu",
-        launches=partial(_warpgroups, parts=2),
-        skip=_not_for_warpgroups,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
-    ),
+    _warpgroups_rung("v13_warpgroups_tf32", "Warpgroups, TF32", "tf32", "Tf32"),
+    _warpgroups_rung("v14_warpgroups_3xtf32", "Warpgroups, 3xTF32", "3xtf32", "Split"),
+    # Its precision is that of the class whose tolerance it is held to.
+    _warpgroups_rung("v15_warpgroups_bf16_corrections", "Warpgroups, TF32 with BF16 corrections", "3xtf32", "Corrected"),
 )

@@ -8,10 +8,10 @@ from warpladder.workloads.cnn_conv.rungs import CUDA_VARIANTS
 from warpladder.workloads.limits import up_to
 
 #: Relative L2 error that passes. Operands are uniform in [-1, 1), an output is a sum of 49 or 196 products.
-#: fp32: a rounding of 2^-24 an addition, which fall both ways: 1.3e-7 and 2.5e-7 on an H200, four times that much passes.
-#: 3xtf32: the same, but tensor cores cut their sums off instead of rounding them, always towards zero: 4.1e-7 and 1.6e-6.
-#: tf32: both operands of a product rounded to 11 bits, by 2^-11 at most: 2.6e-4 as they fall, whatever the number of products.
-#: One output missing of the 52,080 of layer 2's odd case is 4e-3.
+#: fp32: each addition rounds up or down by up to 2^-24. An H200 has 1.3e-7 and 2.5e-7; four times that passes.
+#: 3xtf32: the same, but tensor cores truncate their sums towards zero instead of rounding them: 4.1e-7 and 1.6e-6.
+#: tf32: both operands of a product are rounded to 11 bits, by at most 2^-11: 2.6e-4 for any number of products.
+#: If one of the 52,080 outputs of layer 2's odd case is missing, the error is 4e-3.
 TOLERANCE: Final = {"fp32": 1e-6, "3xtf32": 3e-6, "tf32": 5e-4}
 
 _ON_ONE_CORE: Final = up_to(1000, "images", lambda case: problem.shape_of(case).batch)

@@ -47,7 +47,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def emulation_cases() -> tuple[Case, ...]:
-    """Images small enough for the CPU emulator, whose edges fall everywhere in a tile, a strip and a warp."""
+    """Images small enough for the CPU emulator. Their edges fall at many places of a tile, a strip and a warp."""
     return tuple(make_case({"shape": shape}) for shape in ("1x1", "3x5", "33x47", "7x132", "67x64", "12x516"))
 
 

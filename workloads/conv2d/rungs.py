@@ -8,14 +8,15 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, ceil_div
 from warpladder.workloads.conv2d.problem import image_shape
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
 _BLOCKS: Final = tuple({"block": block} for block in (8, 16, 32))
-_COPY_THREADS: Final = 256
 _FLOAT4: Final = 4
+_COPY: Final = Constants(KERNELS / "v01_copy.cu")
+_REGISTER_TILE: Final = Constants(KERNELS / "v07_register_tile.cu")
 
 
 def _copy_of_b(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
@@ -24,9 +25,9 @@ def _copy_of_b(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.
 
 def _copy(case: Case, config: Params) -> Sequence[Launch]:
     per_thread, streaming = config["per_thread"], str(config["loads"] == "streaming").lower()
-    count = int(np.prod(image_shape(case)))
-    blocks = max(1, ceil_div(count // _FLOAT4, _COPY_THREADS * per_thread))
-    return [Launch(f"copy<{per_thread}, {streaming}>", (blocks, 1, 1), (_COPY_THREADS, 1, 1), ("b", "c", np.int64(count)))]
+    count, threads = int(np.prod(image_shape(case))), _COPY["kThreads"]
+    blocks = max(1, ceil_div(count // _FLOAT4, threads * per_thread))
+    return [Launch(f"copy<{per_thread}, {streaming}>", (blocks, 1, 1), (threads, 1, 1), ("b", "c", np.int64(count)))]
 
 
 def _naive(case: Case, config: Params) -> Sequence[Launch]:
@@ -57,7 +58,7 @@ def _shared(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
-    threads = (32, 8)
+    threads = (_REGISTER_TILE["kColumns"], _REGISTER_TILE["kThreadRows"])
     return _cover(case, f"conv2d<{config['rows']}>", threads, (threads[0], threads[1] * config["rows"]))
 
 
@@ -66,17 +67,17 @@ def _vector(case: Case) -> str:
     return "true" if image_shape(case)[1] % _FLOAT4 == 0 else "false"
 
 
-def _side_by_side(case: Case, config: Params) -> Sequence[Launch]:
+def _side_by_side(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
     """A block is one row of threads, each with a strip four columns wide."""
-    rows, threads = config["rows"], 128
-    return _cover(case, f"conv2d<{rows}, {_vector(case)}>", (threads, 1), (threads * _FLOAT4, rows))
+    rows, threads = config["rows"], of["kThreads"]
+    return _cover(case, f"conv2d<{rows}, {_vector(case)}>", (threads, 1), (threads * of["kColumns"], rows))
 
 
-def _stacked(case: Case, config: Params) -> Sequence[Launch]:
+def _stacked(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
     """A block is a stack of warps, one above the other."""
-    rows, warps, lanes = config["rows"], config["warps"], 32
+    rows, warps, lanes = config["rows"], config["warps"], of["kLanes"]
     kernel = f"conv2d<{rows}, {warps}, {_vector(case)}>"
-    return _cover(case, kernel, (lanes, warps), (lanes * _FLOAT4, warps * rows))
+    return _cover(case, kernel, (lanes, warps), (lanes * of["kColumns"], warps * rows))
 
 
 def _rung(
@@ -95,6 +96,14 @@ def _rung(
         launches=launches,
         constants={"filter": "a"} if constant_filter else {},
     )
+
+
+def _strip_rung(
+    name: str, title: str, configs: tuple[Params, ...], launches: Callable[[Case, Params, Constants], Sequence[Launch]]
+) -> CudaVariant:
+    """A rung whose threads have a strip of the image each. Its launches read the kernel's constants."""
+    constants = Constants(KERNELS / f"{name}.cu")
+    return _rung(name, title, configs, lambda case, config: launches(case, config, constants))
 
 
 def _strips(rows: Sequence[int], warps: Sequence[int] = ()) -> tuple[Params, ...]:
@@ -121,8 +130,8 @@ CUDA_VARIANTS: Final = (
     _rung("v05_constant_shared", "Constant filter, shared tile", _BLOCKS, _shared),
     _rung("v06_shared_halo", "Shared tile with halo", _BLOCKS, _shared),
     _rung("v07_register_tile", "Register tile", _strips([4, 8]), _register_tile),
-    _rung("v08_sliding_window", "Sliding window", _strips([15, 30, 60]), _side_by_side),
-    _rung("v09_loads_first", "All loads first", _strips([4, 10, 16]), _side_by_side),
-    _rung("v10_stacked_warps", "Stacked warps", _strips([1, 2, 4, 5], [4]), _stacked),
-    _rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3], [2, 4]), _stacked),
+    _strip_rung("v08_sliding_window", "Sliding window", _strips([15, 30, 60]), _side_by_side),
+    _strip_rung("v09_loads_first", "All loads first", _strips([4, 10, 16]), _side_by_side),
+    _strip_rung("v10_stacked_warps", "Stacked warps", _strips([1, 2, 4, 5], [4]), _stacked),
+    _strip_rung("v11_shuffled_halo", "Shuffled halo", _strips([2, 3], [2, 4]), _stacked),
 )

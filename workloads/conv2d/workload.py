@@ -6,8 +6,8 @@ from warpladder.workloads.api import TOLERANCE, Case, HostVariant, LibraryVarian
 from warpladder.workloads.conv2d import host, peers, problem
 from warpladder.workloads.conv2d.rungs import CUDA_VARIANTS
 
-#: Relative L2 error that passes. 25 products added in float32, at most 26 roundings of 2^-24 each: 1.5e-6 if all went the
-#: same way, near 1e-7 as they fall. One pixel of a 513 x 1027 image missing is near 1e-3.
+#: Relative L2 error that passes. 25 products added in float32 have at most 26 roundings of 2^-24. That makes 1.5e-6 if all have
+#: the same sign, and about 1e-7 in practice. If one pixel of a 513 x 1027 image is missing, the error is about 1e-3.
 FP32_TOLERANCE: Final = 4e-7
 
 LIBRARY_VARIANTS: Final = (

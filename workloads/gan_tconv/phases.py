@@ -1,28 +1,31 @@
 """Launches of the rungs by phases: operands prepared, the dense layer, three products, and the last layer."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Launch, Params, ceil_div
+from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
 from warpladder.workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
 
 #: Kernel of one layer's product with the tile's rows and columns, threads a block, and dynamic shared memory.
 Product = Callable[[Layer, Params], tuple[str, int, int, int, int]]
 
+_KERNELS: Final = Path(__file__).parent / "kernels"
 _TAPS: Final = KERNEL_SIZE**2
 _VECTOR: Final = 4
-_PHASES: Final = 4
-_WEIGHTS: Final = 76  # of a channel of the last layer, padded to vectors
-_TRANSPOSED: Final = 32
-_TENSOR_DEPTH: Final = 32
-_TENSOR_STAGES: Final = 3
-_PADDING: Final = 8
+_PHASES: Final = 4  # of outputs, by the parities of row and column; and layers whose outputs are normalised
+_FLOAT_BYTES: Final = 4
+_LANES: Final = 32
+_OF_PHASES: Final = Constants(_KERNELS / "phases.cuh")
+_OF_TRANSPOSE: Final = _OF_PHASES.within("transpose")
+_OF_TENSOR_TILE: Final = Constants(_KERNELS / "tensor_tile.cuh")
+_OF_LAST_LAYER_TF32: Final = Constants(_KERNELS / "last_layer_tf32.cuh")
 
 
 def stride_of(case: Case) -> int:
-    """Images that a row of pixels has room for: a multiple of a vector."""
+    """The number of images, rounded up to whole vectors: the length of a row."""
     return ceil_div(images_of(case), _VECTOR) * _VECTOR
 
 
@@ -34,8 +37,8 @@ def skip(case: Case, config: Params) -> str | None:
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """`x0` to `x3`, the pixels between layers by [y][x][channel][image]; `m0` to `m4`, weights as matrices; `latent`, z transposed;
-    `folded`, scale and shift of each layer."""
+    """`x0` to `x3`: pixels between layers by [y][x][channel][image]. `m0` to `m4`: weights as matrices. `latent`: z transposed.
+    `folded`: scale and shift of each layer."""
     channels, side, stride = channels_of(case), side_of(case), stride_of(case)
     found = {
         "latent": Buffer((LATENT, stride)),
@@ -45,7 +48,7 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     }
     for layer in layers(case):
         if layer.last:
-            found["m4"] = Buffer((layer.channels, _WEIGHTS))
+            found["m4"] = Buffer((layer.channels, _OF_PHASES["kWeights"]))
         else:
             found[f"m{layer.number}"] = Buffer((_TAPS, layer.channels, layer.out_channels))
             found[f"x{layer.number}"] = Buffer((2 * layer.side, 2 * layer.side, layer.out_channels, stride))
@@ -70,7 +73,7 @@ def launches(case: Case, config: Params, product: Product, round_operands: bool 
             for layer in middle
             for launch in (_transposed_weights(layer, round_operands), _product(case, layer, config, product))
         ),
-        _transposed("w4", "m4", _TAPS * COLOURS, last.channels, _WEIGHTS),
+        _transposed("w4", "m4", _TAPS * COLOURS, last.channels, _OF_PHASES["kWeights"]),
         last_layer_tf32(case) if round_operands else last_layer(case),
     ]
 
@@ -83,7 +86,7 @@ def fold(case: Case) -> Launch:
 
 
 def dense(case: Case, config: Params, rounded: bool = False) -> Launch:
-    """The dense layer: a product of one pixel and one tap, whose output channels are all pixels' channels."""
+    """The dense layer as a convolution: one input pixel, one tap, and the channels of all pixels as output channels."""
     channels, stride = channels_of(case), stride_of(case)
     outputs = side_of(case) ** 2 * channels
     kernel, rows, columns, threads = fma_tile(config, 128, dense=True, rounded=rounded)
@@ -95,26 +98,29 @@ def dense(case: Case, config: Params, rounded: bool = False) -> Launch:
 def last_layer(case: Case) -> Launch:
     """Three colours of every output pixel, and their tanh."""
     *_, last = layers(case)
-    images = images_of(case)
+    images, patches_a_block = images_of(case), 4
+    patches = (2 * last.side // _OF_PHASES["kPatch"]) ** 2
     return Launch(
         "last_layer",
-        (ceil_div(images, 32), last.side**2 // 16, 1),
-        (32, 4, 1),
+        (ceil_div(images, _LANES), patches // patches_a_block, 1),
+        (_LANES, patches_a_block, 1),
         _args("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images),
-        dynamic_shared_bytes=4 * _WEIGHTS * last.channels,
+        dynamic_shared_bytes=_FLOAT_BYTES * _OF_PHASES["kWeights"] * last.channels,
     )
 
 
 def last_layer_tf32(case: Case) -> Launch:
     """The same on tensor cores."""
     *_, last = layers(case)
-    rows, columns, images = 4, 4, 32  # input pixels and images of a block
+    of = _OF_LAST_LAYER_TF32
+    rows, columns = of["kPixelsDown"] * of["kWarpsDown"], of["kPixelsAcross"] * of["kWarpsAcross"]  # input pixels of a block
+    fragment_bytes = 16  # a float4 a lane
     return Launch(
         f"last_layer_tf32<{_cpp(last.channels % 8 == 0)}>",
-        (ceil_div(images_of(case), images), last.side // rows * (last.side // columns), 1),
-        (128, 1, 1),
+        (ceil_div(images_of(case), _LANES), last.side // rows * (last.side // columns), 1),
+        (_LANES * of["kWarpsDown"] * of["kWarpsAcross"], 1, 1),
         _args("x3", "m4", "b4", "images", last.side, stride_of(case), last.channels, images_of(case)),
-        dynamic_shared_bytes=9 * 32 * 16 * ceil_div(last.channels, 8),
+        dynamic_shared_bytes=of["kNeighbours"] * _LANES * fragment_bytes * ceil_div(last.channels, 8),
     )
 
 
@@ -129,10 +135,10 @@ def _transposed_weights(layer: Layer, rounded: bool) -> Launch:
 
 
 def _transposed(name: str, to: str, rows: int, columns: int, stride: int = 0, batch: int = 1, rounded: bool = False) -> Launch:
-    stride = stride or rows
-    grid = (ceil_div(stride, _TRANSPOSED), ceil_div(columns, _TRANSPOSED), batch)
+    stride, tile = stride or rows, _OF_TRANSPOSE["kTile"]
+    grid = (ceil_div(stride, tile), ceil_div(columns, tile), batch)
     args = _args(name, to, rows, columns, stride)
-    return Launch(f"transpose<{_cpp(rounded)}>", grid, (_TRANSPOSED, 8, 1), args, once=name != "z")
+    return Launch(f"transpose<{_cpp(rounded)}>", grid, (tile, _OF_TRANSPOSE["kStep"], 1), args, once=name != "z")
 
 
 def _product(case: Case, layer: Layer, config: Params, product: Product) -> Launch:
@@ -144,7 +150,7 @@ def _product(case: Case, layer: Layer, config: Params, product: Product) -> Laun
 
 
 def fma_tile(config: Params, most_columns: int, dense: bool, rounded: bool) -> tuple[str, int, int, int]:
-    """Kernel of the multiply-add units, its rows, columns and threads; 8 x 8 sums a thread."""
+    """The kernel on the multiply-add units, and its rows, columns and threads. A thread has 8 x 8 sums."""
     rows = config.get("tile", 128)
     columns = min(rows, most_columns)
     return f"product<{rows}, {columns}, {_cpp(dense)}, {_cpp(rounded)}>", rows, columns, rows * columns // 64
@@ -156,13 +162,20 @@ def fma_product(layer: Layer, config: Params) -> tuple[str, int, int, int, int]:
 
 
 def tensor_product(terms: str, rounded: bool) -> Product:
-    """`Product` on tensor cores, whose operands are the struct `terms`; `rounded`: it takes and gives operands rounded to TF32, but
-    for the last layer."""
+    """`Product` on tensor cores.
+
+    Args:
+        terms: struct of the kernel that multiplies the operands.
+        rounded: operands are rounded to TF32. So are the outputs, except for those that the last layer takes.
+    """
 
     def product(layer: Layer, config: Params) -> tuple[str, int, int, int, int]:
         rows, columns = 128, min(config.get("columns", 64), 128 if layer.out_channels >= 128 else 64)
-        kernel = f"tensor_product<{terms}, {rows}, {columns}, {columns // 2}, {_cpp(rounded and layer.number < 3)}>"
-        return kernel, rows, columns, 128, _TENSOR_STAGES * _TENSOR_DEPTH * 4 * (rows + columns + 2 * _PADDING)
+        warp_columns, of = columns // 2, _OF_TENSOR_TILE
+        kernel = f"tensor_product<{terms}, {rows}, {columns}, {warp_columns}, {_cpp(rounded and layer.number < 3)}>"
+        threads = rows // of["kWarpRows"] * (columns // warp_columns) * _LANES
+        stage_floats = of["kTensorDepth"] * (rows + columns + 2 * of["kPadding"])
+        return kernel, rows, columns, threads, of["kTensorStages"] * stage_floats * _FLOAT_BYTES
 
     return product
 

@@ -43,8 +43,8 @@ class Layer:
 
     @property
     def products(self) -> int:
-        """Multiply-adds an image, none of them by a zero: along one direction an even output has two inputs and an odd one
-        three, less one at the near edge and two at the far one, 5 side - 3 in all."""
+        """Multiply-adds of an image, without those by a zero. Along one direction an even output has two inputs and an odd one
+        three. The near edge has one less and the far edge two less, which makes 5 side - 3 in all."""
         return (5 * self.side - 3) ** 2 * self.channels * self.out_channels
 
 
@@ -101,7 +101,7 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
 
 
 def shares(case: Case, ranks: int) -> Sequence[Part]:
-    """Images one after another, a share a rank, sizes one apart at most; every rank has all weights.
+    """The part of each rank: images that follow one another. Sizes differ by one at most. Every rank has all weights.
 
     Raises:
         NotShareable: there are fewer images than ranks.
@@ -120,12 +120,13 @@ def cases() -> tuple[Case, ...]:
 
 
 def emulation_cases() -> tuple[Case, ...]:
-    """Networks small enough for the CPU emulator: one with fewer channels than any vector has, one that fills vectors."""
+    """Networks small enough for the CPU emulator: one whose channels do not fill a vector, and one whose channels fill
+    vectors."""
     return (make_case({"images": 3, "channels": 8, "side": 2}), make_case({"images": 5, "channels": 32, "side": 1}))
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-    """Random weights that keep every layer's outputs near one in size, so that neither ReLU nor tanh hides an error."""
+    """Random weights. They keep the outputs of every layer near one in size, so that neither ReLU nor tanh hides an error."""
     inputs, _ = buffers(case)
     made: dict[str, np.ndarray] = {}
     for name, buffer in inputs.items():

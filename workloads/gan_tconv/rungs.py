@@ -7,7 +7,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Params, Part, Pinned, Precision, ceil_div
+from warpladder.workloads.api import (
+    Buffer,
+    Case,
+    Constants,
+    CudaVariant,
+    Launch,
+    Overlapped,
+    Params,
+    Part,
+    Pinned,
+    Precision,
+    ceil_div,
+)
 from warpladder.workloads.gan_tconv import phases, wgmma
 from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
 from warpladder.workloads.limits import up_to
@@ -21,8 +33,7 @@ _MOST_ALONE: Final = 100  # images, one after another
 _MOST_BATCHED: Final = 1_000  # by the report's kernels, but for its last rung, with which it has generated more
 _TAPS: Final = KERNEL_SIZE**2
 _THREADS: Final = 128  # the report's BLOCK_SIZE
-_TILE: Final = 16  # the report's T
-_TILE_COLUMNS: Final = 64  # T V
+_MATRIX_PRODUCT: Final = Constants(_KERNELS / "v03_matrix_product.cu")
 _GRID_BLOCK: Final = (4, 4, 2)
 
 
@@ -73,11 +84,13 @@ def _flipped(case: Case, products: int) -> list[Launch]:
 def _product(layer: Layer, images: int) -> list[Launch]:
     """The matrix of the taps, and its product with that of the weights."""
     n, rows, depth = layer.number, images * 4 * layer.side**2, _TAPS * layer.channels
-    grid = (ceil_div(rows, _TILE), ceil_div(layer.out_channels, _TILE_COLUMNS), 1)
+    tile = _MATRIX_PRODUCT["kT"]
+    tile_columns = tile * _MATRIX_PRODUCT["kV"]
+    grid = (ceil_div(rows, tile), ceil_div(layer.out_channels, tile_columns), 1)
     args = _args(["taps", f"matrix{n}", f"b{n}", f"x{n}", rows, depth, layer.out_channels])
     return [
         _launch("expand", rows * depth, f"x{n - 1}", "taps", images, layer.side, layer.channels),
-        Launch("multiply", grid, (_TILE_COLUMNS, 1, 1), args),
+        Launch("multiply", grid, (tile_columns, 1, 1), args),
     ]
 
 
@@ -114,7 +127,7 @@ def _report_scratch(case: Case, batch: int, products: int) -> Mapping[str, Buffe
 
 
 def parts_of(most: int) -> Callable[[Case, Params], Sequence[Part]]:
-    """Shares of a case, `most` images each and what is left for the last."""
+    """Parts of a case with `most` images each; the last part has the rest."""
 
     def parts(case: Case, config: Params) -> Sequence[Part]:
         return [Part(make_case({**case.params, "images": images}), first) for first, images in _batches(case, most)]
@@ -123,7 +136,8 @@ def parts_of(most: int) -> Callable[[Case, Params], Sequence[Part]]:
 
 
 def _parts_of_warpgroups(case: Case, config: Params) -> Sequence[Part]:
-    """What is quicker waits longer, in proportion, for the first copy and the last; two streams keep multiprocessors busy."""
+    """Smaller parts, because quick kernels wait longer, in proportion, for the first and the last copy. Two streams keep
+    multiprocessors busy."""
     return parts_of(_PART // 2 if images_of(case) >= _MANY else _PART // 4)(case, config)
 
 

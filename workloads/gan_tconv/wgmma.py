@@ -1,43 +1,38 @@
-"""Launches of the rungs on Hopper's warpgroups: products whose operands are tensor maps, of pixels whose channels lie together."""
+"""Launches of the rungs on Hopper's warpgroups. Products take their operands by tensor maps; the channels of a pixel are
+contiguous."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
+from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ceil_div
 from warpladder.workloads.gan_tconv import phases
 from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, DEPTH, MULTIPROCESSORS, THREADS
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
 
-_IMAGES: Final = 128  # of a tile
-_FEW: Final = 2 * _IMAGES
+_OF: Final = Constants(Path(__file__).parent / "kernels" / "last_layer_wgmma.cuh")  # and of warpgroups.cuh, which it includes
+_FEW_TILES: Final = 2  # of images: no more are few
 _STAGES: Final = 4
 _FLOAT: Final = 4
 _VECTOR: Final = 4
 _TAPS: Final = KERNEL_SIZE**2
 _LAST_STAGES: Final = 5
-_COLUMNS_STAGED: Final = 4  # of input pixels, whose outputs leave together
-_STAGED: Final = (
-    4 * _IMAGES * 6 * _COLUMNS_STAGED
-)  # floats: four rows of outputs, two columns of three colours for one of inputs
-_LAST_COLUMNS: Final = 48  # sums of a row of outputs that an input meets
-_RELATIONS: Final = 3  # of a row of inputs to one of outputs
-_MOST_CHANNELS: Final = 512
 
 
 def skip(case: Case, config: Params) -> str | None:
     """Channels of every layer must fill vectors, and the weights of the last one fit shared memory."""
-    if channels_of(case) > _MOST_CHANNELS:
+    if channels_of(case) > _OF["kMostChannels"]:
         return (
             "keeps the weights of the last layer in shared memory; "
-            f"they fit where the first layer has at most {_MOST_CHANNELS} channels"
+            f"they fit where the first layer has at most {_OF['kMostChannels']} channels"
         )
     return phases.skip(case, config)
 
 
 def three_products(case: Case, config: Params) -> Sequence[Launch]:
-    """3xTF32: weights, and beside them what tensor cores cut off; pixels are split on their way."""
+    """3xTF32: the weights, and the bits of the weights that tensor cores cut off. Pixels are split inside the kernel."""
     *middle, last = layers(case)
     return [
         phases.fold(case),
@@ -76,8 +71,8 @@ def one_product(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """`x0` to `x3`, the pixels between layers by [y][x][image][channel]; `r0` to `r3`, what is made of the weights; `folded`, scale and
-    shift of each layer; `next`, a counter of tiles for each layer."""
+    """`x0` to `x3`: pixels between layers by [y][x][image][channel]. `r0` to `r3`: prepared weights. `folded`: scale and shift
+    of each layer. `next`: a counter of tiles for each layer."""
     channels, side, images = channels_of(case), side_of(case), images_of(case)
     *middle, last = layers(case)
     found = {
@@ -108,7 +103,7 @@ def _prepare(case: Case, number: int, rest: bool) -> Launch:
 
 
 def _prepared(name: str, to: str, count: int, number: int, rest: bool) -> Launch:
-    """Rounded, or what tensor cores cut off; and the counter of a layer's tiles at 0."""
+    """Writes rounded values, or the bits that tensor cores cut off, and sets the counter of a layer's tiles to 0."""
     vectors = count // _VECTOR
     args = (name, to, np.int32(vectors), "next", np.int32(number))
     return Launch(f"prepare<{str(rest).lower()}>", (ceil_div(vectors, 256), 1, 1), (256, 1, 1), args, once=name != "z")
@@ -120,65 +115,74 @@ def _split_tile(layer: Layer) -> tuple[int, int]:
 
 
 def _rounded_tile(layer: Layer, images: int) -> tuple[int, int]:
-    """Output pixels of a tile of TF32, and channels of each. Narrower ones fetch more, but of few images there are enough for all
-    multiprocessors."""
+    """Output pixels of a tile of TF32, and channels of each. Narrow tiles fetch more data, but give all multiprocessors work
+    where there are few images."""
     if layer.out_channels < 128:
         return 4, 64
     if layer.out_channels < 256:
         return 2, 128
-    return 1, 128 if images <= _FEW else 256
+    return 1, 128 if images <= _FEW_TILES * _OF["kImages"] else 256
 
 
 def _dense(case: Case, pixels: str, weights: tuple[str, ...], columns: int) -> Launch:
-    """One pixel with one tap, and the channels of all pixels as its output channels."""
+    """The dense layer as a convolution: one input pixel, one tap, and the channels of all pixels as output channels."""
     channels, images = channels_of(case), images_of(case)
     outputs = side_of(case) ** 2 * channels
-    tiles = ceil_div(images, _IMAGES) * ceil_div(outputs, columns)
-    maps = (TensorMap(pixels, (_IMAGES, DEPTH), 128), *(TensorMap(name, (columns, DEPTH), 128) for name in weights))
+    tiles = ceil_div(images, _OF["kImages"]) * ceil_div(outputs, columns)
+    maps = (TensorMap(pixels, _box(_OF["kImages"]), 128), *(TensorMap(name, _box(columns), 128) for name in weights))
     sizes = (1, images, LATENT, outputs, 0, channels)
     return _persistent(f"layer_product<1, {columns}, true, {_STAGES}>", tiles, columns, maps, "x0", sizes)
 
 
 def _product(case: Case, layer: Layer, weights: tuple[str, ...], outputs: int, columns: int) -> Launch:
     n, images = layer.number, images_of(case)
-    tiles = 4 * layer.side**2 // outputs * ceil_div(images, _IMAGES) * ceil_div(layer.out_channels, columns)
-    pixels = TensorMap(f"x{n - 1}", (_IMAGES, DEPTH), 128, (layer.side**2 * images, layer.channels))
+    tiles = 4 * layer.side**2 // outputs * ceil_div(images, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
+    pixels = TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, (layer.side**2 * images, layer.channels))
     rows = (_TAPS * layer.out_channels, layer.channels)
-    maps = (pixels, *(TensorMap(name, (columns, DEPTH), 128, rows) for name in weights))
+    maps = (pixels, *(TensorMap(name, _box(columns), 128, rows) for name in weights))
     sizes = (layer.side, images, layer.channels, layer.out_channels, n, channels_of(case))
     return _persistent(f"layer_product<{outputs}, {columns}, false, {_STAGES}>", tiles, outputs * columns, maps, f"x{n}", sizes)
 
 
+def _box(rows: int) -> tuple[int, int]:
+    """So many rows of the channels of a step: 128 bytes, the span of the swizzle."""
+    return rows, _OF["kDepth"]
+
+
+def _threads() -> tuple[int, int, int]:
+    """Of a block: a warpgroup that fetches and two that multiply."""
+    return _OF["kProducers"] + _OF["kConsumers"], 1, 1
+
+
 def _persistent(kernel: str, tiles: int, columns: int, maps: tuple[TensorMap, ...], out: str, sizes: tuple[int, ...]) -> Launch:
-    """One block a multiprocessor, which takes tile after tile. Its stages hold a tile's pixels and as many weights as there are maps
-    of them."""
-    shared = _STAGES * DEPTH * (_IMAGES + (len(maps) - 1) * columns) * _FLOAT + ALIGNMENT_BYTES
+    """One block for each multiprocessor, which takes one tile after another. A stage holds the pixels of a tile, and a tile of
+    weights for each tensor map of weights."""
+    shared = _STAGES * _OF["kDepth"] * (_OF["kImages"] + (len(maps) - 1) * columns) * _FLOAT + ALIGNMENT_BYTES
     args = (*maps, "folded", out, "next", *map(np.int32, sizes))
-    return Launch(kernel, (min(tiles, MULTIPROCESSORS), 1, 1), (THREADS, 1, 1), args, shared)
+    return Launch(kernel, (min(tiles, MULTIPROCESSORS), 1, 1), _threads(), args, shared)
 
 
 def _last(case: Case, layer: Layer, parts: int) -> Launch:
-    """Three colours of every output pixel, and their tanh."""
-    images = images_of(case)
+    """The last layer: three colours of every output pixel, and their tanh."""
+    images, tile, depth = images_of(case), _OF["kImages"], _OF["kDepth"]
     width = width_of_units(layer.side, images)
-    units = ceil_div(images, _IMAGES) * (layer.side // 2) * ceil_div(layer.side, width)
-    matrices = parts * _RELATIONS * ceil_div(layer.channels, DEPTH) * _LAST_COLUMNS * DEPTH
-    shared = (_LAST_STAGES * _IMAGES * DEPTH + matrices + _STAGED) * _FLOAT + ALIGNMENT_BYTES
-    pixels = TensorMap("x3", (_IMAGES, DEPTH), 128, (layer.side**2 * images, layer.channels))
+    units = ceil_div(images, tile) * (layer.side // 2) * ceil_div(layer.side, width)
+    matrices = parts * _OF["kRelations"] * ceil_div(layer.channels, depth) * _OF["kMatrix"]
+    staged = 4 * tile * _OF["kStaged"]  # four rows of outputs
+    shared = (_LAST_STAGES * tile * depth + matrices + staged) * _FLOAT + ALIGNMENT_BYTES
+    pixels = TensorMap("x3", _box(tile), 128, (layer.side**2 * images, layer.channels))
     args = (pixels, "w4", "b4", "images", "next", *map(np.int32, (layer.number, layer.side, layer.channels, images, width)))
-    return Launch(
-        f"last_layer_wgmma<{parts}, {_LAST_STAGES}>", (min(units, MULTIPROCESSORS), 1, 1), (THREADS, 1, 1), args, shared
-    )
+    return Launch(f"last_layer_wgmma<{parts}, {_LAST_STAGES}>", (min(units, MULTIPROCESSORS), 1, 1), _threads(), args, shared)
 
 
 def width_of_units(side: int, images: int) -> int:
-    """Columns of input pixels that a block of the last layer walks along: as many as end soonest, each piece with one more column at
-    either end; a multiple of four, as `side` is."""
+    """Columns of input pixels that a block of the last layer walks along: the width with which all blocks end soonest. A piece
+    of the image needs one more column at either end. The width is a multiple of four, as `side` is."""
 
     def columns_in_turn(width: int) -> int:
         pieces = ceil_div(side, width)
-        units = pieces * side // 2 * ceil_div(images, _IMAGES)
+        units = pieces * side // 2 * ceil_div(images, _OF["kImages"])
         return ceil_div(units, MULTIPROCESSORS) * (width if pieces == 1 else width + 2)
 
     widths = (side >> halvings for halvings in range(side.bit_length()))
-    return min((width for width in widths if width % _COLUMNS_STAGED == 0), key=columns_in_turn)
+    return min((width for width in widths if width % _OF["kColumnsStaged"] == 0), key=columns_in_turn)

@@ -9,9 +9,9 @@ from warpladder.workloads.gan_tconv.rungs import CUDA_VARIANTS
 from warpladder.workloads.limits import up_to
 from warpladder.workloads.torch_bridge import COMPILER
 
-#: Relative L2 error that passes. The longest sum has 4,608 products; one accumulator that takes them in turn in float32 errs by 1e-6
-#: after all layers, measured on an H200, and three products in TF32 for each by as much or twice. One image of the 5,248 that is
-#: missing is 1.4e-2; one pixel of one among the three of the odd case, 9e-3.
+#: Relative L2 error that passes. The longest sum has 4,608 products. A single float32 accumulator has an error of 1e-6 after
+#: all layers, measured on an H200; 3xTF32 has up to twice that. If one of 5,248 images is missing, the error is 1.4e-2. If one
+#: pixel of the three images of the odd case is missing, it is 9e-3.
 FP32_TOLERANCE: Final = 2e-6
 SPLIT_TOLERANCE: Final = 3e-6
 
@@ -40,7 +40,8 @@ _ONE_IMAGE: Final = problem.make_case({"images": 1})
 
 
 def _whole_images(case: Case) -> float:
-    """Images of the report's network that take as many operations; those of a network with fewer channels take fewer."""
+    """The number of images of the report's network with the same number of operations. A network with fewer channels counts as
+    fewer images."""
     return case.flops / _ONE_IMAGE.flops
 
 

@@ -1,4 +1,4 @@
-"""Launches of `kernels/v03_overlapped.cu`: weights leave as soon as they are new, while the gradient of others is computed."""
+"""Launches of `kernels/v03_overlapped.cu`: new weights are averaged while the gradients of other weights are computed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -14,17 +14,18 @@ _VECTOR: Final = 4
 
 
 def chunks_of(size: Size, config: Params) -> tuple[tuple[int, int], ...]:
-    """First and number of the rows of w1 that are one chunk: whole tiles, but for the last chunk's last."""
-    tiles = ceil_div(size.inputs, fused.TILE_ROWS)
+    """The first row and the number of rows of each chunk of w1. Chunks are whole tiles, except at the end of the last one."""
+    rows_of_tile = fused.TILE["kRows"]
+    tiles = ceil_div(size.inputs, rows_of_tile)
     spans = split_evenly(tiles, min(config["chunks"], tiles), "tiles")
     return tuple(
-        (first * fused.TILE_ROWS, min((first + count) * fused.TILE_ROWS, size.inputs) - first * fused.TILE_ROWS)
+        (first * rows_of_tile, min((first + count) * rows_of_tile, size.inputs) - first * rows_of_tile)
         for first, count in spans
     )
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """As of the fused step, but slices of each chunk of x^T dz1 for themselves."""
+    """The scratch of the fused step, with slices of x^T dz1 for each chunk."""
     size = size_of(case)
     of_fused = {name: buffer for name, buffer in fused.scratch(case, config).items() if name != "dw1_slices"}
     return of_fused | {
@@ -38,25 +39,27 @@ def _slices(size: Size, rows: int, config: Params) -> fused.Slices:
 
 
 def launches(case: Case, config: Params) -> Sequence[Step]:
-    """Forward in two launches; gradients of the output layer and update; then each chunk of w1's. What is new is averaged beside."""
+    """Forward in two launches; gradients and update of the output layer; then those of each chunk of w1. Averages run beside
+    them."""
     size, vector = size_of(case), fused.vector_of(size_of(case))
     batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
     samples = ceil_div(size.batch, fused.chunk_of(size))
+    threads, tile_threads = fused.STEP["kThreads"], fused.TILE["kTileThreads"]
     step = (np.float32(rate_of(case)), np.float32(1.0 - rate_of(case) * REGULARIZATION))
-    # `update` takes all weights; of those whose number is given as 0, or that it has no blocks for, it touches nothing.
+    # `update` takes all weights. It leaves those alone whose number is given as 0, or that it has no blocks for.
     small = ("w1", "b1", "w2", "b2", "new_b1", "new_b1", "new_w2", "new_b2", "parts", "parts")
     steps: list[Step] = [
         *fused.launches(case, config)[:2],
         Launch(
             "backward_output",
             (fused.output_gradient_blocks(size), 1, 1),
-            (fused.TILE_THREADS, 1, 1),
+            (tile_threads, 1, 1),
             ("a1", "dz2", "dz1", "parts", batch, hidden, np.int32(fused.chunk_of(size))),
         ),
         Launch(
             f"update<{vector}>",
             (fused.small_blocks(size), 1, 1),
-            (fused.THREADS, 1, 1),
+            (threads, 1, 1),
             (*small, np.int32(0), np.int32(samples), np.int32(0), hidden, *step),
         ),
         AllReduce(("new_b1", "new_w2", "new_b2"), beside=True),
@@ -64,19 +67,19 @@ def launches(case: Case, config: Params) -> Sequence[Step]:
     for number, (first, rows) in enumerate(chunks_of(size, config)):
         slices, of_chunk = _slices(size, rows, config), f"dw1_slices_{number}"
         old, new = RowsOf("w1", first, rows), RowsOf("new_w1", first, rows)
-        tiles = (ceil_div(size.hidden, fused.TILE_COLUMNS), ceil_div(rows, fused.TILE_ROWS), slices.count)
-        weights = ceil_div(rows * size.hidden // (_VECTOR if vector == "true" else 1), fused.THREADS)
+        tiles = (ceil_div(size.hidden, fused.TILE["kColumns"]), ceil_div(rows, fused.TILE["kRows"]), slices.count)
+        weights = ceil_div(rows * size.hidden // (_VECTOR if vector == "true" else 1), threads)
         steps += [
             Launch(
                 f"backward_rows<{vector}>",
                 tiles,
-                (fused.TILE_THREADS, 1, 1),
+                (tile_threads, 1, 1),
                 ("x", "dz1", of_chunk, batch, inputs, hidden, np.int32(slices.depth), np.int32(first), np.int32(rows)),
             ),
             Launch(
                 f"update<{vector}>",
                 (weights, 1, 1),
-                (fused.THREADS, 1, 1),
+                (threads, 1, 1),
                 (
                     *(old, "b1", "w2", "b2", new, new, new, new, of_chunk, "parts"),
                     *(np.int32(slices.count), np.int32(0), np.int32(rows), hidden, *step),

@@ -12,8 +12,8 @@ import numpy as np
 from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
 from warpladder.workloads.axes import Axis
 
-#: Operation -> arithmetic operations of an element by its definition, an exponential and a division counted as one each.
-#: softmax: compared with the largest, which is subtracted, exp, added up, divided.
+#: Operation -> arithmetic operations of an element by its definition. An exponential counts as one, and so does a division.
+#: softmax: comparison with the largest, subtraction, exponential, addition, division.
 FLOPS: Final[Mapping[str, int]] = {
     "transpose": 0,
     "subtract": 1,
@@ -23,7 +23,7 @@ FLOPS: Final[Mapping[str, int]] = {
     "softmax": 5,
 }
 OPERATIONS: Final = tuple(FLOPS)
-#: Those of two matrices; the others have one.
+#: The operations on two matrices; the others take one.
 BINARY: Final = ("subtract", "multiply")
 
 REPORT_SIZE: Final = 1000
@@ -67,7 +67,7 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
 def cases() -> tuple[Case, ...]:
     """The report's size and a large one of every operation, and an odd shape that is verified but not charted.
 
-    `quick` has the softmax alone, which is a reduction and element-wise, at two sizes.
+    `quick` has only the softmax, which has a reduction and element-wise steps, at two sizes.
     """
     charted = [make_case({"op": "softmax", "n": 256}, ("quick",), 0)]
     for size_rank, n in enumerate((REPORT_SIZE, 8192), start=1):
@@ -94,7 +94,8 @@ def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-    """Uniform in [-4, 4): both ends of the sigmoid, and no element of a softmax too small to be missed."""
+    """Uniform in [-4, 4). This reaches both ends of the sigmoid, and makes every element of a softmax large enough to be
+    checked."""
     inputs, _ = buffers(case)
     return {name: rng.random(buffer.shape, np.float32) * np.float32(8) - np.float32(4) for name, buffer in inputs.items()}
 

@@ -6,19 +6,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, ceil_div
 from warpladder.workloads.mlp_elementwise.problem import BINARY, operation_of, rows_and_columns
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
+#: Threads of the first rung's blocks, which may have any number; along both sides where a block is square.
 _THREADS: Final = 256
-_SQUARE: Final = 16  # side of the first rung's blocks
-_TILE: Final = 32
-_VECTOR_TILE: Final = 64
+_SQUARE: Final = 16
 _FLOAT4: Final = 4
-#: Rows that a warp of the last rung keeps in registers, and most warps of a block.
-_ROWS_A_WARP: Final = 1024
-_MOST_WARPS: Final = 32
+_MOST_WARPS: Final = 32  # of a block
+_COALESCED: Final = Constants(KERNELS / "v02_coalesced.cu")
+_VECTORIZED: Final = Constants(KERNELS / "v03_vectorized.cu")
 
 
 def _matrices(op: str) -> tuple[str, ...]:
@@ -41,41 +40,51 @@ def _naive(case: Case, config: Params) -> Sequence[Launch]:
 def _coalesced(case: Case, config: Params) -> Sequence[Launch]:
     op, (rows, columns) = operation_of(case), rows_and_columns(case)
     if op in ("column_sum", "softmax"):
-        return _launch(case, op, (columns, 1), (_THREADS, 1))
-    if op == "transpose":
-        return _launch(case, op, (ceil_div(rows, _TILE), ceil_div(columns, _TILE)), (_TILE, 8))
-    return _launch(case, op, (ceil_div(rows, _TILE), ceil_div(columns, 8)), (_TILE, 8))
+        return _launch(case, op, (columns, 1), (_COALESCED["kThreads"], 1))
+    tile, block = _COALESCED["kTile"], (_COALESCED["kTile"], _COALESCED["kTileRows"])
+    covered = (tile, tile) if op == "transpose" else block
+    return _launch(case, op, (ceil_div(rows, covered[0]), ceil_div(columns, covered[1])), block)
 
 
 def _vectorized(case: Case, config: Params) -> Sequence[Launch]:
     op, (rows, columns) = operation_of(case), rows_and_columns(case)
     vector = str(rows % _FLOAT4 == 0).lower()
+    threads, lanes = _VECTORIZED["kThreads"], _VECTORIZED["kLanes"]
     if op == "column_sum":
         warps = 4
-        return _launch(case, f"column_sum<{vector}>", (ceil_div(columns, warps), 1), (32, warps))
+        return _launch(case, f"column_sum<{vector}>", (ceil_div(columns, warps), 1), (lanes, warps))
     if op == "softmax":
         warps = _warps_a_column(rows)
-        return _launch(case, f"softmax<{warps}, {vector}>", (columns, 1), (32 * warps, 1))
+        return _launch(case, f"softmax<{warps}, {vector}>", (columns, 1), (lanes * warps, 1))
     if op == "transpose" and rows % _FLOAT4 == columns % _FLOAT4 == 0:
-        grid = (ceil_div(rows, _VECTOR_TILE), ceil_div(columns, _VECTOR_TILE))
-        return _launch(case, "transpose_vectors", grid, (_THREADS, 1))
+        tile = _VECTORIZED.within("transpose_vectors")["kTile"]
+        return _launch(case, "transpose_vectors", (ceil_div(rows, tile), ceil_div(columns, tile)), (threads, 1))
     if op == "transpose":
-        return _launch(case, "transpose_elements", (ceil_div(rows, _TILE), ceil_div(columns, _TILE)), (_TILE, 8))
+        of = _VECTORIZED.within("transpose_elements")
+        grid = (ceil_div(rows, of["kTile"]), ceil_div(columns, of["kTile"]))
+        return _launch(case, "transpose_elements", grid, (of["kTile"], of["kTileRows"]))
     count = rows * columns  # a matrix as it lies; the last elements that fill no vector are the first threads'
-    blocks = max(1, ceil_div(count // _FLOAT4, _THREADS))
-    return [Launch(op, (blocks, 1, 1), (_THREADS, 1, 1), (*_matrices(op), np.int64(count)))]
+    blocks = max(1, ceil_div(count // _FLOAT4, threads))
+    return [Launch(op, (blocks, 1, 1), (threads, 1, 1), (*_matrices(op), np.int64(count)))]
+
+
+def _rows_a_warp() -> int:
+    """Rows of a column that a warp of the last rung keeps in registers."""
+    of = _VECTORIZED.within("softmax")
+    return of["kElements"] * of["kLanes"]
 
 
 def _warps_a_column(rows: int) -> int:
     """A power of two of warps that hold a column."""
-    return 1 << (ceil_div(rows, _ROWS_A_WARP) - 1).bit_length()
+    return 1 << (ceil_div(rows, _rows_a_warp()) - 1).bit_length()
 
 
 def _fits_registers(case: Case, config: Params) -> str | None:
     rows, _ = rows_and_columns(case)
-    if operation_of(case) != "softmax" or rows <= _ROWS_A_WARP * _MOST_WARPS:
+    most_rows = _rows_a_warp() * _MOST_WARPS
+    if operation_of(case) != "softmax" or rows <= most_rows:
         return None
-    return f"keeps a column in the registers of a block, which hold {_ROWS_A_WARP * _MOST_WARPS} rows"
+    return f"keeps a column in the registers of a block, which hold {most_rows} rows"
 
 
 def _rung(name: str, title: str, launches: Callable[[Case, Params], Sequence[Launch]], **more: Any) -> CudaVariant:

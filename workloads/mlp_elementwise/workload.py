@@ -1,4 +1,4 @@
-"""Six element-wise steps of a perceptron's training on column-major matrices: what lies between its matrix products."""
+"""Six element-wise steps of a perceptron's training on column-major matrices: the steps between its matrix products."""
 
 from typing import Final
 

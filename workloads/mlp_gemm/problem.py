@@ -12,7 +12,7 @@ import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
 
-#: Neither is 0, 1 or -1, so that no kernel may leave a term out or take it as it is; both are exact in float32.
+#: Neither is 0, 1 or -1, so that a kernel that leaves out a factor or a term is wrong. Both are exact in float32.
 ALPHA: Final = 1.25
 BETA: Final = -0.75
 
@@ -85,8 +85,8 @@ def cases() -> tuple[Case, ...]:
 def emulation_cases() -> tuple[Case, ...]:
     """Products small enough for the CPU emulator.
 
-    A few elements; less than a tile; edges anywhere; columns aligned to 16 bytes at no multiple of a tile; whole tiles, more of
-    them along k than any kernel holds at once; and nine tiles of 128 side by side, more than are walked together.
+    They cover a few elements, less than a tile, edges anywhere, aligned columns that are no multiple of a tile, whole tiles
+    with more steps along k than any kernel holds at once, and nine tiles of 128 side by side, more than a group has.
     """
     return tuple(
         make_case({"shape": shape}) for shape in ("1x5x2", "3x9x5", "131x37x67", "68x52x132", "128x128x128", "3x17x1027")

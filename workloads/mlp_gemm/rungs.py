@@ -8,16 +8,24 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, ceil_div
+from warpladder.workloads.api import Buffer, Case, Constants, CudaVariant, Launch, Params, Precision, ceil_div
 from warpladder.workloads.hopper import MULTIPROCESSORS
 from warpladder.workloads.limits import up_to
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, size_of
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
+_FLOAT_BYTES: Final = 4
+_SHARED_TILE: Final = Constants(KERNELS / "v03_shared_tile.cu")
+_COLUMN_STRIP: Final = Constants(KERNELS / "v04_column_strip.cu")
+_REGISTER_TILE: Final = Constants(KERNELS / "v05_register_tile.cu")
+_DOUBLE_BUFFER: Final = Constants(KERNELS / "v06_double_buffer.cu")
+_WARP_TILE: Final = Constants(KERNELS / "v07_warp_tile.cu")
+_TENSOR_CORES: Final = Constants(KERNELS / "v09_tensor_cores_tf32.cu").within("RoundedProduct")
+_THREE_PRODUCTS: Final = Constants(KERNELS / "v10_tensor_cores_3xtf32.cu").within("ThreefoldProduct")
 
 
 def _arguments(size: Size) -> tuple[Any, ...]:
-    """Of every kernel that computes all of D: the matrices, m, n, k, alpha and beta."""
+    """Arguments of every kernel that computes all of D: the matrices, m, n, k, alpha and beta."""
     scalars = (np.int32(size.m), np.int32(size.n), np.int32(size.k), np.float32(ALPHA), np.float32(BETA))
     return ("a", "b", "c", "d", *scalars)
 
@@ -34,13 +42,15 @@ def _two_dimensional(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _shared_tile(case: Case, config: Params) -> Sequence[Launch]:
-    size = size_of(case)
-    return [Launch("gemm", (ceil_div(size.m, 32), ceil_div(size.n, 32), 1), (32, 32, 1), _arguments(size))]
+    size, tile = size_of(case), _SHARED_TILE["kTile"]
+    return [Launch("gemm", (ceil_div(size.m, tile), ceil_div(size.n, tile), 1), (tile, tile, 1), _arguments(size))]
 
 
 def _column_strip(case: Case, config: Params) -> Sequence[Launch]:
-    size = size_of(case)
-    return [Launch("gemm", (ceil_div(size.m, 64), ceil_div(size.n, 16), 1), (16, 4, 1), _arguments(size))]
+    """A thread for each row of the strip; as many of them side by side as the steps along k that they copy of B."""
+    size, rows, steps = size_of(case), _COLUMN_STRIP["kRows"], _COLUMN_STRIP["kDepth"]
+    grid = (ceil_div(size.m, rows), ceil_div(size.n, _COLUMN_STRIP["kColumns"]), 1)
+    return [Launch("gemm", grid, (steps, rows // steps, 1), _arguments(size))]
 
 
 def _flag(value: bool) -> str:
@@ -71,16 +81,16 @@ class BlockTile:
     @property
     def shared_bytes(self) -> int:
         """Columns of B are padded by four."""
-        return 4 * self.stages * self.depth * (self.rows + self.columns + 4)
+        return _FLOAT_BYTES * self.stages * self.depth * (self.rows + self.columns + 4)
 
     def count(self, size: Size) -> int:
         """Tiles that cover D."""
         return ceil_div(size.m, self.rows) * ceil_div(size.n, self.columns)
 
     def kernel(self, name: str, size: Size) -> str:
-        """The kernel of that name with this tile: how many blocks must fit on a multiprocessor is what its registers allow."""
+        """The kernel of that name with this tile. Its registers determine how many blocks fit on a multiprocessor."""
         registers = 128 if self.thread_rows * self.thread_columns <= 64 else 256
-        warps_down = self.rows // (8 * self.thread_rows)
+        warps_down = self.rows // (_WARP_TILE["kLaneRows"] * self.thread_rows)
         blocks = 65_536 // (registers * self.threads)
         shape = (self.rows, self.columns, self.depth, self.thread_rows, self.thread_columns, warps_down, self.stages, blocks)
         whole = size.m % self.rows == 0 and size.n % self.columns == 0 and size.k % self.depth == 0
@@ -89,7 +99,7 @@ class BlockTile:
 
 @dataclass(frozen=True)
 class Split:
-    """How many tiles are computed whole, and into how many parts of how many steps along k the others are split."""
+    """`whole` tiles are computed whole. Each of `others` is split along k into `parts` parts of `part_depth` steps."""
 
     whole: int
     others: int
@@ -98,9 +108,9 @@ class Split:
 
     @classmethod
     def of(cls, size: Size, tile: BlockTile, parts: int) -> "Split":
-        """Whole waves of tiles stay whole, and so does the last where its parts would take as many waves of parts as one has.
+        """Only the tiles of the last, incomplete wave are split, and only if their parts take less time than the wave does.
 
-        Parts are equal, up to the last.
+        All parts but the last have the same depth.
         """
         tiles = tile.count(size)
         part_depth = ceil_div(ceil_div(size.k, tile.depth), parts) * tile.depth
@@ -132,18 +142,18 @@ def _split_sums(case: Case, config: Params) -> Sequence[Launch]:
         return [products]
     sums = Launch(
         kernel=tile.kernel("add_parts", size),
-        grid=(split.others, tile.thread_rows * tile.thread_columns // 4, 1),
+        grid=(split.others, tile.thread_rows * tile.thread_columns // _WARP_TILE["kFour"], 1),
         block=(tile.threads, 1, 1),
         args=("partial_sums", "c", "d", m, n, beta, whole, parts),
     )
     return [products, sums]
 
 
-def _register_tile(case: Case, config: Params) -> Sequence[Launch]:
+def _register_tile(case: Case, config: Params, of: Constants) -> Sequence[Launch]:
     size = size_of(case)
-    grid = (ceil_div(size.m, 128), ceil_div(size.n, 128), 1)
+    grid = (ceil_div(size.m, of["kTile"]), ceil_div(size.n, of["kTile"]), 1)
     aligned = size.m % 4 == 0 and size.k % 4 == 0  # columns of every matrix are whole vectors of 16 bytes
-    return [Launch(f"gemm<{_flag(aligned)}>", grid, (256, 1, 1), _arguments(size))]
+    return [Launch(f"gemm<{_flag(aligned)}>", grid, (of["kThreads"], 1, 1), _arguments(size))]
 
 
 def _warp_tile(case: Case, config: Params) -> Sequence[Launch]:
@@ -154,8 +164,9 @@ def _warp_tile(case: Case, config: Params) -> Sequence[Launch]:
     ]
 
 
-def _tensor_cores(case: Case, config: Params, kernel: str, warp_columns: int) -> Sequence[Launch]:
-    """A warp computes 64 x `warp_columns` elements of D; columns of B are padded by eight floats, rows of A by four."""
+def _tensor_cores(case: Case, config: Params, kernel: str, of: Constants) -> Sequence[Launch]:
+    """A warp computes `kWarpRows` x `kWarpColumns` elements of D. Columns of B are padded by eight floats, rows of A by
+    four."""
     size = size_of(case)
     rows, columns, depth = map(int, config["tile"].split("x"))
     whole = size.m % rows == 0 and size.n % columns == 0 and size.k % depth == 0
@@ -163,9 +174,9 @@ def _tensor_cores(case: Case, config: Params, kernel: str, warp_columns: int) ->
         Launch(
             kernel=f"{kernel}<{rows}, {columns}, {depth}, {config['stages']}, {_flag(whole)}>",
             grid=(ceil_div(size.m, rows) * ceil_div(size.n, columns), 1, 1),
-            block=(rows // 64 * (columns // warp_columns) * 32, 1, 1),
+            block=(rows // of["kWarpRows"] * (columns // of["kWarpColumns"]) * of["kWarp"], 1, 1),
             args=_arguments(size),
-            dynamic_shared_bytes=4 * config["stages"] * (depth * (rows + 4) + columns * (depth + 8)),
+            dynamic_shared_bytes=_FLOAT_BYTES * config["stages"] * (depth * (rows + 4) + columns * (depth + 8)),
         )
     ]
 
@@ -199,8 +210,8 @@ CUDA_VARIANTS: Final = (
     _rung("v02_two_dimensional", "2-D blocks (algorithm 1)", _two_dimensional, ({"block": 16}, {"block": 32})),
     _rung("v03_shared_tile", "Shared 32x32 tiles (algorithm 2)", _shared_tile),
     _rung("v04_column_strip", "Sums in registers (algorithm 3)", _column_strip),
-    _rung("v05_register_tile", "8x8 tile a thread", _register_tile),
-    _rung("v06_double_buffer", "Two buffers", _register_tile),
+    _rung("v05_register_tile", "8x8 tile a thread", partial(_register_tile, of=_REGISTER_TILE)),
+    _rung("v06_double_buffer", "Two buffers", partial(_register_tile, of=_DOUBLE_BUFFER)),
     _rung("v07_warp_tile", "Warp tiles, asynchronous copies", _warp_tile, _WARP_TILES, min_compute_capability=(8, 0)),
     _rung(
         "v08_split_sums",
@@ -213,7 +224,7 @@ CUDA_VARIANTS: Final = (
     _rung(
         "v09_tensor_cores_tf32",
         "Tensor cores, TF32",
-        partial(_tensor_cores, kernel="gemm", warp_columns=64),
+        partial(_tensor_cores, kernel="gemm", of=_TENSOR_CORES),
         _TENSOR_TILES,
         "tf32",
         min_compute_capability=(8, 0),
@@ -221,7 +232,7 @@ CUDA_VARIANTS: Final = (
     _rung(
         "v10_tensor_cores_3xtf32",
         "Tensor cores, 3xTF32",
-        partial(_tensor_cores, kernel="gemm_threefold", warp_columns=32),
+        partial(_tensor_cores, kernel="gemm_threefold", of=_THREE_PRODUCTS),
         _TENSOR_TILES,
         "3xtf32",
         min_compute_capability=(8, 0),

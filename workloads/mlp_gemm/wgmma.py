@@ -1,4 +1,4 @@
-"""The rungs on Hopper's warpgroups, with their tensor maps and what prepares them."""
+"""The rungs on Hopper's warpgroups, with their tensor maps and the launches that prepare operands for them."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -6,22 +6,23 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Params, TensorMap, ceil_div
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, BOX, DEPTH, MULTIPROCESSORS, THREADS
+from warpladder.workloads.api import Buffer, Case, Constants, CudaVariant, Launch, Params, TensorMap, ceil_div
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
 from warpladder.workloads.mlp_gemm.rungs import KERNELS
 
-_ROWS: Final = 128  # of a tile, as in wgmma_tile.cuh
+_TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
+_BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
 
 
 def _pitch(extent: int) -> int:
-    """Floats from row to row that the TMA takes: 16 bytes are four."""
+    """Floats from one row to the next. The TMA needs a multiple of 16 bytes, four floats."""
     return ceil_div(extent, 4) * 4
 
 
 def _padded(case: Case) -> Mapping[str, Buffer]:
-    """Copies of A and B with such a pitch, of those whose own is none, by the name of the original."""
+    """Padded copies of A and B, where their rows do not have such a pitch, by the name of the original."""
     inputs, _ = buffers(case)
     shapes = {name: inputs[name].shape for name in ("a", "b")}
     return {name: Buffer((rows, _pitch(columns))) for name, (rows, columns) in shapes.items() if columns % 4}
@@ -38,24 +39,25 @@ def _pad(name: str, copy: Buffer, case: Case) -> Launch:
     return Launch("pad", (ceil_div(rows * pitch, 256), 1, 1), (256, 1, 1), (name, f"{name}_padded", *scalars))
 
 
-def _launches(case: Case, config: Params, floats_a_step: int) -> Sequence[Launch]:
-    """One block a multiprocessor, which walks over the tiles.
+def _launches(case: Case, config: Params, kernel: str, floats_a_step: int) -> Sequence[Launch]:
+    """One block for each multiprocessor, which computes one tile after another.
 
     Args:
         case: the product.
         config: `columns` of a tile, and `stages`.
-        floats_a_step: what a stage holds of one step along k besides the rows of A, in columns.
+        kernel: name of the variant, whose source says how many threads multiply.
+        floats_a_step: values that a stage holds for each column and step along k: 1 for B alone, 2 for B and its rest.
     """
     size, padded = size_of(case), _padded(case)
-    columns, stages = config["columns"], config["stages"]
+    columns, stages, rows, depth = config["columns"], config["stages"], _TILE["kRows"], _TILE["kDepth"]
     a, b = (f"{name}_padded" if name in padded else name for name in ("a", "b"))
-    maps = (TensorMap(a, (DEPTH, BOX), 128), TensorMap(b, (columns, DEPTH), 128))
-    tiles = ceil_div(size.m, _ROWS) * ceil_div(size.n, columns)
-    shared = stages * _FLOAT * DEPTH * (_ROWS + floats_a_step * columns) + ALIGNMENT_BYTES
+    maps = (TensorMap(a, (depth, _BOX), 128), TensorMap(b, (columns, depth), 128))
+    tiles = ceil_div(size.m, rows) * ceil_div(size.n, columns)
+    shared = stages * _FLOAT * depth * (rows + floats_a_step * columns) + ALIGNMENT_BYTES
     product = Launch(
         kernel=f"gemm<{columns}, {stages}>",
         grid=(min(tiles, MULTIPROCESSORS), 1, 1),
-        block=(THREADS, 1, 1),
+        block=(WARPGROUP_THREADS + Constants(KERNELS / f"{kernel}.cu")["kConsumers"], 1, 1),
         args=(*maps, "c", "d", *_scalars(size)),
         dynamic_shared_bytes=shared,
     )
@@ -74,7 +76,7 @@ WGMMA_VARIANTS: Final = (
         precision="tf32",
         configs=({"columns": 256, "stages": 4}, {"columns": 64, "stages": 8}),
         source=KERNELS / "v12_wgmma_tf32.cu",
-        launches=partial(_launches, floats_a_step=1),
+        launches=partial(_launches, kernel="v12_wgmma_tf32", floats_a_step=1),
         scratch=_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
@@ -86,7 +88,7 @@ WGMMA_VARIANTS: Final = (
         precision="3xtf32",
         configs=({"columns": 128, "stages": 4}, {"columns": 64, "stages": 6}),
         source=KERNELS / "v13_wgmma_3xtf32.cu",
-        launches=partial(_launches, floats_a_step=2),
+        launches=partial(_launches, kernel="v13_wgmma_3xtf32", floats_a_step=2),
         scratch=_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",

@@ -1,4 +1,4 @@
-"""D = alpha A B + beta C in column-major float32: the product that a perceptron's training spends its time in."""
+"""D = alpha A B + beta C in column-major float32: the product that takes most of the time of a perceptron's training."""
 
 from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
 from warpladder.workloads.axes import Axis

@@ -27,7 +27,7 @@ class Digits:
 
 @cache
 def training_and_dev() -> tuple[Digits, Digits]:
-    """The digits for training and those held back, split once and for all by a fixed seed."""
+    """The digits for training and those held back. The split has a fixed seed."""
     with np.load(_FILE, allow_pickle=False) as file:
         pixels, labels = file["pixels"], file["labels"]
     images = enlarged(pixels)

@@ -1,28 +1,33 @@
-"""The step in four launches, as `kernels/fused.cuh` has it: for the rungs that differ in their tile of a product only."""
+"""The step in four launches, as in `kernels/fused.cuh`, for the rungs that differ only in the tile of a product."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Launch, Params, ceil_div
+from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
 from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
-#: As in the kernels.
-TILE_ROWS, TILE_COLUMNS, _DEPTH, TILE_THREADS = 64, 128, 16, 128
-THREADS = 256
+_KERNELS: Final = Path(__file__).resolve().parent / "kernels"
+#: `kRows`, `kColumns` and `kTileThreads` of a product's tile.
+TILE: Final = Constants(_KERNELS / "tiles.cuh")
+#: `kThreads` of the kernels that are no products.
+STEP: Final = Constants(_KERNELS / "fused.cuh")
 
-#: Fewest steps of the sum in a slice: what it costs to start and to write it is then the smaller part.
+#: Fewest steps of the sum in a slice. Shorter slices take most of their time to start and to write their result.
 _LEAST_DEPTH = 32
-#: Fewest samples whose part of the output layer's gradient a block adds up, and most such parts, which the update adds up.
+#: A block adds up the output layer's gradient over a chunk of samples, and the update adds up the chunks. The least number of
+#: samples in a chunk, and the largest number of chunks.
 _LEAST_CHUNK, _MOST_CHUNKS = 64, 32
-#: Blocks that go through the samples of `forward_output`: each reads the output layer's weights once.
+#: Blocks of `forward_output`. They share the samples, and each reads the output layer's weights once.
 _SAMPLE_BLOCKS = 396
 
 
 @dataclass(frozen=True)
 class Slices:
-    """A product cut along its sum: `count` slices of `depth` steps, the last one perhaps shorter, and `tiles` in each."""
+    """A product cut along its sum: `count` slices of `depth` steps with `tiles` tiles each. The last slice may be shorter."""
 
     count: int
     depth: int
@@ -30,10 +35,10 @@ class Slices:
 
 
 def slices_of(rows: int, columns: int, steps: int, blocks: int) -> Slices:
-    """As many slices as make about `blocks` blocks, none of them empty or shorter than it pays."""
-    tiles = ceil_div(rows, TILE_ROWS) * ceil_div(columns, TILE_COLUMNS)
+    """The slices that give about `blocks` blocks. No slice is empty or too short to pay."""
+    tiles = ceil_div(rows, TILE["kRows"]) * ceil_div(columns, TILE["kColumns"])
     wanted = max(1, min(blocks // tiles, steps // _LEAST_DEPTH))
-    depth = ceil_div(ceil_div(steps, wanted), _DEPTH) * _DEPTH
+    depth = ceil_div(ceil_div(steps, wanted), TILE["kDepth"]) * TILE["kDepth"]
     return Slices(ceil_div(steps, depth), depth, tiles)
 
 
@@ -67,13 +72,13 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
 
 
 def output_gradient_blocks(size: Size) -> int:
-    """Blocks that have the gradients of w2, b2 and b1."""
+    """Blocks that compute the gradients of w2, b2 and b1."""
     return (size.hidden // 32 + 1) * ceil_div(size.batch, chunk_of(size))
 
 
 def small_blocks(size: Size) -> int:
     """Blocks that update w2, b2 and b1."""
-    return ceil_div((size.classes + 1) * (size.hidden + 1), THREADS)
+    return ceil_div((size.classes + 1) * (size.hidden + 1), STEP["kThreads"])
 
 
 def vector_of(size: Size) -> str:
@@ -85,31 +90,31 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
     """Forward in two launches, backward, update."""
     size = size_of(case)
     forward, backward = forward_slices(size, config), backward_slices(size, config)
-    vector = vector_of(size)
+    vector, threads, tile_threads = vector_of(size), STEP["kThreads"], TILE["kTileThreads"]
     batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
     chunks = ceil_div(size.batch, chunk_of(size))
     others = output_gradient_blocks(size)
     layers = ceil_div(others, backward.tiles)
-    weights = ceil_div(size.inputs * size.hidden // (4 if vector == "true" else 1), THREADS)
+    weights = ceil_div(size.inputs * size.hidden // (4 if vector == "true" else 1), threads)
     small = small_blocks(size)
-    across = ceil_div(size.hidden, TILE_COLUMNS)
+    across = ceil_div(size.hidden, TILE["kColumns"])
     return (
         Launch(
             f"forward_hidden<{vector}>",
-            (across, ceil_div(size.batch, TILE_ROWS), forward.count),
-            (TILE_THREADS, 1, 1),
+            (across, ceil_div(size.batch, TILE["kRows"]), forward.count),
+            (tile_threads, 1, 1),
             ("x", "w1", "z1_slices", batch, inputs, hidden, np.int32(forward.depth)),
         ),
         Launch(
-            f"forward_output<{ceil_div(size.hidden, THREADS)}>",
+            f"forward_output<{ceil_div(size.hidden, threads)}>",
             (min(size.batch, _SAMPLE_BLOCKS), 1, 1),
-            (THREADS, 1, 1),
+            (threads, 1, 1),
             ("z1_slices", np.int32(forward.count), "b1", "w2", "b2", "y", "a1", "dz2", "dz1", batch, hidden),
         ),
         Launch(
             f"backward_weights<{vector}>",
-            (across, ceil_div(size.inputs, TILE_ROWS), layers + backward.count),
-            (TILE_THREADS, 1, 1),
+            (across, ceil_div(size.inputs, TILE["kRows"]), layers + backward.count),
+            (tile_threads, 1, 1),
             (
                 "x",
                 "dz1",
@@ -128,7 +133,7 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
         Launch(
             f"update<{vector}>",
             (weights + small, 1, 1),
-            (THREADS, 1, 1),
+            (threads, 1, 1),
             (
                 *("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "dw1_slices", "parts"),
                 *(np.int32(backward.count), np.int32(chunks), inputs, hidden),

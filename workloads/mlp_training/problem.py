@@ -1,4 +1,4 @@
-"""One step of training: a batch goes forward through the network, its gradient comes back, and the weights follow it.
+"""One step of training: forward pass of a batch, backward pass of its gradient, update of the weights.
 
 The network is the report's, 784-1000-10: a hidden layer with sigmoid, an output layer with softmax, cross-entropy averaged over
 the batch, L2 regularisation of the weights (not of the biases), plain gradient descent. With N samples, one a row:
@@ -28,7 +28,7 @@ REGULARIZATION: Final = 1e-4
 #: their own size, so that an error of the gradient shows in the weights. Training has a rate of its own (train.py).
 RATE: Final = 32.0
 
-#: Standard deviation of the weights and biases before the step: the scale at which training starts.
+#: Standard deviation of the weights and biases before the step. Training starts with weights of this size.
 SPREAD: Final = 0.05
 
 BATCHES: Final = (100, 400, 800, 8192)  # the report has 400 and 800
@@ -74,8 +74,9 @@ def rate_of(case: Case) -> float:
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case with its operations and bytes.
 
-    Operations are those of the five matrix products, two of inputs by hidden and three of hidden by classes; what is left out
-    is below 1 % at the report's size.
+    Operations are those of the five matrix products: two of inputs by hidden, and three of hidden by classes. The others are
+        below
+    1 % at the report's size.
     """
     size = _size(params)
     inputs, outputs = _buffers(size)
@@ -118,9 +119,9 @@ def _buffers(size: Size) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
-    """Training digits in random order, again and again where the batch is larger than their number; normal random weights.
+    """Training digits in random order, repeated if the batch is larger than their number, and normal random weights.
 
-    A network of fewer inputs sees that many pixels, evenly spread over the image.
+    A network with fewer inputs takes that many pixels, evenly spread over the image.
     """
     size, (digits, _) = size_of(case), training_and_dev()
     rounds = -(-size.batch // len(digits.labels))

@@ -1,4 +1,4 @@
-"""The report's first version: a program of the host that has the matrix products done on the GPU."""
+"""The report's first version: a host program that computes only the matrix products on the GPU."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -22,7 +22,7 @@ Arrays = dict[str, np.ndarray]
 Phase = Callable[[str], AbstractContextManager[object]]
 
 
-#: Called with the phase, A, B, C's name and column stride, beta, and D, to compute D = A B + beta C among the host's arrays.
+#: Computes D = A B + beta C on the host's arrays. Arguments: phase, A, B, name and column stride of C, beta, D.
 Product = Callable[[str, Matrix, Matrix, str, int, float, Matrix], None]
 
 
@@ -62,12 +62,12 @@ def products_only(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[],
 
 
 def program(case: Case, arrays: Buffers, product: Product, phase: Phase) -> tuple[Arrays, Callable[[], None]]:
-    """The step, with the products given away.
+    """The step, with products that the caller computes.
 
     Args:
         case: its size.
         arrays: inputs and outputs in host memory.
-        product: computes a product; its operands and its result are among the arrays that this function gives.
+        product: computes a product. Its operands and its result are arrays that this function returns.
         phase: opens a range of that name.
 
     Returns:

@@ -4,21 +4,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Precision, ceil_div
+from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, Precision, ceil_div
 from warpladder.workloads.mlp_training import fused, wgmma, whole_matrices
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
+_ON_THE_GPU: Final = Constants(KERNELS / "v02_on_the_gpu.cu")
+_FINAL: Final = Constants(KERNELS / "v03_final.cu")
 
 #: Blocks that a product is cut into: four for each multiprocessor of a GPU of 132. Two were slower at every batch.
 _BLOCKS: Final = ({"blocks": 528},)
 
 
 def _shared_tile(case: Case, config: Params) -> Sequence[Launch]:
-    return whole_matrices.launches(case, lambda m, n: ((ceil_div(m, 32), ceil_div(n, 32), 1), (32, 32, 1)))
+    tile = _ON_THE_GPU["kTile"]
+    return whole_matrices.launches(case, lambda m, n: ((ceil_div(m, tile), ceil_div(n, tile), 1), (tile, tile, 1)))
 
 
 def _column_strip(case: Case, config: Params) -> Sequence[Launch]:
-    return whole_matrices.launches(case, lambda m, n: ((ceil_div(m, 64), ceil_div(n, 16), 1), (16, 4, 1)))
+    rows, tile = _FINAL["kRows"], _FINAL["kTile"]
+    return whole_matrices.launches(case, lambda m, n: ((ceil_div(m, rows), ceil_div(n, tile), 1), (tile, rows // tile, 1)))
 
 
 def _fused(name: str, title: str, precision: Precision) -> CudaVariant:

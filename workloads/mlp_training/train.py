@@ -32,14 +32,15 @@ Step = Callable[[Arrays], Arrays]
 
 
 def trains(variant: Variant) -> bool:
-    """Whether its step runs here: all but those for one architecture, whose tensor maps the recording makes."""
+    """Whether its step runs here. Variants for one architecture do not: only the recording makes their tensor maps."""
     return not (isinstance(variant, CudaVariant) and variant.only_architecture)
 
 
 def train(step: Step, batch: int = BATCH, epochs: int = EPOCHS, seed: int = SEED) -> Iterator[float]:
     """Precision on the digits held back, after each epoch.
 
-    Every training digit is seen once an epoch, in an order of its own; the last batch is filled up from the start of that order.
+    Each epoch takes every training digit once, in a new order. The last batch is filled up with digits from the start of that
+    order.
 
     Args:
         step: computes the new weights.
@@ -60,13 +61,13 @@ def train(step: Step, batch: int = BATCH, epochs: int = EPOCHS, seed: int = SEED
 
 
 def precision(weights: Arrays, digits: Digits) -> float:
-    """Part of the digits whose most probable class is their label."""
+    """The share of digits whose most probable class is their label."""
     _, probabilities = forward(digits.images, *(weights[name] for name in INPUTS))
     return float(np.mean(probabilities.argmax(axis=1) == digits.labels))
 
 
 def training_case(batch: int, rate: float = RATE) -> Case:
-    """The report's network with a batch and a learning rate of one's own."""
+    """The report's network with this batch and learning rate."""
     return problem.make_case({"batch": batch, "rate": rate})
 
 

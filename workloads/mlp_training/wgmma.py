@@ -1,21 +1,20 @@
 """The step in three launches, the large products on Hopper's warpgroups, as `kernels/v07_warpgroups_3xtf32.cu` has it."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, BOX, DEPTH, MULTIPROCESSORS, THREADS
+from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ceil_div
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
 from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
-#: Blocks beside those of the product on the way back, which update the weights but w1.
+#: Blocks of the backward launch that are not of the product. They update all weights but w1.
 SPARE_BLOCKS: Final = 20
 
-# As in the kernels.
-_ROWS = 128
-_OUTPUT_THREADS, _SAMPLES_AT_ONCE = 256, 4
-_FLOAT = 4
+_OF: Final = Constants(Path(__file__).resolve().parent / "kernels" / "v07_warpgroups_3xtf32.cu")
+_FLOAT: Final = 4
 
 
 def skip(case: Case, config: Params) -> str | None:
@@ -28,17 +27,17 @@ def skip(case: Case, config: Params) -> str | None:
 
 def pitch_of(size: Size) -> int:
     """Floats from hidden unit to hidden unit in the transposed gradients: the batch, filled up to fours."""
-    return ceil_div(size.batch, _SAMPLES_AT_ONCE) * _SAMPLES_AT_ONCE
+    return ceil_div(size.batch, _OF["kSamples"]) * _OF["kSamples"]
 
 
 def chunk_of(size: Size) -> int:
     """Samples of a block of the output layer: one block a multiprocessor at most."""
-    groups = pitch_of(size) // _SAMPLES_AT_ONCE
-    return ceil_div(groups, MULTIPROCESSORS) * _SAMPLES_AT_ONCE
+    groups = pitch_of(size) // _OF["kSamples"]
+    return ceil_div(groups, MULTIPROCESSORS) * _OF["kSamples"]
 
 
 def forward_columns(size: Size) -> int:
-    """Samples of a tile of x w1: 128 where that leaves work for two blocks a multiprocessor and more."""
+    """Samples of a tile of x w1: 128 if there are more than two tiles of 64 for each multiprocessor."""
     tiles = _tiles(size.hidden, size.batch, 64)
     return 128 if tiles > 2 * MULTIPROCESSORS else 64
 
@@ -59,19 +58,21 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
     batch, inputs, hidden = np.int32(size.batch), np.int32(size.inputs), np.int32(size.hidden)
     parts, _, _ = scratch(case, config)["parts"].shape
     blocks = min(_tiles(size.inputs, size.hidden, 64), MULTIPROCESSORS - SPARE_BLOCKS)
+    threads = (_OF["kProducers"] + _OF["kConsumers"], 1, 1)
+    box, depth = (_OF["kDepth"], _OF["kBox"]), _OF["kDepth"]
     rate, keep = np.float32(rate_of(case)), np.float32(1.0 - rate_of(case) * REGULARIZATION)
     return (
         Launch(
             f"forward_hidden<{columns}, {_stages(columns)}>",
             (min(_tiles(size.hidden, size.batch, columns), MULTIPROCESSORS), 1, 1),
-            (THREADS, 1, 1),
-            (TensorMap("w1", (DEPTH, BOX), 128), TensorMap("x", (columns, DEPTH), 128), "b1", "a1", batch, inputs, hidden),
+            threads,
+            (TensorMap("w1", box, 128), TensorMap("x", (columns, depth), 128), "b1", "a1", batch, inputs, hidden),
             _shared_bytes(columns),
         ),
         Launch(
-            f"forward_output<{ceil_div(size.hidden, _OUTPUT_THREADS)}>",
+            f"forward_output<{ceil_div(size.hidden, _OF['kThreads'])}>",
             (parts, 1, 1),
-            (_OUTPUT_THREADS, 1, 1),
+            (_OF["kThreads"], 1, 1),
             (
                 *("a1", "w2", "b2", "y", "dz1", "parts"),
                 *(batch, hidden, np.int32(pitch_of(size)), np.int32(chunk_of(size))),
@@ -80,9 +81,9 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
         Launch(
             f"backward_update<64, {_stages(64)}>",
             (blocks + SPARE_BLOCKS, 1, 1),
-            (THREADS, 1, 1),
+            threads,
             (
-                *(TensorMap("x", (DEPTH, BOX), 128), TensorMap("dz1", (64, DEPTH), 128)),
+                *(TensorMap("x", box, 128), TensorMap("dz1", (64, depth), 128)),
                 *("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "parts"),
                 *(np.int32(parts), batch, inputs, hidden, rate, keep, np.int32(blocks)),
             ),
@@ -92,13 +93,13 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _tiles(rows: int, columns: int, width: int) -> int:
-    return ceil_div(rows, _ROWS) * ceil_div(columns, width)
+    return ceil_div(rows, _OF["kRows"]) * ceil_div(columns, width)
 
 
 def _stages(columns: int) -> int:
-    """As many as fit: a stage has 32 steps of 128 rows and of the columns twice."""
+    """The most stages that fit shared memory. A stage has 32 steps of 128 rows, and of twice the columns."""
     return {64: 6, 128: 4}[columns]
 
 
 def _shared_bytes(columns: int) -> int:
-    return _stages(columns) * DEPTH * (_ROWS + 2 * columns) * _FLOAT + ALIGNMENT_BYTES
+    return _stages(columns) * _OF["kDepth"] * (_OF["kRows"] + 2 * columns) * _FLOAT + ALIGNMENT_BYTES

@@ -1,15 +1,16 @@
-"""The report's step as operations on whole matrices, one launch each: for the rungs that differ in their product only."""
+"""The report's step as operations on whole matrices, one launch each, for the rungs that differ only in the product."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Launch, Params, ceil_div
+from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
 from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
-_THREADS: Final = 256
+_OF: Final = Constants(Path(__file__).resolve().parent / "kernels" / "whole_matrices.cuh")
 
 #: Blocks and threads of a product, from its rows and columns.
 Shape = Callable[[int, int], tuple[tuple[int, int, int], tuple[int, int, int]]]
@@ -31,7 +32,7 @@ class Matrix:
 
     @property
     def strides(self) -> tuple[int, int]:
-        """How far apart neighbours down a column and along a row lie, in elements."""
+        """The distance of neighbours in a column, and in a row, in elements."""
         return (self.columns, 1) if self.transposed else (1, self.rows)
 
 
@@ -80,7 +81,8 @@ def launches(case: Case, shape: Shape) -> Sequence[Launch]:
         return Launch(f"{phase}_gemm", grid, block, product_arguments(a, b, c, c_column, beta, d))
 
     def over(kernel: str, elements: int, *arguments: Any) -> Launch:
-        return Launch(kernel, (ceil_div(elements, _THREADS), 1, 1), (_THREADS, 1, 1), arguments)
+        threads = _OF["kThreads"]
+        return Launch(kernel, (ceil_div(elements, threads), 1, 1), (threads, 1, 1), arguments)
 
     def update(name: str, elements: int) -> Launch:
         return over("update", elements, f"new_{name}", name, f"d{name}", np.float32(rate_of(case)), np.int32(elements))

@@ -1,6 +1,6 @@
-"""Bank conflicts of the 8x8x8 tile, by permutation and by the size of the array that holds it, counted and not measured.
+"""Bank conflicts of the 8x8x8 tile by permutation and by size of its array. They are counted by a model, not measured.
 
-Shared memory has 32 banks of 4 bytes. A warp's access takes as many passes as the most different words that it wants of
+Shared memory has 32 banks of 4 bytes. An access of a warp takes as many passes as the largest number of different words in
 one bank. The tile's threads are numbered along x, then y, then z, so that a warp is four rows of eight.
 """
 

@@ -25,8 +25,8 @@ _BYTES_PER_ELEMENT: Final = 8  # a float read, a float written
 def cases() -> tuple[Case, ...]:
     """Cubes by size and permutation, and an odd shape that is verified but not charted.
 
-    `quick` has the two permutations that matter most: (2,1,0), the hardest, at three sizes, to see a duration grow, and (0,2,1), a
-    stack of matrices, at the smaller two.
+    `quick` has the two most important permutations: (2,1,0), the hardest, at three sizes, and (0,2,1), a stack of matrices, at
+    the smaller two.
     """
     cubes = [
         case({"n": n, "perm": perm}, _cube_sets(n, perm), size_rank)
@@ -43,7 +43,7 @@ def emulation_cases() -> tuple[Case, ...]:
     return tuple(case({"shape": shape, "perm": perm}, ("full",), None) for shape in shapes for perm in PERMUTATIONS)
 
 
-#: Of an extent, the largest for which a cube has fewer than 2^31 elements.
+#: The largest extent of a cube with fewer than 2^31 elements.
 _LONGEST: Final = 1290
 AXES: Final = (
     Axis("n", 1, _LONGEST),
@@ -80,7 +80,7 @@ def shape_of(case: Case) -> Triple:
 
 
 def perm_of(case: Case) -> Triple:
-    """Axis of the input that each axis of the output is."""
+    """For each axis of the output, the axis of the input that it was."""
     perm0, perm1, perm2 = (int(axis) for axis in case.params["perm"])
     return perm0, perm1, perm2
 
@@ -92,7 +92,7 @@ def out_shape_of(case: Case) -> Triple:
 
 
 def out_strides_of(case: Case) -> Triple:
-    """How far apart neighbours along each axis of the *input* lie in the output, in elements."""
+    """For each axis of the *input*, the distance of neighbours in the output, in elements."""
     dim, perm = shape_of(case), perm_of(case)
     of_output = (dim[perm[1]] * dim[perm[2]], dim[perm[2]], 1)
     stride0, stride1, stride2 = (of_output[perm.index(axis)] for axis in range(3))
@@ -113,5 +113,5 @@ def reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.n
 
 
 def copy_reference(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-    """What the copies that serve as ceilings compute: the input as it lies, in a buffer of the output's shape."""
+    """The reference of the copies that serve as ceilings: the input in its own order, in a buffer of the output's shape."""
     return {"y": inputs["x"].reshape(out_shape_of(case))}

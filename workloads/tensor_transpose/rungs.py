@@ -6,16 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, ceil_div
 from warpladder.workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE
 from warpladder.workloads.tensor_transpose.problem import copy_reference, out_strides_of, perm_of, shape_of
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _PADDING: Final = {"report": REPORT_PADDING, "fewest": FEWEST_PADDING}
 
-_COPY_THREADS: Final = 256
-_PADDED_TILE: Final = 32
-_PADDED_ROWS_AT_ONCE: Final = 8
+_COPY: Final = Constants(_KERNELS / "v01_copy.cu")
+_PADDED_TILE: Final = Constants(_KERNELS / "v09_padded_tile.cu")
 _BLOCKS_PER_SM: Final = {64: 16, 128: 8, 256: 6}  # by threads of the swizzled tile: what its registers allow
 
 
@@ -42,7 +41,7 @@ class PlaneStack:
 
     @property
     def args(self) -> tuple[object, ...]:
-        """As every plane kernel takes them."""
+        """Arguments of every plane kernel."""
         sizes = (np.int32(self.height), np.int32(self.width))
         strides = (np.int64(self.in_row), np.int64(self.in_plane), np.int64(self.out_row), np.int64(self.out_plane))
         return ("x", "y", *sizes, *strides)
@@ -96,34 +95,39 @@ def _template(name: str, *arguments: object) -> str:
 
 
 def _copy(case: Case, config: Params) -> tuple[Launch, ...]:
-    count = int(np.prod(shape_of(case)))
-    blocks = max(1, ceil_div(count // 4, _COPY_THREADS * config["per_thread"]))
+    count, threads = int(np.prod(shape_of(case))), _COPY["THREADS"]
+    blocks = max(1, ceil_div(count // 4, threads * config["per_thread"]))
     kernel = _template("copy", config["per_thread"])
-    return (Launch(kernel, (blocks, 1, 1), (_COPY_THREADS, 1, 1), ("x", "y", np.int32(count))),)
+    return (Launch(kernel, (blocks, 1, 1), (threads, 1, 1), ("x", "y", np.int32(count))),)
 
 
-def _cubes(kernel: str, case: Case, *more: int) -> tuple[Launch, ...]:
-    """One thread an element, in blocks of 8x8x8 over the input."""
+def _cubes(kernel: str, case: Case, tile: int, *more: int) -> tuple[Launch, ...]:
+    """One thread an element, in cubic blocks over the input."""
     dim0, dim1, dim2 = shape_of(case)
-    grid = (ceil_div(dim2, TILE), ceil_div(dim1, TILE), ceil_div(dim0, TILE))
-    return (Launch(kernel, grid, (TILE, TILE, TILE), ("x", "y", *_int32(dim0, dim1, dim2, *more))),)
+    grid = (ceil_div(dim2, tile), ceil_div(dim1, tile), ceil_div(dim0, tile))
+    return (Launch(kernel, grid, (tile, tile, tile), ("x", "y", *_int32(dim0, dim1, dim2, *more))),)
+
+
+def _tile_of(name: str) -> int:
+    """Side of the cube that a kernel keeps in shared memory."""
+    return Constants(_KERNELS / f"{name}.cu")["TILE"]
 
 
 def _copy_shared(case: Case, config: Params) -> tuple[Launch, ...]:
-    return _cubes("copy_shared", case)
+    return _cubes("copy_shared", case, _tile_of("v02_copy_shared"))
 
 
-def _run_time_permutation(case: Case, config: Params) -> tuple[Launch, ...]:
-    return _cubes("transpose", case, *perm_of(case))
+def _run_time_permutation(case: Case, tile: int) -> tuple[Launch, ...]:
+    return _cubes("transpose", case, tile, *perm_of(case))
 
 
-def _compile_time_permutation(case: Case, config: Params) -> tuple[Launch, ...]:
-    return _cubes(_template("transpose", *perm_of(case)), case)
+def _compile_time_permutation(case: Case, tile: int) -> tuple[Launch, ...]:
+    return _cubes(_template("transpose", *perm_of(case)), case, tile)
 
 
 def _bank_padding(case: Case, config: Params) -> tuple[Launch, ...]:
     rows, columns = _PADDING[config["padding"]][case.params["perm"]]
-    return _cubes(_template("transpose", *perm_of(case), rows, columns), case)
+    return _cubes(_template("transpose", *perm_of(case), rows, columns), case, _tile_of("v07_bank_padding"))
 
 
 def _matrix_tile(case: Case, config: Params) -> tuple[Launch, ...]:
@@ -134,9 +138,9 @@ def _matrix_tile(case: Case, config: Params) -> tuple[Launch, ...]:
 
 
 def _padded_tile(case: Case, config: Params) -> tuple[Launch, ...]:
-    stack = plane_stack(case)
-    grid = (ceil_div(stack.width, _PADDED_TILE), ceil_div(stack.height, _PADDED_TILE), stack.planes)
-    return (Launch("transpose", grid, (_PADDED_TILE, _PADDED_ROWS_AT_ONCE, 1), stack.args),)
+    stack, tile = plane_stack(case), _PADDED_TILE["TILE"]
+    grid = (ceil_div(stack.width, tile), ceil_div(stack.height, tile), stack.planes)
+    return (Launch("transpose", grid, (tile, _PADDED_TILE["ROWS_AT_ONCE"], 1), stack.args),)
 
 
 def _register_tile(case: Case, config: Params) -> tuple[Launch, ...]:
@@ -159,7 +163,7 @@ def _swizzled_tile(case: Case, config: Params) -> tuple[Launch, ...]:
 
 
 def _copy_rows(case: Case) -> tuple[Launch, ...]:
-    """(1,0,2) moves rows; (0,1,2) is the same with one long first dimension and a second of one."""
+    """(1,0,2) moves rows. (0,1,2) is the same with one long first dimension and a second dimension of extent one."""
     dim0, dim1, dim2 = shape_of(case)
     dim_a, dim_b = (dim1, dim0) if perm_of(case) == (1, 0, 2) else (dim0 * dim1, 1)
     element, columns = ("float4", dim2 // 4) if dim2 % 4 == 0 else ("float", dim2)
@@ -192,28 +196,28 @@ CUDA_VARIANTS: Final = (
         title="Simple",
         role="rung",
         source=_KERNELS / "v03_simple.cu",
-        launches=_run_time_permutation,
+        launches=lambda case, config: _run_time_permutation(case, TILE),
     ),
     CudaVariant(
         name="v04_simple_template",
         title="Simple, template",
         role="rung",
         source=_KERNELS / "v04_simple_template.cu",
-        launches=_compile_time_permutation,
+        launches=lambda case, config: _compile_time_permutation(case, TILE),
     ),
     CudaVariant(
         name="v05_shared",
         title="Shared 8x8x8",
         role="rung",
         source=_KERNELS / "v05_shared.cu",
-        launches=_run_time_permutation,
+        launches=lambda case, config: _run_time_permutation(case, _tile_of("v05_shared")),
     ),
     CudaVariant(
         name="v06_shared_template",
         title="Shared 8x8x8, template",
         role="rung",
         source=_KERNELS / "v06_shared_template.cu",
-        launches=_compile_time_permutation,
+        launches=lambda case, config: _compile_time_permutation(case, _tile_of("v06_shared_template")),
     ),
     CudaVariant(
         name="v07_bank_padding",

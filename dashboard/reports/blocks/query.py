@@ -8,7 +8,7 @@ import pandas as pd
 from warpladder.dashboard.core.axes import Timing, timings
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData
 
 _BLOCK_CONFIG: Final = re.compile(r"block=(\d+)")
 
@@ -35,7 +35,7 @@ def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
     ratios = []
     for row in rows.to_dict("records"):
         rounds = data.rounds(workload, row["case"], view.scope, view.cache)
-        best = Copy(row["variant"], fastest[row["variant"], row["case"]], int(row["gpus"]), 0)
+        best = Entry(row["variant"], fastest[row["variant"], row["case"]], int(row["gpus"]), 0)
         ratios.append(paired_ratio(rounds[best._replace(config=row["config"])], rounds[best])[:3])
     relative = pd.DataFrame(ratios, columns=["relative", "relative_low", "relative_high"], index=rows.index, dtype=float)
     return rows.join(relative).sort_values(["rung", "size_rank", "block"], kind="stable").reset_index(drop=True)

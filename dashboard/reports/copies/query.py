@@ -4,9 +4,9 @@ import pandas as pd
 
 from warpladder.dashboard.core.axes import Timing, baseline, charted_cases
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.compare import find_copy
+from warpladder.dashboard.core.compare import find_entry
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.data import figures
 
 
@@ -32,11 +32,11 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
         scope = next((scope for scope in scopes if (best["scope"] == scope).any()), "")
         for row in best[(best["scope"] == scope) & (best["cache"] == "hot")].to_dict("records"):
             of_host = data.rounds(workload, row["case"], "operation", "hot")
-            reference = find_copy(of_host, host, "")
+            reference = find_entry(of_host, host, "")
             if reference is None:
                 continue
             own = data.rounds(workload, row["case"], row["scope"], row["cache"])[
-                Copy(row["variant"], row["config"], int(row["gpus"]), 0)
+                Entry(row["variant"], row["config"], int(row["gpus"]), 0)
             ]
             ratio = paired_ratio(of_host[reference], own, independent=True)
             rows.append(

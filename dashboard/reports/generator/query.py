@@ -7,6 +7,7 @@ import pandas as pd
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import figures
+from warpladder.data.names import Phase
 
 WORKLOAD: Final = "gan_tconv"
 PINNED, OVERLAPPED = "pinned", "overlapped"
@@ -16,7 +17,7 @@ PARTS: Final = (IN, COMPUTE, OUT, REST)
 #: How much longer than its longest part an overlapped generation may take, by the project's aim.
 AIM: Final = 1.25
 
-_SCOPES: Final = {IN: "phase:h2d", COMPUTE: "phase:compute", OUT: "phase:d2h"}
+_SCOPES: Final = {IN: Phase.H2D, COMPUTE: Phase.COMPUTE, OUT: Phase.D2H}
 _CACHE: Final = "hot"
 #: The scopes that a generation is told by.
 SCOPES: Final = ("end_to_end", "device", *_SCOPES.values())

@@ -6,8 +6,9 @@ import pandas as pd
 
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.names import PHASE, Phase
 
-PARTS: Final = {f"phase:{part}": part for part in ("allocate", "h2d", "compute", "d2h", "free")}
+PARTS: Final = {phase: phase.removeprefix(PHASE) for phase in (Phase.ALLOCATE, Phase.H2D, Phase.COMPUTE, Phase.D2H, Phase.FREE)}
 
 
 def overheads(data: RunData, workload: str) -> pd.DataFrame:
@@ -21,7 +22,7 @@ def overheads(data: RunData, workload: str) -> pd.DataFrame:
     every = cells(data)
     parts = every[(every["workload"] == workload) & every["scope"].isin(PARTS) & every["size_rank"].notna() & (every["n"] > 0)]
     parts = parts[~parts["role"].isin(["ceiling", "specimen"])]
-    chosen = best_config(parts[parts["scope"] == "phase:compute"])[["case", "variant", "config", "gpus", "cache"]]
+    chosen = best_config(parts[parts["scope"] == Phase.COMPUTE])[["case", "variant", "config", "gpus", "cache"]]
     parts = parts.merge(chosen)
     parts["part"] = parts["scope"].map(PARTS)
     parts["fraction"] = parts["median_ns"] / parts.groupby(["case", "variant"])["median_ns"].transform("sum")

@@ -15,12 +15,12 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     from warpladder.dashboard.trace import samples
     from warpladder.dashboard.views.calls import chart, query
 
-    part = samples.parts(data)[0]
-    available = query.available(data, part)
+    extent = samples.extents(data)[0]
+    available = query.available(data, extent)
     for name, what in (("cuda_gpu_kern_sum", "kernels"), ("cuda_api_sum", "API calls")):
         if name in available:
-            frame = query.summary(data, name, part)
-            yield chart.leading(query.leading(frame), len(frame), look, what, part)
+            frame = query.summary(data, name, extent)
+            yield chart.leading(query.leading(frame), len(frame), look, what, extent)
 
 
 VIEW = View("calls", "API & kernels", "Which kernels and which calls take the time?", (OfRun("trace", _charts),))

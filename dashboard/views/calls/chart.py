@@ -5,7 +5,7 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.trace.samples import Part
+from warpladder.dashboard.trace.samples import Extent
 from warpladder.dashboard.ui.numbers import format_duration, format_percent
 from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
 from warpladder.dashboard.ui.text import cut
@@ -17,20 +17,20 @@ _NAME_CHARACTERS: Final = 34
 _HEAD_CHARACTERS: Final = 10
 _MOST_BARS: Final = 12
 #: What of a trace is summed, in words.
-PARTS: Final[Mapping[Part, str]] = {
+EXTENTS: Final[Mapping[Extent, str]] = {
     "samples": "in the variants' samples, without verification, warm-up, the flush of L2 and the hold of the stream",
     "all": "in the trace",
 }
-_OF_PART: Final[Mapping[Part, str]] = {"samples": " in samples", "all": ""}
+_OF_EXTENT: Final[Mapping[Extent, str]] = {"samples": " in samples", "all": ""}
 
 
-def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part = "all") -> Chart:
+def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Extent = "all") -> Chart:
     """Bars of `query.leading`, not empty.
 
     Args:
         every: how many names the whole summary has.
         what: `kernels` or `API calls`.
-        part: what of the trace the summary is of.
+        extent: what of the trace the summary is of.
     """
     shown = frame.head(_MOST_BARS)
     count = "Instances" if "Instances" in frame else "Num Calls"
@@ -58,7 +58,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part =
     figure.update_xaxes(
         range=[0, 2.3 * longest],
         **ticks(0, longest, format_percent, logarithmic=False, most=3),
-        title_text=f"share of the time of all {what}{_OF_PART[part]}",
+        title_text=f"share of the time of all {what}{_OF_EXTENT[extent]}",
     )
     first = frame.iloc[0]
     title = (
@@ -66,7 +66,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part =
         f"{cut(first['Name'], 21)} {format_percent(first['Time (%)'])}"
     )
     more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
-    note = look.note(f"durations {PARTS[part]}, summed by name; beside each bar: total, number × median.{more}")
+    note = look.note(f"durations {EXTENTS[extent]}, summed by name; beside each bar: total, number × median.{more}")
     return Chart(slug("trace", what), title, figure, frame, note)
 
 

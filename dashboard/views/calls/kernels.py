@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, of_calls
+from warpladder.dashboard.core.traces import MOST_MARKS, NONE, IdIndex, Int64s, Traces, codes_of, of_calls
 from warpladder.dashboard.trace import nesting as trace_nesting
 from warpladder.dashboard.trace import windows as trace_windows
 from warpladder.dashboard.trace.describe import Tally, rounded, statistics, tally
@@ -71,7 +71,7 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     process, thread = traces.numbers("ranges", "process"), traces.numbers("ranges", "thread")
     number, (label, *where) = codes_of(of.code, process, thread)
     owners = _Owners(number, label, *where)
-    ranges = Places(traces.numbers("ranges", "range_id"))
+    ranges = IdIndex(traces.numbers("ranges", "range_id"))
     holder, first = np.empty(traces.length("kernels"), dtype=np.int32), 0
     for (held,) in traces.scan("kernels", "range_id"):
         holder[first : first + len(held)] = ranges.of(held)

@@ -21,7 +21,7 @@ from warpladder.dashboard.core.traces import GRAPH, Int64s, Traces
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.describe import describe, times
 from warpladder.dashboard.trace.ranges import has_graphs, nvtx_gpu_proj_sum, nvtx_sum, without_graphs
-from warpladder.dashboard.trace.samples import Part
+from warpladder.dashboard.trace.samples import Extent
 from warpladder.dashboard.views.calls.kernels import nvtx_kern_sum
 
 #: What `nsys stats` calls each kind of memory operation.
@@ -32,64 +32,64 @@ OPERATIONS: Final = {
 }  # fmt: skip
 #: The summary of what `nsys stats` has none for.
 GRAPHS: Final = "graph_launches"
-Rows = Int64s | slice
+RowIndex = Int64s | slice
 _BYTES_A_MB: Final = 1e6
 
 
-def cuda_gpu_kern_sum(data: RunData, part: Part = "all") -> pd.DataFrame:
+def cuda_gpu_kern_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
     """Kernel executions by demangled name. `Time (%)` is of all kernels' total. Graphs traced as a whole are left out."""
     traces = data.traces
     traces.read("kernels", "full_name")
-    return _kernels(traces, _kernel_rows(traces, part))
+    return _kernels(traces, _kernel_rows(traces, extent))
 
 
-def graph_launches(data: RunData, part: Part = "all") -> pd.DataFrame:
+def graph_launches(data: RunData, extent: Extent = "all") -> pd.DataFrame:
     """Launches of CUDA graphs that were traced as a whole, each from its first node to its last; `nsys stats` sums them nowhere."""
-    return _kernels(data.traces, _graph_rows(data.traces, part))
+    return _kernels(data.traces, _graph_rows(data.traces, extent))
 
 
-def _kernel_rows(traces: Traces, part: Part) -> Rows:
+def _kernel_rows(traces: Traces, extent: Extent) -> RowIndex:
     """Places of the kernels; all of them without asking for their names where no graph is among them."""
-    found = _rows(traces, "kernels", part)
+    found = _rows(traces, "kernels", extent)
     if not has_graphs(traces):
         return found
     kernels = without_graphs(traces, "kernels")
     return kernels if isinstance(found, slice) else np.intersect1d(found, kernels, assume_unique=True)
 
 
-def _graph_rows(traces: Traces, part: Part) -> Int64s:
-    names, found = traces.texts("kernels", "full_name"), _rows(traces, "kernels", part)
+def _graph_rows(traces: Traces, extent: Extent) -> Int64s:
+    names, found = traces.texts("kernels", "full_name"), _rows(traces, "kernels", extent)
     graphs = np.flatnonzero(names.codes == names.categories.get_loc(GRAPH))
     return graphs if isinstance(found, slice) else np.intersect1d(found, graphs, assume_unique=True)
 
 
-def _rows(traces: Traces, table: str, part: Part) -> Rows:
-    return slice(None) if part == "all" else trace_samples.rows(traces, table)
+def _rows(traces: Traces, table: str, extent: Extent) -> RowIndex:
+    return slice(None) if extent == "all" else trace_samples.rows(traces, table)
 
 
-def _kernels(traces: Traces, rows: Rows) -> pd.DataFrame:
+def _kernels(traces: Traces, rows: RowIndex) -> pd.DataFrame:
     names = traces.texts("kernels", "full_name")
     groups, durations = names.codes[rows], traces.durations("kernels")[rows]
     return times(groups, durations, "Instances", {"Name": np.asarray(names.categories)}, ["Instances", "Name"])
 
 
-def cuda_api_sum(data: RunData, part: Part = "all") -> pd.DataFrame:
+def cuda_api_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
     """API calls by function. `Time (%)` is of all calls' total."""
-    names, rows = data.traces.texts("api_calls", "name"), _rows(data.traces, "api_calls", part)
+    names, rows = data.traces.texts("api_calls", "name"), _rows(data.traces, "api_calls", extent)
     codes, durations = names.codes[rows], data.traces.durations("api_calls")[rows]
     return times(codes, durations, "Num Calls", {"Name": np.asarray(names.categories)}, ["Name"])
 
 
-def cuda_gpu_mem_time_sum(data: RunData, part: Part = "all") -> pd.DataFrame:
+def cuda_gpu_mem_time_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
     """Copies, sets and migrations by kind, by time."""
-    kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", part)
+    kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", extent)
     operations = {"Operation": np.array([OPERATIONS[kind] for kind in kinds.categories])}
     return times(kinds.codes[rows], data.traces.durations("memory_ops")[rows], "Count", operations, ["Operation"])
 
 
-def cuda_gpu_mem_size_sum(data: RunData, part: Part = "all") -> pd.DataFrame:
+def cuda_gpu_mem_size_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
     """Copies, sets and migrations by kind, by size in MB with three decimals."""
-    kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", part)
+    kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", extent)
     found = describe(kinds.codes[rows], data.traces.numbers("memory_ops", "bytes")[rows], len(kinds.categories))
     columns = {"total": "Total", "mean": "Avg", "median": "Med", "min": "Min", "max": "Max", "stddev": "StdDev"}
     # Rounded as C's printf does it, on the exact value of the binary fraction.
@@ -116,33 +116,33 @@ SUMMARIES: Final[dict[str, tuple[Callable[..., pd.DataFrame], tuple[str, ...]]]]
 
 
 #: Those that can be made of the variants' samples alone.
-OF_PARTS: Final = ("cuda_gpu_kern_sum", "cuda_api_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", GRAPHS)
+OF_EXTENTS: Final = ("cuda_gpu_kern_sum", "cuda_api_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", GRAPHS)
 
 
-def available(data: RunData, part: Part = "all") -> tuple[str, ...]:
-    """Summaries that the run, or that part of it, has rows for, and `GRAPHS` where graphs were traced as a whole."""
+def available(data: RunData, extent: Extent = "all") -> tuple[str, ...]:
+    """Summaries that the run, or that extent of it, has rows for, and `GRAPHS` where graphs were traced as a whole."""
     graphs = has_graphs(data.traces)
     tables = set(data.traces.tables)
     if graphs and not len(without_graphs(data.traces, "kernels")):
         tables.remove("kernels")
     found = tuple(name for name, (_, needs) in SUMMARIES.items() if set(needs) <= tables)
     found = (*found, GRAPHS) if graphs else found
-    return tuple(name for name in found if part == "all" or name not in OF_PARTS or _any(data.traces, name, part))
+    return tuple(name for name in found if extent == "all" or name not in OF_EXTENTS or _any(data.traces, name, extent))
 
 
-def _any(traces: Traces, name: str, part: Part) -> bool:
-    """Whether a summary of a part of a trace has rows."""
+def _any(traces: Traces, name: str, extent: Extent) -> bool:
+    """Whether a summary of that extent of a trace has rows."""
     if name == GRAPHS:
-        return len(_graph_rows(traces, part)) > 0
+        return len(_graph_rows(traces, extent)) > 0
     table = SUMMARIES[name][1][0]
-    found = _kernel_rows(traces, part) if table == "kernels" else _rows(traces, table, part)
+    found = _kernel_rows(traces, extent) if table == "kernels" else _rows(traces, table, extent)
     return isinstance(found, slice) or len(found) > 0
 
 
-def summary(data: RunData, name: str, part: Part = "all") -> pd.DataFrame:
-    """One of `available` of that part; those of ranges are of the whole trace."""
+def summary(data: RunData, name: str, extent: Extent = "all") -> pd.DataFrame:
+    """One of `available` of that extent; those of ranges are of the whole trace."""
     make = graph_launches if name == GRAPHS else SUMMARIES[name][0]
-    return make(data, part) if name in OF_PARTS else make(data)
+    return make(data, extent) if name in OF_EXTENTS else make(data)
 
 
 def leading(summary: pd.DataFrame, percent: float = 90) -> pd.DataFrame:

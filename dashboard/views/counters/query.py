@@ -6,6 +6,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import metrics
+from warpladder.data.names import Source
 
 #: As many are drawn.
 MOST_VARIANTS: Final = 24
@@ -13,7 +14,7 @@ MOST_VARIANTS: Final = 24
 
 def denied(data: RunData) -> tuple[str, ...]:
     """Why no counters could be read, as the collector found it."""
-    return tuple(data.diagnostics.loc[data.diagnostics["source"] == "counters", "text"])
+    return tuple(data.diagnostics.loc[data.diagnostics["source"] == Source.COUNTERS, "text"])
 
 
 def best(frame: pd.DataFrame) -> pd.DataFrame:

@@ -16,12 +16,13 @@ from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.compare import noise_of, verdict
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
-from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.data.names import NCCL_ALLREDUCE, Phase
 
 #: What a slowest rank spends its time on, of what is sampled as a phase, in the order in which it is stacked.
-PARTS: Final = {"phase:h2d": "copies in", "phase:d2h": "copies out", "phase:allreduce": "communication"}
+PARTS: Final = {Phase.H2D: "copies in", Phase.D2H: "copies out", Phase.ALLREDUCE: "communication"}
 #: What each of these is a part of: communication stands beside the operation, whose data is on the device.
-_PARTS_OF: Final = {"end_to_end": ("phase:h2d", "phase:d2h"), "operation": ("phase:allreduce",)}
+_PARTS_OF: Final = {"end_to_end": (Phase.H2D, Phase.D2H), "operation": (Phase.ALLREDUCE,)}
 
 _SCOPES: Final = ("end_to_end", "operation", "device")
 #: Where the work grows with the size axis by another factor than the ranks do, time says nothing about weak scaling.
@@ -55,7 +56,7 @@ def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     part of that time.
     """
     together = data.together[data.together["workload"] == workload]
-    first = "operation" if (together["scope"] == "phase:allreduce").any() else "end_to_end"
+    first = "operation" if (together["scope"] == Phase.ALLREDUCE).any() else "end_to_end"
     found = together[["scope", "cache"]].drop_duplicates().astype(str).itertuples(index=False)
     kept = [Timing(scope, cache) for scope, cache in found if scope in _SCOPES]
     return tuple(sorted(kept, key=lambda view: (view.scope != first, _SCOPES.index(view.scope), view.cache)))
@@ -198,7 +199,7 @@ def shares(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
     parts["value"] = 100 * parts["duration_ns"] / parts["whole_ns"]
     found = frame.merge(_medians(parts, [*_CELL, "part"], "share"), on=_CELL)
     found = found.merge(_least(phases), "left", [*_CELL, "part"]).merge(_alone(data, workload), "left", ["case", "ranks"])
-    found.loc[found["part"] != PARTS["phase:allreduce"], ["least_ns", "alone_ns"]] = None
+    found.loc[found["part"] != PARTS[Phase.ALLREDUCE], ["least_ns", "alone_ns"]] = None
     found["order"] = found["part"].map(list(PARTS.values()).index)
     found["place"] = found["variant"].map({name: place for place, name in enumerate(dict.fromkeys(frame["variant"]))})
     return found.sort_values(["place", "size_rank", "case", "ranks", "order"], kind="stable", ignore_index=True)[_SHARE_COLUMNS]
@@ -213,7 +214,7 @@ def _least(phases: pd.DataFrame) -> pd.DataFrame:
 
 def _alone(data: RunData, workload: str) -> pd.DataFrame:
     """`alone_ns` by case and ranks, out of the ceilings `nccl_allreduce_<bytes>_bytes` of so many GPUs."""
-    of_nccl = data.ceilings["name"].str.extract(r"^nccl_allreduce_(\d+)_bytes$", expand=False)
+    of_nccl = data.ceilings["name"].str.extract(NCCL_ALLREDUCE, expand=False)
     measured = pd.DataFrame(
         {
             "d2h_bytes": pd.to_numeric(of_nccl),
@@ -236,8 +237,8 @@ def _joined(data: RunData, workload: str) -> RunData:
     return replace(data, samples=samples, results=results, together=together)
 
 
-def _copy(row: dict[Any, Any]) -> Copy:
-    return Copy(row["variant"], row["config"], int(row["gpus"]), 0)
+def _entry(row: dict[Any, Any]) -> Entry:
+    return Entry(row["variant"], row["config"], int(row["gpus"]), 0)
 
 
 def _ratio(joined: RunData, numerator: dict[Any, Any], denominator: dict[Any, Any]) -> Estimate:
@@ -246,7 +247,7 @@ def _ratio(joined: RunData, numerator: dict[Any, Any], denominator: dict[Any, An
 
 
 def _series(joined: RunData, row: dict[Any, Any]) -> "pd.Series[float]":
-    return joined.rounds(row["workload"], row["case"], row["scope"], row["cache"])[_copy(row)]
+    return joined.rounds(row["workload"], row["case"], row["scope"], row["cache"])[_entry(row)]
 
 
 def _noise(joined: RunData, *rows: dict[Any, Any]) -> float:
@@ -254,7 +255,7 @@ def _noise(joined: RunData, *rows: dict[Any, Any]) -> float:
     first = rows[0]
     rounds = joined.rounds(first["workload"], first["case"], first["scope"], first["cache"])
     counts = {int(row["gpus"]) for row in rows}
-    same = {copy: rounds[copy] for copy in rounds if copy.gpus in counts}
+    same = {entry: rounds[entry] for entry in rounds if entry.gpus in counts}
     return noise_of(same, joined.hosts(first["workload"])).between(*(row["variant"] for row in rows))
 
 

@@ -9,11 +9,11 @@ import pandas as pd
 
 from warpladder.dashboard.core.axes import Baseline, Timing, baseline, charted_cases, timings
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.compare import find_copy, noise_floors
+from warpladder.dashboard.core.compare import find_entry, noise_floors
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.precision import is_peer_of, precisions
-from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.staleness import stale_variants
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
@@ -166,11 +166,11 @@ def _ratio(data: RunData, view: Timing, best: pd.DataFrame, others: Mapping[str,
     ratios = []
     for case, variant, config in _names(best):
         rounds = data.rounds(best["workload"].iloc[0], case, view.scope, view.cache)
-        other = find_copy(rounds, *others[case])
+        other = find_entry(rounds, *others[case])
         if other is None:
             return None
         gpus = best.loc[best["case"] == case, "gpus"].iloc[0]
-        ratios.append(paired_ratio(rounds[other], rounds[Copy(variant, config, int(gpus), 0)]))
+        ratios.append(paired_ratio(rounds[other], rounds[Entry(variant, config, int(gpus), 0)]))
     return Estimate(*(_mean([ratio[end] for ratio in ratios]) for end in range(3)))
 
 

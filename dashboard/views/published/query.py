@@ -7,10 +7,10 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.compare import find_copy
+from warpladder.dashboard.core.compare import find_entry
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.reports.conflicts.query import bank_conflicts
 
 #: Operations a point that the convolution report counts, and that we count: a multiply and an add for each of 25 elements.
@@ -146,12 +146,12 @@ def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | Non
 def _speedup(data: RunData, cell: "pd.Series[Any]") -> Estimate | None:
     """Time of the sequential host code over that of the cell; the two are not measured in the same rounds."""
     on_host = data.rounds(cell["workload"], cell["case"], "operation", "hot")
-    host = find_copy(on_host, OUR_HOST, "")
+    host = find_entry(on_host, OUR_HOST, "")
     if host is None:
         return None
     own = data.rounds(cell["workload"], cell["case"], cell["scope"], cell["cache"])
-    copy = Copy(cell["variant"], cell["config"], int(cell["gpus"]), 0)
-    ratio = paired_ratio(on_host[host], own[copy], independent=True)
+    entry = Entry(cell["variant"], cell["config"], int(cell["gpus"]), 0)
+    ratio = paired_ratio(on_host[host], own[entry], independent=True)
     return ratio.estimate
 
 

@@ -8,6 +8,7 @@ from warpladder.dashboard.core.axes import Timing, charted_cases
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.floors import COMPUTE, HOST, compute_ceiling
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.data.names import Ceiling
 
 _ROLES = ("rung", "peer", "host")
 _ROOFS = ["name", "kind", "precision", "value", "unit", "share", "method"]
@@ -35,11 +36,11 @@ def roofs(data: RunData) -> pd.DataFrame:
     """
     table = data.ceilings[(data.ceilings["device"] != HOST) == data.on_gpu].sort_values("device").drop_duplicates("name")
     known = {row["name"]: row for row in table.to_dict("records")}
-    wanted = [("device_copy" if data.on_gpu else "host_copy", "memory", "", 1.0)]
+    wanted = [(Ceiling.DEVICE_COPY if data.on_gpu else Ceiling.HOST_COPY, "memory", "", 1.0)]
     wanted += (
         [(compute_ceiling(data, precision), "compute", precision, share) for precision, (_, share) in COMPUTE.items()]
         if data.on_gpu
-        else [("host_fma", "compute", "fp32", 1.0)]
+        else [(Ceiling.HOST_FMA, "compute", "fp32", 1.0)]
     )
     rows = [
         (name, kind, precision, known[name]["value"] * share * (1000 if kind == "compute" else 1),

@@ -7,6 +7,7 @@ from warpladder.dashboard.core.compare import with_speedups
 from warpladder.dashboard.core.floors import add_floors, ceiling
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.winners import best_of_charted
+from warpladder.data.names import Ceiling
 
 
 def sizes(data: RunData, workload: str, view: Timing, series: str = "") -> pd.DataFrame:
@@ -44,6 +45,6 @@ def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:
     cases = cases[cases["series"] == series].drop_duplicates("size").reset_index(drop=True)
     floors = add_floors(cases.assign(kind="cuda", precision="fp32", gpus=1, scope="device"), data)
     l2_bytes = data.info["l2_bytes"] or 0
-    launch_ns = 1000 * ceiling(data, "launch", on_gpu=True)
+    launch_ns = 1000 * ceiling(data, Ceiling.LAUNCH, on_gpu=True)
     columns = ["case", "size", "size_value", "size_rank", "min_bytes", "floor_ns"]
     return floors[columns].assign(fits_l2=floors["min_bytes"].between(1, l2_bytes), launch_bound=floors["floor_ns"] < launch_ns)

@@ -10,6 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 from warpladder.data import metrics
+from warpladder.data.names import Source
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 COLLECTORS: Final = ("cuda_events", "cupti", "nsight_systems", "nsight_compute")
@@ -44,7 +45,7 @@ def device_times(data: RunData) -> pd.DataFrame:
 def within_the_run(data: RunData) -> list[str]:
     """What a recording under a tracer found of CUDA events around the very same executions; nothing for others."""
     found = data.diagnostics
-    return [f"Within this run: {text}." for text in found.loc[found["source"] == "agreement", "text"]]
+    return [f"Within this run: {text}." for text in found.loc[found["source"] == Source.AGREEMENT, "text"]]
 
 
 def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -9,10 +9,10 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 from warpladder.dashboard.core.traces import NONE, Int64s, lookup
 from warpladder.dashboard.trace.ranges import nearest
+from warpladder.data.names import Source
 
 _SCOPE: Final = "end_to_end"
 _DIRECTIONS: Final = ("h2d", "d2h")
-_DROPPED: Final = "dropped"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def unattributed(data: RunData) -> pd.DataFrame:
 
 def dropped(data: RunData) -> tuple[str, ...]:
     """What the tool itself says that it lost."""
-    return tuple(data.diagnostics.loc[data.diagnostics["source"] == _DROPPED, "text"])
+    return tuple(data.diagnostics.loc[data.diagnostics["source"] == Source.DROPPED, "text"])
 
 
 def rounds(data: RunData) -> pd.DataFrame:

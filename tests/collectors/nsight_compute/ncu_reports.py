@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from warpladder.collectors.nsight_compute.cells import Launch
+from warpladder.collectors.nsight_compute.cells import ProfiledLaunch
 from warpladder.collectors.nsight_compute.metrics import SHAPE
 from warpladder.collectors.nsight_compute.session import MAGIC
 
@@ -18,10 +18,12 @@ def launch(
     ranges: Mapping[str, Sequence[str]] | None = None,
     grid: tuple[int, int, int] = (256, 1, 1),
     block: tuple[int, int, int] = (64, 1, 1),
-) -> Launch:
+) -> ProfiledLaunch:
     shape = dict(zip(SHAPE, map(float, (*grid, *block)), strict=True))
     found = {**shape, **(values or {})}
-    return Launch(kernel, f"void {kernel}<float>(float*)", "NVIDIA H200", found, dict.fromkeys(found, "%"), ranges or {})
+    return ProfiledLaunch(
+        kernel, f"void {kernel}<float>(float*)", "NVIDIA H200", found, dict.fromkeys(found, "%"), ranges or {}
+    )
 
 
 def varint(value: int) -> bytes:

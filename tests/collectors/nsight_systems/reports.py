@@ -11,7 +11,7 @@ GLOBAL_PID = PROCESS << 24 | 1 << 48
 TID = GLOBAL_PID | THREAD
 OTHER_TID = GLOBAL_PID | OTHER_THREAD
 
-Rows = Sequence[Mapping[str, Any]]
+RowDicts = Sequence[Mapping[str, Any]]
 Tables = dict[str, list[dict[str, Any]]]
 
 STRINGS = {
@@ -144,7 +144,7 @@ def without_a_warning() -> Tables:
     return tables
 
 
-def write(path: Path, tables: Mapping[str, Rows]) -> Path:
+def write(path: Path, tables: Mapping[str, RowDicts]) -> Path:
     """A SQLite file of those tables; a column's place follows the first row."""
     with closing(sqlite3.connect(path)) as database:
         for table, rows in tables.items():

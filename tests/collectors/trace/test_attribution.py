@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.limits import cpu_seconds
 from warpladder.collectors.trace import attribution, coverage
-from warpladder.collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Launches, depths, device_time, parents
+from warpladder.collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, LaunchedWork, depths, device_time, parents
 
 
 def columns(*rows: tuple[int, ...]) -> list[np.ndarray]:
@@ -36,7 +36,7 @@ def test_depth_counts_the_ranges_above() -> None:
 
 def test_busy_time_counts_overlapping_work_once_and_gaps_not_at_all() -> None:
     # Launched at 5, 6 and 50: on the device [10, 30), [20, 40) and [70, 75). Range 0 holds all three, range 1 the first two.
-    launches = Launches(*columns((1, 5, 10, 30), (1, 6, 20, 40), (1, 50, 70, 75)))
+    launches = LaunchedWork(*columns((1, 5, 10, 30), (1, 6, 20, 40), (1, 50, 70, 75)))
     found = device_time(*columns((1, 0, 100), (1, 5, 7), (1, 8, 9), (2, 0, 100)), launches)
     assert found.items.tolist() == [3, 2, 0, 0]
     assert found.start[:2].tolist() == [10, 10]
@@ -49,7 +49,7 @@ def test_without_ranges_or_launches_nothing_is_attributed() -> None:
     assert Innermost(nothing, nothing, nothing).at(np.array([1]), np.array([1])).tolist() == [NONE]
     assert parents(nothing, nothing).size == depths(nothing).size == 0
     one = np.array([1])
-    assert device_time(one, one, one + 5, Launches(nothing, nothing, nothing, nothing)).items.tolist() == [0]
+    assert device_time(one, one, one + 5, LaunchedWork(nothing, nothing, nothing, nothing)).items.tolist() == [0]
 
 
 def by_time(*rows: tuple[int, ...]) -> ByTime:
@@ -76,16 +76,18 @@ def test_by_time_nothing_belongs_to_nothing() -> None:
     ).tolist() == [NONE]
 
 
-Rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=25)
+INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=25)
 
 
-@given(Rows, st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 45), st.integers(0, 60), st.integers(0, 9)), max_size=20))
+@given(
+    INTERVALS, st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 45), st.integers(0, 60), st.integers(0, 9)), max_size=20)
+)
 def test_arrays_agree_with_a_plain_loop_on_any_overlaps(rows: list[tuple[int, int, int]], work: list[tuple[int, ...]]) -> None:
     ranges = sorted(((t, s, s + length) for t, s, length in rows), key=lambda r: (r[0], r[1], -r[2]))
     thread, start, end = columns(*ranges) if ranges else [np.empty(0, np.int64)] * 3
     assert attribution.order(thread, start, end).tolist() == list(range(len(ranges)))
     launches = sorted((t, at, s, s + length) for t, at, s, length in work)
-    launched = Launches(*columns(*launches)) if launches else Launches(*[np.empty(0, np.int64)] * 4)
+    launched = LaunchedWork(*columns(*launches)) if launches else LaunchedWork(*[np.empty(0, np.int64)] * 4)
 
     expected = [
         max((i for i, (u, s, e) in enumerate(ranges) if u == t and s <= at < e), default=NONE) for t, at, _, _ in launches

@@ -12,6 +12,7 @@ from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.tables import add_trace
 from warpladder.data import schema, store
+from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 
 
@@ -108,7 +109,7 @@ def test_a_sample_that_the_trace_knows_nothing_of_is_left_out_and_told(tmp_path:
         tmp_path, [sample("cold", 0, 5), sample("cold", 1, 5)], [("device.cold#0", 1_000, 1, [(20_000, 20_100)])]
     )
     assert found["round"].tolist() == [0]
-    [lost] = [row for row in diagnostics if row["source"] == "lost"]
+    [lost] = [row for row in diagnostics if row["source"] == Source.LOST]
     assert lost["text"].startswith("1 device samples")
     assert (lost["variant"], lost["case"]) == ("v01_tile", "n=64")
 
@@ -120,7 +121,7 @@ def test_how_far_events_and_trace_agree_is_told(tmp_path: Path, event_ns: int, s
     _, diagnostics = traced(
         tmp_path, [sample("cold", 0, event_ns)], [("device.cold#0", 1_000, 1, [(100_000, 150_000)])]
     )  # fmt: skip
-    [agreement] = [row for row in diagnostics if row["source"] == "agreement"]
+    [agreement] = [row for row in diagnostics if row["source"] == Source.AGREEMENT]
     assert says in agreement["text"]
 
 
@@ -131,7 +132,7 @@ def test_where_nothing_was_measured_there_are_no_samples_and_the_trace_is_writte
     nothing = store.frame("samples", [])
     found, diagnostics = traced(tmp_path, nothing, inner)
     assert found.empty
-    assert [(row["severity"], row["source"]) for row in diagnostics] == [("warning", "tracing"), ("info", "tracing")]
+    assert [(row["severity"], row["source"]) for row in diagnostics] == [("warning", Source.TRACING), ("info", Source.TRACING)]
     assert diagnostics[0]["text"] == (
         "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why"
     )
@@ -140,4 +141,4 @@ def test_where_nothing_was_measured_there_are_no_samples_and_the_trace_is_writte
 def test_where_the_trace_has_none_of_the_samples_all_device_samples_are_told_as_lost(tmp_path: Path) -> None:
     found, diagnostics = traced(tmp_path, [sample("cold", 0, 1), sample("hot", 0, 7, scope="operation")], [])
     assert found["scope"].tolist() == ["operation"]
-    assert [row["source"] for row in diagnostics] == ["tracing", "lost"]
+    assert [row["source"] for row in diagnostics] == [Source.TRACING, Source.LOST]

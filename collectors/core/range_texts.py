@@ -1,6 +1,6 @@
 """Texts of the NVTX ranges around what is measured: domain `warpladder`, `workload` > `case` > `variant[config]` > sample > executions.
 
-The collectors write them, and whoever reads a trace recognises them.
+`core` and `cuda` open ranges with these texts. `trace` and `nsight_compute` find the samples in a trace by them.
 """
 
 import re

@@ -1,0 +1,160 @@
+"""Names that one room writes and another asks for: ceilings, phases, and sources of diagnostics, each written once.
+
+`schema` prints them into the data dictionary. They are not closed sets: a run with other names can be read.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+
+class Ceiling:
+    """Column `name` of table `ceilings`."""
+
+    DEVICE_COPY: Final = "device_copy"
+    DEVICE_READ: Final = "device_read"
+    DEVICE_WRITE: Final = "device_write"
+    FP32_FMA: Final = "fp32_fma"
+    FP32_FMA_REGISTERS: Final = "fp32_fma_registers"
+    FP64_FMA: Final = "fp64_fma"
+    TF32_MMA: Final = "tf32_mma"
+    TF32_WGMMA: Final = "tf32_wgmma"
+    H2D_PAGEABLE: Final = "h2d_pageable"
+    H2D_PINNED: Final = "h2d_pinned"
+    D2H_PAGEABLE: Final = "d2h_pageable"
+    D2H_PINNED: Final = "d2h_pinned"
+    LAUNCH: Final = "launch"
+    QUEUED_LAUNCH: Final = "queued_launch"
+    GRAPH_NODE: Final = "graph_node"
+    EVENT_OVERHEAD: Final = "event_overhead"
+    HOST_COPY: Final = "host_copy"
+    HOST_FMA: Final = "host_fma"
+
+
+CEILINGS: Final[Mapping[str, str]] = {
+    Ceiling.DEVICE_COPY: "a kernel that copies device memory, bytes read and written, GB/s",
+    Ceiling.DEVICE_READ: "a kernel that reads device memory, GB/s",
+    Ceiling.DEVICE_WRITE: "a kernel that writes device memory, GB/s",
+    Ceiling.FP32_FMA: "multiply-adds in fp32, one operand in uniform registers, TFLOP/s",
+    Ceiling.FP32_FMA_REGISTERS: "multiply-adds in fp32, all operands in registers, TFLOP/s",
+    Ceiling.FP64_FMA: "multiply-adds in fp64, TFLOP/s; no collector measures it yet",
+    Ceiling.TF32_MMA: "TF32 products of tensor cores by `mma.sync`, TFLOP/s",
+    Ceiling.TF32_WGMMA: "TF32 products of tensor cores by `wgmma`, TFLOP/s",
+    Ceiling.H2D_PAGEABLE: "copies from pageable host memory to the device, GB/s",
+    Ceiling.H2D_PINNED: "copies from page-locked host memory to the device, GB/s",
+    Ceiling.D2H_PAGEABLE: "copies from the device to pageable host memory, GB/s",
+    Ceiling.D2H_PINNED: "copies from the device to page-locked host memory, GB/s",
+    Ceiling.LAUNCH: "one empty kernel, us",
+    Ceiling.QUEUED_LAUNCH: "each of many queued empty kernels, us",
+    Ceiling.GRAPH_NODE: "each of many empty kernels in a CUDA graph, us",
+    Ceiling.EVENT_OVERHEAD: "`launch` less `graph_node`, us",
+    Ceiling.HOST_COPY: "a copy in host memory by all threads, bytes read and written, GB/s",
+    Ceiling.HOST_FMA: "a product of matrices in fp32 by NumPy's BLAS, TFLOP/s",
+}
+
+#: Finds the bytes in the name of a ceiling that `nccl_allreduce` names.
+NCCL_ALLREDUCE: Final = r"^nccl_allreduce_(\d+)_bytes$"
+
+
+def nccl_allreduce(nbytes: int | str) -> str:
+    """Name of the ceiling of NCCL's average of one array of so many bytes, us."""
+    return f"nccl_allreduce_{nbytes}_bytes"
+
+
+#: How a scope in `samples` begins that is a part of an operation.
+PHASE: Final = "phase:"
+
+
+class Phase:
+    """Scopes in `samples` of parts of an operation."""
+
+    ALLOCATE: Final = f"{PHASE}allocate"
+    H2D: Final = f"{PHASE}h2d"
+    COMPUTE: Final = f"{PHASE}compute"
+    D2H: Final = f"{PHASE}d2h"
+    FREE: Final = f"{PHASE}free"
+    ALLREDUCE: Final = f"{PHASE}allreduce"
+
+
+PHASES: Final[Mapping[str, str]] = {
+    Phase.ALLOCATE: "allocation of device memory",
+    Phase.H2D: "copies to the device",
+    Phase.COMPUTE: "the kernels",
+    Phase.D2H: "copies from the device",
+    Phase.FREE: "release of device memory",
+    Phase.ALLREDUCE: "averages over all ranks, of one more execution beside the operation",
+}
+
+
+class Source:
+    """Column `source` of table `diagnostics`."""
+
+    ABOVE_CEILING: Final = "above_ceiling"
+    AGREEMENT: Final = "agreement"
+    ATTRIBUTION: Final = "attribution"
+    CEILINGS: Final = "ceilings"
+    COLLECTOR: Final = "collector"
+    COLUMNS: Final = "columns"
+    COPIES: Final = "copies"
+    COUNTERS: Final = "counters"
+    CUDA: Final = "cuda"
+    CUT_OFF: Final = "cut_off"
+    DATE: Final = "date"
+    DROPPED: Final = "dropped"
+    GPUS: Final = "gpus"
+    GRAPHS: Final = "graphs"
+    INPUTS: Final = "inputs"
+    INPUTS_CHANGED: Final = "inputs_changed"
+    INTERRUPTED: Final = "interrupted"
+    LAUNCHES: Final = "launches"
+    LOST: Final = "lost"
+    NEVER_SYNCHRONIZED: Final = "never_synchronized"
+    NOT_GROWING: Final = "not_growing"
+    NOT_REACHED: Final = "not_reached"
+    NSIGHT_COMPUTE: Final = "nsight_compute"
+    NSYS: Final = "nsys"
+    NVTX: Final = "nvtx"
+    REPORT: Final = "report"
+    TABLES: Final = "tables"
+    THROTTLING: Final = "throttling"
+    TIMES: Final = "times"
+    TRACING: Final = "tracing"
+    TRUST: Final = "trust"
+    VARIANT_FROM: Final = "variant-from"
+    WAITS_INSIDE: Final = "waits_inside"
+
+
+SOURCES: Final[Mapping[str, str]] = {
+    Source.ABOVE_CEILING: "a case would have to move its bytes faster than memory was measured to",
+    Source.AGREEMENT: "how far CUDA events and the trace agree on the same executions",
+    Source.ATTRIBUTION: "device work that no range launched, or that was attributed by time",
+    Source.CEILINGS: "ceilings could not be measured",
+    Source.COLLECTOR: "a case could not be measured at all",
+    Source.COLUMNS: "columns that a report lacks",
+    Source.COPIES: "copies of a report with unknown values",
+    Source.COUNTERS: "no counters could be read",
+    Source.CUDA: "a report without CUDA activity or calls",
+    Source.CUT_OFF: "the recording ended before its time and was finished by a later command",
+    Source.DATE: "the start of a capture is not known",
+    Source.DROPPED: "records that a tracer dropped",
+    Source.GPUS: "numbers of GPUs that a case cannot be shared among",
+    Source.GRAPHS: "CUDA graphs that were traced as a whole",
+    Source.INPUTS: "no other inputs could be made to verify with",
+    Source.INPUTS_CHANGED: "a variant changed the inputs of others",
+    Source.INTERRUPTED: "the user interrupted the recording",
+    Source.LAUNCHES: "device work whose launch is not in the report",
+    Source.LOST: "samples whose device work is not in the trace",
+    Source.NEVER_SYNCHRONIZED: "the clock was stopped while the device was at work",
+    Source.NOT_GROWING: "a time that does not grow with the work",
+    Source.NOT_REACHED: "cases that the time limit left out",
+    Source.NSIGHT_COMPUTE: "what was counted in a report of Nsight Compute, and what it lacks",
+    Source.NSYS: "what Nsight Systems itself left in a report",
+    Source.NVTX: "ranges that were never closed, or lack their thread",
+    Source.REPORT: "a report that is incomplete",
+    Source.TABLES: "tables of a report that are not taken over",
+    Source.THROTTLING: "samples that were taken while the clock was slowed down",
+    Source.TIMES: "device work without start or end",
+    Source.TRACING: "what a tracer did to the times, or why a run has no trace",
+    Source.TRUST: "the run could not be checked",
+    Source.VARIANT_FROM: "ranges or launches that were taken as measurements",
+    Source.WAITS_INSIDE: "a call that waits for the device inside",
+}

@@ -1,0 +1,82 @@
+"""Names that rooms share: each is declared in `data.names`, and no module writes or asks for another."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from warpladder.data import store
+from warpladder.data.names import CEILINGS, PHASES, SOURCES, Ceiling, Phase, Source, nccl_allreduce
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = [file for room in ("collectors", "dashboard") for file in sorted((ROOT / room).rglob("*.py"))]
+#: Functions that take a diagnostic's severity, source and text.
+TELL = {"diagnostic_row", "diagnostic", "_diagnose", "add", "count"}
+CLASSES = {"Ceiling": Ceiling, "Phase": Phase, "Source": Source}
+RUNS = store.list_runs([store.RECORDED])[0]
+
+
+def names_of(declared: type) -> set[str]:
+    return {value for name, value in vars(declared).items() if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("declared", "meanings"), [(Ceiling, CEILINGS), (Phase, PHASES), (Source, SOURCES)])
+def test_every_name_has_a_meaning_in_the_data_dictionary(declared: type, meanings: Mapping[str, str]) -> None:
+    assert names_of(declared) == set(meanings)
+    assert all(meanings.values())
+
+
+def sources_told(file: Path) -> Iterator[ast.expr]:
+    """What each call that tells a diagnostic gives for its source."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Call) and len(node.args) >= 3:
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            severity = node.args[0]
+            if function in TELL and (not isinstance(severity, ast.Constant) or severity.value in ("info", "warning", "error")):
+                yield node.args[1]
+
+
+def test_every_diagnostic_that_a_collector_writes_has_a_declared_source() -> None:
+    told = [source for file in MODULES for source in sources_told(file)]
+    passed_on = [source for source in told if isinstance(source, ast.Name) and source.id in ("source", "correlation")]
+    named = [source for source in told if source not in passed_on]
+    assert len(named) > 30
+    assert [ast.unparse(source) for source in named if not ast.unparse(source).startswith("Source.")] == []
+
+
+def attributes(file: Path) -> Iterator[tuple[str, str]]:
+    """Each `Ceiling.X`, `Phase.X` and `Source.X` of a module."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in CLASSES:
+            yield node.value.id, node.attr
+
+
+def test_what_modules_write_and_ask_for_is_declared_and_all_that_is_declared_is_written() -> None:
+    written = {each for file in MODULES if "collectors" in file.relative_to(ROOT).parts for each in attributes(file)}
+    asked = {each for file in MODULES for each in attributes(file)} - written
+    assert all(hasattr(CLASSES[of], name) for of, name in written | asked)
+    declared = {(of, name) for of, each in CLASSES.items() for name in vars(each) if not name.startswith("_")}
+    # The first is asked for already. The second stands in runs of earlier versions.
+    assert declared - written == {("Ceiling", "FP64_FMA"), ("Source", "COUNTERS")}
+
+
+#: Names that are no words of English besides, so that a literal of them stands for the name.
+LITERALS = {name for name in {**CEILINGS, **PHASES, **SOURCES} if set("_:") & set(name)} - {"nsight_compute"}
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_module_repeats_a_name_as_a_literal(file: Path) -> None:
+    literals = {node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)}
+    assert not literals & LITERALS
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.run_id)
+def test_every_name_of_the_recorded_runs_is_declared(run: store.Run) -> None:
+    ceilings = set(run.table("ceilings")["name"]) if "ceilings" in run.tables else set()
+    assert {name for name in ceilings if name not in CEILINGS} <= {nccl_allreduce(3_180_040)}
+    sources = set(run.table("diagnostics")["source"]) if "diagnostics" in run.tables else set()
+    assert sources <= set(SOURCES)
+    if "samples" in run.tables:
+        scopes = set(run.table("samples")["scope"])
+        assert {scope for scope in scopes if scope.startswith("phase:")} <= set(PHASES)
