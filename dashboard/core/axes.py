@@ -45,7 +45,7 @@ def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     return tuple(
         sorted(
             (Timing(scope, cache) for scope, cache in found),
-            key=lambda view: (order.index(view.scope) if view.scope in order else len(order), view.scope, view.cache),
+            key=lambda timing: (order.index(timing.scope) if timing.scope in order else len(order), timing.scope, timing.cache),
         )
     )
 
@@ -85,19 +85,19 @@ def series(data: RunData, workload: str) -> tuple[str, ...]:
 
 
 def baseline(
-    data: RunData, workload: str, view: Timing, *, on_host: bool = False, cases: Iterable[str] | None = None
+    data: RunData, workload: str, timing: Timing, *, on_host: bool = False, cases: Iterable[str] | None = None
 ) -> Baseline | None:
-    """What speedups are counted from in that view: the variant that was sampled twice (A/A).
+    """What speedups are counted from in that timing: the variant that was sampled twice (A/A).
 
     Where a GPU variant and a host variant both were, it is the one of the GPU. Where none was, it is the lowest rung with
-    samples in the view, then `numba_serial`, then the first variant; None where the view has no sample.
+    samples in the timing, then `numba_serial`, then the first variant; None where the timing has no sample.
 
     Args:
         on_host: of the host's variants alone, as a machine without a GPU would choose it.
         cases: of these alone; the variant of most cases may have none of them.
     """
     groups = data.grouped.keys
-    chosen = (groups["workload"] == workload) & (groups["scope"] == view.scope) & (groups["cache"] == view.cache)
+    chosen = (groups["workload"] == workload) & (groups["scope"] == timing.scope) & (groups["cache"] == timing.cache)
     if on_host:
         chosen &= groups["gpus"] == 0
     if cases is not None:

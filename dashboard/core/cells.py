@@ -74,7 +74,7 @@ def best_config(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def select(frame: pd.DataFrame, workload: str, case: str, scope: str, cache: str) -> pd.DataFrame:
-    """The rows of `cells` of one case in one view."""
+    """The rows of `cells` of one case in one timing."""
     chosen = (frame["workload"] == workload) & (frame["case"] == case)
     return frame[chosen & (frame["scope"] == scope) & (frame["cache"] == cache)].reset_index(drop=True)
 

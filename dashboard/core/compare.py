@@ -102,9 +102,9 @@ def noise_floors(data: RunData) -> pd.DataFrame:
     """
     keys = data.grouped.keys
     twins = keys[(keys["twin"] == 1) & ~keys["scope"].str.startswith("phase:")]
-    views = twins[["workload", "case", "scope", "cache"]].drop_duplicates()
+    timings = twins[["workload", "case", "scope", "cache"]].drop_duplicates()
     rows = []
-    for workload, case, scope, cache in views.itertuples(index=False):
+    for workload, case, scope, cache in timings.itertuples(index=False):
         rounds = data.rounds(workload, case, scope, cache)
         for copy, ratio in _self_ratios(rounds).items():
             rows.append(
@@ -117,7 +117,7 @@ def noise_floors(data: RunData) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_NOISE_COLUMNS)
 
 
-def steps(data: RunData, workload: str, case: str, view: Timing) -> pd.DataFrame:
+def steps(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:
     """The gain of each rung over the one before it in the same precision, each with its fastest config.
 
     The first rung of a precision is compared with the last of fp32 before it; where there is none, with the one before it.
@@ -126,13 +126,13 @@ def steps(data: RunData, workload: str, case: str, view: Timing) -> pd.DataFrame
         One row a rung with samples, in order: `variant`, `config`, `rung`, `previous_variant`, `previous_config`, `previous_precision`,
         `gain`, `low`, `high`, `n`, `verdict`; the first rung has null figures and an empty verdict.
     """
-    best = best_config(select(cells(data), workload, case, view.scope, view.cache))
-    return steps_of(data, workload, case, view, best)
+    best = best_config(select(cells(data), workload, case, timing.scope, timing.cache))
+    return steps_of(data, workload, case, timing, best)
 
 
-def steps_of(data: RunData, workload: str, case: str, view: Timing, best: pd.DataFrame) -> pd.DataFrame:
-    """`steps`, from the rows of `best_config` of one case and view."""
-    rounds = data.rounds(workload, case, view.scope, view.cache)
+def steps_of(data: RunData, workload: str, case: str, timing: Timing, best: pd.DataFrame) -> pd.DataFrame:
+    """`steps`, from the rows of `best_config` of one case and timing."""
+    rounds = data.rounds(workload, case, timing.scope, timing.cache)
     noise = noise_of(rounds, data.hosts(workload))
     rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
     rows: list[dict[str, Any]] = []
@@ -171,7 +171,7 @@ def find_copy(rounds: "Mapping[Copy, pd.Series[float]]", variant: str, config: s
 
 
 def noise_of(rounds: "Mapping[Copy, pd.Series[float]]", hosts: frozenset[str]) -> Noise:
-    """The noise of a case in a view; 1 where nothing of the kind has a twin.
+    """The noise of a case in a timing; 1 where nothing of the kind has a twin.
 
     Args:
         hosts: `RunData.hosts`. The number of GPUs does not tell them: a host variant on several processes has one too.
@@ -189,9 +189,9 @@ def _self_ratios(rounds: "Mapping[Copy, pd.Series[float]]") -> dict[Copy, RatioI
     return {twin: paired_ratio(rounds[twin], rounds[first]) for twin in twins if (first := twin._replace(twin=0)) in rounds}
 
 
-def with_speedups(data: RunData, workload: str, view: Timing, frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `cells` of one view with `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config`."""
-    reference = baseline(data, workload, view, cases=frame["case"].unique())
+def with_speedups(data: RunData, workload: str, timing: Timing, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `cells` of one timing with `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config`."""
+    reference = baseline(data, workload, timing, cases=frame["case"].unique())
     if reference is None:
         return frame.assign(
             speedup=float("nan"),
@@ -202,7 +202,7 @@ def with_speedups(data: RunData, workload: str, view: Timing, frame: pd.DataFram
             baseline_config="",
         )
     ratios = [
-        speedups(data, workload, case, view.scope, view.cache, reference.variant, reference.config).assign(case=case)
+        speedups(data, workload, case, timing.scope, timing.cache, reference.variant, reference.config).assign(case=case)
         for case in frame["case"].unique()
     ]
     columns = ["case", "variant", "config", "gpus", "speedup", "low", "high", "verdict"]

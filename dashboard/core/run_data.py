@@ -44,7 +44,7 @@ class Grouped(NamedTuple):
 
 @dataclass(frozen=True)
 class Rounds(Mapping[Copy, "pd.Series[float]"]):
-    """Durations in nanoseconds, indexed by round, of the copies of one case and view; a series is made when it is asked for."""
+    """Durations in nanoseconds, indexed by round, of the copies of one case and timing; a series is made when it is asked for."""
 
     grouped: Grouped
     places: Mapping[Copy, slice]
@@ -100,7 +100,7 @@ class RunData:
         return frozenset(of_workload.loc[of_workload["kind"] == "host", "variant"])
 
     def rounds(self, workload: str, case: str, scope: str, cache: str) -> "Rounds":
-        """Durations in nanoseconds, indexed by round, of everything that was sampled in one case and view."""
+        """Durations in nanoseconds, indexed by round, of everything that was sampled in one case and timing."""
         return Rounds(self.grouped, self._places.get((workload, case, scope, cache), {}))
 
     @cached_property

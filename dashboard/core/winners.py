@@ -19,14 +19,14 @@ _BEST_COLUMNS: Final = [
 _ROLES: Final = ("rung", "peer", "host")
 
 
-def at_largest(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
+def at_largest(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """The rows of `best_per_size` of the largest size."""
-    every = best_per_size(data, workload, view)
+    every = best_per_size(data, workload, timing)
     found: pd.DataFrame = every[every["size_rank"] == every["size_rank"].max()]
     return found
 
 
-def best_per_size(data: RunData, workload: str, view: Timing, roles: tuple[str, ...] = _ROLES) -> pd.DataFrame:
+def best_per_size(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> pd.DataFrame:
     """The winner of every charted case in every precision that a rung has, peers beside those that they are compared with.
 
     Returns:
@@ -35,16 +35,16 @@ def best_per_size(data: RunData, workload: str, view: Timing, roles: tuple[str, 
         where there is no other variant), `margin` (runner-up's time over the winner's), `margin_low`, `margin_high`, `n` and `tied`
         (the margin's interval holds 1, or lies within the noise).
     """
-    found: pd.DataFrame = _best_per_size(data, workload, view, roles).copy()
+    found: pd.DataFrame = _best_per_size(data, workload, timing, roles).copy()
     return found
 
 
 @lru_cache(maxsize=8)
-def _best_per_size(data: RunData, workload: str, view: Timing, roles: tuple[str, ...]) -> pd.DataFrame:
-    best = best_of_charted(data, workload, view)
+def _best_per_size(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...]) -> pd.DataFrame:
+    best = best_of_charted(data, workload, timing)
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
     rows = [
-        _winner(data, view, ranked) | {"compared_in": precision}
+        _winner(data, timing, ranked) | {"compared_in": precision}
         for precision in precisions(best)
         for _, ranked in compared(best, precision).groupby("case", sort=False)
     ]
@@ -54,14 +54,14 @@ def _best_per_size(data: RunData, workload: str, view: Timing, roles: tuple[str,
     return frame.astype({"margin": float, "margin_low": float, "margin_high": float})
 
 
-def _winner(data: RunData, view: Timing, ranked: pd.DataFrame) -> dict[str, Any]:
+def _winner(data: RunData, timing: Timing, ranked: pd.DataFrame) -> dict[str, Any]:
     """The first of the rows of one case, and by how much."""
     winner = ranked.iloc[0]
     row = {column: winner[column] for column in _BEST_COLUMNS if column in winner}
     if len(ranked) == 1:
         return row | {"runner_up": None, "margin": None, "margin_low": None, "margin_high": None, "tied": False}
     second = ranked.iloc[1]
-    rounds = data.rounds(str(winner["workload"]), str(winner["case"]), view.scope, view.cache)
+    rounds = data.rounds(str(winner["workload"]), str(winner["case"]), timing.scope, timing.cache)
     margin = paired_ratio(rounds[_copy(second)], rounds[_copy(winner)])
     noise = noise_of(rounds, data.hosts(str(winner["workload"])))
     band = noise.between(str(winner["variant"]), str(second["variant"]))
@@ -71,9 +71,9 @@ def _winner(data: RunData, view: Timing, ranked: pd.DataFrame) -> dict[str, Any]
     }  # fmt: skip
 
 
-def best_of_charted(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
+def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     every = cells(data)
-    chosen = (every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)
+    chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     cases = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
     return best_config(every[chosen]).merge(cases, on="case", how="inner")
 

@@ -173,14 +173,14 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
 
 def choose_timing(run: store.Run, workload: str) -> Timing:
     """Scope and cache to show; a run without samples of the workload ends the page."""
-    views = runs.ask(run, axes.timings, workload)
-    if not views:
+    timings = runs.ask(run, axes.timings, workload)
+    if not timings:
         nothing(f"No variant of {workload} was timed in this run.", "The page Runs & checks says why, cell by cell.")
-    scopes = list(dict.fromkeys(view.scope for view in views))
+    scopes = list(dict.fromkeys(timing.scope for timing in timings))
     scope = state.choose(
         "scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP
     )
-    caches = [view.cache for view in views if view.scope == scope]
+    caches = [timing.cache for timing in timings if timing.scope == scope]
     if runs.load(run).on_gpu:
         cache = state.choose(
             "cache", "L2", caches, style="segmented", help="Cold: L2 flushed before each sample. Hot: not flushed."
@@ -190,9 +190,9 @@ def choose_timing(run: store.Run, workload: str) -> Timing:
     return Timing(scope, cache)
 
 
-def timing(run: store.Run, view: Timing) -> str:
+def timing(run: store.Run, timing: Timing) -> str:
     """How the cells of a view were timed, in words."""
-    return view.label(on_gpu=runs.load(run).on_gpu)
+    return timing.label(on_gpu=runs.load(run).on_gpu)
 
 
 def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = None) -> str:

@@ -17,14 +17,14 @@ def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
     """How much the block size matters.
 
     Returns:
-        Rows of `cells` of the rungs that were measured with several configs `block=N`, in the first view, with `block` (N) and
+        Rows of `cells` of the rungs that were measured with several configs `block=N`, in the first timing, with `block` (N) and
         `relative`: time over that of the fastest block, paired by round (+`relative_low`, `relative_high`).
     """
     found = timings(data, workload)
     every = cells(data)
-    view = found[0] if found else Timing("", "")
+    timing = found[0] if found else Timing("", "")
     rows = every[
-        (every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)
+        (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
         & (every["n"] > 0) & every["size_rank"].notna() & every["config"].str.fullmatch(_BLOCK_CONFIG.pattern)
     ]  # fmt: skip
     rows = rows[rows.groupby(["variant", "case"])["config"].transform("nunique") > 1]
@@ -34,7 +34,7 @@ def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
     )
     ratios = []
     for row in rows.to_dict("records"):
-        rounds = data.rounds(workload, row["case"], view.scope, view.cache)
+        rounds = data.rounds(workload, row["case"], timing.scope, timing.cache)
         best = Copy(row["variant"], fastest[row["variant"], row["case"]], int(row["gpus"]), 0)
         ratios.append(paired_ratio(rounds[best._replace(config=row["config"])], rounds[best])[:3])
     relative = pd.DataFrame(ratios, columns=["relative", "relative_low", "relative_high"], index=rows.index, dtype=float)

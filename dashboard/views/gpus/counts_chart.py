@@ -52,9 +52,9 @@ def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFra
     tiles += [_their_tile(row, at, rows) for row in report.to_dict("records")]
     figure = blank(look.theme, _ROW_PX * len(rows) + 74 - (_ROW_PX // 2 if theirs else 0))
     _draw(figure, tiles, rows, columns, look)
-    view = Timing(first["scope"], first["cache"]).label(on_gpu=on_gpu)
+    timing = Timing(first["scope"], first["cache"]).label(on_gpu=on_gpu)
     note = (
-        f"{look.device}; {view}; {samples(frame['n'])}.{_on_finding(finding)} Times are of the slowest rank. Tied: the 95 % interval of the ratio to the best holds 1, or "
+        f"{look.device}; {timing}; {samples(frame['n'])}.{_on_finding(finding)} Times are of the slowest rank. Tied: the 95 % interval of the ratio to the best holds 1, or "
         "lies within the noise of the baseline against itself; each number is a launch of its own, not paired by round."
         f"{_on_report(frame, report, images)}"
     )

@@ -36,37 +36,37 @@ def page() -> None:
         _of_one()
     with widgets.controls():
         workload = widgets.choose_workload(run, among=workloads)
-        view = _choose_timing(run, workload)
+        timing = _choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
-        frame = runs.ask(run, queries.scaling, workload, view)
+        frame = runs.ask(run, queries.scaling, workload, timing)
         if frame.empty:
             widgets.nothing(
                 f"No case of {workload} was timed on several GPUs with a right result.",
                 "The page Runs & checks says why, cell by cell.",
             )
         look = runs.look_of(run, widgets.theme())
-        chart = _chart(run, workload, view, shown, frame, look)
+        chart = _chart(run, workload, timing, shown, frame, look)
     widgets.show_chart(chart)
     widgets.end_page()
 
 
-def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.DataFrame, look: Look) -> Chart:
+def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.DataFrame, look: Look) -> Chart:
     if shown == "best":
         variant = _choose_variant(frame, look)
-        crossover = runs.ask(run, queries.crossover, workload, view, variant)
+        crossover = runs.ask(run, queries.crossover, workload, timing, variant)
         found = gpu_guidance.finding(frame[frame["variant"] == variant])
         return gpu_counts.best_counts(crossover, found, gpu_guidance.table_4(), look)
     if shown == "shares":
-        parts = runs.ask(run, queries.shares, workload, view)
+        parts = runs.ask(run, queries.shares, workload, timing)
         if parts.empty:
             widgets.nothing(
-                f"No variant of {workload} has copies or communication as phases in {widgets.timing(run, view)}.",
+                f"No variant of {workload} has copies or communication as phases in {widgets.timing(run, timing)}.",
                 "Choose another timing; copies that overlap their kernels have no time of their own.",
             )
         variant = _choose_variant(parts, look)
         return charts.shares(parts[parts["variant"] == variant], look)
     if shown == "weak":
-        grown = runs.ask(run, queries.weak, workload, view)
+        grown = runs.ask(run, queries.weak, workload, timing)
         if grown.empty:
             widgets.nothing(
                 f"No two cases of {workload} give each rank the same work on different numbers of ranks.",
@@ -82,12 +82,12 @@ def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.Da
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:
-    views = runs.ask(run, queries.timings, workload)
-    if not views:
+    timings = runs.ask(run, queries.timings, workload)
+    if not timings:
         widgets.nothing(
             f"Several GPUs have samples of the phases of {workload}, but none of the whole operation.", "Record again."
         )
-    labels = {widgets.timing(run, view): view for view in views}
+    labels = {widgets.timing(run, timing): timing for timing in timings}
     return labels[state.choose("timing", "Timing", list(labels))]
 
 

@@ -58,10 +58,10 @@ def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     first = "operation" if (together["scope"] == "phase:allreduce").any() else "end_to_end"
     found = together[["scope", "cache"]].drop_duplicates().astype(str).itertuples(index=False)
     kept = [Timing(scope, cache) for scope, cache in found if scope in _SCOPES]
-    return tuple(sorted(kept, key=lambda view: (view.scope != first, _SCOPES.index(view.scope), view.cache)))
+    return tuple(sorted(kept, key=lambda timing: (timing.scope != first, _SCOPES.index(timing.scope), timing.cache)))
 
 
-def scaling(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
+def scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Every variant that several ranks measured, by case and number of ranks, each with the config that is the fastest there.
 
     Returns:
@@ -74,16 +74,18 @@ def scaling(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
         - `skew`: largest less smallest time of the ranks of a round, in percent of the largest: the median over rounds with its
           interval; null for one rank.
 
-        Empty where several ranks have no samples in this view that are right.
+        Empty where several ranks have no correct samples in this timing.
     """
-    return _scaling(data, workload, view).copy()
+    return _scaling(data, workload, timing).copy()
 
 
 @lru_cache(maxsize=8)
-def _scaling(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
+def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     joined = _joined(data, workload)
     every = cells(joined)
-    best = best_config(every[(every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)])
+    best = best_config(
+        every[(every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
+    )
     frame = best[_OF_CELL].merge(charted_cases(data, workload)[_OF_CASE], on="case")
     frame["ranks"] = frame["gpus"].astype(int).clip(lower=1)
     if not (frame["ranks"] > 1).any():
@@ -99,7 +101,7 @@ def _scaling(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
     frame[names] = pd.DataFrame([ratio.columns("speedup") for ratio in ratios], frame.index, names, dtype=float)
     for end in ("", "_low", "_high"):
         frame[f"efficiency{end}"] = 100 * frame[f"speedup{end}"] / frame["ranks"]
-    frame = frame.merge(_skew(data, workload, view), "left", _CELL)
+    frame = frame.merge(_skew(data, workload, timing), "left", _CELL)
     ladder = {name: place for place, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
     frame["place"] = frame["variant"].map(ladder)
     return frame.sort_values(["place", "size_rank", "case", "ranks"], kind="stable", ignore_index=True)[_COLUMNS]
@@ -111,14 +113,14 @@ def variant_to_show(frame: pd.DataFrame) -> str:
     return str(most[most["size_rank"] == most["size_rank"].max()].nsmallest(1, "median_ns")["variant"].iloc[0])
 
 
-def crossover(data: RunData, workload: str, view: Timing, variant: str) -> pd.DataFrame:
+def crossover(data: RunData, workload: str, timing: Timing, variant: str) -> pd.DataFrame:
     """Which number of ranks is best at each case, for one variant.
 
     Returns:
         The rows of `scaling` of the variant, by size and ranks, with `over_best` (time over that of the best number of the case), its
         `_low` and `_high`, and `place`: `best`, `tied` (the interval holds 1 or lies within the A/A of the two), or `slower`.
     """
-    frame = scaling(data, workload, view)
+    frame = scaling(data, workload, timing)
     frame = frame[frame["variant"] == variant]
     joined = _joined(data, workload)
     rows: list[dict[Any, Any]] = []
@@ -133,7 +135,7 @@ def crossover(data: RunData, workload: str, view: Timing, variant: str) -> pd.Da
     return pd.DataFrame(rows, columns=_CROSSOVER_COLUMNS)
 
 
-def weak(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
+def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Cases whose size grows with the ranks: as much for each of them as one rank has in the first.
 
     Returns:
@@ -141,7 +143,7 @@ def weak(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
         `batch`, 400), and `weak_efficiency`: the time of one rank in percent of that of these, with `_low` and `_high`. By ladder, `per_rank` and
         ranks; only sizes that several numbers of ranks have, and by whose growth the operations grow as the ranks do.
     """
-    frame = scaling(data, workload, view)
+    frame = scaling(data, workload, timing)
     frame = frame[frame["size"].str.fullmatch(r"\w+=\d+")]
     frame = frame.assign(axis=frame["size"].str.partition("=")[0], per_rank=frame["size_value"] / frame["ranks"])
     joined = _joined(data, workload)
@@ -169,7 +171,7 @@ def weak_to_show(frame: pd.DataFrame) -> float:
     return float(counts[counts == counts.max()].index.max())
 
 
-def shares(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
+def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """What the slowest rank of each round spends on copies and on communication, of the whole that they are parts of.
 
     Copies are parts of `end_to_end`, communication is of `operation`.
@@ -179,18 +181,18 @@ def shares(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
         `share` (in percent: the median over rounds of the phase over the whole, both of that round's slowest rank), `share_low`,
         `share_high`, and `n` rounds. Of communication besides `least_ns`, the median over rounds of the rank with the least, which waits for
         no other, and `alone_ns`, what NCCL by itself was measured to take for as many bytes as the case's outputs among as many GPUs; null
-        where it was not. By ladder, size, ranks and part. Empty in a view of another scope, or without phases.
+        where it was not. By ladder, size, ranks and part. Empty in a timing of another scope, or without phases.
     """
-    parts_of = _PARTS_OF.get(view.scope, ())
-    frame = scaling(data, workload, view).drop(columns="n")
+    parts_of = _PARTS_OF.get(timing.scope, ())
+    frame = scaling(data, workload, timing).drop(columns="n")
     raw = _joined(data, workload).samples
-    raw = raw[(raw["cache"] == view.cache) & (raw["twin"] == 0) & raw["scope"].isin([view.scope, *parts_of])]
+    raw = raw[(raw["cache"] == timing.cache) & (raw["twin"] == 0) & raw["scope"].isin([timing.scope, *parts_of])]
     raw = raw.astype(dict.fromkeys(("variant", "config", "case", "scope"), str))
     raw = raw.merge(frame[_CELL].astype({"gpus": int}), on=_CELL)
     in_round = [*_CELL, "round"]
-    whole = raw[raw["scope"] == view.scope].sort_values("duration_ns", kind="stable").drop_duplicates(in_round, keep="last")
+    whole = raw[raw["scope"] == timing.scope].sort_values("duration_ns", kind="stable").drop_duplicates(in_round, keep="last")
     whole = whole[[*in_round, "rank", "duration_ns"]].rename(columns={"duration_ns": "whole_ns"})
-    phases = raw[raw["scope"] != view.scope]
+    phases = raw[raw["scope"] != timing.scope]
     parts = phases.merge(whole, on=[*in_round, "rank"])
     if parts.empty:
         return pd.DataFrame(columns=_SHARE_COLUMNS)
@@ -258,10 +260,12 @@ def _noise(joined: RunData, *rows: dict[Any, Any]) -> float:
     return noise_of(same, joined.hosts(first["workload"])).between(*(row["variant"] for row in rows))
 
 
-def _skew(data: RunData, workload: str, view: Timing) -> pd.DataFrame:
+def _skew(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """`skew` with its interval by `_CELL`, of what several ranks measured."""
     raw = data.together
-    raw = raw[(raw["workload"] == workload) & (raw["scope"] == view.scope) & (raw["cache"] == view.cache) & (raw["twin"] == 0)]
+    raw = raw[
+        (raw["workload"] == workload) & (raw["scope"] == timing.scope) & (raw["cache"] == timing.cache) & (raw["twin"] == 0)
+    ]
     raw = raw.astype(dict.fromkeys(("variant", "config", "case"), str))
     ends = raw.groupby([*_CELL, "round", "position"])["duration_ns"].agg(["min", "max"]).reset_index()
     ends["value"] = 100 * (ends["max"] - ends["min"]) / ends["max"]

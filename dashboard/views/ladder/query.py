@@ -14,7 +14,7 @@ _GAIN: Final = {
 }  # fmt: skip
 
 
-def ladder(data: RunData, workload: str, case: str, view: Timing) -> pd.DataFrame:
+def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:
     """Each variant's fastest config of one case, in the order in which the chart shows them.
 
     Returns:
@@ -24,19 +24,19 @@ def ladder(data: RunData, workload: str, case: str, view: Timing) -> pd.DataFram
         with null figures, and its `status` and `detail`.
     """
     every = cells(data)
-    best = best_config(select(every, workload, case, view.scope, view.cache))
-    frame = pd.concat([best, _without_samples(every, workload, case, view)], ignore_index=True)
+    best = best_config(select(every, workload, case, timing.scope, timing.cache))
+    frame = pd.concat([best, _without_samples(every, workload, case, timing)], ignore_index=True)
     frame["place"] = [ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER) for role in frame["role"]]
     frame = frame.sort_values(["place", "rung"], kind="stable").drop(columns="place").reset_index(drop=True)
-    frame = with_speedups(data, workload, view, frame)
-    gains = steps_of(data, workload, case, view, best)[["variant", "gain", *_GAIN]].rename(columns=_GAIN)
+    frame = with_speedups(data, workload, timing, frame)
+    gains = steps_of(data, workload, case, timing, best)[["variant", "gain", *_GAIN]].rename(columns=_GAIN)
     return frame.merge(gains, on="variant", how="left")
 
 
-def _without_samples(every: pd.DataFrame, workload: str, case: str, view: Timing) -> pd.DataFrame:
+def _without_samples(every: pd.DataFrame, workload: str, case: str, timing: Timing) -> pd.DataFrame:
     """One row of each variant that is not ok in any config of the case; a host variant has no device time that it could fail at."""
     of_case = every[(every["workload"] == workload) & (every["case"] == case)]
-    of_view = every[(every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)]
+    of_view = every[(every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
     if not (of_view["kind"] == "host").any():
         of_case = of_case[of_case["kind"] != "host"]
     usable = of_case.loc[of_case["status"] == "ok", "variant"].unique()
@@ -44,14 +44,14 @@ def _without_samples(every: pd.DataFrame, workload: str, case: str, view: Timing
     return failed.drop_duplicates("variant")
 
 
-def error_and_time(data: RunData, workload: str, case: str, view: Timing) -> pd.DataFrame:
+def error_and_time(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:
     """Each variant's fastest config of a case with its measured error against float64.
 
     Returns:
-        Rows of `cells` of rungs and peers (host variants where the case has no others in this view) with, besides, `on_front`: no other is
+        Rows of `cells` of rungs and peers (host variants where the case has no others in this timing) with, besides, `on_front`: no other is
         at once no slower and no less exact, and better in one of the two. By time; variants without a measured error are left out.
     """
-    best = best_config(select(cells(data), workload, case, view.scope, view.cache))
+    best = best_config(select(cells(data), workload, case, timing.scope, timing.cache))
     on_device = best[best["role"].isin(["rung", "peer"])]
     best = on_device if len(on_device) else best[best["role"] == "host"]
     frame = best[best["rel_l2_error"].notna()].sort_values(["median_ns", "rel_l2_error"], kind="stable")

@@ -85,7 +85,7 @@ def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
     return [rows for _, rows in candidates.groupby("case", sort=False)]
 
 
-def _row(data: RunData, view: Timing, every: pd.DataFrame, candidates: pd.DataFrame, precision: str) -> dict[str, Any]:
+def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.DataFrame, precision: str) -> dict[str, Any]:
     """The figures of one workload in one precision, over the cases of the candidates."""
     workload = str(candidates["workload"].iloc[0])
     cases = charted_cases(data, workload)
@@ -94,7 +94,7 @@ def _row(data: RunData, view: Timing, every: pd.DataFrame, candidates: pd.DataFr
     best = _fastest(candidates)
     row = {
         "workload": workload, "precision": precision, "cases": len(best), "case": _in_all(best["case"] if len(best) < len(of_size) else of_size["size"]),
-        "scope": view.scope, "cache": view.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
+        "scope": timing.scope, "cache": timing.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
         "best_config": _configs(best), "error": best["rel_l2_error"].max(),
         **Estimate(*(_mean(best[column]) for column in ("median_ns", "low_ns", "high_ns"))).columns("best_ns"),
         "floor_bound": best["floor_bound"].iloc[0], "n": int(best["n"].min()),
@@ -103,8 +103,8 @@ def _row(data: RunData, view: Timing, every: pd.DataFrame, candidates: pd.DataFr
         row[column] = _mean(best[column])
     return (
         row
-        | _against_baseline(data, view, best, baseline(data, workload, view, cases=best["case"]))
-        | _against_peer(data, view, best, peers)
+        | _against_baseline(data, timing, best, baseline(data, workload, timing, cases=best["case"]))
+        | _against_peer(data, timing, best, peers)
     )
 
 
@@ -114,19 +114,19 @@ def _in_all(names: pd.Series) -> str:
     return ",".join(part for part in first if all(part in other for other in others))
 
 
-def _against_baseline(data: RunData, view: Timing, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
+def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
     if reference is None:
         return {}
     every = cells(data)
     rows = every[
         (every["variant"] == reference.variant) & (every["config"] == reference.config) & (every["workload"] == best["workload"].iloc[0])
-        & (every["scope"] == view.scope) & (every["cache"] == view.cache) & every["case"].isin(best["case"])
+        & (every["scope"] == timing.scope) & (every["cache"] == timing.cache) & every["case"].isin(best["case"])
     ]  # fmt: skip
     precision = data.variants.loc[
         (data.variants["workload"] == best["workload"].iloc[0]) & (data.variants["variant"] == reference.variant), "precision"
     ]
     name = {"baseline": reference.variant, "baseline_config": reference.config, "baseline_precision": next(iter(precision), "")}
-    over = _ratio(data, view, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
+    over = _ratio(data, timing, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
     if over is None:
         return name
     return name | {
@@ -135,14 +135,14 @@ def _against_baseline(data: RunData, view: Timing, best: pd.DataFrame, reference
     }  # fmt: skip
 
 
-def _against_peer(data: RunData, view: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
+def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
     """The best peer of those that have a time in every case of the best rung; nulls where there is none."""
     peers = peers[peers["case"].isin(best["case"])]
     peer = _fastest(peers) if len(peers) else peers
     if len(peer) < len(best):
         return {}
     floors = peer["case"].map(best.set_index("case")["floor_ns"])
-    over = _ratio(data, view, best, {case: (name, config) for case, name, config in _names(peer)})
+    over = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
     if over is None:
         return {}
     return {
@@ -161,11 +161,11 @@ def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
     return fastest
 
 
-def _ratio(data: RunData, view: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> Estimate | None:
+def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> Estimate | None:
     """Geometric mean over the cases of the other's time over the best's; None where the other lacks one."""
     ratios = []
     for case, variant, config in _names(best):
-        rounds = data.rounds(best["workload"].iloc[0], case, view.scope, view.cache)
+        rounds = data.rounds(best["workload"].iloc[0], case, timing.scope, timing.cache)
         other = find_copy(rounds, *others[case])
         if other is None:
             return None

@@ -126,9 +126,9 @@ def _note(frame: pd.DataFrame, source: Source) -> str:
             "Both panels count 25 operations a point, as the report does; we count 50, so our own GFLOP/s are twice these."
         )
     measured = frame[frame["n"] > 0]
-    views = measured[["our_scope", "our_cache"]].drop_duplicates()
+    timings = measured[["our_scope", "our_cache"]].drop_duplicates()
     how = " and ".join(
-        f"{scope.replace('_', ' ')} time, {cache} L2" for scope, cache in views.itertuples(index=False, name=None)
+        f"{scope.replace('_', ' ')} time, {cache} L2" for scope, cache in timings.itertuples(index=False, name=None)
     )
     if len(measured):
         parts.append(f"Here: {how}; medians with 95 % interval; {samples(measured['n'])}.")

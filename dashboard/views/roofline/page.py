@@ -32,18 +32,18 @@ def page() -> None:
         workload = widgets.choose_workload(run, default=next(computing, None))
         if not runs.ask(run, queries.computes, workload):
             _without_operations(run, workload)
-        view = _choose_timing(run, workload)
+        timing = _choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
         counted = _counted(run, workload)
         intensity = "paper"
         if counted:
             intensity = state.choose("intensity", "Intensity", list(_INTENSITIES), text=_INTENSITIES.__getitem__, help=_HELP)
         other = counted if intensity == "counters" else None
-        frame = _points(run, workload, view, other)
+        frame = _points(run, workload, timing, other)
         roofs = runs.ask(run, queries.roofs)
         if frame.empty or frame["roof_gflop_per_s"].isna().all():
             widgets.nothing(
-                f"No variant of {workload} has both a time in {widgets.timing(run, view)} and a measured ceiling.",
+                f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured ceiling.",
                 "Choose another run or L2, or record this machine: make record.",
             )
         look, counted_in = runs.look_of(run, widgets.theme()), _name(other) if other else ""
@@ -58,18 +58,18 @@ def page() -> None:
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:
-    views = runs.ask(run, queries.timings, workload)
-    if not views:
+    timings = runs.ask(run, queries.timings, workload)
+    if not timings:
         widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
     on_gpu = runs.load(run).on_gpu
-    caches = [view.cache for view in views]
+    caches = [timing.cache for timing in timings]
     if on_gpu:
         name = state.choose("cache", "L2", caches, style="segmented")
     else:
         name = state.choose(
             "cache", "Caches", caches, style="segmented", text=lambda cache: "warm" if cache == "hot" else cache
         )
-    return views[caches.index(name)]
+    return timings[caches.index(name)]
 
 
 def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
@@ -84,9 +84,9 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
     return frame[frame["series"] == chosen]
 
 
-def _points(run: store.Run, workload: str, view: Timing, other: store.Run | None) -> pd.DataFrame:
+def _points(run: store.Run, workload: str, timing: Timing, other: store.Run | None) -> pd.DataFrame:
     counted = runs.ask_as(other, None, queries.executed, workload) if other else None
-    return runs.ask(run, queries.points, workload, view, counted)
+    return runs.ask(run, queries.points, workload, timing, counted)
 
 
 def _counted(run: store.Run, workload: str) -> store.Run | None:

@@ -71,7 +71,7 @@ def executed(data: RunData, workload: str) -> pd.DataFrame:
     return found.merge(sources, on="variant", how="inner")
 
 
-def points(data: RunData, workload: str, view: Timing, counted: pd.DataFrame | None = None) -> pd.DataFrame:
+def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame | None = None) -> pd.DataFrame:
     """Each variant's fastest config at each charted case under its roof, on one device.
 
     Args:
@@ -87,7 +87,7 @@ def points(data: RunData, workload: str, view: Timing, counted: pd.DataFrame | N
         - `percent_of_roof` with `_low` and `_high`. On paper this is the percent of floor.
     """
     every = cells(data)
-    chosen = (every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)
+    chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     # The roofs are those of one device.
     chosen &= every["role"].isin(_ROLES) & (every["gpus"].fillna(0) <= 1) & (every["flops"] > 0)
     frame = every[chosen].merge(charted_cases(data, workload)[["case", "size", "size_value", "series"]], on="case", how="inner")

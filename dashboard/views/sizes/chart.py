@@ -110,7 +110,7 @@ def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) ->
 
     Args:
         frame: `query.best_per_size`, not empty.
-        measured: label of the view, by `Timing.label`.
+        measured: label of the timing, by `Timing.label`.
     """
     several = frame["compared_in"].nunique() > 1
     labelled = [

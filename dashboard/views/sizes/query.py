@@ -9,7 +9,7 @@ from dashboard.core.run_data import RunData
 from dashboard.core.winners import best_of_charted
 
 
-def sizes(data: RunData, workload: str, view: Timing, series: str = "") -> pd.DataFrame:
+def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.DataFrame:
     """Each variant's fastest config at each size of one series.
 
     Args:
@@ -20,9 +20,9 @@ def sizes(data: RunData, workload: str, view: Timing, series: str = "") -> pd.Da
         axis is one number, else size_rank) and `speedup`, `speedup_low`, `speedup_high`, `verdict` against the baseline. Specimens
         are left out: what they show is an error, not a time.
     """
-    best = best_of_charted(data, workload, view)
+    best = best_of_charted(data, workload, timing)
     best = best[(best["series"] == series) & (best["role"] != "specimen")]
-    frame = with_speedups(data, workload, view, best.reset_index(drop=True))
+    frame = with_speedups(data, workload, timing, best.reset_index(drop=True))
     place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
     return (
         frame.assign(place=frame["variant"].map(place))

@@ -139,16 +139,16 @@ def _samples(run: store.Run) -> None:
     with widgets.controls():
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
-        view = widgets.choose_timing(run, workload)
+        timing = widgets.choose_timing(run, workload)
         here = frame[(frame["workload"] == workload) & (frame["case"] == case)]
-        here = here[(here["scope"] == view.scope) & (here["cache"] == view.cache)]
+        here = here[(here["scope"] == timing.scope) & (here["cache"] == timing.cache)]
         if here.empty:
             widgets.nothing(
-                f"No variant of {workload} was timed at {case} in {widgets.timing(run, view)}.",
+                f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",
                 "Choose another case, scope or cache.",
             )
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
-        baseline: axes.Baseline | None = runs.ask(run, axes.baseline, workload, view)
+        baseline: axes.Baseline | None = runs.ask(run, axes.baseline, workload, timing)
         first = f"{baseline.variant} {baseline.config}".strip() if baseline else None
         told = dict(zip(names, here["precision"].map(precision.word), strict=True))
         name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {told[cell]}")
