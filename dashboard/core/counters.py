@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.cells import ROLE_ORDER
+from dashboard.core.cell import ROLE_ORDER
 from dashboard.core.run_data import RunData
 from data import metrics
 

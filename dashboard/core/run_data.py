@@ -125,9 +125,17 @@ class RunData:
         order = np.argsort(number, kind="stable")
         n = keys["n"].to_numpy()
         return Grouped(
-            keys.astype(dict.fromkeys(texts, "str")), np.cumsum(n) - n, samples["duration_ns"].to_numpy(dtype=float)[order],
+            keys.astype(dict.fromkeys(texts, "str")),
+            np.cumsum(n) - n,
+            samples["duration_ns"].to_numpy(dtype=float)[order],
             samples["round"].to_numpy()[order],
-        )  # fmt: skip
+        )
+
+
+def find_copy(rounds: "Mapping[Copy, pd.Series[float]]", variant: str, config: str) -> Copy | None:
+    """The first copy of a variant and config in a case, on the fewest GPUs; None where it has no samples."""
+    found = [copy for copy in rounds if (copy.variant, copy.config, copy.twin) == (variant, config, 0)]
+    return min(found, default=None)
 
 
 def by_round(samples: pd.DataFrame) -> pd.DataFrame:

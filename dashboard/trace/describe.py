@@ -91,10 +91,16 @@ def statistics(counted: Tally) -> pd.DataFrame:
     above, below = (value[np.searchsorted(seen, place, side="right")] for place in (middle, middle - (n % 2 == 0)))
     return pd.DataFrame(
         {
-            "total": total, "n": n, "mean": mean, "median": (below + above) / 2, "min": value[first], "max": value[first + rows - 1],
+            "total": total,
+            "n": n,
+            "mean": mean,
+            "median": (below + above) / 2,
+            "min": value[first],
+            "max": value[first + rows - 1],
             "stddev": np.sqrt(np.add.reduceat(squares, first) / np.maximum(n - 1, 1)),
-        }, index=group[first],
-    )  # fmt: skip
+        },
+        index=group[first],
+    )
 
 
 def rounded(values: "pd.Series[float]") -> npt.NDArray[np.float64]:
@@ -123,12 +129,17 @@ def times(
     found = describe(groups, durations, width)
     frame = pd.DataFrame(
         {
-            "Time (%)": rounded(100.0 * found["total"] / max(found["total"].sum(), 1)), "Total Time (ns)": found["total"],
-            count: found["n"], "Avg (ns)": rounded(found["mean"]), "Med (ns)": rounded(found["median"]), "Min (ns)": found["min"],
-            "Max (ns)": found["max"], "StdDev (ns)": rounded(found["stddev"]),
+            "Time (%)": rounded(100.0 * found["total"] / max(found["total"].sum(), 1)),
+            "Total Time (ns)": found["total"],
+            count: found["n"],
+            "Avg (ns)": rounded(found["mean"]),
+            "Med (ns)": rounded(found["median"]),
+            "Min (ns)": found["min"],
+            "Max (ns)": found["max"],
+            "StdDev (ns)": rounded(found["stddev"]),
             **{heading: values[found.index] for heading, values in names.items()},
         }
-    )  # fmt: skip
+    )
     return frame.sort_values(["Total Time (ns)", *ties], ascending=[False, *[True] * len(ties)], ignore_index=True)
 
 

@@ -60,14 +60,22 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     operations, levels = summed(projected.launches), summed(projected.depth)
     frame = pd.DataFrame(
         {
-            "Range": of.names[found.index], "Style": of.styles[found.index], "Total Proj Time (ns)": found["total"],
-            "Total Range Time (ns)": summed(range_ns(traces)), "Range Instances": found["n"],
-            "Proj Avg (ns)": rounded(found["mean"]), "Proj Med (ns)": rounded(found["median"]), "Proj Min (ns)": found["min"],
-            "Proj Max (ns)": found["max"], "Proj StdDev (ns)": rounded(found["stddev"]), "Total GPU Ops": operations,
-            "Avg GPU Ops": rounded(operations / found["n"]), "Avg Range Lvl": rounded(levels / found["n"]),
+            "Range": of.names[found.index],
+            "Style": of.styles[found.index],
+            "Total Proj Time (ns)": found["total"],
+            "Total Range Time (ns)": summed(range_ns(traces)),
+            "Range Instances": found["n"],
+            "Proj Avg (ns)": rounded(found["mean"]),
+            "Proj Med (ns)": rounded(found["median"]),
+            "Proj Min (ns)": found["min"],
+            "Proj Max (ns)": found["max"],
+            "Proj StdDev (ns)": rounded(found["stddev"]),
+            "Total GPU Ops": operations,
+            "Avg GPU Ops": rounded(operations / found["n"]),
+            "Avg Range Lvl": rounded(levels / found["n"]),
             "Avg Num Child": rounded(children / found["n"]),
         }
-    )  # fmt: skip
+    )
     order = ["Total Proj Time (ns)", "Range", "Style"]
     return frame.sort_values(order, ascending=[False, True, True], ignore_index=True)
 

@@ -50,12 +50,16 @@ def statistics(values: Int64s, windows: Windows) -> pd.DataFrame:
     below, above = (_of_rank(values, windows, heads, rank) for rank in ((n - 1) // 2, n // 2))
     return pd.DataFrame(
         {
-            "total": total, "n": n, "mean": mean, "median": (below + above) / 2,
+            "total": total,
+            "n": n,
+            "mean": mean,
+            "median": (below + above) / 2,
             "min": np.minimum.reduceat(least(values, first, last), heads),
             "max": -np.minimum.reduceat(least(-values, first, last), heads),
             "stddev": np.sqrt(_squares(values, summed, n, total) / np.maximum(n - 1, 1)),
-        }, index=windows.group[heads],
-    )  # fmt: skip
+        },
+        index=windows.group[heads],
+    )
 
 
 def covered(windows: Windows) -> Int64s:

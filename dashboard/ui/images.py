@@ -104,12 +104,20 @@ def with_heading(chart: Chart) -> go.Figure:
     muted = layout.template.layout.xaxis.tickfont.color
     figure.update_layout(
         title={
-            "text": "<br>".join(map(text, title)), "x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container",
-            "yanchor": "top", "pad": {"l": 10, "t": 12 + above}, "font": {"size": 17},
+            "text": "<br>".join(map(text, title)),
+            "x": 0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"l": 10, "t": 12 + above},
+            "font": {"size": 17},
             "subtitle": {"text": "<br>".join(map(text, note)), "font": {"size": 11.5, "color": muted}},
         },
-        height=layout.height + room, margin={"t": (layout.margin.t or 0) + room},
-    )  # fmt: skip
+        height=layout.height + room,
+        margin={"t": (layout.margin.t or 0) + room},
+    )
     return figure
 
 

@@ -111,6 +111,12 @@ def format_measure(value: float, unit: str) -> str:
     return NOTHING if pd.isna(value) else f"{significant(value)} {unit}".rstrip()
 
 
+def ranks_words(ranks: int, *, on_gpu: bool) -> str:
+    """`1 GPU`, `4 GPUs`, or on the host `2 processes`."""
+    one, more = ("GPU", "GPUs") if on_gpu else ("process", "processes")
+    return f"{ranks} {one if ranks == 1 else more}"
+
+
 def significant(value: float, digits: int = 3) -> str:
     """Significant digits without an exponent: `0.0123`, `1.23`, `123`, `1230`."""
     rounded = float(f"{value:.{digits}g}")

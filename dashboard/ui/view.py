@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dashboard.core.axes import Timing
 from dashboard.core.run_data import RunData
+from dashboard.core.timing import Timing
 
 if TYPE_CHECKING:
     from dashboard.ui.template import Chart, Look

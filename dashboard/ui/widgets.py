@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.core import axes
-from dashboard.core.axes import Timing
+from dashboard.core.timing import Timing
 from dashboard.trace import attribution as of_ranges
 from dashboard.ui import document, images, runs, spreadsheet, state
 from dashboard.ui.template import Chart, Theme
@@ -141,7 +141,7 @@ def no_trace(run: store.Run, lacks: str, option: str) -> NoReturn:
 
 def attribution(run: store.Run) -> None:
     """How much of a trace's device time belongs to ranges, and how that is known; of a recording only where some is attributed by time."""
-    found = runs.ask_as(run, None, of_ranges.shares)
+    found = runs.ask(runs.as_recorded(run), of_ranges.shares)
     if (found.by_time_ns or run.info["kind"] == "import" or runs.picked(run)) and (told := of_ranges.sentence(found)):
         st.caption(plain(told))
 

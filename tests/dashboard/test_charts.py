@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.core.axes import Timing
 from dashboard.core.run_data import RunData, load
+from dashboard.core.timing import Timing
 from dashboard.export import charts_of
 from dashboard.ui import numbers, ticks
 from dashboard.ui.template import look

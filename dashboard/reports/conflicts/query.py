@@ -56,11 +56,15 @@ def bank_conflict_table() -> pd.DataFrame:
         tile = [int(extent) for extent in row["config"].removeprefix("tile=").split("x")]
         table.append(
             {
-                "perm": digits, "tile": "x".join(map(str, tile)), "padded": not row["variant"].startswith("F"),
-                "published": row["value"], "store": bank_conflicts(tile, perm),
-                "store_inverse": bank_conflicts(tile, [perm.index(axis) for axis in range(3)]), "load": load_conflicts(tile),
+                "perm": digits,
+                "tile": "x".join(map(str, tile)),
+                "padded": not row["variant"].startswith("F"),
+                "published": row["value"],
+                "store": bank_conflicts(tile, perm),
+                "store_inverse": bank_conflicts(tile, [perm.index(axis) for axis in range(3)]),
+                "load": load_conflicts(tile),
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(table)
 
 

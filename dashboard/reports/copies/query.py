@@ -2,11 +2,12 @@
 
 import pandas as pd
 
-from dashboard.core.axes import Timing, baseline, charted_cases
+from dashboard.core.axes import baseline, charted_cases
 from dashboard.core.cells import best_config, cells
-from dashboard.core.compare import find_copy
 from dashboard.core.intervals import paired_ratio
-from dashboard.core.run_data import Copy, RunData
+from dashboard.core.run_data import Copy, RunData, find_copy
+from dashboard.core.timing import Timing
+from dashboard.reports.sources import SEQUENTIAL
 from data import figures
 
 
@@ -20,9 +21,23 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
         not measured in the same rounds, so the ratios are not paired. Empty without host samples or without samples of a GPU.
     """
     columns = [
-        "variant", "title", "config", "case", "size_rank", "size", "series", "copies", "scope", "cache", "reference", "speedup", "low", "high", "n",
+        "variant",
+        "title",
+        "config",
+        "case",
+        "size_rank",
+        "size",
+        "series",
+        "copies",
+        "scope",
+        "cache",
+        "reference",
+        "speedup",
+        "low",
+        "high",
+        "n",
         "paired",
-    ]  # fmt: skip
+    ]
     every = cells(data)
     best = best_config(every[(every["workload"] == workload) & (every["gpus"] > 0) & every["role"].isin(["rung", "peer"])])
     best = best.merge(charted_cases(data, workload)[["case", "size", "series"]], on="case")
@@ -41,11 +56,16 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
             ratio = paired_ratio(of_host[reference], own, independent=True)
             rows.append(
                 {
-                    **{column: row[column] for column in columns if column in row}, "copies": copies,
-                    "reference": host, "speedup": ratio.ratio, "low": ratio.low, "high": ratio.high, "n": ratio.n,
+                    **{column: row[column] for column in columns if column in row},
+                    "copies": copies,
+                    "reference": host,
+                    "speedup": ratio.ratio,
+                    "low": ratio.low,
+                    "high": ratio.high,
+                    "n": ratio.n,
                     "paired": ratio.paired,
                 }
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -65,5 +85,5 @@ def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...]
 
 def _host_reference(data: RunData, workload: str) -> str:
     """The host variant that speedups are counted from, as a machine without a GPU would choose it; empty where there is none."""
-    found = baseline(data, workload, Timing("operation", "hot"), on_host=True)
+    found = baseline(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)
     return found.variant if found else ""

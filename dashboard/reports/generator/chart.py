@@ -5,9 +5,10 @@ from typing import Any, Final
 import pandas as pd
 
 from dashboard.core.estimate import Estimate
-from dashboard.reports.generator.query import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
+from dashboard.reports.generator.names import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
+from dashboard.ui.marks import error_bars, hatch, stack_shares
 from dashboard.ui.numbers import format_duration, format_ends, format_percent, format_ratio
-from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
+from dashboard.ui.template import Chart, Look, blank, samples, slug, text
 from dashboard.ui.ticks import apart, ticks
 
 _LOOKS: Final = dict(zip(PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True))
@@ -30,16 +31,26 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
         if not shown:
             continue
         figure.add_bar(
-            x=[100 * share for _, share in shown], y=[labels[row["variant"]] for row, _ in shown], orientation="h", name=part,
-            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}}, hoverinfo="text",
+            x=[100 * share for _, share in shown],
+            y=[labels[row["variant"]] for row, _ in shown],
+            orientation="h",
+            name=part,
+            marker={"color": color, "pattern": hatch(pattern)},
+            hoverinfo="text",
             hovertext=[_hover(row, part, share) for row, share in shown],
-        )  # fmt: skip
+        )
     against = [place for place, row in enumerate(rows) if pd.notna(row["ratio"])]
     if against:
         figure.add_shape(
-            type="line", x0=100 / AIM, x1=100 / AIM, y0=min(against) - 0.5, y1=max(against) + 0.5, showlegend=True,
-            name=f"{AIM}× the longest part", line={"color": look.tones.text, "width": 1.5, "dash": "dot"},
-        )  # fmt: skip
+            type="line",
+            x0=100 / AIM,
+            x1=100 / AIM,
+            y0=min(against) - 0.5,
+            y1=max(against) + 0.5,
+            showlegend=True,
+            name=f"{AIM}× the longest part",
+            line={"color": look.tones.text, "width": 1.5, "dash": "dot"},
+        )
     figure.update_layout(
         legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0, "traceorder": "normal"},
         margin={"t": 8, "r": 28},
@@ -64,23 +75,30 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
     for variant, line in frame.groupby("variant", sort=False):
         style = look.style(WORKLOAD, str(variant))
         figure.add_scatter(
-            x=line["images"], y=line["median_ns"], mode="lines+markers", name=text(look.named(WORKLOAD, str(variant))),
-            line={"color": style.color, "width": 1.6}, marker={"symbol": style.symbol, "size": 7, "color": style.color},
-            error_y={
-                "type": "data", "symmetric": False, "array": line["high_ns"] - line["median_ns"],
-                "arrayminus": line["median_ns"] - line["low_ns"], "thickness": 1, "width": 3,
-            },
-            hoverinfo="text", hovertext=[_whole_hover(row) for row in line.to_dict("records")],
-        )  # fmt: skip
+            x=line["images"],
+            y=line["median_ns"],
+            mode="lines+markers",
+            name=text(look.named(WORKLOAD, str(variant))),
+            line={"color": style.color, "width": 1.6},
+            marker={"symbol": style.symbol, "size": 7, "color": style.color},
+            error_y=error_bars(Estimate.of(row, "median_ns") for row in line.to_dict("records")),
+            hoverinfo="text",
+            hovertext=[_whole_hover(row) for row in line.to_dict("records")],
+        )
     for (variant, rows), mark in zip(published.groupby("variant", sort=False), _PUBLISHED_MARKS, strict=True):
         figure.add_scatter(
-            x=rows["images"], y=1e9 * rows["seconds"], mode="markers", name=f"report: {text(str(variant))}",
-            marker={"symbol": mark, "size": 9, "color": look.tones.muted, "line": {"width": 1.5}}, hoverinfo="text",
+            x=rows["images"],
+            y=1e9 * rows["seconds"],
+            mode="markers",
+            name=f"report: {text(str(variant))}",
+            marker={"symbol": mark, "size": 9, "color": look.tones.muted, "line": {"width": 1.5}},
+            hoverinfo="text",
             hovertext=[
                 f"<b>report, {text(row['variant'])}</b><br>{row['images']:,} images: <b>{text(format_duration(1e9 * row['seconds']))}</b><br>"
-                f"{text(row['hardware'])}<br>{text(row['note'])}" for row in rows.to_dict("records")
+                f"{text(row['hardware'])}<br>{text(row['note'])}"
+                for row in rows.to_dict("records")
             ],
-        )  # fmt: skip
+        )
     counts = sorted({*frame["images"], *published["images"]})
     figure.update_xaxes(
         type="log", tickmode="array", tickvals=apart(counts), ticktext=[f"{n:,}" for n in apart(counts)], title_text="images"
@@ -151,7 +169,7 @@ def _hover(row: dict[Any, Any], part: str, share: float) -> str:
 
 
 def _whole_hover(row: dict[Any, Any]) -> str:
-    ends = format_ends(Estimate.median_ns(row), format_duration)
+    ends = format_ends(Estimate.of(row, "median_ns"), format_duration)
     return f"{_name(row)}<br>{row['images']:,} images: <b>{text(format_duration(row['median_ns']))}</b> ({text(ends)})<br>{_how(row)}"
 
 

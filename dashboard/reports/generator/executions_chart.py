@@ -5,19 +5,20 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.reports.generator.executions import (
+from dashboard.reports.generator.names import (
     COPIES,
     DENSE,
     DIRECT,
+    IN,
     KINDS,
     LAST,
-    MIXED,
+    MIXED_VARIANT,
     NORMS,
     OPERANDS,
-    OVERLAPPED,
+    OUT,
+    OVERLAPPED_VARIANT,
     PRODUCTS,
 )
-from dashboard.reports.generator.query import IN, OUT
 from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
 from dashboard.ui.template import Chart, Look, blank, palette, samples, slug, text
 from dashboard.ui.ticks import ticks
@@ -49,10 +50,16 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
             continue
         middle, height = _BANDS.get(kind, _KERNELS)
         figure.add_bar(
-            x=[row["end_ns"] - row["start_ns"] for row in rows], base=[row["start_ns"] for row in rows], orientation="h", name=kind, width=height,
-            y=[row_of[row["variant"], row["config"]] + middle for row in rows], hoverinfo="text", hovertext=[_hover(row) for row in rows],
+            x=[row["end_ns"] - row["start_ns"] for row in rows],
+            base=[row["start_ns"] for row in rows],
+            orientation="h",
+            name=kind,
+            width=height,
+            y=[row_of[row["variant"], row["config"]] + middle for row in rows],
+            hoverinfo="text",
+            hovertext=[_hover(row) for row in rows],
             marker={"color": palette(look.theme)[_COLORS[kind]] if kind in _COLORS else look.tones.muted, "line": {"width": 0}},
-        )  # fmt: skip
+        )
     figure.update_layout(
         barmode="overlay",
         legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
@@ -64,9 +71,14 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
         **ticks(0, until_ns, format_duration, logarithmic=False),
     )
     figure.update_yaxes(
-        range=[len(keys) - 0.45, -0.45], tickvals=list(range(len(keys))), ticktext=[_label(row) for row in keys.to_dict("records")],
-        showgrid=False, zeroline=False, ticks="", tickfont={"color": look.tones.text},
-    )  # fmt: skip
+        range=[len(keys) - 0.45, -0.45],
+        tickvals=list(range(len(keys))),
+        ticktext=[_label(row) for row in keys.to_dict("records")],
+        showgrid=False,
+        zeroline=False,
+        ticks="",
+        tickfont={"color": look.tones.text},
+    )
     left_out = (
         f" Drawn are the {len(shown):,} bars of {len(frame):,} that start within {format_duration(until_ns)}; the Timeline has them all."
         if cut
@@ -88,7 +100,7 @@ def name(row: dict[Any, Any]) -> str:
 def _title(frame: pd.DataFrame, case: str) -> str:
     ran = frame.assign(who=[name(row) for row in frame.to_dict("records")], ns=frame["end_ns"] - frame["start_ns"])
     kernels = ran[~ran["kind"].isin(COPIES)]
-    mixes = kernels[kernels["variant"] == MIXED]
+    mixes = kernels[kernels["variant"] == MIXED_VARIANT]
     sums = (mixes if len(mixes) else kernels).groupby("who")["ns"].sum()
     if sums.empty:
         return f"At {case}, no kernel of the report's figures was traced"
@@ -100,9 +112,9 @@ def _title(frame: pd.DataFrame, case: str) -> str:
         if len(mixes) and len(sums) > 1
         else f"the kernels of {fastest} take"
     )
-    copies = ran[ran["kind"].isin(COPIES) & (ran["variant"] == OVERLAPPED)]
+    copies = ran[ran["kind"].isin(COPIES) & (ran["variant"] == OVERLAPPED_VARIANT)]
     hides = (
-        f"; {OVERLAPPED} hides {format_percent(100 * copies['hidden_ns'].sum() / copies['ns'].sum())} of its copies"
+        f"; {OVERLAPPED_VARIANT} hides {format_percent(100 * copies['hidden_ns'].sum() / copies['ns'].sum())} of its copies"
         if copies["ns"].sum()
         else ""
     )

@@ -6,24 +6,32 @@ import pandas as pd
 
 from dashboard.core.cells import best_config, cells
 from dashboard.core.run_data import RunData
-from data import figures
-
-WORKLOAD: Final = "gan_tconv"
-PINNED, OVERLAPPED = "pinned", "overlapped"
-IN, COMPUTE, OUT, REST = "copies in", "kernels", "copies out", "launches and waiting"
-#: Parts of a generation, in the order in which they are stacked.
-PARTS: Final = (IN, COMPUTE, OUT, REST)
-#: How much longer than its longest part an overlapped generation may take, by the project's aim.
-AIM: Final = 1.25
+from dashboard.reports.generator.names import COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
+from dashboard.reports.generator.published import images_in
 
 _SCOPES: Final = {IN: "phase:h2d", COMPUTE: "phase:compute", OUT: "phase:d2h"}
 _CACHE: Final = "hot"
 #: The scopes that a generation is told by.
 SCOPES: Final = ("end_to_end", "device", *_SCOPES.values())
 _COLUMNS: Final = [
-    "case", "size_rank", "images", "variant", "title", "precision", "config", "transfer", "n", "interval_kind", "median_ns", "low_ns", "high_ns",
-    *PARTS, "longest", "longest_ns", "ratio",
-]  # fmt: skip
+    "case",
+    "size_rank",
+    "images",
+    "variant",
+    "title",
+    "precision",
+    "config",
+    "transfer",
+    "n",
+    "interval_kind",
+    "median_ns",
+    "low_ns",
+    "high_ns",
+    *PARTS,
+    "longest",
+    "longest_ns",
+    "ratio",
+]
 
 
 def generations(data: RunData) -> pd.DataFrame:
@@ -67,18 +75,10 @@ def generations(data: RunData) -> pd.DataFrame:
     frame.loc[known, "longest"] = frame.loc[known, parts].idxmax(axis=1)
     frame["longest_ns"] = frame[parts].max(axis=1).where(known)
     frame["ratio"] = frame["median_ns"] / frame["longest_ns"]
-    frame["images"] = frame["case"].map(_images)
+    frame["images"] = frame["case"].map(images_in)
     ladder = data.variants[data.variants["workload"] == WORKLOAD].reset_index(names="place")
     frame = frame.merge(ladder[["variant", "place"]], on="variant")
     return frame.sort_values(["size_rank", "place"], kind="stable", ignore_index=True)[_COLUMNS]
-
-
-def published() -> pd.DataFrame:
-    """The report's table 4: `variant` (as printed, e.g. `1 GPU a node`), `images`, `seconds`, `hardware`, `note`, in its order."""
-    rows = figures.read(WORKLOAD)
-    rows = rows[(rows["table"] == "4") & (rows["quantity"] == "time")].rename(columns={"value": "seconds"})
-    rows["images"] = rows["case"].map(_images)
-    return rows[["variant", "images", "seconds", "hardware", "note"]].reset_index(drop=True)
 
 
 def of_report(frame: pd.DataFrame) -> pd.DataFrame:
@@ -90,8 +90,3 @@ def case_to_show(frame: pd.DataFrame) -> str:
     """The largest case of `generations`, not empty, that the most variants were timed at."""
     variants = frame.groupby(["size_rank", "case"])["variant"].nunique()
     return str(variants[variants == variants.max()].index[-1][1])
-
-
-def _images(case: str) -> int:
-    axes = dict(axis.split("=", 1) for axis in case.split(","))
-    return int(axes["images"])

@@ -4,15 +4,19 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.axes import Timing, charted_cases, timings
+from dashboard.core.axes import charted_cases, timings
 from dashboard.core.cells import cells
 from dashboard.core.run_data import RunData
+from dashboard.core.timing import Timing
 
 WORKLOAD: Final = "tensor_transpose"
 #: Which variant does what.
 MATRIX_AND_TENSOR: Final = {
-    "v01_copy": "copy", "v06_shared_template": "3-D", "v07_bank_padding": "3-D", "v08_matrix_tile": "2-D",
-}  # fmt: skip
+    "v01_copy": "copy",
+    "v06_shared_template": "3-D",
+    "v07_bank_padding": "3-D",
+    "v08_matrix_tile": "2-D",
+}
 
 
 def matrix_and_tensor(data: RunData) -> pd.DataFrame:
@@ -28,9 +32,12 @@ def matrix_and_tensor(data: RunData) -> pd.DataFrame:
     cases = charted_cases(data, WORKLOAD)
     cases = cases.loc[cases["series"] == "perm=021", ["case", "size", "size_value"]]
     rows = every[
-        (every["workload"] == WORKLOAD) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache) & (every["n"] > 0)
+        (every["workload"] == WORKLOAD)
+        & (every["scope"] == timing.scope)
+        & (every["cache"] == timing.cache)
+        & (every["n"] > 0)
         & every["variant"].isin(MATRIX_AND_TENSOR)
-    ].merge(cases, on="case")  # fmt: skip
+    ].merge(cases, on="case")
     rows["what"] = rows["variant"].map(MATRIX_AND_TENSOR)
     if not {"2-D", "3-D"} <= set(rows["what"]):
         return rows.iloc[:0]

@@ -5,8 +5,9 @@ from typing import Any, Final
 import pandas as pd
 
 from dashboard.reports.phases.query import COPIES, OTHER, PARTS, REST
+from dashboard.ui.marks import hatch, stack_shares
 from dashboard.ui.numbers import format_duration, format_percent
-from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
+from dashboard.ui.template import Chart, Look, blank, samples, slug, text
 
 _LOOKS: Final = dict(
     zip(
@@ -31,10 +32,14 @@ def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
         if not rows:
             continue
         figure.add_bar(
-            x=[100 * row["fraction"] for row in rows], y=[labels[row["variant"]] for row in rows], orientation="h", name=part,
-            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}}, hoverinfo="text",
+            x=[100 * row["fraction"] for row in rows],
+            y=[labels[row["variant"]] for row in rows],
+            orientation="h",
+            name=part,
+            marker={"color": color, "pattern": hatch(pattern)},
+            hoverinfo="text",
             hovertext=[_hover(row, part) for row in rows],
-        )  # fmt: skip
+        )
     figure.update_layout(
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"t": 36},

@@ -37,7 +37,12 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part =
     color = look.tones.good if what == "kernels" else "#56B4E9"
     figure = blank(look.theme, _BAR_PX * max(len(shown), 3) + 66)
     figure.add_bar(
-        x=shown["Time (%)"], y=list(range(len(shown))), orientation="h", marker={"color": color}, width=0.72, hoverinfo="text",
+        x=shown["Time (%)"],
+        y=list(range(len(shown))),
+        orientation="h",
+        marker={"color": color},
+        width=0.72,
+        hoverinfo="text",
         hovertext=[
             f"<b>{text(cut(row['Name'], 160))}</b><br>{text(format_duration(row['Total Time (ns)']))} in {row[count]}, median "
             f"{text(format_duration(row['Med (ns)']))}<br>{text(format_percent(row['cumulative_percent']))} with those above"
@@ -47,13 +52,18 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part =
             f" {text(format_duration(row['Total Time (ns)']))} · {row[count]}× {text(format_duration(row['Med (ns)']))}"
             for row in shown.to_dict("records")
         ],
-        textposition="outside", cliponaxis=False,
-    )  # fmt: skip
+        textposition="outside",
+        cliponaxis=False,
+    )
     names = [text(name) for name in _told_apart(list(shown["Name"]))]
     figure.update_yaxes(
-        autorange="reversed", tickvals=list(range(len(shown))), ticktext=names, showgrid=False, ticks="",
+        autorange="reversed",
+        tickvals=list(range(len(shown))),
+        ticktext=names,
+        showgrid=False,
+        ticks="",
         tickfont={"color": look.tones.text, "size": 12},
-    )  # fmt: skip
+    )
     longest = max(float(shown["Time (%)"].max()), 0.1)
     figure.update_xaxes(
         range=[0, 2.3 * longest],

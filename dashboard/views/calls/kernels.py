@@ -92,13 +92,19 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
         {
             "NVTX Range": words[label],
             "Style": np.array([*of.styles, None], dtype=object)[label],
-            "PID": _nullable(owners.process[who]), "TID": _nullable(owners.thread[who]),
-            "NVTX Inst": sums.ranges.reindex(found.index, fill_value=0).to_numpy(), "Kern Inst": sums.kernels[found.index].to_numpy(),
-            "Total Time (ns)": found["total"].to_numpy(), "Avg (ns)": rounded(found["mean"]), "Med (ns)": rounded(found["median"]),
-            "Min (ns)": found["min"].to_numpy(), "Max (ns)": found["max"].to_numpy(), "StdDev (ns)": rounded(found["stddev"]),
+            "PID": _nullable(owners.process[who]),
+            "TID": _nullable(owners.thread[who]),
+            "NVTX Inst": sums.ranges.reindex(found.index, fill_value=0).to_numpy(),
+            "Kern Inst": sums.kernels[found.index].to_numpy(),
+            "Total Time (ns)": found["total"].to_numpy(),
+            "Avg (ns)": rounded(found["mean"]),
+            "Med (ns)": rounded(found["median"]),
+            "Min (ns)": found["min"].to_numpy(),
+            "Max (ns)": found["max"].to_numpy(),
+            "StdDev (ns)": rounded(found["stddev"]),
             "Kernel Name": np.asarray(names.categories)[what],
         }
-    )  # fmt: skip
+    )
     order = {"NVTX Range": True, "PID": True, "TID": True, "Total Time (ns)": False, "Style": True, "Kernel Name": True}
     return frame.sort_values(list(order), ascending=list(order.values()), na_position="first", ignore_index=True)
 

@@ -55,9 +55,14 @@ def _part(run: store.Run) -> Part:
     if len(parts) == 1:
         return parts[0]
     picked = state.choose(
-        "summed", "Summed", parts, text=_PARTS.__getitem__, style="segmented", labelled=False,
+        "summed",
+        "Summed",
+        parts,
+        text=_PARTS.__getitem__,
+        style="segmented",
+        labelled=False,
         help="A recording also verifies, warms up, flushes L2 and holds the stream: that is in the trace, and of no variant's time.",
-    )  # fmt: skip
+    )
     return "samples" if picked == "samples" else "all"
 
 

@@ -26,10 +26,15 @@ from dashboard.views.calls.kernels import nvtx_kern_sum
 
 #: What `nsys stats` calls each kind of memory operation.
 OPERATIONS: Final = {
-    "h2d": "[CUDA memcpy Host-to-Device]", "d2h": "[CUDA memcpy Device-to-Host]", "d2d": "[CUDA memcpy Device-to-Device]",
-    "p2p": "[CUDA memcpy Peer-to-Peer]", "h2h": "[CUDA memcpy Host-to-Host]", "memset": "[CUDA memset]",
-    "unified_h2d": "[CUDA memcpy Unified Host-to-Device]", "unified_d2h": "[CUDA memcpy Unified Device-to-Host]",
-}  # fmt: skip
+    "h2d": "[CUDA memcpy Host-to-Device]",
+    "d2h": "[CUDA memcpy Device-to-Host]",
+    "d2d": "[CUDA memcpy Device-to-Device]",
+    "p2p": "[CUDA memcpy Peer-to-Peer]",
+    "h2h": "[CUDA memcpy Host-to-Host]",
+    "memset": "[CUDA memset]",
+    "unified_h2d": "[CUDA memcpy Unified Host-to-Device]",
+    "unified_d2h": "[CUDA memcpy Unified Device-to-Host]",
+}
 #: The summary of what `nsys stats` has none for.
 GRAPHS: Final = "graph_launches"
 Rows = Int64s | slice
@@ -98,9 +103,11 @@ def cuda_gpu_mem_size_sum(data: RunData, part: Part = "all") -> pd.DataFrame:
     )
     frame.insert(1, "Count", found["n"].to_numpy())
     frame["Operation"] = [OPERATIONS[kinds.categories[code]] for code in found.index]
-    return frame.assign(total=found["total"].to_numpy()).sort_values(["total", "Operation"], ascending=[False, True], ignore_index=True).drop(
-        columns="total"
-    )  # fmt: skip
+    return (
+        frame.assign(total=found["total"].to_numpy())
+        .sort_values(["total", "Operation"], ascending=[False, True], ignore_index=True)
+        .drop(columns="total")
+    )
 
 
 #: Each summary of `nsys stats` and the tables that it needs.

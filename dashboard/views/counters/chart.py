@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
+from dashboard.ui.marks import hatch
 from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
 from dashboard.ui.template import Chart, Look, Theme, blank, slug, text
 from dashboard.ui.ticks import ticks
@@ -48,9 +49,17 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
     figure.update_xaxes(range=[0, 118], tickvals=[0, 20, 40, 60, 80, 100], ticksuffix=" %", showgrid=False)
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=1.01, xref="paper", xanchor="left", xshift=10, y=place, yref="y", showarrow=False, align="left", text=text(short_verdict(row)),
+            x=1.01,
+            xref="paper",
+            xanchor="left",
+            xshift=10,
+            y=place,
+            yref="y",
+            showarrow=False,
+            align="left",
+            text=text(short_verdict(row)),
             font={"size": 12, "color": look.tones.text if row["bound"] in ("memory", "compute") else look.tones.muted},
-        )  # fmt: skip
+        )
     _name_rows(figure, rows, look, workload)
     figure.update_layout(margin={"t": 28, "r": 190})
     note = (
@@ -65,14 +74,22 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     figure = blank(look.theme, _height(rows, 60))
     _bars(figure, rows, look, workload, "occupancy_percent", None)
     figure.add_scatter(
-        x=frame["theoretical_percent"], y=list(range(len(rows))), mode="markers", showlegend=False, hoverinfo="skip",
+        x=frame["theoretical_percent"],
+        y=list(range(len(rows))),
+        mode="markers",
+        showlegend=False,
+        hoverinfo="skip",
         marker={"symbol": "line-ns", "size": 18, "line": {"width": 2.5, "color": look.tones.text}},
-    )  # fmt: skip
+    )
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=103, y=place, xanchor="left", showarrow=False, font={"size": 12},
+            x=103,
+            y=place,
+            xanchor="left",
+            showarrow=False,
+            font={"size": 12},
             text=f"<b>{text(format_percent(row['occupancy_percent']))}</b>  {text(_limited(row))}",
-        )  # fmt: skip
+        )
     figure.update_xaxes(
         range=[0, 200], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="warps resident, of the most that fit"
     )
@@ -129,10 +146,15 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
         found = [cells.get((*pair, reason)) for pair in pairs]
         told = [_stall_hover(row) if row else "" for row in found]
         figure.add_bar(
-            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in found], y=list(range(len(pairs))),
-            orientation="h", width=0.74, name=text(reason_name(reason)), marker={"color": colors[reason]}, hoverinfo="text",
+            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in found],
+            y=list(range(len(pairs))),
+            orientation="h",
+            width=0.74,
+            name=text(reason_name(reason)),
+            marker={"color": colors[reason]},
+            hoverinfo="text",
             hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else told,
-        )  # fmt: skip
+        )
     _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
     figure.update_xaxes(title_text="cycles of a warp between two of its instructions")
     figure.update_layout(
@@ -164,24 +186,37 @@ def _bars(
     """Bars of one column in the variants' colours, with their values beside them where `write` says how."""
     styles = [look.style(workload, row["variant"]) for row in rows]
     figure.add_bar(
-        x=[row[column] for row in rows], y=list(range(len(rows))), orientation="h", width=0.7, showlegend=False, hoverinfo="text",
-        hovertext=[_hover(row) for row in rows], cliponaxis=False,
+        x=[row[column] for row in rows],
+        y=list(range(len(rows))),
+        orientation="h",
+        width=0.7,
+        showlegend=False,
+        hoverinfo="text",
+        hovertext=[_hover(row) for row in rows],
+        cliponaxis=False,
         marker={
             "color": [style.color for style in styles],
-            "pattern": {"shape": [style.pattern for style in styles], "fillmode": "overlay", "size": 5, "solidity": 0.2},
+            "pattern": hatch([style.pattern for style in styles]),
         },
         text=[text(write(row[column])) if write and pd.notna(row[column]) else "" for row in rows],
-        textposition="outside", textfont={"size": 12}, **place,
-    )  # fmt: skip
+        textposition="outside",
+        textfont={"size": 12},
+        **place,
+    )
 
 
 def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
     configs = [f" [{_cut(row['config'])}]" if row["config"] else "" for row in rows]
     names = [text(f"{look.named(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
     figure.update_yaxes(
-        range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticktext=names, showgrid=False, zeroline=False, ticks="",
+        range=[len(rows) - 0.45, -0.55],
+        tickvals=list(range(len(rows))),
+        ticktext=names,
+        showgrid=False,
+        zeroline=False,
+        ticks="",
         tickfont={"color": look.tones.text, "size": 12},
-    )  # fmt: skip
+    )
 
 
 def _height(rows: list[Any], more: int) -> int:

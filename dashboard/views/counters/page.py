@@ -124,7 +124,7 @@ def _no_counters(run: store.Run) -> None:
     with_these = {
         name: other
         for name, other in others.items()
-        if set(runs.ask_as(other, None, counters.counted_workloads)) & set(workloads)
+        if set(runs.ask(runs.as_recorded(other), counters.counted_workloads)) & set(workloads)
     }
     if with_these:
         st.info("This run has no hardware counters; others of the same device have:")

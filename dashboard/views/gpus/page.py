@@ -1,4 +1,4 @@
-"""GPUs: what more of them give, and how many are best for how much work."""
+"""GPUs: the speedup of more GPUs, and the best number of GPUs for each case."""
 
 from typing import Final
 
@@ -6,8 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.core import axes
-from dashboard.core.axes import Timing
+from dashboard.core.timing import Timing
+from dashboard.reports import sources
 from dashboard.reports.generator import guidance as gpu_guidance
+from dashboard.reports.generator import published
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.template import Chart, Look
 from dashboard.ui.view import page_of
@@ -24,7 +26,7 @@ _SHOWN: Final = {
     "skew": "Rank skew",
     "shares": "Copies & communication",
 }
-_HOW_TO_RECORD: Final = "python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"
+_HOW_TO_RECORD: Final = f"python -m collectors record {' '.join(sources.ON_SEVERAL_GPUS)} --gpus 1,2,4"
 
 
 def page() -> None:
@@ -41,7 +43,7 @@ def page() -> None:
         frame = runs.ask(run, queries.scaling, workload, timing)
         if frame.empty:
             widgets.nothing(
-                f"No case of {workload} was timed on several GPUs with a right result.",
+                f"No case of {workload} was timed on several GPUs with a correct result.",
                 "The page Runs & checks says why, cell by cell.",
             )
         look = runs.look_of(run, widgets.theme())
@@ -55,7 +57,7 @@ def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.
         variant = _choose_variant(frame, look)
         crossover = runs.ask(run, queries.crossover, workload, timing, variant)
         found = gpu_guidance.finding(frame[frame["variant"] == variant])
-        return gpu_counts.best_counts(crossover, found, gpu_guidance.table_4(), look)
+        return gpu_counts.best_counts(crossover, found, published.table_4(), look)
     if shown == "shares":
         parts = runs.ask(run, queries.shares, workload, timing)
         if parts.empty:
@@ -98,7 +100,7 @@ def _choose_variant(frame: pd.DataFrame, look: Look) -> str:
 
 
 def _of_one() -> None:
-    """Where the run has samples of one GPU alone: runs that have others', and what to type. Ends the page."""
+    """Lead to runs on several GPUs, or say how to record one. Ends the page."""
     several = {
         name: other
         for name, other in runs.listing(runs.data_dirs()).runs.items()

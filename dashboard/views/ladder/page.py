@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.core import precision, staleness
-from dashboard.core.axes import Timing
+from dashboard.core.timing import Timing
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.text import plain
 from dashboard.views.ladder import VIEW

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import Timing
 from dashboard.core.estimate import Estimate
 from dashboard.core.precision import word
+from dashboard.core.timing import Timing
 from dashboard.ui.numbers import (
     format_duration,
     format_ends,

@@ -7,6 +7,7 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from dashboard.core.estimate import Estimate
+from dashboard.ui.marks import error_bars
 from dashboard.ui.numbers import significant
 from dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, samples, slug, text
 from dashboard.ui.ticks import ticks
@@ -38,15 +39,19 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
     for (variant, ours), rows in frame.groupby(["variant", "our_variant"], sort=False):
         for column, name in enumerate(panels, start=1):
             figure.add_scatter(
-                x=[level[rows.index] for level in levels] if len(levels) > 1 else levels[0][rows.index], y=rows[name], mode="markers", row=1, col=column, name=text(str(variant)),
-                legendgroup=variant, showlegend=column == 1, hoverinfo="text",
+                x=[level[rows.index] for level in levels] if len(levels) > 1 else levels[0][rows.index],
+                y=rows[name],
+                mode="markers",
+                row=1,
+                col=column,
+                name=text(str(variant)),
+                legendgroup=variant,
+                showlegend=column == 1,
+                hoverinfo="text",
                 hovertext=[_hover(row, name, look.named(workload, str(ours))) for row in rows.to_dict("records")],
                 marker={**marks[str(variant)], "size": 9},
-                error_y={
-                    "type": "data", "symmetric": False, "visible": name == "ours", "thickness": 1, "width": 3,
-                    "array": rows["ours_high"] - rows["ours"], "arrayminus": rows["ours"] - rows["ours_low"],
-                },
-            )  # fmt: skip
+                error_y=error_bars((Estimate.of(row, "ours") for row in rows.to_dict("records")), visible=name == "ours"),
+            )
     unit = f"{source.quantity.replace('_', ' ')}, {'times' if frame['unit'].iloc[0] == 'x' else frame['unit'].iloc[0]}"
     for column, name in enumerate(panels, start=1):
         figure.update_xaxes(

@@ -1,11 +1,11 @@
-"""Roofline: how near each variant is to what memory or arithmetic allows, and which of the two binds it."""
+"""Roofline: how near each variant is to the roof of memory or arithmetic, and which of the two limits it."""
 
 from typing import Final
 
 import pandas as pd
 import streamlit as st
 
-from dashboard.core.axes import Timing
+from dashboard.core.timing import Timing
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.template import Look
 from dashboard.ui.text import plain
@@ -18,8 +18,8 @@ from data import store
 _SHOWN: Final = {"variants": "Variants at one size", "sizes": "One variant over sizes"}
 _INTENSITIES: Final = {"paper": "On paper", "counters": "By counters"}
 _HELP: Final = (
-    "On paper: the operations of the case over its least bytes. By counters: operations executed over bytes of device memory read and "
-    "written, as Nsight Compute counted them in a run on the same device."
+    "On paper: the operations of the case over its least bytes. By counters: operations executed over bytes of device memory "
+    "read and written, as Nsight Compute counted them in a run on the same device."
 )
 
 
@@ -85,19 +85,19 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
 
 
 def _points(run: store.Run, workload: str, timing: Timing, other: store.Run | None) -> pd.DataFrame:
-    counted = runs.ask_as(other, None, queries.executed, workload) if other else None
+    counted = runs.ask(runs.as_recorded(other), queries.executed, workload) if other else None
     return runs.ask(run, queries.points, workload, timing, counted)
 
 
 def _counted(run: store.Run, workload: str) -> store.Run | None:
-    """The newest run of the same device whose counters have a cell of this run, of the same source; None where there is none."""
+    """The newest run on the same device with counters of a cell of this run and the same source; None where there is none."""
     sources = runs.load(run).variants
     mine = set(sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None))
     every = sorted(runs.listing(runs.data_dirs()).runs.values(), key=lambda other: other.info["started_at"], reverse=True)
     for other in every:
         if "counters" not in other.tables or other.info["device_name"] != run.info["device_name"] or not runs.opens(other):
             continue
-        found = runs.ask_as(other, None, queries.executed, workload)
+        found = runs.ask(runs.as_recorded(other), queries.executed, workload)
         if mine & set(found[["variant", "source_sha256"]].itertuples(index=False, name=None)):
             return other
     return None
@@ -108,11 +108,11 @@ def _name(run: store.Run) -> str:
 
 
 def _without_operations(run: store.Run, workload: str) -> None:
-    """A workload that only moves data is told by its bytes."""
+    """Lead to the percent of floor of a workload that only moves data. Ends the page."""
     st.info(
         plain(
-            f"{workload} counts no arithmetic: its cases have zero operations, so that no variant has a place under a roof of arithmetic. "
-            "The % of floor says how near each is to the memory's ceiling:"
+            f"The cases of {workload} count no operations, so its variants have no place under a roof of arithmetic. "
+            "The % of floor shows how near each variant is to the memory's ceiling:"
         )
     )
     link = state.link(workload=workload)

@@ -1,4 +1,4 @@
-"""Sizes: which variant wins where."""
+"""Sizes: which variant wins at which size."""
 
 from typing import Final, cast
 
@@ -53,7 +53,7 @@ def page() -> None:
     with chart_place:
         widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown))
     best = runs.ask(run, winners.best_per_size, workload, timing)
-    if len(best):
+    if best:
         widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, timing)))
     widgets.end_page()
 

@@ -44,7 +44,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    lanes: Lanes | None = runs.share_as(run, None, build) if runs.load(run).traces else None
+    lanes: Lanes | None = runs.share(runs.as_recorded(run), build) if runs.load(run).traces else None
     if lanes is None:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     shown, left_out, color_by = _choose(run, lanes)
@@ -68,15 +68,27 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
         every = lanes.lanes
         if len(busiest) < len(lanes.lanes):
             which = state.choose(
-                "show", "Lanes shown", ["busiest", "all"], text=lambda name: f"{name} {len(busiest if name == 'busiest' else every)}",
-                style="segmented", labelled=False,
-            )  # fmt: skip
+                "show",
+                "Lanes shown",
+                ["busiest", "all"],
+                text=lambda name: f"{name} {len(busiest if name == 'busiest' else every)}",
+                style="segmented",
+                labelled=False,
+            )
             every = busiest if which == "busiest" else every
         named = not queries.variants(runs.load(run).traces).empty
-        by = state.choose(
-            "color", "Colours", ["variant", "kernel"] if named else ["kernel"], style="segmented", labelled=False,
-            text=lambda name: f"by {_COLOR[name]}",
-        ) if named else "kernel"  # fmt: skip
+        by = (
+            state.choose(
+                "color",
+                "Colours",
+                ["variant", "kernel"] if named else ["kernel"],
+                style="segmented",
+                labelled=False,
+                text=lambda name: f"by {_COLOR[name]}",
+            )
+            if named
+            else "kernel"
+        )
     shown = [lane for lane in every if lane.kind in chosen]
     asked = [lane for lane in lanes.lanes if lane.kind in chosen]
     return shown, len(asked) - len(shown), "variant" if by == "variant" else "kernel"
@@ -162,21 +174,37 @@ def _payload(
         called, notes = charts.words(traces, lanes, shown)
         drawn.append(
             {
-                "group": lane.group, "label": lane.label, "kind": lane.kind,
-                "start": (lane.start[part.alone] - lanes.begin_ns).tolist(), "end": (lane.end(part.alone) - lanes.begin_ns).tolist(),
-                "color": shown.alone_color.tolist(), "lit": shown.alone_lit.astype(int).tolist(), "row": lane.row[part.alone].tolist(),
+                "group": lane.group,
+                "label": lane.label,
+                "kind": lane.kind,
+                "start": (lane.start[part.alone] - lanes.begin_ns).tolist(),
+                "end": (lane.end(part.alone) - lanes.begin_ns).tolist(),
+                "color": shown.alone_color.tolist(),
+                "lit": shown.alone_lit.astype(int).tolist(),
+                "row": lane.row[part.alone].tolist(),
                 "name": [texts.setdefault(name, len(texts)) for name in called],
                 "note": [texts.setdefault(note, len(texts)) for note in notes],
-                "bin": part.bin.tolist(), "busy": part.busy_ns.tolist(), "count": part.count.tolist(),
-                "barColor": shown.bar_color.tolist(), "barLit": shown.bar_lit.astype(int).tolist(),
+                "bin": part.bin.tolist(),
+                "busy": part.busy_ns.tolist(),
+                "count": part.count.tolist(),
+                "barColor": shown.bar_color.tolist(),
+                "barLit": shown.bar_lit.astype(int).tolist(),
             }
-        )  # fmt: skip
+        )
     return payload(
-        drawn, list(texts), window=(window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns), bins=window.bins,
-        length=lanes.end_ns - lanes.begin_ns, colors=charts.colors(coloring.swatches, look), swatches=charts.swatch_names(coloring, look),
-        legend=charts.legend(scene, coloring, look), thin=[place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
-        tones=look.tones, number=st.session_state.get(_NUMBER, 0), chosen=chosen is not None,
-    )  # fmt: skip
+        drawn,
+        list(texts),
+        window=(window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns),
+        bins=window.bins,
+        length=lanes.end_ns - lanes.begin_ns,
+        colors=charts.colors(coloring.swatches, look),
+        swatches=charts.swatch_names(coloring, look),
+        legend=charts.legend(scene, coloring, look),
+        thin=[place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
+        tones=look.tones,
+        number=st.session_state.get(_NUMBER, 0),
+        chosen=chosen is not None,
+    )
 
 
 def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None:
@@ -203,9 +231,14 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None
     if len(frame):
         widgets.table(frame, column_config=_COLUMNS, height="content" if len(frame) < 8 else 300)
         st.download_button(
-            "CSV", lambda: spreadsheet.csv(frame), f"timeline-{chosen}.csv", "text/csv", key="download chosen", type="tertiary",
+            "CSV",
+            lambda: spreadsheet.csv(frame),
+            f"timeline-{chosen}.csv",
+            "text/csv",
+            key="download chosen",
+            type="tertiary",
             on_click="ignore",
-        )  # fmt: skip
+        )
 
 
 def _by_what(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

@@ -83,9 +83,12 @@ def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
         frame = pd.DataFrame({"code": code, "start": start, "end": end, "total_ns": end - start, "count": 1})
         frame["bytes"] = traces.numbers(table, "bytes")[rows] if table == "memory_ops" else np.nan
         grouped = frame.groupby("code").agg(
-            count=("count", "sum"), total_ns=("total_ns", "sum"), bytes=("bytes", lambda part: part.sum(min_count=1)),
-            first_ns=("start", "min"), last_ns=("end", "max"),
-        )  # fmt: skip
+            count=("count", "sum"),
+            total_ns=("total_ns", "sum"),
+            bytes=("bytes", lambda part: part.sum(min_count=1)),
+            first_ns=("start", "min"),
+            last_ns=("end", "max"),
+        )
         grouped.insert(0, "what", _WHAT[table])
         grouped.insert(1, "name", [str(names.categories[each]) for each in grouped.index])
         grouped.insert(4, "busy_ns", union_ns(code, start, end, len(names.categories))[grouped.index])

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from dashboard.ui.marks import hatch
 from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
 from dashboard.ui.template import Chart, Look, blank, text
 from dashboard.ui.text import cut
@@ -13,9 +14,15 @@ from dashboard.views.transfers.query import ASIDE
 
 _MOST_BARS: Final = 12
 _KINDS: Final = {
-    "h2d": "to the device", "d2h": "to the host", "d2d": "on the device", "p2p": "between devices", "h2h": "on the host",
-    "memset": "set", "unified_h2d": "migrated to the device", "unified_d2h": "migrated to the host",
-}  # fmt: skip
+    "h2d": "to the device",
+    "d2h": "to the host",
+    "d2d": "on the device",
+    "p2p": "between devices",
+    "h2h": "on the host",
+    "memset": "set",
+    "unified_h2d": "migrated to the device",
+    "unified_d2h": "migrated to the host",
+}
 _STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": "+ copies", "end_to_end": "end to end"}
 
 
@@ -31,19 +38,34 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
         (hidden, "while a kernel runs on the device", look.tones.good, "/"),
     ):
         figure.add_bar(
-            x=values, y=places, orientation="h", name=name, width=0.7, hoverinfo="text", hovertext=[_transfer_hover(row) for row in rows],
-            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.25}},
-        )  # fmt: skip
+            x=values,
+            y=places,
+            orientation="h",
+            name=name,
+            width=0.7,
+            hoverinfo="text",
+            hovertext=[_transfer_hover(row) for row in rows],
+            marker={"color": color, "pattern": hatch(pattern, 0.25)},
+        )
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=row["time_ns"], y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
+            x=row["time_ns"],
+            y=place,
+            xanchor="left",
+            xshift=6,
+            showarrow=False,
+            font={"size": 12},
             text=f"<b>{text(format_rate(row['gb_per_s']))}</b>  {text(format_bytes(row['bytes']))} in {row['n']}, "
             f"{text(format_percent(row['percent_of_run']))} of the run",
-        )  # fmt: skip
+        )
     figure.update_yaxes(
-        range=[len(rows) - 0.4, -0.6], tickvals=places, ticktext=[text(_who(row)) for row in rows], showgrid=False, ticks="",
+        range=[len(rows) - 0.4, -0.6],
+        tickvals=places,
+        ticktext=[text(_who(row)) for row in rows],
+        showgrid=False,
+        ticks="",
         tickfont={"color": look.tones.text, "size": 12},
-    )  # fmt: skip
+    )
     span = 1.75 * max(longest, 1.0)
     axis = ticks(0, max(longest, 1.0), format_duration, logarithmic=False)
     figure.update_xaxes(range=[0, span], title_text="sum of durations", **axis)
@@ -75,10 +97,15 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
         style = look.style(row["workload"], row["variant"])
         name = " ".join(filter(None, (row["variant"], row["config"], row["case"])))
         figure.add_scatter(
-            x=labels, y=[row[f"{stage}_ns"] for stage in _STAGES], mode="lines+markers", name=text(cut(name, 40)),
-            line={"color": style.color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 9, "color": style.color},
-            hoverinfo="text", hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
-        )  # fmt: skip
+            x=labels,
+            y=[row[f"{stage}_ns"] for stage in _STAGES],
+            mode="lines+markers",
+            name=text(cut(name, 40)),
+            line={"color": style.color, "dash": style.dash, "width": 1.8},
+            marker={"symbol": style.symbol, "size": 9, "color": style.color},
+            hoverinfo="text",
+            hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
+        )
     values = shown[[f"{stage}_ns" for stage in _STAGES]]
     # Room for a tick at 1, 2 or 5 however close the values are.
     low, high = float(values.min().min()) / 2, float(values.max().max()) * 2

@@ -46,18 +46,23 @@ def transfers(data: RunData) -> pd.DataFrame:
     start, end = traces.numbers("memory_ops", "start_ns"), traces.numbers("memory_ops", "end_ns")
     rows = pd.DataFrame(
         {
-            "kind": names, "host_memory": memory, "n": 1, "bytes": traces.numbers("memory_ops", "bytes"), "time_ns": end - start,
+            "kind": names,
+            "host_memory": memory,
+            "n": 1,
+            "bytes": traces.numbers("memory_ops", "bytes"),
+            "time_ns": end - start,
             "overlap_ns": _overlap(traces, start, end),
         }
-    )  # fmt: skip
+    )
     keys = ["kind", "host_memory"]
     number = rows.groupby(keys, sort=False).ngroup().to_numpy()
     found = rows.groupby(keys, sort=False).sum().reset_index()
     busy = [union_ns(start[number == group], end[number == group]) for group in range(len(found))]
     found = found.assign(
-        gb_per_s=found["bytes"] / found["time_ns"].where(found["time_ns"] > 0), percent_of_run=100 * np.array(busy) / max(span_ns(traces), 1),
+        gb_per_s=found["bytes"] / found["time_ns"].where(found["time_ns"] > 0),
+        percent_of_run=100 * np.array(busy) / max(span_ns(traces), 1),
         overlap_percent=100 * found["overlap_ns"] / found["time_ns"].where(found["time_ns"] > 0),
-    )  # fmt: skip
+    )
     columns = ["kind", "host_memory", "n", "bytes", "time_ns", "gb_per_s", "percent_of_run", "overlap_ns", "overlap_percent"]
     return found.sort_values(["time_ns", "kind"], ascending=[False, True], ignore_index=True)[columns]
 
@@ -74,8 +79,18 @@ def stages(data: RunData) -> pd.DataFrame:
         as its copies) and `reuses_to_pay` (after which they and the copies take less than `host`; null without samples of the host).
     """
     traces = data.traces
-    columns = [*_OF_OURS, "role", *STAGES, "copies_ns", "n", *(f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES), "reuses_to_halve",
-               "host", "host_ns", "reuses_to_pay"]  # fmt: skip
+    columns = [
+        *_OF_OURS,
+        "role",
+        *STAGES,
+        "copies_ns",
+        "n",
+        *(f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES),
+        "reuses_to_halve",
+        "host",
+        "host_ns",
+        "reuses_to_pay",
+    ]
     if not {"ranges", "kernels", "memory_ops"} <= set(traces.tables):
         return pd.DataFrame(columns=columns)
     held = _held(traces)
@@ -146,10 +161,14 @@ def _held(traces: Traces) -> pd.DataFrame:
         names = {"workload": "", "variant": np.asarray(labels(traces)), "config": "", "case": ""}
     frame = pd.DataFrame(
         {
-            **names, "kernel_ns": kernel_ns, "with_launch_ns": kernel_ns + launch_ns, "with_copies_ns": kernel_ns + launch_ns + copies_ns,
-            "end_to_end_ns": range_ns(traces), "copies_ns": copies_ns,
+            **names,
+            "kernel_ns": kernel_ns,
+            "with_launch_ns": kernel_ns + launch_ns,
+            "with_copies_ns": kernel_ns + launch_ns + copies_ns,
+            "end_to_end_ns": range_ns(traces),
+            "copies_ns": copies_ns,
         }
-    )  # fmt: skip
+    )
     return frame[chosen]
 
 

@@ -104,10 +104,14 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
         long, short = cells[cells["above"]], cells[~cells["above"]]
         rows.append(
             {
-                "collector": collector, "above": len(long), "agree": int(long["agrees"].sum()), "below": len(short),
-                "less": int((short["difference_ns"] < 0).sum()), "difference_ns": float(short["difference_ns"].abs().median()),
+                "collector": collector,
+                "above": len(long),
+                "agree": int(long["agrees"].sum()),
+                "below": len(short),
+                "less": int((short["difference_ns"] < 0).sum()),
+                "difference_ns": float(short["difference_ns"].abs().median()),
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows, columns=["collector", "above", "agree", "below", "less", "difference_ns"])
 
 

@@ -34,9 +34,13 @@ def attribution(data: RunData) -> Attribution:
     outside, unlaunched = _unattributed(data)
     time_ns = data.traces.durations("kernels")
     return Attribution(
-        len(time_ns), int(time_ns.sum()), int(outside.sum()), int(time_ns[outside].sum()), int(unlaunched.sum()),
+        len(time_ns),
+        int(time_ns.sum()),
+        int(outside.sum()),
+        int(time_ns[outside].sum()),
+        int(unlaunched.sum()),
         int(time_ns[unlaunched].sum()),
-    )  # fmt: skip
+    )
 
 
 def unattributed(data: RunData) -> pd.DataFrame:
@@ -49,10 +53,12 @@ def unattributed(data: RunData) -> pd.DataFrame:
     names = data.traces.texts("kernels", "name")
     frame = pd.DataFrame(
         {
-            "kernel": np.asarray(names.categories, dtype=object)[names.codes[rows]], "outside": outside[rows].astype(int),
-            "unlaunched": unlaunched[rows].astype(int), "time_ns": data.traces.durations("kernels")[rows],
+            "kernel": np.asarray(names.categories, dtype=object)[names.codes[rows]],
+            "outside": outside[rows].astype(int),
+            "unlaunched": unlaunched[rows].astype(int),
+            "time_ns": data.traces.durations("kernels")[rows],
         }
-    )  # fmt: skip
+    )
     sums = frame.groupby("kernel", as_index=False, sort=False).sum()
     return sums.sort_values(["time_ns", "kernel"], ascending=[False, True], ignore_index=True)[columns]
 

@@ -6,7 +6,8 @@ from typing import Final, Literal
 import pandas as pd
 import streamlit as st
 
-from dashboard.core import axes, cells, compare, precision, staleness
+from dashboard.core import axes, cells, precision, staleness
+from dashboard.core.noise import noise_floors
 from dashboard.ui import runs, state, widgets
 from dashboard.ui.numbers import format_measure, significant
 from dashboard.ui.text import plain
@@ -44,9 +45,15 @@ def page() -> None:
     }
     topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented", labelled=False)
     sections = {
-        "findings": _findings, "verdicts": _verdicts, "noise": _noise, "samples": _samples, "collectors": _collectors,
-        "copies": _launches_and_copies, "ceilings": _ceilings, "run": _run,
-    }  # fmt: skip
+        "findings": _findings,
+        "verdicts": _verdicts,
+        "noise": _noise,
+        "samples": _samples,
+        "collectors": _collectors,
+        "copies": _launches_and_copies,
+        "ceilings": _ceilings,
+        "run": _run,
+    }
     sections[topic](run)
     widgets.end_page()
 
@@ -120,7 +127,7 @@ def _verdicts(run: store.Run) -> None:
 
 
 def _noise(run: store.Run) -> None:
-    noise = runs.ask(run, compare.noise_floors)
+    noise = runs.ask(run, noise_floors)
     if noise.empty:
         widgets.nothing("No baseline of this run was sampled twice.", "Record it again: every recording does so.")
     share = 100 * float(noise["holds_one"].mean())
@@ -148,7 +155,7 @@ def _samples(run: store.Run) -> None:
                 "Choose another case, scope or cache.",
             )
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
-        baseline: axes.Baseline | None = runs.ask(run, axes.baseline, workload, timing)
+        baseline = runs.ask(run, axes.baseline, workload, timing)
         first = f"{baseline.variant} {baseline.config}".strip() if baseline else None
         told = dict(zip(names, here["precision"].map(precision.word), strict=True))
         name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {told[cell]}")
@@ -199,9 +206,10 @@ def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
     here = {
         name: other
         for name, other in every.items()
-        if other.info["collector"] == collector and other.info["device_name"] == run.info["device_name"]
+        if other.info["collector"] == collector
+        and other.info["device_name"] == run.info["device_name"]
         and other.info["kind"] == "recording"
-    }  # fmt: skip
+    }
     newest = sorted(here, key=lambda name: here[name].info["started_at"], reverse=True)
     return {name: here[name] for name in newest}
 

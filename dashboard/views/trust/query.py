@@ -81,8 +81,15 @@ def errors(data: RunData) -> pd.DataFrame:
     """
     frame = data.results[(data.results["status"] == "ok") & data.results["rel_l2_error"].notna()]
     frame = frame.merge(data.variants[["workload", "variant", "precision", "role"]], on=["workload", "variant"])
-    grouped = frame[frame["role"] != "specimen"].groupby(["workload", "precision"], sort=False, as_index=False).agg(
-        variants=("variant", "nunique"), cells=("variant", "size"), rel_l2_error=("rel_l2_error", "max"),
-        max_rel_error=("max_rel_error", "max"), tolerance=("tolerance", "max"),
-    )  # fmt: skip
+    grouped = (
+        frame[frame["role"] != "specimen"]
+        .groupby(["workload", "precision"], sort=False, as_index=False)
+        .agg(
+            variants=("variant", "nunique"),
+            cells=("variant", "size"),
+            rel_l2_error=("rel_l2_error", "max"),
+            max_rel_error=("max_rel_error", "max"),
+            tolerance=("tolerance", "max"),
+        )
+    )
     return grouped.assign(precision=grouped["precision"].map(word))

@@ -89,10 +89,19 @@ def payload(
         chosen: an event is chosen, so what does not belong to it is drawn faint.
     """
     return {
-        "lanes": list(lanes), "texts": list(texts), "window": list(window), "bins": bins, "length": length, "colors": list(colors),
-        "swatches": list(swatches), "legend": list(legend), "thin": list(thin), "number": number, "chosen": chosen,
+        "lanes": list(lanes),
+        "texts": list(texts),
+        "window": list(window),
+        "bins": bins,
+        "length": length,
+        "colors": list(colors),
+        "swatches": list(swatches),
+        "legend": list(legend),
+        "thin": list(thin),
+        "number": number,
+        "chosen": chosen,
         "tones": {"text": tones.text, "muted": tones.muted, "grid": tones.grid, "paper": tones.paper},
-    }  # fmt: skip
+    }
 
 
 def parse(sent: Any) -> Act | None:
