@@ -1,4 +1,5 @@
-"""`python -m dashboard app` opens the pages; `export RUN --out DIR` writes the charts of a run as files, without a browser open.
+"""`python -m dashboard app` opens the pages; `export RUN --out DIR` writes the charts of a run as files, without a browser
+open.
 
 `answer RUN` prints which variants win.
 """
@@ -28,7 +29,7 @@ _data_dirs = click.option(
 
 
 def _refuse(error: Exception) -> click.exceptions.Exit:
-    """A user's mistake as its line on stderr, and exit code 2."""
+    """Print a user's mistake on stderr, and give exit code 2."""
     print(error, file=sys.stderr)
     return click.exceptions.Exit(2)
 
@@ -64,7 +65,8 @@ def app_command(data_dirs: Sequence[str], port: int | None, address: str) -> Non
 @click.option("--format", "form", default="table", help=f"Of {', '.join(answer.FORMATS)}.")
 @_data_dirs
 def answer_command(run: str, form: str, data_dirs: Sequence[str]) -> None:
-    """Print a row a workload and precision: the best variant, its time, and what it is over the baseline and the best peer.
+    """Print the best variant of each workload and precision, with its time and its speedups over the baseline and the best
+    peer.
 
     RUN: its id, label or folder.
     """

@@ -1,4 +1,4 @@
-"""`report.html`: everything about a run in one file, which asks nothing of the network."""
+"""`report.html`: a run in one self-contained file, which makes no request."""
 
 import html
 import json
@@ -38,7 +38,7 @@ _FACTS: Final = (
     ("command", "command"),
     ("packages", "packages"),
 )
-#: Those about the program that wrote the run, which of an import is not the one that was profiled.
+#: Facts about the program that wrote the run. For an import, that is not the profiled program.
 _OF_COLLECTOR: Final = ("python_version", "git_commit", "packages")
 
 
@@ -53,12 +53,12 @@ def report(data: RunData, summary: pd.DataFrame, charts: Sequence[Chart]) -> str
     contents = "".join(f'<li><a href="#{chart.name}">{html.escape(chart.title)}</a></li>' for chart in charts)
     body = [
         f"<h1>{html.escape(title)}</h1>",
-        '<p class="note">Recorded with Warpladder. Every median stands with its interval and n.</p>',
+        '<p class="note">Recorded with Warpladder. Every median has its interval and n.</p>',
         _facts(data),
         "<h2>Overview</h2>",
         _overview(summary),
         "<h2>Ceilings</h2>",
-        '<p class="note">What this device was measured to do, in the same run.</p>',
+        '<p class="note">Rates and times that this device reached in the same run.</p>',
         table(data.ceilings),
         "<h2>Checks</h2>",
         _checks(data),

@@ -33,7 +33,8 @@ def charted_cases(data: RunData, workload: str) -> pd.DataFrame:
         The columns of `cases`, and:
 
         - `size`: text of the axes that change only with size_rank, such as `n=512`;
-        - `size_value`: the number of that axis, where it is one axis of numbers; else size_rank + 1, since a logarithmic axis has no 0;
+        - `size_value`: the number of that axis, where it is one axis of numbers; else size_rank + 1, since a logarithmic axis
+          has no 0;
         - `series`: text of the other axes, such as `perm=210`; empty where the workload has none.
     """
     cases = data.cases[(data.cases["workload"] == workload) & data.cases["size_rank"].notna()].copy()
@@ -73,8 +74,8 @@ def baseline(
 ) -> Baseline | None:
     """The baseline of a workload in a timing: the variant that was sampled twice (A/A).
 
-    Where a variant on the GPU and one on the host were both sampled twice, the one on the GPU is the baseline. Where none was, the
-    lowest rung with samples is, or else the first variant with samples. None where the timing has no sample.
+    Where a variant on the GPU and one on the host were both sampled twice, the one on the GPU is the baseline. Where none was,
+    the lowest rung with samples is, or else the first variant with samples. None where the timing has no sample.
 
     Args:
         on_host: consider the variants on the host alone, as on a machine without a GPU.

@@ -25,7 +25,8 @@ def cells(data: RunData) -> pd.DataFrame:
         figures. The columns besides the key are:
 
         - `n`: number of samples, without those of the baseline's second copy;
-        - `median_ns`, `low_ns`, `high_ns`, `interval_kind`: their median, the ends of its interval, and the kind of the interval;
+        - `median_ns`, `low_ns`, `high_ns`, `interval_kind`: their median, the ends of its interval, and the kind of the
+          interval;
         - `role`, `kind`, `precision`, `title`, `rung`, `transfer`: columns of the variant;
         - `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`: columns of the case;
         - `gb_per_s`, `gflop_per_s`: `min_bytes` and `flops` over the median; null for a phase, and where the count is 0;
@@ -107,7 +108,8 @@ def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
 def _flags(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[tuple[str, ...]]:
     """The sources of the warnings and errors about each cell.
 
-    A null in a diagnostic stands for any value. A diagnostic without a variant and without a case is about the run, not its cells.
+    A null in a diagnostic stands for any value. A diagnostic without a variant and without a case is about the run, not its
+    cells.
     """
     flags: list[list[str]] = [[] for _ in range(len(frame))]
     serious = diagnostics[diagnostics["severity"].isin(["warning", "error"])]

@@ -81,7 +81,8 @@ def speedups(
 
 
 def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.DataFrame) -> list[Step]:
-    """The gain of each rung over the one before it in the same precision, each with its fastest config, in the order of the rungs.
+    """The gain of each rung over the one before it in the same precision, each with its fastest config, in the order of the
+    rungs.
 
     The first rung of a precision is compared with the last fp32 rung before it, or where there is none with the rung before it.
     Rungs without samples are left out.

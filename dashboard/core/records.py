@@ -17,8 +17,8 @@ _Record = TypeVar("_Record")
 def records(kind: type[_Record], frame: pd.DataFrame) -> list[_Record]:
     """The rows of a frame as records of a dataclass.
 
-    A field takes the column of its name. A field of type `Estimate` takes the three columns that hold an estimate. A null becomes
-    NaN in a field of type `float`, an empty text in a field of type `str`, and 0 in a field of type `int`.
+    A field takes the column of its name. A field of type `Estimate` takes the three columns that hold an estimate. A null
+    becomes NaN in a field of type `float`, an empty text in a field of type `str`, and 0 in a field of type `int`.
 
     Args:
         kind: a dataclass whose fields have the types `str`, `int`, `float`, `bool`, `Estimate` or `tuple[str, ...]`.

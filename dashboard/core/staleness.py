@@ -13,14 +13,14 @@ _INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
 
 
 def stale_variants(data: RunData, root: Path) -> pd.DataFrame:
-    """Variants whose recorded source is not what stands at their source_path below `root` now.
+    """Variants whose recorded source differs from the file at their source_path below `root`.
 
-    A `.cu` file is compared by the SHA-256 of its text, with what it includes in place as `workloads.api.read_source` has it; of a Python file, which holds several variants, it is asked whether it still has
-    the recorded text.
+    A `.cu` file is compared by the SHA-256 of its text, with its includes in place as `workloads.api.read_source` puts them. A
+    Python file holds several variants, so it is searched for the recorded text.
 
     Returns:
-        `workload`, `variant`, `source_path`, `reason`; a variant without a source_path, or with one that leads out of `root`, is
-        never listed.
+        `workload`, `variant`, `source_path` and `reason`. A variant has no row where it has no source_path, or one outside
+        `root`.
     """
     columns = ["workload", "variant", "source_path", "source_text", "source_sha256"]
     rows = []
@@ -48,7 +48,7 @@ def _reason(file: Path, text: str, sha256: str) -> str | None:
 
 
 def _with_includes(file: Path) -> str:
-    """The text of a source as it is measured; of an included file that is not there any more, nothing."""
+    """The text of a source as it is measured. An included file that is missing counts as empty."""
     text = file.read_text(errors="replace") if file.is_file() else ""
 
     def included(match: re.Match[str]) -> str:

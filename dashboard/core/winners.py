@@ -66,7 +66,7 @@ def at_largest(data: RunData, workload: str, timing: Timing) -> list[Winner]:
 
 @lru_cache(maxsize=8)
 def best_per_size(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[Winner, ...]:
-    """The winner of every charted case, in every precision that a rung has, among the rungs and the peers compared with them."""
+    """The winner of every charted case in each precision of a rung, among the rungs and the peers compared with them."""
     best = best_of_charted(data, workload, timing)
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
     found = [

@@ -1,7 +1,7 @@
 """The runs that the pages can show, and the answers of queries about them, which are kept until a file of the run changes.
 
-A run is checked when it is first loaded. A bad run is no longer in `listing`. `load`, `ask` and `share` of it raise `StoreError`, which
-`app` shows in place of the page.
+A run is checked when it is first loaded. A bad run is no longer in `listing`. `load`, `ask` and `share` of it raise
+`StoreError`, which `app` shows in place of the page.
 """
 
 import argparse

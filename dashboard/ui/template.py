@@ -19,8 +19,8 @@ from dashboard.ui.numbers import format_error, format_percent
 
 Theme = Literal["light", "dark"]
 
-#: The first six colours are from Okabe and Ito, Color Universal Design (2008), without their yellow, which is too faint on white,
-#: and without black, which is the text's. The dark row has lighter colours of the same hues.
+#: The first six colours are from Okabe and Ito, Color Universal Design (2008), without their yellow, which is too faint on
+#: white, and without black, which is the text's. The dark row has lighter colours of the same hues.
 _PALETTE: Final[Mapping[Theme, tuple[str, ...]]] = {
     "light": (
         *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
@@ -31,8 +31,8 @@ _PALETTE: Final[Mapping[Theme, tuple[str, ...]]] = {
         *("#B49BE0", "#CBB082", "#F0788C", "#B5D155", "#5CD3DE", "#9C9CF0"),
     ),
 }
-#: The order in which rungs take the colours; after the last one it starts again. Neighbours in this order differ by at least 25 in
-#: CIELAB, in both themes, for common eyes and for the three colour-vision deficiencies.
+#: The order in which rungs take the colours; after the last one it starts again. Neighbours in this order differ by at least 25
+#: in CIELAB, in both themes, for common eyes and for the three colour-vision deficiencies.
 _RUNG_COLORS: Final = (0, 7, 5, 4, 11, 10, 1, 3, 9, 2, 6, 8)
 #: The symbols of variants. There are 11 symbols and 12 colours, so that a pair of both comes again after 132 rungs only.
 SYMBOLS: Final = (
@@ -156,10 +156,11 @@ class Look:
 def look(data: RunData, theme: Theme = "light") -> Look:
     """Colours and symbols of a run's variants.
 
-    A colour depends on the variant's name alone. So a variant has the same colour in every run, on every page and in every export,
-    and keeps it when another variant is added.
+    A colour depends on the variant's name alone. So a variant has the same colour in every run, on every page and in every
+    export, and keeps it when another variant is added.
 
-    - A numbered variant, such as `v03_shared_tile`, takes the colour and the symbol of its number. Neighbours on the ladder differ
+    - A numbered variant, such as `v03_shared_tile`, takes the colour and the symbol of its number. Neighbours on the ladder
+      differ
       clearly. Colours repeat after twelve rungs, and then the symbols differ.
     - Any other name takes the colour and the symbol of its hash. Where two names have one colour, their symbols differ.
     - A role has its own form of symbols, its dash and its pattern, so that a rung and a peer of one colour differ.

@@ -18,8 +18,8 @@ def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
     """The rungs that were measured with several configs `block=N`, in the first timing.
 
     Returns:
-        Rows of `cells` with `block` (N of the config), and `relative`, `relative_low` and `relative_high`: time over that of the
-        fastest block, paired by round.
+        Rows of `cells` with `block` (N of the config), and `relative`, `relative_low` and `relative_high`: time over that of
+        the fastest block, paired by round.
     """
     found = timings(data, workload)
     every = cells(data)

@@ -55,5 +55,8 @@ def bank_conflicts(frame: pd.DataFrame, look: Look) -> Chart:
     title = (
         f"The report's padded tiles leave no bank conflict in the store of {clean} of {int(frame['padded'].sum())} permutations"
     )
-    note = f"Computed, not measured; shared memory of 32 banks of 4 bytes; tiles as depth × height × width, plain above and padded below. {DEFINITION}"
+    note = (
+        "Computed, not measured; shared memory of 32 banks of 4 bytes; tiles as depth × height × width, plain above and "
+        f"padded below. {DEFINITION}"
+    )
     return Chart("bank-conflicts", title, figure, frame, note)

@@ -64,8 +64,8 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size
     )
     scopes = " and ".join(Timing(row["scope"], row["cache"]).label(on_gpu=True) for row in best.values())
     note = (
-        f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, since host "
-        f"and device have rounds of their own; {samples(frame['n'])}."
+        f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, "
+        f"since host and device have rounds of their own; {samples(frame['n'])}."
     )
     return Chart(
         slug("copies", workload, size), f"{reference} is beaten {title}{f', at {size}' if size else ''}", figure, frame, note
@@ -76,7 +76,8 @@ def _copies_hover(row: dict[Any, Any]) -> str:
     config = f" [{text(row['config'])}]" if row["config"] else ""
     interval = text(format_ends(_speedup(row), format_ratio))
     return (
-        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>speedup: <b>{text(format_ratio(row['speedup']))}</b> ({interval})<br>"
+        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>speedup: "
+        f"<b>{text(format_ratio(row['speedup']))}</b> ({interval})<br>"
         f"{text(row['case'])} · {text(Timing(row['scope'], row['cache']).label(on_gpu=True))} · n = {row['n']}"
     )
 

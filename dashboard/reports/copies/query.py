@@ -15,10 +15,11 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
     """Speedups over the sequential host code, as the tensor report's tables 4 (without the copies) and 5 (with them).
 
     Returns:
-        One row a (case, variant, copies) of the rungs and peers, each with its fastest config: `variant`, `title`, `config`, `case`,
-        `size_rank`, `size` and `series` (see `axes.charted_cases`), `copies` (False: scope device with a hot L2, or operation where there is no device scope; True: end_to_end), `scope`,
-        `cache`, `reference` (the host variant), `speedup`, `low`, `high`, `n`, `paired`. Host and device are
-        not measured in the same rounds, so the ratios are not paired. Empty without host samples or without samples of a GPU.
+        One row a (case, variant, copies) of the rungs and peers, each with its fastest config: `variant`, `title`, `config`,
+        `case`, `size_rank`, `size` and `series` (see `axes.charted_cases`), `copies` (False: scope device with a hot L2, or
+        operation where there is no device scope; True: end_to_end), `scope`, `cache`, `reference` (the host variant),
+        `speedup`, `low`, `high`, `n`, `paired`. Host and device are not measured in the same rounds, so the ratios are not
+        paired. Empty without host samples or without samples of a GPU.
     """
     columns = [
         "variant",
@@ -70,7 +71,8 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
 
 
 def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...], str]:
-    """Sizes that `with_and_without_copies` is shown for one by one, and the one to show first: that of the report, else the largest.
+    """Sizes that `with_and_without_copies` is shown for one by one, and the one to show first: that of the report, else the
+    largest.
 
     Returns:
         No sizes where the workload has one series: then size is the axis.
@@ -84,6 +86,6 @@ def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...]
 
 
 def _host_reference(data: RunData, workload: str) -> str:
-    """The host variant that speedups are counted from, as a machine without a GPU would choose it; empty where there is none."""
+    """The host variant that speedups are counted from, chosen as on a machine without a GPU; empty where there is none."""
     found = baseline(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)
     return found.variant if found else ""

@@ -6,7 +6,7 @@ import pandas as pd
 
 from dashboard.core.estimate import Estimate
 from dashboard.reports.generator.names import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
-from dashboard.ui.marks import error_bars, hatch, stack_shares
+from dashboard.ui.marks import BESIDE, error_bars, hatch, stack_shares
 from dashboard.ui.numbers import format_duration, format_ends, format_percent, format_ratio
 from dashboard.ui.template import Chart, Look, blank, samples, slug, text
 from dashboard.ui.ticks import apart, ticks
@@ -57,9 +57,10 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
     )
     stack_shares(figure, labels.values(), look)
     note = (
-        f"{look.device}; share of end-to-end time; copies and kernels by events on the device, {REST} is what the host's clock has beyond them; medians of the config "
-        f"whose generation is the fastest. Overlapped: their longest part alone, out of their kernels (device time, hot L2) and the fastest copies of pinned memory, and what is "
-        f"left of the whole; {samples(frame['n'])}."
+        f"{look.device}; share of end-to-end time; copies and kernels by events on the device, {REST} is what the host's "
+        "clock has beyond them; medians of the config whose generation is the fastest. Overlapped: their longest part alone, "
+        "out of their kernels (device time, hot L2) and the fastest copies of pinned memory, and what is left of the whole; "
+        f"{samples(frame['n'])}."
     )
     return Chart(slug("generator", case), _parts_title(frame, case, look), figure, frame, note)
 
@@ -94,8 +95,8 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
             marker={"symbol": mark, "size": 9, "color": look.tones.muted, "line": {"width": 1.5}},
             hoverinfo="text",
             hovertext=[
-                f"<b>report, {text(row['variant'])}</b><br>{row['images']:,} images: <b>{text(format_duration(1e9 * row['seconds']))}</b><br>"
-                f"{text(row['hardware'])}<br>{text(row['note'])}"
+                f"<b>report, {text(row['variant'])}</b><br>{row['images']:,} images: "
+                f"<b>{text(format_duration(1e9 * row['seconds']))}</b><br>{text(row['hardware'])}<br>{text(row['note'])}"
                 for row in rows.to_dict("records")
             ],
         )
@@ -105,7 +106,7 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
     )
     times = [*frame["median_ns"], *(1e9 * published["seconds"])]
     figure.update_yaxes(type="log", title_text="end to end", **ticks(min(times), max(times), format_duration, logarithmic=True))
-    figure.update_layout(legend={"y": 1, "yanchor": "top", "x": 1.01, "xanchor": "left"}, margin={"t": 12})
+    figure.update_layout(legend=BESIDE, margin={"t": 12})
     both = frame.merge(published, on="images", suffixes=("", "_published"))
     data = frame.merge(_by_variant(published), on="images", how="left")
     title = f"End to end over {len(set(frame['images']))} numbers of images"
@@ -119,15 +120,19 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
             f"the report's fastest took {format_duration(1e9 * theirs)} on other hardware"
         )
     note = (
-        f"{look.device}, one GPU; end-to-end time, medians with {' and '.join(dict.fromkeys(frame['interval_kind']))}; {samples(frame['n'])}. "
-        "Open marks: the report's table 4, on two nodes with 1, 2 or 4 GPUs each. The report does not name the GPUs, so a ratio of the two does not show which code is better."
+        f"{look.device}, one GPU; end-to-end time, medians with {' and '.join(dict.fromkeys(frame['interval_kind']))}; "
+        f"{samples(frame['n'])}. Open marks: the report's table 4, on two nodes with 1, 2 or 4 GPUs each. The report does not "
+        "name the GPUs, so a ratio of the two does not show which code is better."
     )
     return Chart(slug("generator", "over images"), title, figure, data, note)
 
 
 def _parts_title(frame: pd.DataFrame, case: str, look: Look) -> str:
     fastest = frame.nsmallest(1, "median_ns").iloc[0]
-    title = f"At {case}, {look.named(WORKLOAD, fastest['variant'])} is fastest end to end with {format_duration(fastest['median_ns'])}"
+    title = (
+        f"At {case}, {look.named(WORKLOAD, fastest['variant'])} is fastest end to end with "
+        f"{format_duration(fastest['median_ns'])}"
+    )
     known = frame[frame["ratio"].notna()]
     if known.empty:
         return title
@@ -170,7 +175,10 @@ def _hover(row: dict[Any, Any], part: str, share: float) -> str:
 
 def _whole_hover(row: dict[Any, Any]) -> str:
     ends = format_ends(Estimate.of(row, "median_ns"), format_duration)
-    return f"{_name(row)}<br>{row['images']:,} images: <b>{text(format_duration(row['median_ns']))}</b> ({text(ends)})<br>{_how(row)}"
+    return (
+        f"{_name(row)}<br>{row['images']:,} images: <b>{text(format_duration(row['median_ns']))}</b> "
+        f"({text(ends)})<br>{_how(row)}"
+    )
 
 
 def _name(row: dict[Any, Any]) -> str:

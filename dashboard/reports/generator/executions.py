@@ -1,4 +1,4 @@
-"""Figures 2 to 6 of the generator's report out of a trace: what ran when in one execution of each mix, and of the rungs that pin and overlap copies."""
+"""Figures 2 to 6 of the generator's report from a trace: the device work of one execution of each variant in them."""
 
 from typing import Final
 
@@ -32,13 +32,14 @@ _COLUMNS: Final = [
 def executions(data: RunData, case: str) -> pd.DataFrame:
     """The device work of one execution end to end of each of `FIGURES` that was traced: the one of median duration.
 
-    An execution lasts from the start of its first device work to the end of its last; of an even number the shorter one in the middle is taken.
+    An execution lasts from the start of its first device work to the end of its last; of an even number the shorter one in the
+    middle is taken.
 
     Returns:
-        One row a kernel or memory operation, by `FIGURES` and start: `figure`, `variant`, `config`, `n` traced executions, `trace_ns` (start of
-        the execution, from that of the trace), `span_ns` (its duration), `kind` of `KINDS`, `name`, `start_ns` and `end_ns` from the start of the
-        execution, of memory operations `bytes` and `hidden_ns` (in which a kernel of the execution ran); these null for kernels. Empty where
-        nothing of that was traced.
+        One row a kernel or memory operation, by `FIGURES` and start: `figure`, `variant`, `config`, `n` traced executions,
+        `trace_ns` (start of the execution, from that of the trace), `span_ns` (its duration), `kind` of `KINDS`, `name`,
+        `start_ns` and `end_ns` from the start of the execution, of memory operations `bytes` and `hidden_ns` (in which a kernel
+        of the execution ran); these null for kernels. Empty where nothing of that was traced.
     """
     traces = data.traces
     nothing = pd.DataFrame(columns=_COLUMNS)
@@ -87,7 +88,8 @@ def _median_executions(traces: Traces, case: str) -> pd.DataFrame:
 
 
 def _work(traces: Traces, table: str, ids: Int64s, owner: Int64s) -> pd.DataFrame:
-    """The rows of a table that were launched in the executions: `place` of the execution's range, `name`, `start_ns`, `end_ns`, `bytes`.
+    """The rows of a table that were launched in the executions: `place` of the execution's range, `name`, `start_ns`, `end_ns`,
+    `bytes`.
 
     Args:
         ids: those of the ranges.

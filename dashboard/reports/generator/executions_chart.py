@@ -1,4 +1,4 @@
-"""Figures 2 to 6 of the generator's report: what ran when in each mix of methods, and where copies hide behind kernels."""
+"""Figures 2 to 6 of the generator's report: kernels and copies of one execution of each variant, over time."""
 
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from dashboard.reports.generator.names import (
     OVERLAPPED_VARIANT,
     PRODUCTS,
 )
+from dashboard.ui.marks import name_rows
 from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
 from dashboard.ui.template import Chart, Look, blank, palette, samples, slug, text
 from dashboard.ui.ticks import ticks
@@ -70,24 +71,19 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
         title_text="time from the start of an execution",
         **ticks(0, until_ns, format_duration, logarithmic=False),
     )
-    figure.update_yaxes(
-        range=[len(keys) - 0.45, -0.45],
-        tickvals=list(range(len(keys))),
-        ticktext=[_label(row) for row in keys.to_dict("records")],
-        showgrid=False,
-        zeroline=False,
-        ticks="",
-        tickfont={"color": look.tones.text},
-    )
+    labels = [_label(row) for row in keys.to_dict("records")]
+    name_rows(figure, labels, look, range=[len(keys) - 0.45, -0.45], zeroline=False)
     left_out = (
-        f" Drawn are the {len(shown):,} bars of {len(frame):,} that start within {format_duration(until_ns)}; the Timeline has them all."
+        f" Drawn are the {len(shown):,} bars of {len(frame):,} that start within {format_duration(until_ns)}; the Timeline "
+        "has them all."
         if cut
         else ""
     )
     note = look.note(
-        "one execution end to end of each under a profiler, which makes launches longer: the one of median duration, from its first device work to "
-        f"its last; {samples(keys['n'])}; fp32. Wide bands are kernels, thin ones below them copies in and copies out.{left_out} "
-        "After figures 2 to 6 of S. Yi, SHPC 2021 Fall Term Project Report. Figures 2 to 5 show 16 inputs; the report does not name the GPU."
+        "one execution end to end of each under a profiler, which makes launches longer: the one of median duration, from "
+        f"its first device work to its last; {samples(keys['n'])}; fp32. Wide bands are kernels, thin ones below them copies "
+        f"in and copies out.{left_out} After figures 2 to 6 of S. Yi, SHPC 2021 Fall Term Project Report. Figures 2 to 5 show "
+        "16 inputs; the report does not name the GPU."
     )
     return Chart(slug("generator", "figures", case), _title(frame, case), figure, frame, note)
 

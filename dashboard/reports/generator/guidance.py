@@ -33,7 +33,8 @@ def finding(frame: pd.DataFrame) -> Finding | None:
 
     Returns:
         The number of ranks that is the slowest against one rank, or where a number is faster than one, the fastest. None for
-        another workload or network, for the host, for device times (ranks do not wait in them), and where one rank has no samples.
+        another workload or network, for the host, for device times (ranks do not wait in them), and where one rank has no
+        samples.
     """
     frame = frame[(frame["workload"] == WORKLOAD) & (frame["scope"] != "device") & (frame["kind"] != "host")]
     frame = frame[frame["case"].map(images_of).notna()]

@@ -29,7 +29,9 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
 
 
 def _executions(run: store.Run, case: str, look: Look) -> None:
-    """Figures 2 to 6 of the report, and of each row the way to its window on the Timeline; how to record them where there are none."""
+    """Figures 2 to 6 of the report, and of each row the way to its window on the Timeline; how to record them where there are
+    none.
+    """
     frame = runs.ask(run, executions.executions, case)
     if frame.empty:
         command = f"python -m collectors record {names.WORKLOAD} --case {case} --collector nsight_systems"

@@ -12,7 +12,10 @@ _ADVISED: Final = ((1001, 4), (200, 2), (0, 1))
 
 
 def published() -> pd.DataFrame:
-    """The report's table 4: `variant` (as printed, e.g. `1 GPU a node`), `images`, `seconds`, `hardware`, `note`, in its order."""
+    """The report's table 4:
+
+    `variant` (as printed, e.g. `1 GPU a node`), `images`, `seconds`, `hardware`, `note`, in its order.
+    """
     rows = figures.read(WORKLOAD)
     rows = rows[(rows["table"] == "4") & (rows["quantity"] == "time")].rename(columns={"value": "seconds"})
     rows["images"] = rows["case"].map(images_in)
@@ -30,8 +33,8 @@ def table_4() -> pd.DataFrame:
     The report prints no spread, so a tie cannot be told.
 
     Returns:
-        One row for each printed number: `images`, `per_node`, `seconds`, `over_best` (over the least time for these images), `best`
-        and `advised`.
+        One row for each printed number: `images`, `per_node`, `seconds`, `over_best` (over the least time for these images),
+        `best` and `advised`.
     """
     frame = published()
     frame["per_node"] = frame["variant"].str.extract(r"(\d+)", expand=False).astype(int)

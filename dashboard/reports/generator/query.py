@@ -1,4 +1,4 @@
-"""A generation of images by its parts: copies in, kernels, copies out; and what of them an overlapped one hides."""
+"""A generation of images by its parts (copies in, kernels, copies out), and the parts that an overlapped one hides."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from dashboard.reports.generator.published import images_in
 
 _SCOPES: Final = {IN: "phase:h2d", COMPUTE: "phase:compute", OUT: "phase:d2h"}
 _CACHE: Final = "hot"
-#: The scopes that a generation is told by.
+#: The scopes that these queries read.
 SCOPES: Final = ("end_to_end", "device", *_SCOPES.values())
 _COLUMNS: Final = [
     "case",
@@ -37,16 +37,18 @@ _COLUMNS: Final = [
 def generations(data: RunData) -> pd.DataFrame:
     """Where the time of a generation goes, end to end, by number of images.
 
-    A generation with phases copies in, computes and copies out, one after another: what its median has beyond those of the phases is the
-    launches and the host's waiting. An overlapped one has no phases. Its kernels are those of the scope `device` with a hot L2, its
-    copies the fastest ones of pinned memory that follow one another at the same number of images, and the longest of the three is what it cannot beat.
+    A generation with phases copies in, computes and copies out, one after another: what its median has beyond those of the
+    phases is the launches and the host's waiting. An overlapped one has no phases. Its kernels are those of the scope `device`
+    with a hot L2, its copies the fastest ones of pinned memory that follow one another at the same number of images, and the
+    longest of the three is what it cannot beat.
 
     Returns:
         One row a (case, variant) on the device by size and ladder, of each the config whose generation is the fastest: `case`,
-        `size_rank`, `images`, `variant`, `title`, `precision`, `config`, `transfer` (`pageable`, `pinned`, `overlapped`; null where the run does not tell), `n`,
-        `interval_kind`, `median_ns` with `low_ns` and `high_ns` of the whole, and the medians of `PARTS` in nanoseconds (null where not
-        known, and `REST` of overlapped ones). Of overlapped ones besides `longest` (which part), `longest_ns` and `ratio`, the whole over it; null
-        where a part is not known. Empty where no generation was timed end to end.
+        `size_rank`, `images`, `variant`, `title`, `precision`, `config`, `transfer` (`pageable`, `pinned`, `overlapped`; null
+        where the run does not tell), `n`, `interval_kind`, `median_ns` with `low_ns` and `high_ns` of the whole, and the
+        medians of `PARTS` in nanoseconds (null where not known, and `REST` of overlapped ones). Of overlapped ones besides
+        `longest` (which part), `longest_ns` and `ratio`, the whole over it; null where a part is not known. Empty where no
+        generation was timed end to end.
     """
     every = cells(data)
     every = every[

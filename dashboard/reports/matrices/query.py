@@ -23,8 +23,9 @@ def matrix_and_tensor(data: RunData) -> pd.DataFrame:
     """The tensor report's figure 5: a stack of matrices transposed with 8x8 and 32x32 tiles, and as a tensor with 8x8x8 tiles.
 
     Returns:
-        Rows of `cells` in the first timing, of the permutation (0,2,1) and by variant, config and size, with `size` and `size_value`
-        (see `axes.charted_cases`) and `what` (`2-D`, `3-D` or `copy`). Empty where the run lacks one of the two kinds.
+        Rows of `cells` in the first timing, of the permutation (0,2,1) and by variant, config and size, with `size` and
+        `size_value` (see `axes.charted_cases`) and `what` (`2-D`, `3-D` or `copy`). Empty where the run lacks one of the two
+        kinds.
     """
     every = cells(data)
     found = timings(data, WORKLOAD)

@@ -33,8 +33,9 @@ def overheads(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
             hoverinfo="text",
             marker={"color": colors[part], "pattern": hatch(pattern)},
             hovertext=[
-                f"<b>{text(row['variant'])}</b>, {text(row['case'])}<br>{part}: <b>{text(format_percent(100 * row['fraction']))}</b>, "
-                f"{text(format_duration(row['median_ns']))} ({text(format_ends(Estimate.of(row, 'median_ns'), format_duration))})<br>n = {row['n']}"
+                f"<b>{text(row['variant'])}</b>, {text(row['case'])}<br>{part}: "
+                f"<b>{text(format_percent(100 * row['fraction']))}</b>, {text(format_duration(row['median_ns']))} "
+                f"({text(format_ends(Estimate.of(row, 'median_ns'), format_duration))})<br>n = {row['n']}"
                 if pd.notna(row["fraction"])
                 else ""
                 for row in rows
@@ -44,6 +45,12 @@ def overheads(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     figure.update_xaxes(range=[0, 100], ticksuffix=" %", title_text="share of the run")
     figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
     largest = operation[operation["size_rank"] == operation["size_rank"].max()].nsmallest(1, "median_ns").iloc[0]
-    title = f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of {look.named(workload, largest['variant'])} is allocation, copies and release"
-    note = f"{look.device}; parts of one end-to-end operation; copies and computation by events on the device, allocation and release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
+    title = (
+        f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of "
+        f"{look.named(workload, largest['variant'])} is allocation, copies and release"
+    )
+    note = (
+        f"{look.device}; parts of one end-to-end operation; copies and computation by events on the device, allocation and "
+        f"release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
+    )
     return Chart(slug("overheads", workload), title, figure, frame, note)

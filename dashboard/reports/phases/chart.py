@@ -51,8 +51,9 @@ def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     if len(outside) > 1:
         title += f", {format_percent(100 * outside.min())} of {outside.idxmin()}"
     note = (
-        f"{look.device}; operation time under a profiler, which makes launches longer; a kernel belongs to the phase that its name begins with, "
-        f"{OTHER} are named otherwise; means over the traced samples, of the config whose operation is the shortest; {samples(keys['n'])}."
+        f"{look.device}; operation time under a profiler, which makes launches longer; a kernel belongs to the phase that its "
+        f"name begins with, {OTHER} are named otherwise; means over the traced samples, of the config whose operation is the "
+        f"shortest; {samples(keys['n'])}."
     )
     return Chart(slug("phases", workload, case), title, figure, frame, note)
 
@@ -60,6 +61,6 @@ def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
 def _hover(row: dict[Any, Any], part: str) -> str:
     config = f" [{text(row['config'])}]" if row["config"] else ""
     return (
-        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>{part}: <b>{text(format_percent(100 * row['fraction']))}</b>, "
-        f"{text(format_duration(row['mean_ns']))}<br>n = {row['n']}"
+        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>{part}: "
+        f"<b>{text(format_percent(100 * row['fraction']))}</b>, {text(format_duration(row['mean_ns']))}<br>n = {row['n']}"
     )

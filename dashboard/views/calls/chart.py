@@ -1,4 +1,4 @@
-"""The kernels and calls that make up the time of a trace, as bars."""
+"""The kernels and calls that take most of the time of a trace, as bars."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,10 +13,10 @@ from dashboard.ui.ticks import ticks
 
 _BAR_PX: Final = 26
 _NAME_CHARACTERS: Final = 34
-#: Of a name whose middle is left out.
+#: Characters before the part of a name that is left out.
 _HEAD_CHARACTERS: Final = 10
 _MOST_BARS: Final = 12
-#: What of a trace is summed, in words.
+#: The parts of a trace that are summed, in words.
 PARTS: Final[Mapping[Part, str]] = {
     "samples": "in the variants' samples, without verification, warm-up, the flush of L2 and the hold of the stream",
     "all": "in the trace",
@@ -28,9 +28,9 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part =
     """Bars of `query.leading`, not empty.
 
     Args:
-        every: how many names the whole summary has.
+        every: the number of names in the whole summary.
         what: `kernels` or `API calls`.
-        part: what of the trace the summary is of.
+        part: the part of the trace that is summed.
     """
     shown = frame.head(_MOST_BARS)
     count = "Instances" if "Instances" in frame else "Num Calls"
@@ -81,14 +81,14 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, part: Part =
 
 
 def _told_apart(names: list[str]) -> list[str]:
-    """Names that fit beside bars; those that would be cut to the same text are cut before where they begin to differ instead."""
+    """Names that fit beside bars. Where cut names would be equal, they are cut in the middle, before their first difference."""
     short = [cut(name, _NAME_CHARACTERS) for name in names]
     found = list(short)
     for same in {name for name in short if short.count(name) > 1}:
         places = [place for place, name in enumerate(short) if name == same]
         whole = [cut(names[place], len(names[place])) for place in places]
         differ = next((place for place, letters in enumerate(zip(*whole, strict=False)) if len(set(letters)) > 1), 0)
-        # From the start of the word in which they begin to differ; a name that only goes on where another ends keeps its own cut.
+        # Start at the word of the first difference. A name that only continues another keeps its own cut.
         start = max(whole[0].rfind(mark, 0, differ) + 1 for mark in "_ ,<(")
         if start <= _HEAD_CHARACTERS:
             continue

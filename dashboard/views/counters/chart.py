@@ -1,4 +1,4 @@
-"""Hardware counters by variant: the device's roofs, occupancy, traffic, and what warps wait for."""
+"""Hardware counters by variant: shares of the peaks, occupancy, traffic, and stalls of warps."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -98,10 +98,13 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     title = "Achieved against theoretical occupancy"
     if low:
         title = (
-            f"{look.named(workload, low[0]['variant'])} keeps {format_percent(low[0]['occupancy_percent'])} of the warps resident where its launch allows "
-            f"{format_percent(low[0]['theoretical_percent'])}: no variant falls further short"
+            f"{look.named(workload, low[0]['variant'])} keeps {format_percent(low[0]['occupancy_percent'])} of the warps "
+            f"resident where its launch allows {format_percent(low[0]['theoretical_percent'])}: no variant falls further short"
         )
-    note = f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of blocks."
+    note = (
+        f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of "
+        "blocks."
+    )
     return Chart(slug("occupancy", workload, case), title, figure, frame, note)
 
 
@@ -126,8 +129,14 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
     most = frame.dropna(subset=[column]).nlargest(1, column).to_dict("records")
     title = "Bytes moved to and from device memory"
     if most and relative:
-        title = f"{look.named(workload, most[0]['variant'])} moves {format_ratio(most[0]['dram_over_min'])} the bytes that the case needs, the most of all"
-    note = f"{_note(frame, look, case, how)} Read and written; what stays in L2 until the kernel's end is not written yet, so below 1 is possible."
+        title = (
+            f"{look.named(workload, most[0]['variant'])} moves {format_ratio(most[0]['dram_over_min'])} the bytes that the "
+            "case needs, the most of all"
+        )
+    note = (
+        f"{_note(frame, look, case, how)} Bytes read and written. Data that is still in L2 at the kernel's end is not "
+        "counted, so a ratio below 1 is possible."
+    )
     return Chart(slug("dram-bytes", workload, case), title, figure, frame, note)
 
 
@@ -167,8 +176,8 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     if waits:
         first = waits[0]
         title = (
-            f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of {look.named(workload, first['variant'])} "
-            f"{first['meaning']}"
+            f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of "
+            f"{look.named(workload, first['variant'])} {first['meaning']}"
         )
     note = f"{look.device}, {case}; {how} Warps in each state for each instruction issued, averaged; grey is no waiting."
     return Chart(slug("warp-stalls", workload, case), title, figure, stalls, note)

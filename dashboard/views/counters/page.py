@@ -131,7 +131,8 @@ def _no_counters(run: store.Run) -> None:
         widgets.link_runs(page_of("counters"), with_these)
     else:
         st.info(
-            "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the sidebar:"
+            "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the "
+            "sidebar:"
         )
         st.code(_HOW_TO_RECORD.format(workload=workloads[0] if workloads else "WORKLOAD"), language="bash")
         st.caption("Or import a report: python -m collectors import report.ncu-rep")

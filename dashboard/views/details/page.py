@@ -24,7 +24,9 @@ def page() -> None:
 
 
 def _first(run: store.Run) -> str:
-    """The table to show first: phases where they were traced, the generator where the first workload has no copies, else copies."""
+    """The table to show first: phases where they were traced, the generator where the first workload has no copies, else
+    copies.
+    """
     workloads = runs.load(run).workloads
     if runs.ask(run, phases.workloads):
         return "phases"

@@ -24,8 +24,8 @@ _HEIGHT: Final = 400
 _LINEAR_RANGE: Final = 20.0
 _SHARE_ROW_PX: Final = 16
 _APART: Final = (
-    "A rank is one process with one GPU, or with none on the host. The time of a round is that of its slowest rank. Each number "
-    "of ranks is a launch with its own rounds, so the ratios are not paired."
+    "A rank is one process with one GPU, or with none on the host. The time of a round is that of its slowest rank. Each "
+    "number of ranks is a launch with its own rounds, so the ratios are not paired."
 )
 _PART_LOOKS: Final = dict(zip(PARTS.values(), (("#56B4E9", "\\"), ("#E69F00", "/"), ("#CC79A7", "x")), strict=True))
 
@@ -119,8 +119,8 @@ def skew(frame: pd.DataFrame, look: Look) -> Chart:
     rows = records(Scaled, frame)
     first, worst = rows[0], max(rows, key=lambda row: row.skew.value)
     title = (
-        f"{first.workload}, {first.case}: the ranks of a round are up to {format_percent(worst.skew.value)} apart in the median, "
-        f"{look.named(first.workload, worst.variant)} on {_who(worst)}"
+        f"{first.workload}, {first.case}: the ranks of a round are up to {format_percent(worst.skew.value)} apart in the "
+        f"median, {look.named(first.workload, worst.variant)} on {_who(worst)}"
     )
     how = (
         "Skew: in each round the largest time of a rank less the smallest, in percent of the largest; median over rounds.",
@@ -158,8 +158,8 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
     scope = first.scope.replace("_", " ")
     figure.update_xaxes(title={"text": f"share of the slowest rank's {scope} time", "standoff": 12})
     note = (
-        f"{look.device}; {_timing(first)}; of each round's slowest rank, medians over rounds; {samples(frame['n'])}. The rest of a "
-        f"bar is kernels, launches and waiting. {_on_phases(rows)}"
+        f"{look.device}; {_timing(first)}; of each round's slowest rank, medians over rounds; {samples(frame['n'])}. The rest "
+        f"of a bar is kernels, launches and waiting. {_on_phases(rows)}"
     )
     name = slug("gpus", first.workload, first.variant, first.scope, "shares")
     return Chart(name, _shares_title(rows, look), figure, frame, note)

@@ -81,9 +81,10 @@ def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFra
     _draw(figure, tiles, rows, columns, look)
     timing = Timing(first.scope, first.cache).label(on_gpu=on_gpu)
     note = (
-        f"{look.device}; {timing}; {samples(frame['n'])}.{_on_finding(finding)} Times are those of the slowest rank. Tied: the "
-        "95 % interval of the ratio to the best holds 1, or lies within the noise of the baseline against itself. Each number of "
-        f"ranks is a launch with its own rounds, so the ratios are not paired.{_on_report(compared, printed, images)}"
+        f"{look.device}; {timing}; {samples(frame['n'])}.{_on_finding(finding)} Times are those of the slowest rank. Tied: "
+        "the 95 % interval of the ratio to the best holds 1, or lies within the noise of the baseline against itself. Each "
+        "number of ranks is a launch with its own rounds, so the ratios are not "
+        f"paired.{_on_report(compared, printed, images)}"
     )
     name = slug("gpus", first.workload, first.variant, first.scope, first.cache, "best")
     return Chart(name, _title(frame, look, on_gpu), figure, frame, note)
@@ -207,6 +208,7 @@ def _on_report(compared: Sequence[Compared], printed: Sequence[_Printed], images
     here = [row for row in compared if (number := images[row.case]) is not None and row.ranks == advised.get(number)]
     right = sum(row.place != "slower" for row in here)
     return (
-        " Report: table 4, without spread, on two nodes of GPUs that it does not name; a frame marks the number of GPUs in a node "
-        f"that its section 4 advises. Taken as the number of all GPUs, that is best or tied here in {right} of {len(here)} sizes."
+        " Report: table 4, without spread, on two nodes of GPUs that it does not name; a frame marks the number of GPUs in a "
+        f"node that its section 4 advises. Taken as the number of all GPUs, that is best or tied here in {right} of "
+        f"{len(here)} sizes."
     )

@@ -1,7 +1,7 @@
 """Time, speedup and efficiency by the number of ranks, and how far the times of the ranks of a round are apart.
 
-A rank is one process with one GPU, or with none on the host. The time of a round is that of its slowest rank. Each number of ranks
-is a launch with its own rounds, so ratios of different numbers of ranks are not paired.
+A rank is one process with one GPU, or with none on the host. The time of a round is that of its slowest rank. Each number of
+ranks is a launch with its own rounds, so ratios of different numbers of ranks are not paired.
 """
 
 from dataclasses import dataclass, replace
@@ -156,8 +156,8 @@ def scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Every variant that several ranks measured, by case and number of ranks, each with its fastest config there.
 
     Returns:
-        One row for each (variant, case, ranks) of the charted cases, by ladder, size and ranks, with the columns of `Scaled`. Empty
-        where several ranks have no correct samples in this timing.
+        One row for each (variant, case, ranks) of the charted cases, by ladder, size and ranks, with the columns of `Scaled`.
+        Empty where several ranks have no correct samples in this timing.
     """
     return _scaling(data, workload, timing).copy()
 
@@ -257,8 +257,8 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     Copies are parts of `end_to_end`, and communication is a part of `operation`.
 
     Returns:
-        One row for each (variant, case, ranks, part) that has phases, by ladder, size, ranks and part, with the columns of `Share`.
-        Empty in a timing of another scope, or without phases.
+        One row for each (variant, case, ranks, part) that has phases, by ladder, size, ranks and part, with the columns of
+        `Share`. Empty in a timing of another scope, or without phases.
     """
     parts_of = _PARTS_OF.get(timing.scope, ())
     frame = scaling(data, workload, timing).drop(columns="n")

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
-    """The ladder at the largest size: of every series with its errors in the first timing, and of the last series in the others."""
+    """The ladder at the largest size: of every series with its errors in the first timing, and of the last series in the
+    others.
+    """
     from dashboard.views.ladder import chart, error_chart, query
 
     first = timing == axes.timings(data, workload)[0]

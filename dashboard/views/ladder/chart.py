@@ -251,7 +251,9 @@ def _gain(row: _Row) -> str:
 
 
 def _title(known: list[_Row], look: Look, timed: pd.DataFrame) -> str:
-    """The fastest rung with its percent of floor, the fastest of each other precision, and the peers that are faster than these."""
+    """The fastest rung with its percent of floor, the fastest of each other precision, and the peers that are faster than
+    these.
+    """
     rungs = [row for row in known if row.role == "rung"]
     shown = rungs or [row for row in known if row.role != "specimen"] or known
     names = precisions(timed[timed["variant"].isin([row.variant for row in shown])])

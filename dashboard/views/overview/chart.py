@@ -27,7 +27,8 @@ _WHO: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline")
 
 
 def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
-    """Best rung and best peer of each workload and precision, and the baseline, as a share of what the device measurably can do.
+    """Best rung and best peer of each workload and precision, and the baseline, as a share of what the device measurably can
+    do.
 
     Args:
         frame: `query.overview`, not empty.

@@ -31,24 +31,25 @@ _COLUMNS: Final = [
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     """What the first page answers.
 
-    Each precision that a rung has is apart, and its best rung is compared with the best of the peers that it replaces. The figures are those
-    of the cases of the largest size_rank at which such a rung (or, without a GPU, a host variant) has samples, in the first of
-    `axes.timings`. Where there are several (permutations, layers) and one rung is as good as the fastest of each, to 5 %, each figure is the
-    geometric mean over them and `cases` counts them; the ends of such a mean's interval are the means of the ends, which is
-    wider than 95 %. Where none is, each case has a row of its own.
+    Each precision that a rung has is apart, and its best rung is compared with the best of the peers that it replaces. The
+    figures are those of the cases of the largest size_rank at which such a rung (or, without a GPU, a host variant) has
+    samples, in the first of `axes.timings`. Where there are several (permutations, layers) and one rung is as good as the
+    fastest of each, to 5 %, each figure is the geometric mean over them and `cases` counts them; the ends of such a mean's
+    interval are the means of the ends, which is wider than 95 %. Where none is, each case has a row of its own.
 
     Args:
         root: the project's folder, for the badge of a source that changed since; None leaves that check out.
 
     Returns:
-        One row a (workload, precision) with samples, or several of one case each, fp32 first: `workload`, `precision`, `cases`, `case` (the size,
-        e.g. `n=512`; of some of its cases, what their names have in common), `scope`, `cache`, `baseline`, `baseline_config`,
-        `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
-        rel_l2_error against float64 of its cells), `best_ns` (+`_low`, `_high`), `speedup` over the baseline (+`_low`, `_high`),
-        `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`, `peer_config`,
-        `peer_precision`, `peer_error`, `peer_percent_of_floor` (of the best rung's floor), `over_peer` (+`_low`, `_high`: the peer's time over the best rung's), `n`
-        (least of the cells used) and `badges` (tuple of texts on the whole workload, in its first row; empty where nothing is
-        distrusted). Where there is no GPU, best is the fastest host variant, the baseline `numba_serial`, and the peer null.
+        One row a (workload, precision) with samples, or several of one case each, fp32 first: `workload`, `precision`, `cases`,
+        `case` (the size, e.g. `n=512`; of some of its cases, what their names have in common), `scope`, `cache`, `baseline`,
+        `baseline_config`, `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
+        rel_l2_error against float64 of its cells), `best_ns` (+`_low`, `_high`), `speedup` over the baseline (+`_low`,
+        `_high`), `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`,
+        `peer_config`, `peer_precision`, `peer_error`, `peer_percent_of_floor` (of the best rung's floor), `over_peer` (+`_low`,
+        `_high`: the peer's time over the best rung's), `n` (least of the cells used) and `badges` (tuple of texts on the whole
+        workload, in its first row; empty where nothing is distrusted). Where there is no GPU, best is the fastest host variant,
+        the baseline `numba_serial`, and the peer null.
     """
     stale = stale_variants(data, root) if root else None
     noise = noise_floors(data)

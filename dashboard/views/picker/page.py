@@ -1,4 +1,4 @@
-"""Pick variants: which NVTX ranges of a trace are the variants that all pages compare."""
+"""Pick variants: choose the NVTX ranges of a trace that all pages compare as variants."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
@@ -23,8 +23,8 @@ _TABLE_HEIGHT: Final = 250
 _TIME: Final = "%.4g"
 _MOST_LEFT_OUT: Final = 3
 _BY_TIME_HELP: Final = (
-    "Share of the GPU time whose work a thread without a range launched while this range was open on another thread, as PyTorch's "
-    "backward pass does."
+    "Share of the GPU time whose work a thread without a range launched while this range was open on another thread, as "
+    "PyTorch's backward pass does."
 )
 
 
@@ -61,7 +61,7 @@ def page() -> None:
 
 
 def _run() -> store.Run:
-    """The run of the page, however bad the pattern is by which its variants were picked."""
+    """The run of the page, even if the pattern that picks its variants is bad."""
     run = runs.chosen()
     return run if run is not None and "ranges" in run.tables else widgets.run_of_page()
 
@@ -145,7 +145,7 @@ def _choose_texts() -> None:
 
 
 def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
-    """What the pattern gives."""
+    """Show the variants and cases that the pattern gives."""
     if naming is None:
         st.info("Write a pattern, or choose texts from the table.")
         return
@@ -177,7 +177,8 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
 
 
 _HELP: Final = (
-    "A regular expression whose groups say what a text stands for: `(?P<variant>…)`, and perhaps `(?P<case>…)`, `(?P<config>…)` and "
+    "A regular expression whose groups say what a text stands for: `(?P<variant>…)`, and perhaps `(?P<case>…)`, "
+    "`(?P<config>…)` and "
     "`(?P<workload>…)`. Or a text with placeholders: `tile {variant} n={case}`."
 )
 

@@ -1,4 +1,4 @@
-"""The reports' figures and ours side by side, each on an axis of its own: the hardware is not the same."""
+"""The reports' figures beside ours, each on its own axis, because the hardware differs."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -66,7 +66,9 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
 
 
 def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str, str]]:
-    """Colour and symbol of each published variant: those of ours, or of its own name where we have none; an open symbol where another has them."""
+    """Colour and symbol of each published variant: those of ours, or of its own name where we have none; an open symbol where
+    another has them.
+    """
     found: dict[str, dict[str, str]] = {}
     taken: set[tuple[str, str]] = set()
     for variant, ours in frame[["variant", "our_variant"]].drop_duplicates().itertuples(index=False, name=None):
@@ -97,8 +99,8 @@ def _hover(row: Mapping[Any, Any], name: str, our_variant: str) -> str:
     ends = f"{significant(ours.low)} to {significant(ours.high)}"
     how = f"{text(row['our_scope'])}, {text(row['our_cache'])} L2 · n = {row['n']}" if row["n"] else "computed"
     return (
-        f"<b>{text(our_variant)}</b> {text(row['our_config'])}<br>"
-        f"{place}: <b>{significant(ours.value)}{unit}</b> ({ends})<br>{how}"
+        f"<b>{text(our_variant)}</b> {text(row['our_config'])}<br>{place}: <b>{significant(ours.value)}{unit}</b> "
+        f"({ends})<br>{how}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Published: what the reports printed, and the same work here."""
+"""Published: the printed figures of the reports beside ours."""
 
 import pandas as pd
 import streamlit as st

@@ -1,4 +1,4 @@
-"""What the reports printed, with our figure of the same work beside it."""
+"""The printed figures of the reports, with our figure of the same work beside each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from dashboard.reports.sources import SEQUENTIAL
 #: Operations a point that the convolution report counts, and that we count: a multiply and an add for each of 25 elements.
 THEIR_OPERATIONS: Final = 25
 OUR_OPERATIONS: Final = 50
-#: What another page shows of ours, and where.
+#: Quantities that another page shows, and the page.
 ELSEWHERE: Final = {
     "time_change": "Details, under Block size",
     "time_change_per_thread": "Details, under Block size",
@@ -71,10 +71,10 @@ def beside_ours(data: RunData, figures: pd.DataFrame, source: Source, cache: str
         cache: state of L2 of our samples; the other where a cell has none in it. The reports time run after run: `hot`.
 
     Returns:
-        A row a printed number, in the report's order: `variant`, `our_variant`, `config`, `case`, `unit`, `published`, `hardware`,
-        `ours`, `ours_low`, `ours_high` (95 % interval; null where we have nothing), `n`, `our_config`, `our_scope`, `our_cache`,
-        `why` (why we have nothing; empty where we have), `note`. Rates have besides `published_at_50` and `ours_at_50`, which count 50 operations a point where `published` and
-        `ours` count 25.
+        A row a printed number, in the report's order: `variant`, `our_variant`, `config`, `case`, `unit`, `published`,
+        `hardware`, `ours`, `ours_low`, `ours_high` (95 % interval; null where we have nothing), `n`, `our_config`, `our_scope`,
+        `our_cache`, `why` (why we have nothing; empty where we have), `note`. Rates have besides `published_at_50` and
+        `ours_at_50`, which count 50 operations a point where `published` and `ours` count 25.
     """
     rows = figures[(figures["table"] == source.table) & (figures["quantity"] == source.quantity)]
     rows = rows.rename(columns={"value": "published"}).reset_index(drop=True)

@@ -195,7 +195,8 @@ def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: st
     if counted_in:
         source = (
             f"Operations executed and bytes of device memory: Nsight Compute's counters of the same source, {counted_in}. Data "
-            "that stays in L2 counts no bytes. Variants on tensor cores are left out, since these counters lack their arithmetic."
+            "that stays in L2 counts no bytes. Variants on tensor cores are left out, since these counters lack their "
+            "arithmetic."
         )
     above = "Above its roof: served by a cache, or faster than the ceiling measured in the same run."
     roof = "Roofs: ceilings measured in the same run." if len(roofs) else ""

@@ -123,8 +123,8 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
             bytes.
 
     Returns:
-        Rows of `cells` (rungs, peers and host variants, in the order of the variants and cases) with `size_value` and the columns
-        of `Point`. `gflop_per_s` and its interval are those of the chosen operations.
+        Rows of `cells` (rungs, peers and host variants, in the order of the variants and cases) with `size_value` and the
+        columns of `Point`. `gflop_per_s` and its interval are those of the chosen operations.
     """
     every = cells(data)
     chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)

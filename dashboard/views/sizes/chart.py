@@ -74,7 +74,8 @@ def over_size(
     Args:
         frame: `query.sizes`, not empty.
         regions: `query.regions` of the same workload and series.
-        shown: the variants to draw, at least one; all when None. The title tells where a variant that is left out could be first.
+        shown: the variants to draw, at least one; all when None. The title tells where a variant that is left out could be
+        first.
     """
     axis = _AXES[metric]
     every = frame
@@ -165,9 +166,9 @@ def best_strip(winners: Sequence[Winner], look: Look, workload: str, measured: s
     figure.update_yaxes(showgrid=False, ticks="", autorange="reversed")
     apart_words = " Each precision is compared with the peers that it replaces: 3xTF32 with the fp32 peers." if several else ""
     note = (
-        f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant, and how much slower the next one "
-        "is, paired by round. Tied: the 95 % interval of that ratio holds 1, or lies within the noise of the baseline against "
-        f"itself.{apart_words}"
+        f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant, and how much slower the next "
+        "one is, paired by round. Tied: the 95 % interval of that ratio holds 1, or lies within the noise of the baseline "
+        f"against itself.{apart_words}"
     )
     return Chart(slug("best", workload, measured), _strip_title(frame, look, workload), figure, frame, note)
 

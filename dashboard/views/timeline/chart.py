@@ -78,7 +78,10 @@ def _entries(coloring: Coloring, look: Look) -> list[int]:
 
 
 def swatch_names(coloring: Coloring, look: Look) -> list[str]:
-    """What each colour stands for, plain text. A variant's name is followed by its workload where another's has another colour."""
+    """What each colour stands for, plain text.
+
+    A variant's name is followed by its workload where another's has another colour.
+    """
     lone = coloring.by == "variant" and not any(swatch.kind == "variant" for swatch in coloring.swatches)
     kernels = "kernel" if lone else "kernel of no variant" if coloring.by == "variant" else "other kernels"
     shades: dict[str, set[str]] = {}

@@ -96,7 +96,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
 
 @st.fragment
 def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_by: queries.ColorBy) -> None:
-    """The canvas and what was chosen on it: all that changes while somebody pans and zooms."""
+    """Draw the canvas and the chosen event, which change while somebody pans and zooms."""
     traces = runs.load(run).traces
     coloring = runs.share(run, queries.coloring, lanes, color_by)
     look = runs.look_of(run, widgets.theme())
@@ -115,14 +115,15 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
     timeline("timeline", _payload(scene, window, traces, lanes, coloring, look, chosen), act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
-            "Drag to pan, wheel to zoom, click an event to see what belongs to it. Height of a bar: share of its time that was busy."
+            "Drag to pan, wheel to zoom, click an event to see what belongs to it. Height of a bar: share of its time that "
+            "was busy."
         )
         widgets.downloads(
             "timeline", lambda: charts.timeline(scene, window, traces, lanes, coloring, look, left_out), "timeline"
         )
     if chosen:
         _panel(run, traces, lanes, chosen)
-    # What the first narrow window needs of millions of events, read while the browser draws the wide one.
+    # Read the columns that the first narrow window needs while the browser draws the wide one.
     if "ranges" in traces.tables:
         for table in attribution.TABLES:
             if table in traces.tables:
@@ -145,7 +146,7 @@ def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
 
 
 def _follow(run: store.Run, lanes: Lanes, act: Act) -> None:
-    """Keep what was done on the canvas, for the run of the script that follows and for the URL."""
+    """Keep an act on the canvas for the next run of the script and for the URL."""
     length = lanes.end_ns - lanes.begin_ns
     begin, end = max(act.window[0], 0), min(act.window[1], length)
     if begin < end:
@@ -208,7 +209,7 @@ def _payload(
 
 
 def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None:
-    """What belongs to what was chosen, as a table that can be saved."""
+    """Show the events that belong to the chosen one as a table with a download."""
     begin, end = timeline_selection.span(traces, chosen, lanes.end_ns)
     title = timeline_selection.title(traces, chosen)
     st.markdown(f"#### {plain(title if len(title) <= _TITLE_CHARACTERS else title[: _TITLE_CHARACTERS - 1] + '…')}")

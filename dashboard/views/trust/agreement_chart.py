@@ -76,9 +76,9 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
     figure.update_yaxes(title_text="difference from it", row=1, col=1)
     figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34})
     note = (
-        f"{look.device}; medians of device time of the same cell and source in runs of different collectors; {samples(frame['n'])} by "
-        f"{collector}, {samples(frame['other_n'])} by the others. Interval: both medians' relative half-widths, added as independent errors. "
-        f"Band: ±{100 * AGREE_WITHIN:g} % above {format_duration(AGREE_ABOVE_NS)}."
+        f"{look.device}; medians of device time of the same cell and source in runs of different collectors; "
+        f"{samples(frame['n'])} by {collector}, {samples(frame['other_n'])} by the others. Interval: both medians' relative "
+        f"half-widths, added as independent errors. Band: ±{100 * AGREE_WITHIN:g} % above {format_duration(AGREE_ABOVE_NS)}."
     )
     return Chart("agreement", verdict(frame), figure, frame, note)
 
@@ -90,10 +90,13 @@ def verdict(frame: pd.DataFrame) -> str:
     worst = shown.iloc[int((shown["ratio"] - 1).abs().to_numpy().argmax())]
     largest = f"{worst['collector']} {_percent(worst['ratio'])} for {worst['variant']} at {worst['case']}"
     if above.empty:
-        return f"No cell above {format_duration(AGREE_ABOVE_NS)} to compare; of the shorter ones the largest difference is {largest}"
+        return (
+            f"No cell above {format_duration(AGREE_ABOVE_NS)} to compare; of the shorter ones the largest difference is "
+            f"{largest}"
+        )
     return (
-        f"{int(above['agrees'].sum())} of {len(above)} cells above {format_duration(AGREE_ABOVE_NS)} agree within {100 * AGREE_WITHIN:g} %; "
-        f"the largest difference is {largest}"
+        f"{int(above['agrees'].sum())} of {len(above)} cells above {format_duration(AGREE_ABOVE_NS)} agree within "
+        f"{100 * AGREE_WITHIN:g} %; the largest difference is {largest}"
     )
 
 
@@ -109,8 +112,8 @@ def in_words(row: dict[Any, Any], collector: str) -> str:
         parts.append(f"{row['agree']} of {row['above']} cells above {limit} within {100 * AGREE_WITHIN:g} % of {collector}")
     if row["below"]:
         parts.append(
-            f"below {limit} it differs from {collector} by {format_duration(row['difference_ns'])} (median of {row['below']}) and tells less in "
-            f"{row['less']}"
+            f"below {limit} it differs from {collector} by {format_duration(row['difference_ns'])} (median of {row['below']}) "
+            f"and tells less in {row['less']}"
         )
     return f"{row['collector']}: {'; '.join(parts)}."
 

@@ -1,4 +1,4 @@
-"""The samples of one cell, to believe its median."""
+"""The samples of one cell over the rounds, beside their distribution."""
 
 from typing import Any, Final
 
@@ -6,6 +6,7 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from dashboard.core.intervals import interval_kind, median_interval
+from dashboard.ui.marks import ABOVE
 from dashboard.ui.numbers import format_duration, format_interval, significant
 from dashboard.ui.template import Chart, Look, blank, slug, text, timing
 
@@ -64,14 +65,12 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     figure.update_xaxes(title_text="round", row=1, col=1)
     figure.update_xaxes(title_text="samples", row=1, col=2, nticks=4)
     figure.update_yaxes(showgrid=True, row=1, col=2)
-    figure.update_layout(
-        barmode="overlay", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34}, bargap=0.05
-    )
+    figure.update_layout(barmode="overlay", legend=ABOVE, margin={"t": 34}, bargap=0.05)
     who = look.named(first["workload"], first["variant"]) + (f" [{first['config']}]" if first["config"] else "")
     title = f"{who}, {first['case']}: median {format_duration(median)}, half-width {significant(50 * (high - low) / median)} %"
     note = (
-        f"{look.device}; {timing(first['scope'], first['cache'], first['gpus'])}; n = {len(own)}; line and band: median and its "
-        f"{interval_kind(len(own))}, {format_interval(format_duration(low), format_duration(high))}."
+        f"{look.device}; {timing(first['scope'], first['cache'], first['gpus'])}; n = {len(own)}; line and band: median and "
+        f"its {interval_kind(len(own))}, {format_interval(format_duration(low), format_duration(high))}."
         + (f" 1 sample of {step} is drawn." if step > 1 else "")
     )
     name = slug("samples", *(str(first[column]) for column in ("workload", "variant", "config", "case", "scope", "cache")))

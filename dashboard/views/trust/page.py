@@ -1,4 +1,4 @@
-"""Runs & checks: what speaks against believing a run, and how each figure was measured."""
+"""Runs & checks: the findings about a run, and how its figures were measured."""
 
 import json
 from typing import Final, Literal
@@ -63,7 +63,7 @@ def _heading() -> None:
 
 
 def _bad_runs() -> None:
-    """Runs that cannot be opened, each with its cure; the page says of the run that it shows what is wrong with it."""
+    """List the runs that cannot be opened, each with its cure, except the run of the page."""
     chosen = runs.chosen()
     bad = [each for each in runs.listing(runs.data_dirs()).bad if chosen is None or each.path != chosen.path]
     for each in bad[:_MOST_BAD]:
@@ -93,7 +93,7 @@ def _findings(run: store.Run) -> None:
 
 
 def _list_findings(found: pd.DataFrame) -> None:
-    """Each finding in full: what it is about, and below it what was found."""
+    """List each finding with its subject and its text."""
     for row in found.to_dict("records"):
         about = " / ".join(filter(None, (row["workload"], row["variant"])))
         cells = "1 cell" if row["cells"] == 1 else f"{row['cells']} cells, the first"
@@ -134,7 +134,7 @@ def _noise(run: store.Run) -> None:
     st.markdown(
         plain(
             f"In each case the baseline is sampled as two variants. The interval of their ratio holds 1 in "
-            f"{int(noise['holds_one'].sum())} of {len(noise)} cells ({share:.0f} %); 95 % is what an honest interval gives."
+            f"{int(noise['holds_one'].sum())} of {len(noise)} cells ({share:.0f} %); an honest interval gives 95 %."
         )
     )
     widgets.table(noise)
@@ -168,7 +168,7 @@ def _samples(run: store.Run) -> None:
 
 
 def _collectors(run: store.Run) -> None:
-    """The same cells by other collectors, each in a run of its own on the same device."""
+    """Compare the same cells by other collectors, each in its own run on the same device."""
     mine = runs.ask(run, agreement.device_times)
     collector = str(run.info["collector"])
     if mine.empty:
@@ -201,7 +201,7 @@ def _collectors(run: store.Run) -> None:
 
 
 def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
-    """The recordings of a collector on the device of a run, by what the URL calls each, the newest first."""
+    """The recordings of a collector on the device of a run by their names in a URL, the newest first."""
     every = runs.listing(runs.data_dirs()).runs
     here = {
         name: other
@@ -247,7 +247,7 @@ def _label(run: store.Run) -> str:
 
 
 def _launches_and_copies(run: store.Run) -> None:
-    """What a run's own trace says against it."""
+    """Check the launches and copies of a run by its own trace."""
     if not runs.load(run).traces:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     lost = runs.ask(run, copies.dropped)
@@ -299,7 +299,9 @@ def _in_kib(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ceilings(run: store.Run) -> None:
-    st.caption("What this machine was measured to do, in the same run. Floors are counted from these, never from a data sheet.")
+    st.caption(
+        "Rates and times that this machine reached in the same run. Floors are computed from these, never from a data sheet."
+    )
     ceilings = runs.load(run).ceilings
     if ceilings.empty:
         widgets.nothing("This run measured no ceiling.", "Record it again: make record.")

@@ -1,4 +1,7 @@
-"""The timeline on a canvas: Python sends what a window shows, the browser draws it, pans and zooms, and asks for the next window."""
+"""The timeline on a canvas:
+
+Python sends what a window shows, the browser draws it, pans and zooms, and asks for the next window.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +37,8 @@ class Act:
         number: tells acts apart; the answer carries it back.
         window: from and to, nanoseconds from the start of the trace.
         pixels: width of the lanes.
-        pick: kind of lane and row of the event that was clicked; `("", -1)` for a click beside all; None where nothing was clicked.
+        pick: kind of lane and row of the event that was clicked; `("", -1)` for a click beside all; None where nothing was
+        clicked.
     """
 
     number: int
