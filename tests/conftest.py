@@ -5,7 +5,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-from collectors.choice import gpu_problem
+from warpladder.collectors.choice import gpu_problem
 
 # A machine that does other work too is no failure.
 settings.register_profile("no deadline", deadline=None)

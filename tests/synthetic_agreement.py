@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from data import metrics
-from data.schema import TABLES
-from data.store import RunWriter
 from tests.synthetic_trace import run_row
+from warpladder.data import metrics
+from warpladder.data.schema import TABLES
+from warpladder.data.store import RunWriter
 
 DEVICE = "NVIDIA H200 (synthetic)"
 CASE = "n=512"

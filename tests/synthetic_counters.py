@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from data import metrics, store
-from data.schema import COUNTERS
 from tests import synthetic_run
+from warpladder.data import metrics, store
+from warpladder.data.schema import COUNTERS
 
 WORKLOAD, CASE = "tensor_transpose", "n=512,perm=210"
 MIN_BYTES = 8 * 512**3

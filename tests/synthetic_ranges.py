@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from data.store import RunWriter
 from tests.synthetic_trace import run_row
+from warpladder.data.store import RunWriter
 
 #: text, duration on the host, gpu_busy_ns (None: it launched nothing), how many such ranges. Each next one is 10 ns longer in both.
 RANGES = (

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from data.schema import TABLES
-from data.store import RunWriter, to_json
 from tests.synthetic_trace import run_row
+from warpladder.data.schema import TABLES
+from warpladder.data.store import RunWriter, to_json
 
 COUNTS = (1, 2, 4)
 IMAGES = (10, 100, 880, 1000, 2224, 2512, 4856, 5248)

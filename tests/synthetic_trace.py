@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from data.schema import SCHEMA_VERSION, TABLES
-from data.store import RunWriter, to_json
+from warpladder.data.schema import SCHEMA_VERSION, TABLES
+from warpladder.data.store import RunWriter, to_json
 
 HOSTILE = "<img src=x onerror=alert(1)>[a](b)"
 GEMM = "void gemm<float>(float*)"

@@ -17,18 +17,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-import collectors.cli
 import dashboard.__main__
 import dashboard.export
-from collectors import choice, commands
-from dashboard.ui import template
-from data import schema, store
-from data.naming import Naming
+import warpladder.collectors.cli
 from tests.emulator import emulator
 from tests.workloads.declared import emulation_cases, inputs_and_outputs, kernels
-from workloads import registry
-from workloads.api import Case, CudaVariant
-from workloads.communication import AllReduce, RowsOf
+from warpladder.collectors import choice, commands
+from warpladder.dashboard.ui import template
+from warpladder.data import schema, store
+from warpladder.data.naming import Naming
+from warpladder.workloads import registry
+from warpladder.workloads.api import Case, CudaVariant
+from warpladder.workloads.communication import AllReduce, RowsOf
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (
@@ -176,14 +176,14 @@ def check_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch)
         check_dashboard(words, monkeypatch)
     elif module == "pytest":
         check_tests(words)
-    elif module == "workloads.mlp_training.train":
+    elif module == "warpladder.workloads.mlp_training.train":
         train = importlib.import_module(module)
         monkeypatch.setattr(train, "train", lambda step, batch, epochs: iter(()))
         assert train.main(words) == 0
     elif module == "tests.collectors.run_every_kernel":
         workload, option, variant = words
         assert (option, variant in _variants(workload)) == ("--variants", True)
-    elif module == "collectors.nsight_compute.metrics":
+    elif module == "warpladder.collectors.nsight_compute.metrics":
         monkeypatch.delitem(sys.modules, module, raising=False)
         runpy.run_module(module, run_name="__main__")
     else:
@@ -197,12 +197,12 @@ def check_collectors(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if command == "record":
         check_recording(words, monkeypatch)
     elif command == "import" and "--variant-from" not in rest and (made := [each for each in map(_report, rest) if each]):
-        _done(CliRunner().invoke(collectors.cli.app, ["import", *made, "--data-dir", "runs"]))
+        _done(CliRunner().invoke(warpladder.collectors.cli.app, ["import", *made, "--data-dir", "runs"]))
     elif command in ("import", "profile"):
-        given = collectors.cli.app.commands[command].make_context(command, rest).params
+        given = warpladder.collectors.cli.app.commands[command].make_context(command, rest).params
         assert given["variant_from"] == "" or Naming.parse(given["variant_from"])
     else:
-        _done(CliRunner().invoke(collectors.cli.app, words))
+        _done(CliRunner().invoke(warpladder.collectors.cli.app, words))
 
 
 def _report(word: str) -> str:
@@ -217,7 +217,7 @@ def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to the plan, which names no workload, variant, case or axis that there is not."""
     asked: list[Any] = []
     monkeypatch.setattr(commands, "record_run", lambda *arguments: asked.append(arguments))
-    _done(CliRunner().invoke(collectors.cli.app, words))
+    _done(CliRunner().invoke(warpladder.collectors.cli.app, words))
     ((request, collector, *_),) = asked
     assert collector in ("auto", *choice.COLLECTORS)
     assert sys.modules[type(request).__module__].make_plan(request).jobs
@@ -305,7 +305,7 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
     (source,) = (block.text for block in BLOCKS if block.language == "cpp")
     (entry,) = (text for text in EXAMPLES if NEW_RUNG in text)
     (tmp_path / f"{NEW_RUNG}.cu").write_text(source)
-    workload, rungs = registry.load("conv2d"), importlib.import_module("workloads.conv2d.rungs")
+    workload, rungs = registry.load("conv2d"), importlib.import_module("warpladder.workloads.conv2d.rungs")
     monkeypatch.setattr(rungs, "KERNELS", tmp_path)
     names = dict(vars(rungs))
     exec(f"rung = {entry}", names)
@@ -324,8 +324,8 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
 
 def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
     _, query, chart = EXAMPLES
-    axes, run_data = (importlib.import_module(f"dashboard.core.{name}") for name in ("axes", "run_data"))
-    names = dict(vars(importlib.import_module("dashboard.views.ladder.query")))
+    axes, run_data = (importlib.import_module(f"warpladder.dashboard.core.{name}") for name in ("axes", "run_data"))
+    names = dict(vars(importlib.import_module("warpladder.dashboard.views.ladder.query")))
     exec(query, names)
     data = run_data.load(store.find_run("H200 conv2d", [store.RECORDED]))
     frame = names["spread"](data, "conv2d", "n=512", axes.timings(data, "conv2d")[0])
@@ -386,7 +386,7 @@ def test_files_and_options_that_the_text_names_are_there(page: Path) -> None:
             assert (ROOT / text).exists() or text == "data/local/" or "my_kernel" in text or made_by_contributing, text
     options = {
         option
-        for app in (collectors.cli.app, dashboard.__main__.app)
+        for app in (warpladder.collectors.cli.app, dashboard.__main__.app)
         for command in app.commands.values()
         for parameter in command.params
         for option in parameter.opts

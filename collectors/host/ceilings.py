@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.host.host_clock import median_duration_ns
+from warpladder.collectors.host.host_clock import median_duration_ns
 
 _REPETITIONS: Final = 7
 _COPY_BYTES: Final = 1 << 27

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.estimate import Estimate
 
 #: The order in which the roles of variants stand in charts and tables.
 ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")

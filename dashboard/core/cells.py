@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.axes import charted_cases
-from dashboard.core.floors import add_floors
-from dashboard.core.intervals import grouped_median_intervals, interval_kind
-from dashboard.core.run_data import VERDICT_CELL, RunData
-from dashboard.core.timing import Timing
+from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.floors import add_floors
+from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.timing import Timing
 
 _OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung", "transfer"]
 _OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "h2d_bytes", "d2h_bytes"]

@@ -5,13 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from dashboard.core.axes import baseline
-from dashboard.core.estimate import Estimate
-from dashboard.core.intervals import paired_ratio
-from dashboard.core.noise import noise_of, verdict
-from dashboard.core.precision import FULL
-from dashboard.core.run_data import Copy, RunData, find_copy
-from dashboard.core.timing import Timing
+from warpladder.dashboard.core.axes import baseline
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.noise import noise_of, verdict
+from warpladder.dashboard.core.precision import FULL
+from warpladder.dashboard.core.run_data import Copy, RunData, find_copy
+from warpladder.dashboard.core.timing import Timing
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.cell import ROLE_ORDER
-from dashboard.core.run_data import RunData
-from data import metrics
+from warpladder.dashboard.core.cell import ROLE_ORDER
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import metrics
 
 #: A kernel is bound by a part of the device that reaches this share of its peak.
 BOUND_PERCENT: Final = 80.0

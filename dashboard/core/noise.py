@@ -6,8 +6,8 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.intervals import RatioInterval, paired_ratio
-from dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.intervals import RatioInterval, paired_ratio
+from warpladder.dashboard.core.run_data import Copy, RunData
 
 _NOISE_COLUMNS: Final = [
     "workload",

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, get_type_hints
 
 import pandas as pd
 
-from dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.estimate import Estimate
 
 _Record = TypeVar("_Record")
 

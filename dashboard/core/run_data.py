@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.traces import NO_TRACES, Traces
-from data import schema, store
+from warpladder.dashboard.core.traces import NO_TRACES, Traces
+from warpladder.data import schema, store
 
 #: A number with a positive exponent, as Python writes it. Numbers with a negative exponent are relative errors, which stay.
 _EXPONENT: Final = re.compile(r"(?<![\w.])(\d(?:\.\d+)?e\+\d{1,2})(?![\w.]*\w)")

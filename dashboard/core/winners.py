@@ -7,16 +7,16 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.axes import charted_cases
-from dashboard.core.cell import Cell, Contender
-from dashboard.core.cells import best_of_charted
-from dashboard.core.estimate import Estimate
-from dashboard.core.intervals import paired_ratio
-from dashboard.core.noise import noise_of, verdict
-from dashboard.core.precision import compared, precisions
-from dashboard.core.records import records
-from dashboard.core.run_data import Copy, RunData
-from dashboard.core.timing import Timing
+from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.cell import Cell, Contender
+from warpladder.dashboard.core.cells import best_of_charted
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.noise import noise_of, verdict
+from warpladder.dashboard.core.precision import compared, precisions
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.timing import Timing
 
 _ROLES: Final = ("rung", "peer", "host")
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from dashboard.core.traces import Int64s
+from warpladder.dashboard.core.traces import Int64s
 
 #: The most simultaneous events for which the computation level by level is faster than event by event.
 _MOST_PASSES: Final = 64

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from dashboard.core.estimate import Estimate
-from dashboard.ui.template import Look
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.ui.template import Look
 
 #: A legend right of the plot.
 BESIDE: Final = {"y": 1, "yanchor": "top", "x": 1.01, "xanchor": "left"}

@@ -11,11 +11,11 @@ from typing import Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.cell import Cell
-from dashboard.core.precision import is_mixed, named, word
-from dashboard.core.run_data import RunData
-from dashboard.core.timing import Timing
-from dashboard.ui.numbers import format_error, format_percent
+from warpladder.dashboard.core.cell import Cell
+from warpladder.dashboard.core.precision import is_mixed, named, word
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.numbers import format_error, format_percent
 
 Theme = Literal["light", "dark"]
 

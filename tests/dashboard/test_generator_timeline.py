@@ -8,19 +8,19 @@ from typing import Any, Final
 import pandas as pd
 import pytest
 
-from dashboard import export
-from dashboard.core.run_data import RunData
-from dashboard.reports.generator import executions as queries
-from dashboard.reports.generator import executions_chart as charts
-from dashboard.reports.generator import names
-from dashboard.reports.generator.names import DENSE, DIRECT, IN, LAST, NORMS, OPERANDS, OUT, PRODUCTS
-from dashboard.trace.lanes import build
-from dashboard.ui.template import look
 from tests.dashboard.test_app import Open, open_app
 from tests.dashboard.test_generator import CASES, row, write
-from workloads.api import format_params
-from workloads.gan_tconv.problem import make_case
-from workloads.gan_tconv.workload import WORKLOAD
+from warpladder.dashboard import export
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.generator import executions as queries
+from warpladder.dashboard.reports.generator import executions_chart as charts
+from warpladder.dashboard.reports.generator import names
+from warpladder.dashboard.reports.generator.names import DENSE, DIRECT, IN, LAST, NORMS, OPERANDS, OUT, PRODUCTS
+from warpladder.dashboard.trace.lanes import build
+from warpladder.dashboard.ui.template import look
+from warpladder.workloads.api import format_params
+from warpladder.workloads.gan_tconv.problem import make_case
+from warpladder.workloads.gan_tconv.workload import WORKLOAD
 
 __all__ = ["open_app"]
 

@@ -7,16 +7,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dashboard.core import run_data
-from dashboard.core.run_data import RunData
-from dashboard.reports.phases import chart as charts
-from dashboard.reports.phases import query as phases
-from dashboard.ui.template import look
-from data import store
-from data.schema import TABLES
-from data.store import RunWriter
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic_trace import run_row, write
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.phases import chart as charts
+from warpladder.dashboard.reports.phases import query as phases
+from warpladder.dashboard.ui.template import look
+from warpladder.data import store
+from warpladder.data.schema import TABLES
+from warpladder.data.store import RunWriter
 
 __all__ = ["open_app"]
 

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dashboard.core import compare, staleness, winners
-from dashboard.core.axes import baseline, charted_cases, series, timings
-from dashboard.core.cells import best_config, cells, select
-from dashboard.core.noise import noise_floors
-from dashboard.core.run_data import RunData, load
-from dashboard.core.timing import Timing
-from dashboard.views.overview.query import overview
-from dashboard.views.trust import query as trust
-from data import schema, store
 from tests import synthetic_run
+from warpladder.dashboard.core import compare, staleness, winners
+from warpladder.dashboard.core.axes import baseline, charted_cases, series, timings
+from warpladder.dashboard.core.cells import best_config, cells, select
+from warpladder.dashboard.core.noise import noise_floors
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.views.overview.query import overview
+from warpladder.dashboard.views.trust import query as trust
+from warpladder.data import schema, store
 
 COLD = Timing("device", "cold")
 STEADY = (100, 100, 100, 100, 100, 100)

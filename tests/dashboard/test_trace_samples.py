@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from dashboard.core.run_data import RunData, load
-from dashboard.core.traces import GRAPH
-from dashboard.export import charts_of
-from dashboard.trace import samples as trace_samples
-from dashboard.views.calls import query as trace_sums
-from data import store
-from data.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
-from data.schema import TABLES
-from data.store import RunWriter
 from tests import synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.core.traces import GRAPH
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.trace import samples as trace_samples
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.data import store
+from warpladder.data.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
+from warpladder.data.schema import TABLES
+from warpladder.data.store import RunWriter
 
 __all__ = ["open_app"]
 

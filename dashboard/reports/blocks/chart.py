@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.core.cell import Cell
-from dashboard.core.estimate import Estimate
-from dashboard.core.records import records
-from dashboard.ui.marks import error_bars
-from dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
-from dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
+from warpladder.dashboard.core.cell import Cell
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.ui.marks import error_bars
+from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
+from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from typing import Any
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.core.estimate import Estimate
-from dashboard.core.timing import Timing
-from dashboard.ui.marks import error_bars
-from dashboard.ui.numbers import format_ends, format_ratio
-from dashboard.ui.template import Chart, Look, blank, samples, slug, text
-from dashboard.ui.ticks import ticks
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.marks import error_bars
+from warpladder.dashboard.ui.numbers import format_ends, format_ratio
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
+from warpladder.dashboard.ui.ticks import ticks
 
 
 def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size: str = "") -> Chart:

@@ -2,13 +2,13 @@
 
 import pandas as pd
 
-from dashboard.core.axes import baseline, charted_cases
-from dashboard.core.cells import best_config, cells
-from dashboard.core.intervals import paired_ratio
-from dashboard.core.run_data import Copy, RunData, find_copy
-from dashboard.core.timing import Timing
-from dashboard.reports.sources import SEQUENTIAL
-from data import figures
+from warpladder.dashboard.core.axes import baseline, charted_cases
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.run_data import Copy, RunData, find_copy
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.reports.sources import SEQUENTIAL
+from warpladder.data import figures
 
 
 def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:

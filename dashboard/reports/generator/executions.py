@@ -5,11 +5,11 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import NONE, Int64s, Traces, lookup
-from dashboard.reports.generator.names import FIGURES, KIND_OF, OTHER, WORKLOAD
-from dashboard.trace.overlap import overlap_ns
-from dashboard.trace.ranges import nearest, parents
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
+from warpladder.dashboard.reports.generator.names import FIGURES, KIND_OF, OTHER, WORKLOAD
+from warpladder.dashboard.trace.overlap import overlap_ns
+from warpladder.dashboard.trace.ranges import nearest, parents
 
 _SCOPE: Final = "end_to_end"
 _NAMES: Final = {"kernels": ("name",), "memory_ops": ("kind", "bytes")}

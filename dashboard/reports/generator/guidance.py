@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dashboard.core.estimate import Estimate
-from dashboard.core.noise import verdict
-from dashboard.reports.generator.names import WORKLOAD
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.noise import verdict
+from warpladder.dashboard.reports.generator.names import WORKLOAD
 
 
 @dataclass(frozen=True)

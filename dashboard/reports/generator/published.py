@@ -4,8 +4,8 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.reports.generator.names import WORKLOAD
-from data import figures
+from warpladder.dashboard.reports.generator.names import WORKLOAD
+from warpladder.data import figures
 
 #: The fewest images, and the GPUs for each of two nodes that section 4 of the report advises from there on.
 _ADVISED: Final = ((1001, 4), (200, 2), (0, 1))

@@ -4,10 +4,10 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.cells import best_config, cells
-from dashboard.core.run_data import RunData
-from dashboard.reports.generator.names import COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
-from dashboard.reports.generator.published import images_in
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.generator.names import COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
+from warpladder.dashboard.reports.generator.published import images_in
 
 _SCOPES: Final = {IN: "phase:h2d", COMPUTE: "phase:compute", OUT: "phase:d2h"}
 _CACHE: Final = "hot"

@@ -2,12 +2,12 @@
 
 import pandas as pd
 
-from dashboard.core.cell import Cell
-from dashboard.core.records import records
-from dashboard.ui.marks import error_bars
-from dashboard.ui.numbers import format_estimate, format_rate
-from dashboard.ui.template import Chart, Look, blank, hover, measured, text
-from dashboard.ui.ticks import ticks
+from warpladder.dashboard.core.cell import Cell
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.ui.marks import error_bars
+from warpladder.dashboard.ui.numbers import format_estimate, format_rate
+from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, text
+from warpladder.dashboard.ui.ticks import ticks
 
 
 def matrix_and_tensor(frame: pd.DataFrame, look: Look) -> Chart:

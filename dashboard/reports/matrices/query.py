@@ -4,10 +4,10 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.axes import charted_cases, timings
-from dashboard.core.cells import cells
-from dashboard.core.run_data import RunData
-from dashboard.core.timing import Timing
+from warpladder.dashboard.core.axes import charted_cases, timings
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
 
 WORKLOAD: Final = "tensor_transpose"
 #: Which variant does what.

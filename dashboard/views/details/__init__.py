@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from dashboard.core.run_data import RunData
-from dashboard.reports import blocks, conflicts, copies, generator, matrices, overheads, phases
-from dashboard.reports.detail import Detail
-from dashboard.ui.view import OfRun, OfWorkload, View
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports import blocks, conflicts, copies, generator, matrices, overheads, phases
+from warpladder.dashboard.reports.detail import Detail
+from warpladder.dashboard.ui.view import OfRun, OfWorkload, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 #: The tables of the page, in its order.

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core import axes
-from dashboard.core.run_data import RunData
-from dashboard.core.timing import Timing
-from dashboard.ui.view import OfRun, View
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
@@ -18,7 +18,7 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     These are the best number of ranks for the fastest variant, and the speedups at the largest case. The first timing also has
     skew, weak scaling, and the shares of phases.
     """
-    from dashboard.views.gpus import query
+    from warpladder.dashboard.views.gpus import query
 
     for workload in axes.scaled_workloads(data):
         for place, timing in enumerate(query.timings(data, workload)):
@@ -26,8 +26,8 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
 
 
 def _of_timing(data: RunData, look: "Look", workload: str, timing: Timing, *, first: bool) -> "Iterator[Chart]":
-    from dashboard.reports.generator import guidance, published
-    from dashboard.views.gpus import chart, counts_chart, query
+    from warpladder.dashboard.reports.generator import guidance, published
+    from warpladder.dashboard.views.gpus import chart, counts_chart, query
 
     frame = query.scaling(data, workload, timing)
     if frame.empty:

@@ -10,14 +10,14 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.core.estimate import Estimate
-from dashboard.core.records import records
-from dashboard.core.timing import Timing
-from dashboard.ui.marks import BESIDE, error_bars, hatch, stack_shares
-from dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio, ranks_words
-from dashboard.ui.template import Chart, Look, blank, samples, slug, text
-from dashboard.ui.ticks import ticks
-from dashboard.views.gpus.query import PARTS, Grown, Scaled, Share
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.marks import BESIDE, error_bars, hatch, stack_shares
+from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio, ranks_words
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.gpus.query import PARTS, Grown, Scaled, Share
 
 _HEIGHT: Final = 400
 #: Times further apart than this cannot be told on one linear axis.

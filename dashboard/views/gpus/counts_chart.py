@@ -8,13 +8,20 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.records import records
-from dashboard.core.timing import Timing
-from dashboard.reports.generator.guidance import Finding, images_of
-from dashboard.reports.generator.names import WORKLOAD
-from dashboard.ui.numbers import format_duration, format_ends, format_estimate, format_ratio, ranks_words, significant
-from dashboard.ui.template import Chart, Look, Theme, blank, samples, slug, text
-from dashboard.views.gpus.query import Compared
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.reports.generator.guidance import Finding, images_of
+from warpladder.dashboard.reports.generator.names import WORKLOAD
+from warpladder.dashboard.ui.numbers import (
+    format_duration,
+    format_ends,
+    format_estimate,
+    format_ratio,
+    ranks_words,
+    significant,
+)
+from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, samples, slug, text
+from warpladder.dashboard.views.gpus.query import Compared
 
 _ROW_PX: Final = 40
 _PLACES: Final = ("best", "tied", "slower")

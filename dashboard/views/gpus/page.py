@@ -5,19 +5,19 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from dashboard.core import axes
-from dashboard.core.timing import Timing
-from dashboard.reports import sources
-from dashboard.reports.generator import guidance as gpu_guidance
-from dashboard.reports.generator import published
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.template import Chart, Look
-from dashboard.ui.view import page_of
-from dashboard.views.gpus import VIEW
-from dashboard.views.gpus import chart as charts
-from dashboard.views.gpus import counts_chart as gpu_counts
-from dashboard.views.gpus import query as queries
-from data import store
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.reports import sources
+from warpladder.dashboard.reports.generator import guidance as gpu_guidance
+from warpladder.dashboard.reports.generator import published
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.views.gpus import VIEW
+from warpladder.dashboard.views.gpus import chart as charts
+from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import query as queries
+from warpladder.data import store
 
 _SHOWN: Final = {
     "best": "Best number",
@@ -26,7 +26,7 @@ _SHOWN: Final = {
     "skew": "Rank skew",
     "shares": "Copies & communication",
 }
-_HOW_TO_RECORD: Final = f"python -m collectors record {' '.join(sources.ON_SEVERAL_GPUS)} --gpus 1,2,4"
+_HOW_TO_RECORD: Final = f"warpladder record {' '.join(sources.ON_SEVERAL_GPUS)} --gpus 1,2,4"
 
 
 def page() -> None:

@@ -10,14 +10,14 @@ from typing import Final, get_type_hints
 
 import pandas as pd
 
-from dashboard.core.axes import charted_cases
-from dashboard.core.cells import best_config, cells
-from dashboard.core.estimate import Estimate
-from dashboard.core.intervals import grouped_median_intervals, paired_ratio
-from dashboard.core.noise import noise_of, verdict
-from dashboard.core.records import records, with_estimates
-from dashboard.core.run_data import Copy, RunData
-from dashboard.core.timing import Timing
+from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
+from warpladder.dashboard.core.noise import noise_of, verdict
+from warpladder.dashboard.core.records import records, with_estimates
+from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.timing import Timing
 
 #: The phases of the slowest rank and their names, in the order in which they are stacked.
 PARTS: Final = {"phase:h2d": "copies in", "phase:d2h": "copies out", "phase:allreduce": "communication"}

@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core import axes, winners
-from dashboard.core.run_data import RunData
-from dashboard.core.timing import Timing
-from dashboard.ui.view import OfTiming, View
+from warpladder.dashboard.core import axes, winners
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.view import OfTiming, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
     """The ladder at the largest size: of every series with its errors in the first timing, and of the last series in the
     others.
     """
-    from dashboard.views.ladder import chart, error_chart, query
+    from warpladder.dashboard.views.ladder import chart, error_chart, query
 
     first = timing == axes.timings(data, workload)[0]
     largest = [winner.cell.case for winner in winners.at_largest(data, workload, timing)]

@@ -7,10 +7,10 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.precision import PEERS_OF, precisions, word
-from dashboard.core.records import records
-from dashboard.ui.marks import error_bars, hatch
-from dashboard.ui.numbers import (
+from warpladder.dashboard.core.precision import PEERS_OF, precisions, word
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.ui.marks import error_bars, hatch
+from warpladder.dashboard.ui.numbers import (
     format_duration,
     format_error,
     format_estimate,
@@ -20,9 +20,9 @@ from dashboard.ui.numbers import (
     format_rate,
     format_ratio,
 )
-from dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, share_of_floor, slug, text
-from dashboard.ui.ticks import ticks
-from dashboard.views.ladder.query import Rung
+from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, share_of_floor, slug, text
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.ladder.query import Rung
 
 _Items = list[dict[str, Any]]
 

@@ -7,13 +7,13 @@ from typing import Final
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.precision import named
-from dashboard.core.records import records
-from dashboard.ui.marks import BESIDE, error_bars
-from dashboard.ui.numbers import format_duration, format_error, format_estimate, format_ratio
-from dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
-from dashboard.ui.ticks import ticks
-from dashboard.views.ladder.query import Point
+from warpladder.dashboard.core.precision import named
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.ui.marks import BESIDE, error_bars
+from warpladder.dashboard.ui.numbers import format_duration, format_error, format_estimate, format_ratio
+from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.ladder.query import Point
 
 _HEIGHT: Final = 410
 #: Room before and after the points on an axis, as a part of their span in decades. The names of the front stand on the left.

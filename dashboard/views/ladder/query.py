@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dashboard.core.cell import ROLE_ORDER, Cell
-from dashboard.core.cells import best_config, cells, select
-from dashboard.core.compare import steps, with_speedups
-from dashboard.core.estimate import Estimate
-from dashboard.core.run_data import RunData
-from dashboard.core.timing import Timing
+from warpladder.dashboard.core.cell import ROLE_ORDER, Cell
+from warpladder.dashboard.core.cells import best_config, cells, select
+from warpladder.dashboard.core.compare import steps, with_speedups
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
 
 
 @dataclass(frozen=True)

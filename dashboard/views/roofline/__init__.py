@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfWorkload, View
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfWorkload, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
@@ -15,7 +15,7 @@ def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
 
     They are drawn with the operations and bytes of the case, and where the run has counters also with the counted ones.
     """
-    from dashboard.views.roofline import chart, query
+    from warpladder.dashboard.views.roofline import chart, query
 
     for timing in query.timings(data, workload)[:1]:
         roofs = query.roofs(data)

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.precision import word
-from dashboard.core.records import records
-from dashboard.ui.marks import BESIDE, error_bars
-from dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_rate, significant
-from dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
-from dashboard.ui.ticks import ticks
-from dashboard.views.roofline.query import Point, Roof
+from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.ui.marks import BESIDE, error_bars
+from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_rate, significant
+from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.roofline.query import Point, Roof
 
 _HEIGHT: Final = 410
 #: The axes reach this many times beyond the marks and ridges, so that the roofs can be read beside them.

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dashboard.core import counters
-from dashboard.core.axes import charted_cases
-from dashboard.core.cell import Cell
-from dashboard.core.cells import best_config, cells
-from dashboard.core.estimate import Estimate
-from dashboard.core.floors import COMPUTE, HOST, compute_ceiling
-from dashboard.core.run_data import VERDICT_CELL, RunData
-from dashboard.core.timing import Timing
+from warpladder.dashboard.core import counters
+from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.cell import Cell
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.floors import COMPUTE, HOST, compute_ceiling
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.timing import Timing
 
 _ROLES = ("rung", "peer", "host")
 

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import compared, precisions, word
-from dashboard.core.records import records
-from dashboard.core.winners import Winner, frame_of
-from dashboard.ui.marks import BESIDE, error_bars
-from dashboard.ui.numbers import (
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import compared, precisions, word
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.winners import Winner, frame_of
+from warpladder.dashboard.ui.marks import BESIDE, error_bars
+from warpladder.dashboard.ui.numbers import (
     format_duration,
     format_ends,
     format_estimate,
@@ -24,9 +24,9 @@ from dashboard.ui.numbers import (
     format_rate,
     format_ratio,
 )
-from dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
-from dashboard.ui.ticks import apart, ticks
-from dashboard.views.sizes.query import Point
+from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
+from warpladder.dashboard.ui.ticks import apart, ticks
+from warpladder.dashboard.views.sizes.query import Point
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dashboard.core.axes import charted_cases
-from dashboard.core.cell import Contender
-from dashboard.core.cells import best_of_charted
-from dashboard.core.compare import with_speedups
-from dashboard.core.estimate import Estimate
-from dashboard.core.floors import add_floors, ceiling
-from dashboard.core.run_data import RunData
-from dashboard.core.timing import Timing
+from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.cell import Contender
+from warpladder.dashboard.core.cells import best_of_charted
+from warpladder.dashboard.core.compare import with_speedups
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.floors import add_floors, ceiling
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ncu_reports import block, write
 
-from collectors.nsight_compute.session import MAGIC, read_session
-from collectors.trace.report import ReportError
+from warpladder.collectors.nsight_compute.session import MAGIC, read_session
+from warpladder.collectors.trace.report import ReportError
 
 
 def refused_or_read(path: Path) -> None:

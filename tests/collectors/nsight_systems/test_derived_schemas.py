@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 from test_nsys_stats import FIXTURES, RANGE_HEADINGS, SUMMARIES, Row, as_printed, sorted_by, stored
 
-from collectors.nsight_systems.parse import import_report
-from dashboard.core.run_data import load
-from dashboard.views.calls import query as trace_sums
-from data.store import Run, open_run
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.data.store import Run, open_run
 
 CAPTURE: Final = FIXTURES / "nsight-systems-2025.3" / "graph_traced_by_node"
 API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from reports import GPU, Tables, call, copy, kernel, schema_3_20, schema_2020, small, without_a_warning, write
 
-from collectors.nsight_systems.facts import driver_version
-from collectors.nsight_systems.parse import import_report
-from data.store import Run, open_run
+from warpladder.collectors.nsight_systems.facts import driver_version
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.data.store import Run, open_run
 
 ROOT = Path(__file__).resolve().parents[3]
 LAUNCHES = "have no launch in the report"
