@@ -1,1 +1,1 @@
-"""What the measurements mean: queries make frames of a run, charts draw them, pages and `export` show them. Needs no GPU."""
+"""The dashboard: queries of runs, charts of their results, and pages and files that show them. It needs no GPU."""

@@ -1,4 +1,4 @@
-"""The answer of a run as text: which variant wins each workload, how far it is from the floor, and over which peer."""
+"""The answer of a run as text: the best variant of each workload, its percent of floor, and its speedup over the best peer."""
 
 import io
 import json
@@ -48,9 +48,9 @@ _HEADINGS: Final = (
 
 
 def figures(data: RunData) -> pd.DataFrame:
-    """A row a workload and precision, as of `views.overview.query`, with `run_id` first, `peer_tied` and `distrust` (text) last.
+    """A row for each workload and precision, as in `views.overview.query`, with `run_id`, `peer_tied` and `distrust` (text).
 
-    Times are in nanoseconds and ratios of times; `peer_tied` is true where the interval of `over_peer` holds 1, null without a peer.
+    `peer_tied` is true where the interval of `over_peer` holds 1, and null without a peer.
     """
     found = overview(data)
     rows = found[_FIGURES].copy()
@@ -123,7 +123,7 @@ def _table(lines: list[tuple[str, ...]]) -> str:
 
 
 def main(path: str, form: str) -> None:
-    """Print the answer of the run in a folder. What a recording calls at its end: it needs nothing that draws."""
+    """Print the answer of the run in a folder. A recording calls this at its end."""
     assert form in ANSWERS
     print(render(figures(run_data.load(store.open_run(Path(path)))), form), end="")
 

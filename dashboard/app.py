@@ -22,7 +22,7 @@ _MOST_BAD = 5  # names of bad runs in the sidebar
 
 
 def main() -> None:
-    """Draw the frame that all pages share, then the page."""
+    """Draw the menu and the sidebar, then the page."""
     st.set_page_config("Warpladder", str(_HERE / "static" / "icon.png"), layout="wide", initial_sidebar_state=220)
     st.logo(str(_HERE / "static" / "logo.svg"))
     page = st.navigation(
@@ -40,13 +40,13 @@ def main() -> None:
         _choose_run()
     try:
         page.run()
-    except store.StoreError as error:  # of a run that was changed while it was looked at
+    except store.StoreError as error:  # the run was changed while it was shown
         st.error(plain(str(error)))
         st.caption("Choose another run in the sidebar; nothing of this one was changed.")
 
 
 def _choose_run() -> None:
-    """The run of all pages, and one quiet line on those that cannot be opened."""
+    """Choose the run of all pages, and list the runs that cannot be opened."""
     try:
         folders = runs.data_dirs()
     except (argparse.ArgumentError, store.StoreError) as error:
@@ -59,7 +59,7 @@ def _choose_run() -> None:
         with st.spinner("Checking the run …"):
             default = next((name for name, run in found.runs.items() if runs.opens(run)), None)
         found = runs.listing(folders)  # without those that turned out to be bad
-    # A run that somebody looks at stays where it is chosen, bad as it is.
+    # A bad run stays among the options while it is shown.
     options = {**found.runs, **{name: run for name, run in found.refused.items() if name in asked}}
     if options:
         titles = _titles(options)
@@ -80,7 +80,7 @@ def _choose_run() -> None:
 
 
 def _picked(name: str) -> Naming | None:
-    """Which ranges of the run the URL, or this session, takes as variants."""
+    """The naming by which the URL or this session picks variants of the run."""
     if not (text := state.text_of(state.PICK, name)):
         return None
     try:
@@ -99,7 +99,7 @@ def _titles(every: Mapping[str, store.Run]) -> dict[str, str]:
 
 
 def _facts(info: Mapping[str, Any]) -> None:
-    # That of an import is the importer's, and not the profiled program's.
+    # The commit of an import belongs to the importer, and not to the profiled program.
     commit = str(info["git_commit"])[:8] if info["kind"] == "recording" else ""
     dirty = " with uncommitted changes" if info["git_dirty"] else ""
     lines = [

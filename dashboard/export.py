@@ -25,18 +25,18 @@ from warpladder.dashboard.views.overview.query import overview
 from warpladder.data.names import PHASE
 
 REPORT: Final = "report.html"
-#: What a chart is about, in the order of `charts_of`.
+#: Topics of charts, in the order of `charts_of`.
 TOPICS: Final = tuple(dict.fromkeys(charts.topic for view in VIEWS for charts in view.charts))
 
 
 class ExportError(Exception):
-    """What cannot be exported. Its message says where, what, and what to do, in one line."""
+    """A run cannot be exported. The message says where, what, and what to do, in one line."""
 
 
 def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = TOPICS) -> Iterator[Chart]:
-    """The charts of a run that answer what its pages ask first, topic by topic; a page can show any other choice.
+    """The charts of a run with the first choices of its pages, topic by topic.
 
-    Topics whose charts are of workloads stand together, workload by workload.
+    The topics of charts of workloads come together, workload by workload.
 
     Args:
         topics: of `TOPICS`, those that are wanted.
@@ -51,7 +51,7 @@ def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = T
 
 
 def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]) -> Iterator[Chart]:
-    """Charts of a run, or those of one of its workloads: by timing first, phases aside, and within a timing by their place."""
+    """Charts of a run or of one workload: first those of timings (without phases) by their place, then the others."""
     of_timing = sorted((each for each in together if isinstance(each, OfTiming)), key=lambda each: each.place)
     for timing in axes.timings(data, workload) if of_timing else ():
         if not timing.scope.startswith(PHASE):
@@ -91,7 +91,7 @@ def write(
 ) -> str | None:
     """Write the charts of a run in each format, and `report.html`.
 
-    All is written to a folder beside its place and moved when complete; files that `out` held under other names stay.
+    The files are written to a temporary folder and moved when complete. Other files in `out` stay.
 
     Args:
         out: folder to write to, made where it does not exist.
@@ -100,7 +100,7 @@ def write(
         topics: of `TOPICS`, what the charts are about.
 
     Returns:
-        Why there are no images, where they were asked for and could not be made; the other formats are written all the same.
+        The reason that images could not be made, where they were asked for; the other formats are written anyway.
 
     Raises:
         ExportError: `out` cannot be written.
@@ -119,7 +119,7 @@ def write(
             if "csv" in wanted:
                 (staging / f"{chart.name}.csv").write_text(csv(chart.data), encoding="utf-8")
         if "html" in wanted:
-            # One copy for all pages: it is some hundred times larger than a chart.
+            # One copy for all pages, because it is about a hundred times larger than a chart.
             (staging / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
         problem = _write_images(charts, [name for name in wanted if name in formats.IMAGES], staging, say)
         _move(staging, out)
@@ -154,7 +154,7 @@ def _write_images(charts: Sequence[Chart], kinds: Sequence[str], folder: Path, s
 
 
 def _staging(out: Path) -> Path:
-    """A new folder on the same file system: within `out` where that exists, since its parent need not be writable."""
+    """A new folder on the same file system: within `out` where that exists, because its parent may not be writable."""
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(None, "is a file")
     parent = out if out.is_dir() else out.parent

@@ -1,4 +1,4 @@
-"""`report.html`: everything about a run in one file, which asks nothing of the network."""
+"""`report.html`: a run in one self-contained file, which makes no request."""
 
 import html
 import json
@@ -24,11 +24,21 @@ from warpladder.dashboard.ui.template import Chart
 from warpladder.dashboard.views.trust import query as trust
 
 _FACTS: Final = (
-    ("device_name", "GPU"), ("device_count", "GPUs"), ("compute_capability", "compute capability"), ("driver_version", "driver"),
-    ("cuda_version", "CUDA"), ("cpu_name", "processor"), ("os", "system"), ("python_version", "Python"), ("collector", "collector"),
-    ("started_at", "started (UTC)"), ("git_commit", "commit"), ("command", "command"), ("packages", "packages"),
-)  # fmt: skip
-#: Those about the program that wrote the run, which of an import is not the one that was profiled.
+    ("device_name", "GPU"),
+    ("device_count", "GPUs"),
+    ("compute_capability", "compute capability"),
+    ("driver_version", "driver"),
+    ("cuda_version", "CUDA"),
+    ("cpu_name", "processor"),
+    ("os", "system"),
+    ("python_version", "Python"),
+    ("collector", "collector"),
+    ("started_at", "started (UTC)"),
+    ("git_commit", "commit"),
+    ("command", "command"),
+    ("packages", "packages"),
+)
+#: Facts about the program that wrote the run. For an import, that is not the profiled program.
 _OF_COLLECTOR: Final = ("python_version", "git_commit", "packages")
 
 
@@ -42,19 +52,28 @@ def report(data: RunData, summary: pd.DataFrame, charts: Sequence[Chart]) -> str
     title = f"{data.info['label'] or data.info['run_id']} · {data.device}"
     contents = "".join(f'<li><a href="#{chart.name}">{html.escape(chart.title)}</a></li>' for chart in charts)
     body = [
-        f"<h1>{html.escape(title)}</h1>", '<p class="note">Recorded with Warpladder. Every median stands with its interval and n.</p>',
-        _facts(data), "<h2>Overview</h2>", _overview(summary), "<h2>Ceilings</h2>",
-        '<p class="note">What this device was measured to do, in the same run.</p>', table(data.ceilings),
-        "<h2>Checks</h2>", _checks(data), f"<h2>Charts</h2><nav><ol>{contents}</ol></nav>", *map(section, charts),
-    ]  # fmt: skip
+        f"<h1>{html.escape(title)}</h1>",
+        '<p class="note">Recorded with Warpladder. Every median has its interval and n.</p>',
+        _facts(data),
+        "<h2>Overview</h2>",
+        _overview(summary),
+        "<h2>Ceilings</h2>",
+        '<p class="note">Rates and times that this device reached in the same run.</p>',
+        table(data.ceilings),
+        "<h2>Checks</h2>",
+        _checks(data),
+        f"<h2>Charts</h2><nav><ol>{contents}</ol></nav>",
+        *map(section, charts),
+    ]
     return page(title, "\n".join(body), get_plotlyjs())
 
 
 def _facts(data: RunData) -> str:
     info = {
-        **data.info, "started_at": f"{data.info['started_at']:%Y-%m-%d %H:%M:%S}",
+        **data.info,
+        "started_at": f"{data.info['started_at']:%Y-%m-%d %H:%M:%S}",
         "packages": ", ".join(f"{name} {version}" for name, version in json.loads(data.info["packages"] or "{}").items()),
-    }  # fmt: skip
+    }
     importer = "importer's " if info["kind"] == "import" else ""
     pairs = ((f"{importer if name in _OF_COLLECTOR else ''}{label}", text_of(info[name])) for name, label in _FACTS)
     return "<dl>" + "".join(f"<dt>{label}</dt><dd>{html.escape(value)}</dd>" for label, value in pairs if value) + "</dl>"
@@ -77,13 +96,27 @@ def _overview(summary: pd.DataFrame) -> str:
     )
     rows = [
         (
-            row["workload"], word(row["precision"]), format_error(row["error"]), f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else row["case"],
-            f"{_who(row['baseline'], row['baseline_config'])} ({word(row['baseline_precision'])})" if pd.notna(row["baseline"]) else "", _who(row["best"], row["best_config"]), _with_ends(row, "best_ns", format_duration),
-            ITSELF if (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"]) else _with_ends(row, "speedup", format_ratio), _with_ends(row, "percent_of_floor", format_percent),
-            "" if pd.isna(row["peer"]) else f"{_with_ends(row, 'over_peer', format_ratio)} {row['peer']} ({word(row['peer_precision'])})", row["n"], "; ".join(row["badges"]),
+            row["workload"],
+            word(row["precision"]),
+            format_error(row["error"]),
+            f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else row["case"],
+            f"{_who(row['baseline'], row['baseline_config'])} ({word(row['baseline_precision'])})"
+            if pd.notna(row["baseline"])
+            else "",
+            _who(row["best"], row["best_config"]),
+            _with_ends(row, "best_ns", format_duration),
+            ITSELF
+            if (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"])
+            else _with_ends(row, "speedup", format_ratio),
+            _with_ends(row, "percent_of_floor", format_percent),
+            ""
+            if pd.isna(row["peer"])
+            else f"{_with_ends(row, 'over_peer', format_ratio)} {row['peer']} ({word(row['peer_precision'])})",
+            row["n"],
+            "; ".join(row["badges"]),
         )
         for row in summary.to_dict("records")
-    ]  # fmt: skip
+    ]
     return f'<div class="wrap">{table_of_rows(headings, rows)}</div>' if rows else "<p>No variant was timed in this run.</p>"
 
 

@@ -1,4 +1,4 @@
-"""The dashboard's server: it answers this machine alone, and a page of it asks no other machine for anything.
+"""The dashboard's server. It answers requests from this machine alone, and its pages make no request to another machine.
 
 `warpladder app` starts it by `serve`; under `streamlit run dashboard/app.py` Streamlit starts what `app.py` sets up.
 Both take their options from `.streamlit/config.toml` beside `app.py`.
@@ -21,24 +21,24 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 APP: Final = Path(__file__).resolve().parent / "app.py"
-#: The address that is listened on where none is given.
+#: The default address to listen on.
 HERE: Final = "127.0.0.1"
 PORT: Final = 8501
-#: What a URL may call this machine. A browser that was led here under another name runs the script of a page that is not ours.
+#: The names of this machine in a URL. A request with another name comes from a page of another site.
 NAMES: Final = frozenset({"localhost", HERE, "[::1]"})
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:[0-9]{1,5})?", re.IGNORECASE)
 
 
 class ServerError(Exception):
-    """The server cannot start. Its message says where, what, and what to do, in one line."""
+    """The server cannot start. The message says where, what, and what to do, in one line."""
 
 
 class Guard:
-    """Answers only requests that a browser sends for a page of this server, and keeps its pages from asking another one.
+    """Answers only requests from pages of this server, and keeps these pages from requests to other servers.
 
-    Every request must have one Host, of `names`, with any port: ports are forwarded. An Origin must be that host, so that no page of
-    another site, or of another port, opens a WebSocket. Streamlit asks an outside service for this machine's address when an Origin
-    is not the Host; such a request does not reach it.
+    A request must have one Host, from `names`, with any port, because ports may be forwarded. An Origin must be that host, so
+    that a page of another site or port cannot open a WebSocket. Streamlit would ask an outside service for this machine's
+    address where an Origin is not the Host; such a request does not reach it.
     """
 
     def __init__(self, app: ASGIApp, names: Collection[str] = NAMES) -> None:
@@ -73,7 +73,7 @@ class Guard:
 
 
 def _policy(host: str) -> str:
-    """What a page may load: what this server sends, and its WebSocket. Plotly compiles its WebGL code, so scripts may be evaluated."""
+    """The policy for a page: it may load from this server and open its WebSocket. Plotly needs `eval` for its WebGL code."""
     return (
         f"default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' ws://{host} wss://{host} data: blob:"
     )
@@ -85,7 +85,7 @@ async def _to_first_page(request: Request) -> RedirectResponse:
     return RedirectResponse(f"/{query}")
 
 
-#: What is answered besides Streamlit's own routes.
+#: Routes besides those of Streamlit.
 ROUTES: Final = (Route("/overview", _to_first_page),)
 
 
@@ -111,7 +111,7 @@ def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = Non
 
     Args:
         data_dirs: folders of runs, before this machine's and those that ship.
-        address: what to listen on; a name or address in a URL must be this or stand for this machine.
+        address: the address to listen on. The host in a URL must be this address or a name of this machine.
         port: None for 8501, or the next one that is free.
 
     Raises:
@@ -123,7 +123,7 @@ def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = Non
     options: dict[str, Any] = {"server.address": address, "browser.serverAddress": shown, "browser.gatherUsageStats": False}
     if port is not None:
         options["server.port"] = port
-    # What `streamlit run dashboard/app.py -- --data-dir FOLDER` would leave there for the pages.
+    # The pages read the same arguments as under `streamlit run dashboard/app.py -- --data-dir FOLDER`.
     sys.argv = [str(APP), *(part for folder in data_dirs for part in ("--data-dir", str(folder.resolve())))]
     with contextlib.suppress(KeyboardInterrupt):
         st.App(APP, middleware=middleware(name), routes=ROUTES).run(config=options)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from warpladder.dashboard.core import axes, run_data, staleness
-from warpladder.dashboard.reports import DETAILS
+from warpladder.dashboard.core import run_data, staleness
+from warpladder.dashboard.reports import sources
 from warpladder.dashboard.reports.detail import Detail
-from warpladder.dashboard.views.published.query import OUR_HOST
+from warpladder.dashboard.views.details import DETAILS
 from warpladder.data import store
 from warpladder.workloads import registry
 
@@ -105,4 +105,4 @@ def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by(d
 
 def test_a_recorded_run_has_the_host_variant_that_speedups_are_counted_from() -> None:
     variants = {variant for (variant,) in recorded("variants", ["variant"])}
-    assert {OUR_HOST, axes.FALLBACK_HOST_BASELINE} <= variants
+    assert sources.SEQUENTIAL in variants

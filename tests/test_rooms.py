@@ -1,6 +1,7 @@
 """The arrows between the rooms: who may import whom."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SLOW
+from warpladder.workloads import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Room -> the rooms that it may import. All of them may import what stands in the package itself, which imports none of them.
@@ -278,6 +280,22 @@ def test_no_module_of_the_dashboard_imports_itself_by_way_of_others() -> None:
     while free := {name for name, others in left.items() if not others & left.keys()}:
         left = {name: others for name, others in left.items() if name not in free}
     assert not left, "these import each other, or what does"
+
+
+def literals(tree: ast.Module) -> set[str]:
+    """The strings of a module, those within f-strings too, without its docstrings."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docs = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)}  # type: ignore[attr-defined]
+    strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return {str(node.value) for node in strings if id(node) not in docs}
+
+
+@pytest.mark.parametrize("name", [name for name in DASHBOARD if room_of(name) in ("core", "trace", "ui", "views")])
+def test_only_the_reports_name_a_declared_workload_or_rung(name: str) -> None:
+    declared = [registry.load(workload) for workload in registry.names()]
+    rungs = {variant.name for workload in declared for variant in workload.variants if re.match(r"v\d|.*_", variant.name)}
+    named = {word for text in literals(ast.parse(DASHBOARD[name].read_text())) for word in re.findall(r"\w+", text)}
+    assert not named & ({workload.name for workload in declared} | rungs)
 
 
 def test_every_workload_has_the_same_files() -> None:

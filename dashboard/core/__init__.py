@@ -1,1 +1,1 @@
-"""Frames in, frames out: the run as it was read, its cells, and what every view compares them by. Nothing here draws."""
+"""A run as it was read, its cells, and the comparisons that all views share. Nothing here draws."""

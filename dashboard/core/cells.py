@@ -1,4 +1,4 @@
-"""One row a measured cell: its median with interval, the rates that follow from it, and how far it is from the floor."""
+"""The cells of a run: the median of each with its interval, its rates, and its distance from the floor."""
 
 from functools import lru_cache
 from typing import Final
@@ -6,37 +6,40 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.floors import add_floors
 from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.timing import Timing
 from warpladder.data.names import PHASE
-
-ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
 
 _OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung", "transfer"]
 _OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "h2d_bytes", "d2h_bytes"]
 
 
 def cells(data: RunData) -> pd.DataFrame:
-    """Every cell of a run, those without samples included.
+    """Every cell of a run, also those without samples.
 
     Returns:
-        One row a (workload, variant, config, case, gpus, cache, scope), in the order of the variants and cases. A cell that has
-        no samples (it failed, was skipped, or was only verified) is one row with gpus, cache and scope null and null figures.
-        Columns besides the key:
+        One row for each (workload, variant, config, case, gpus, cache, scope), in the order of the variants and cases. A cell
+        without samples failed, was skipped, or was only verified. It has one row, with null in `gpus`, `cache`, `scope` and all
+        figures. The columns besides the key are:
 
-        - `n`, `median_ns`, `low_ns`, `high_ns`, `interval_kind`: samples (the baseline's second copy left out), their median,
-          its interval and what that is;
-        - `role`, `kind`, `precision`, `title`, `rung`, `transfer` of the variant; `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`,
-          `d2h_bytes` of the case;
-        - `gb_per_s`, `gflop_per_s`: min_bytes and flops over the median; null for a phase, and where the count is 0;
-        - `floor_ns`, `floor_bound` (`memory`, `compute`, `copies`), `percent_of_floor`: see `floors.add_floors`;
-        - `_low` and `_high` of each of these three figures;
-        - `status`, `detail`, `rel_l2_error` (against float64; null where it was not verified) of the verdict, and `flags`, a tuple of the sources of warnings and errors about the cell.
+        - `n`: number of samples, without those of the baseline's second copy;
+        - `median_ns`, `low_ns`, `high_ns`, `interval_kind`: their median, the ends of its interval, and the kind of the
+          interval;
+        - `role`, `kind`, `precision`, `title`, `rung`, `transfer`: columns of the variant;
+        - `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`: columns of the case;
+        - `gb_per_s`, `gflop_per_s`: `min_bytes` and `flops` over the median; null for a phase, and where the count is 0;
+        - `floor_ns`, `floor_bound`: see `floors.add_floors`;
+        - `percent_of_floor`: the floor over the median, in percent;
+        - `_low` and `_high` of `gb_per_s`, `gflop_per_s` and `percent_of_floor`: the ends of their intervals;
+        - `status`, `detail`, `rel_l2_error`: the verdict, and the error against float64; null where it was not verified;
+        - `flags`: a tuple with the sources of the warnings and errors about the cell.
 
-    The frame is the caller's own; it is computed once a run, since every comparison starts from it.
+        The frame is the caller's own copy. It is computed once for each run.
     """
-    # Shares its memory with the kept one until either is written to (pandas' copy on write).
+    # The copy shares the memory of the cached frame until either is written to (pandas' copy on write).
     return _cells(data).copy()
 
 
@@ -64,9 +67,9 @@ def _cells(data: RunData) -> pd.DataFrame:
 
 
 def best_config(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of `cells`, the row of each variant's fastest config, by (workload, variant, case, gpus, cache, scope).
+    """The rows of `cells` of each variant's fastest config, for each (workload, variant, case, gpus, cache, scope).
 
-    Cells without samples, and those found wrong, are left out.
+    Cells without samples and cells with a wrong result are left out.
     """
     usable = frame[(frame["n"] > 0) & (frame["status"] == "ok")]
     same = ["workload", "variant", "case", "gpus", "cache", "scope"]
@@ -74,8 +77,16 @@ def best_config(frame: pd.DataFrame) -> pd.DataFrame:
     return fastest.sort_index().reset_index(drop=True)
 
 
+def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
+    """The rows of `best_config` of the charted cases in one timing, with the columns `size`, `series` and `size_value`."""
+    every = cells(data)
+    chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
+    cases = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
+    return best_config(every[chosen]).merge(cases, on="case", how="inner")
+
+
 def select(frame: pd.DataFrame, workload: str, case: str, scope: str, cache: str) -> pd.DataFrame:
-    """The rows of `cells` of one case in one view."""
+    """The rows of `cells` of one case in one timing."""
     chosen = (frame["workload"] == workload) & (frame["case"] == case)
     return frame[chosen & (frame["scope"] == scope) & (frame["cache"] == cache)].reset_index(drop=True)
 
@@ -96,8 +107,11 @@ def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _flags(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Sources of the warnings and errors that name the cell. A null in a finding stands for any value; one that names neither a variant nor
-    a case is about the run, not about its cells."""
+    """The sources of the warnings and errors about each cell.
+
+    A null in a diagnostic stands for any value. A diagnostic without a variant and without a case is about the run, not its
+    cells.
+    """
     flags: list[list[str]] = [[] for _ in range(len(frame))]
     serious = diagnostics[diagnostics["severity"].isin(["warning", "error"])]
     for finding in serious[serious["variant"].notna() | serious["case"].notna()].to_dict("records"):

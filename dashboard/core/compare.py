@@ -1,214 +1,146 @@
-"""Who is faster, by how much, and whether the difference is more than noise."""
+"""Which variant is faster, and by what factor."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import Timing, baseline
-from warpladder.dashboard.core.cells import best_config, cells, select
-from warpladder.dashboard.core.intervals import RatioInterval, paired_ratio
+from warpladder.dashboard.core.axes import baseline
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.noise import noise_of, verdict
 from warpladder.dashboard.core.precision import FULL
-from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.data.names import PHASE
-
-_SPEEDUP: Final = {"low": "speedup_low", "high": "speedup_high"}
-
-_SPEEDUP_COLUMNS: Final = [
-    "variant", "config", "gpus", "speedup", "low", "high", "n", "paired", "noise_low", "noise_high", "verdict",
-]  # fmt: skip
-_NOISE_COLUMNS: Final = [
-    "workload",
-    "case",
-    "scope",
-    "cache",
-    "variant",
-    "config",
-    "gpus",
-    "ratio",
-    "low",
-    "high",
-    "n",
-    "holds_one",
-]
-_STEP_COLUMNS: Final = [
-    "variant", "config", "rung", "previous_variant", "previous_config", "previous_precision", "gain", "low", "high", "n", "verdict",
-]  # fmt: skip
+from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
+from warpladder.dashboard.core.timing import Timing
 
 
 @dataclass(frozen=True)
-class Noise:
-    """How far a baseline is from itself at the far end of its A/A interval, as a factor of at least 1: of the device's, and of the host's.
+class Speedup:
+    """A variant and config of a case, compared with a reference.
 
-    A processor's times scatter by other causes than a GPU's, so neither says anything about a tie on the other.
+    Attributes:
+        ratio: median of the reference over the median of the variant.
+        n: samples of the smaller side.
+        paired: whether the ratio was taken round by round.
+        noise: the noise floor for the two, as a factor of at least 1; 1 where the baseline has no second entry.
+        verdict: see `verdict`.
     """
 
-    hosts: frozenset[str]
-    on_device: float
-    on_host: float
+    variant: str
+    config: str
+    gpus: int
+    ratio: Estimate
+    n: int
+    paired: bool
+    noise: float
+    verdict: str
 
-    def between(self, *variants: str) -> float:
-        """The band for a ratio of these variants; of one on the device and one on the host it is the wider of the two."""
-        return max(self.on_host if variant in self.hosts else self.on_device for variant in variants)
 
+@dataclass(frozen=True)
+class Step:
+    """A rung, and its gain over a rung before it.
 
-def verdict(low: float, high: float, noise: float = 1.0) -> str:
-    """`faster`, `slower`, or `tied` where the interval of a ratio holds 1 or lies within 1/noise..noise; empty for a null."""
-    if pd.isna(low) or pd.isna(high):
-        return ""
-    if low <= 1 <= high or (low >= 1 / noise and high <= noise):
-        return "tied"
-    return "faster" if low > 1 else "slower"
+    Attributes:
+        previous: the rung that it is compared with; None for the first rung.
+        previous_precision: its precision; empty for the first rung.
+        gain: median of the previous rung over the median of this one.
+        n: samples of the smaller side; 0 for the first rung.
+        verdict: see `verdict`; empty for the first rung.
+    """
+
+    variant: str
+    config: str
+    previous: Entry | None
+    previous_precision: str
+    gain: Estimate
+    n: int
+    verdict: str
 
 
 def speedups(
-    data: RunData, workload: str, case: str, scope: str, cache: str, reference_variant: str, reference_config: str = ""
-) -> pd.DataFrame:
-    """Every variant of a case against a reference, paired by round.
+    data: RunData, workload: str, case: str, timing: Timing, reference_variant: str, reference_config: str = ""
+) -> list[Speedup]:
+    """Every variant and config of a case with samples against a reference, in the order of the variants.
 
-    Returns:
-        One row a (variant, config, gpus) with samples, in the order of the variants: `speedup` (median of the reference over
-        that of the variant), `low`, `high`, `n`, `paired`, `noise_low`, `noise_high` (the A/A of the case, by what both run on, as a band
-        around 1; 1..1 where that has no twin) and `verdict`: `faster`, `slower`, or `tied` where low..high holds 1 or lies within the
-        band. No rows where the reference has no samples.
+    The list is empty where the reference has no samples.
     """
-    rounds = data.rounds(workload, case, scope, cache)
+    rounds = data.rounds(workload, case, timing.scope, timing.cache)
     reference = find_entry(rounds, reference_variant, reference_config)
     if reference is None:
-        return pd.DataFrame(columns=_SPEEDUP_COLUMNS)
+        return []
     noise = noise_of(rounds, data.hosts(workload))
     place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
-    rows = []
-    for entry in sorted(
-        (entry for entry in rounds if not entry.twin), key=lambda entry: (place.get(entry.variant, len(place)), *entry)
-    ):
+    compared = sorted(
+        (entry for entry in rounds if not entry.twin), key=lambda each: (place.get(each.variant, len(place)), *each)
+    )
+    found = []
+    for entry in compared:
         ratio = paired_ratio(rounds[reference], rounds[entry])
         band = noise.between(reference.variant, entry.variant)
-        rows.append(
-            {
-                "variant": entry.variant, "config": entry.config, "gpus": entry.gpus, "speedup": ratio.ratio, "low": ratio.low,
-                "high": ratio.high, "n": ratio.n, "paired": ratio.paired, "noise_low": 1 / band, "noise_high": band,
-                "verdict": verdict(ratio.low, ratio.high, band),
-            }
-        )  # fmt: skip
-    return pd.DataFrame(rows, columns=_SPEEDUP_COLUMNS)
+        told = verdict(ratio.low, ratio.high, band)
+        found.append(Speedup(entry.variant, entry.config, entry.gpus, ratio.estimate, ratio.n, ratio.paired, band, told))
+    return found
 
 
-def noise_floors(data: RunData) -> pd.DataFrame:
-    """The baseline's second copy against the first; not of phases, which are parts of samples that are compared whole.
+def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.DataFrame) -> list[Step]:
+    """The gain of each rung over the one before it in the same precision, each with its fastest config, in the order of the
+    rungs.
 
-    Returns:
-        One row a (workload, case, scope, cache) with a twin: `variant`, `config`, `gpus`, `ratio`, `low`, `high`, `n`, `holds_one`.
+    The first rung of a precision is compared with the last fp32 rung before it, or where there is none with the rung before it.
+    Rungs without samples are left out.
+
+    Args:
+        best: `cells.best_config` of the case in the timing.
     """
-    keys = data.grouped.keys
-    twins = keys[(keys["twin"] == 1) & ~keys["scope"].str.startswith(PHASE)]
-    views = twins[["workload", "case", "scope", "cache"]].drop_duplicates()
-    rows = []
-    for workload, case, scope, cache in views.itertuples(index=False):
-        rounds = data.rounds(workload, case, scope, cache)
-        for entry, ratio in _self_ratios(rounds).items():
-            rows.append(
-                {
-                    "workload": workload, "case": case, "scope": scope, "cache": cache, "variant": entry.variant,
-                    "config": entry.config, "gpus": entry.gpus, "ratio": ratio.ratio, "low": ratio.low, "high": ratio.high,
-                    "n": ratio.n, "holds_one": ratio.low <= 1 <= ratio.high,
-                }
-            )  # fmt: skip
-    return pd.DataFrame(rows, columns=_NOISE_COLUMNS)
-
-
-def steps(data: RunData, workload: str, case: str, view: Timing) -> pd.DataFrame:
-    """The gain of each rung over the one before it in the same precision, each with its fastest config.
-
-    The first rung of a precision is compared with the last of fp32 before it; where there is none, with the one before it.
-
-    Returns:
-        One row a rung with samples, in order: `variant`, `config`, `rung`, `previous_variant`, `previous_config`, `previous_precision`,
-        `gain`, `low`, `high`, `n`, `verdict`; the first rung has null figures and an empty verdict.
-    """
-    best = best_config(select(cells(data), workload, case, view.scope, view.cache))
-    return steps_of(data, workload, case, view, best)
-
-
-def steps_of(data: RunData, workload: str, case: str, view: Timing, best: pd.DataFrame) -> pd.DataFrame:
-    """`steps`, from the rows of `best_config` of one case and view."""
-    rounds = data.rounds(workload, case, view.scope, view.cache)
+    rounds = data.rounds(workload, case, timing.scope, timing.cache)
     noise = noise_of(rounds, data.hosts(workload))
     rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
-    rows: list[dict[str, Any]] = []
+    found: list[Step] = []
     done: list[tuple[str, Entry]] = []
-    for rung in rungs.to_dict("records"):
-        entry = Entry(rung["variant"], rung["config"], int(rung["gpus"]), 0)
-        known, previous = _step_from(done, rung["precision"])
-        ratio = paired_ratio(rounds[previous], rounds[entry]) if previous else None
-        rows.append(
-            {
-                "variant": rung["variant"], "config": rung["config"], "rung": rung["rung"],
-                "previous_variant": previous.variant if previous else None,
-                "previous_config": previous.config if previous else None, "previous_precision": known,
-                "gain": ratio.ratio if ratio else None, "low": ratio.low if ratio else None,
-                "high": ratio.high if ratio else None, "n": ratio.n if ratio else None,
-                "verdict": verdict(ratio.low, ratio.high, noise.between(previous.variant, entry.variant)) if ratio and previous else "",
-            }
-        )  # fmt: skip
-        done.append((rung["precision"], entry))
-    return pd.DataFrame(rows, columns=_STEP_COLUMNS).astype({"gain": float, "low": float, "high": float, "n": "Int64"})
+    for variant, config, gpus, precision in rungs[["variant", "config", "gpus", "precision"]].itertuples(
+        index=False, name=None
+    ):
+        entry = Entry(variant, config, int(gpus), 0)
+        known, previous = _step_from(done, precision)
+        if previous is None:
+            found.append(Step(variant, config, None, "", Estimate.unknown(), 0, ""))
+        else:
+            ratio = paired_ratio(rounds[previous], rounds[entry])
+            told = verdict(ratio.low, ratio.high, noise.between(previous.variant, variant))
+            found.append(Step(variant, config, previous, known, ratio.estimate, ratio.n, told))
+        done.append((precision, entry))
+    return found
 
 
-def _step_from(done: list[tuple[str, Entry]], precision: str) -> tuple[str | None, Entry | None]:
-    """The rung that one of this precision is a step from, of those before it: see `steps`."""
+def _step_from(done: list[tuple[str, Entry]], precision: str) -> tuple[str, Entry | None]:
+    """The rung that a rung of this precision is compared with, after its own precision; see `steps`."""
     for wanted in (precision, FULL):
         for name, entry in reversed(done):
             if name == wanted:
                 return name, entry
-    return done[-1] if done else (None, None)
+    return done[-1] if done else ("", None)
 
 
-def find_entry(rounds: "Mapping[Entry, pd.Series[float]]", variant: str, config: str) -> Entry | None:
-    """The first entry of a variant and config in a case, on the fewest GPUs; None where it has no samples."""
-    found = [entry for entry in rounds if (entry.variant, entry.config, entry.twin) == (variant, config, 0)]
-    return min(found, default=None)
+def with_speedups(data: RunData, workload: str, timing: Timing, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `cells` of one timing, with their speedup over the baseline.
 
-
-def noise_of(rounds: "Mapping[Entry, pd.Series[float]]", hosts: frozenset[str]) -> Noise:
-    """The noise of a case in a view; 1 where nothing of the kind has a twin.
-
-    Args:
-        hosts: `RunData.hosts`. The number of GPUs does not tell them: a host variant on several processes has one too.
+    The columns are `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline` and `baseline_config`.
     """
-    bands = {True: 1.0, False: 1.0}
-    for entry, ratio in _self_ratios(rounds).items():
-        if ratio.n and ratio.low > 0:
-            on_host = entry.variant in hosts
-            bands[on_host] = max(bands[on_host], ratio.high, 1 / ratio.low)
-    return Noise(hosts, on_device=bands[False], on_host=bands[True])
-
-
-def _self_ratios(rounds: "Mapping[Entry, pd.Series[float]]") -> dict[Entry, RatioInterval]:
-    twins = [entry for entry in rounds if entry.twin]
-    return {twin: paired_ratio(rounds[twin], rounds[first]) for twin in twins if (first := twin._replace(twin=0)) in rounds}
-
-
-def with_speedups(data: RunData, workload: str, view: Timing, frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `cells` of one view with `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config`."""
-    reference = baseline(data, workload, view, cases=frame["case"].unique())
+    reference = baseline(data, workload, timing, cases=frame["case"].unique())
     if reference is None:
-        return frame.assign(
-            speedup=float("nan"),
-            speedup_low=float("nan"),
-            speedup_high=float("nan"),
-            verdict="",
-            baseline="",
-            baseline_config="",
-        )
-    ratios = [
-        speedups(data, workload, case, view.scope, view.cache, reference.variant, reference.config).assign(case=case)
+        return frame.assign(**Estimate.unknown().columns("speedup"), verdict="", baseline="", baseline_config="")
+    found = [
+        (case, each.variant, each.config, each.gpus, *each.ratio.columns("speedup").values(), each.verdict)
         for case in frame["case"].unique()
+        for each in speedups(data, workload, case, timing, reference.variant, reference.config)
     ]
-    columns = ["case", "variant", "config", "gpus", "speedup", "low", "high", "verdict"]
-    found = pd.concat([part for part in ratios if len(part)] or ratios[:1])[columns].rename(columns=_SPEEDUP)
-    found["gpus"] = found["gpus"].astype("Int64")
-    joined = frame.merge(found, on=["case", "variant", "config", "gpus"], how="left")
+    keys = ["case", "variant", "config", "gpus"]
+    ratios = pd.DataFrame(found, columns=[*keys, *Estimate.names("speedup"), "verdict"])
+    types: dict[str, Any] = {
+        "gpus": "Int64",
+        **dict.fromkeys(Estimate.names("speedup"), float),
+        **dict.fromkeys(("case", "variant", "config"), "str"),
+    }
+    joined = frame.merge(ratios.astype(types), on=keys, how="left")
     joined["verdict"] = joined["verdict"].fillna("")
     return joined.assign(baseline=reference.variant, baseline_config=reference.config)

@@ -1,19 +1,19 @@
-"""What limits each variant of a case, by the hardware counters of one execution of it."""
+"""The limits of each variant of a case, from the hardware counters of one execution."""
 
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.cells import ROLE_ORDER
+from warpladder.dashboard.core.cell import ROLE_ORDER
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import metrics
 
-#: At this share of its peak a part of the device is taken as what limits a kernel.
+#: A kernel is bound by a part of the device that reaches this share of its peak.
 BOUND_PERCENT: Final = 80.0
-#: Where neither arithmetic nor memory comes to this share, the kernel waits, for want of work in flight.
+#: A kernel is latency-bound where both arithmetic and memory stay below this share.
 LATENCY_PERCENT: Final = 60.0
-#: A part of the memory system is named where it comes this close to the busiest.
+#: A part of the memory system is named where it reaches this share of the busiest part.
 _CLOSE: Final = 0.9
 _FULL_PERCENT: Final = 99.5
 
@@ -40,7 +40,7 @@ _COLUMNS: Final = {
     "grid_blocks": metrics.GRID,
     "block_threads": metrics.BLOCK,
 }
-#: Column -> what is divided by what.
+#: Column -> numerator and denominator.
 _RATIOS: Final = {
     "load_sectors_per_request": (metrics.LOAD_SECTORS, metrics.LOAD_REQUESTS),
     "store_sectors_per_request": (metrics.STORE_SECTORS, metrics.STORE_REQUESTS),
@@ -63,22 +63,24 @@ def counted_workloads(data: RunData) -> tuple[str, ...]:
 
 
 def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
-    """One row a variant and config of the case that has counters, in the order of the ladder.
+    """The counters of each variant and config of a case, in the order of the ladder.
 
-    An execution of several launches is joined: times, bytes and counts are added up, percentages and stalls averaged by the launches' time
-    on the device, registers and the like the largest.
+    The launches of an execution are joined. Times, bytes and counts are summed. Percentages and stalls are averaged by the
+    launches' time on the device. Of registers and other sizes the largest counts.
 
     Returns:
-        `variant`, `config`, `title`, `role`, `launches`, `kernels` (tuple of names), the columns of `_COLUMNS` and `_RATIOS` (null where
-        not measured or divided by nothing) and
+        One row for each variant and config: `variant`, `config`, `title`, `role`, `launches`, `kernels` (a tuple of names), the
+        columns of `_COLUMNS` and `_RATIOS` (null where not measured, or where the denominator is 0), and
 
-        - `dram_bytes`, `min_bytes`, `dram_over_min`: bytes read and written, the case's least, and their ratio (1 is ideal);
-        - `fp32_flop`, `fp64_flop`, `gflop_per_s`, `flop_per_byte`: executed operations, a multiply-add counted as two, in the kernels'
-          time, and over the bytes of device memory;
+        - `dram_bytes`, `min_bytes`, `dram_over_min`: bytes read and written, the case's least bytes, and their ratio (1 is
+          ideal);
+        - `fp32_flop`, `fp64_flop`: executed operations; a multiply-add counts as two;
+        - `gflop_per_s`, `flop_per_byte`: these operations over the kernels' time, and over the bytes of device memory;
         - `limiter`: the resource that allows the fewest blocks on a multiprocessor; empty where the occupancy is not limited;
-        - `stall_REASON`: cycles that a warp spends so between two instructions; `top_stall`, `top_stall_percent`: what it waits for most;
-        - `bound`: `memory`, `compute`, `latency`, or `neither` between the two limits; empty where that was not measured; `part`: the
-          part of the memory system that is the busiest, where memory is busier than arithmetic.
+        - `stall_REASON`: cycles between two instructions that a warp spends for that reason;
+        - `top_stall`, `top_stall_percent`: the reason that takes the most cycles, and its share;
+        - `bound`: `memory`, `compute`, `latency`, or `neither` between the two limits; empty where it was not measured;
+        - `part`: the busiest part of the memory system, where memory is busier than arithmetic.
     """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)]
     joined = _joined(rows)
@@ -106,13 +108,13 @@ def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
 
 
 def _joined(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a variant and config with every metric of the contract, over its launches."""
+    """One row for each variant and config, with every metric of the contract joined over its launches."""
     launch = ["variant", "config", "launch_index", "kernel"]
     wide = rows.pivot_table("value", launch, "metric", aggfunc="first").reset_index()
     wide = wide.reindex(columns=[*launch, *metrics.BY_NAME])
     cell = [wide["variant"], wide["config"]]
     timed = wide[metrics.TIME].groupby(cell).transform("count") == wide[metrics.TIME].groupby(cell).transform("size")
-    # Launches of which one has no time count alike.
+    # Where a launch has no time, all launches have equal weight.
     weight = wide[metrics.TIME].where(timed, 1.0).astype(float)
     groups = wide.groupby(["variant", "config"], sort=False)
     joined = pd.DataFrame({"launches": groups.size()})
@@ -140,7 +142,7 @@ _TOLD: Final = ["bound", "part", "top_stall", "top_stall_percent"]
 
 
 def _told(row: dict[Any, Any]) -> dict[str, Any]:
-    """What limits the kernels of a row, by `BOUND_PERCENT` and `LATENCY_PERCENT`."""
+    """The columns `_TOLD` of a row, by `BOUND_PERCENT` and `LATENCY_PERCENT`."""
     spent = {reason: row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"])}
     waiting = {reason: cycles for reason, cycles in spent.items() if reason not in metrics.ISSUING and cycles > 0}
     top = max(waiting, key=waiting.__getitem__, default="")

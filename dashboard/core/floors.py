@@ -8,8 +8,8 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Ceiling
 
-#: Ceilings of arithmetic, of which a device's is the highest, and the part of it that a precision can use: 3xTF32 takes three tensor
-#: products for each product.
+#: Precision -> ceilings of arithmetic, of which the highest counts, and the part of it that the precision can use. 3xTF32 takes
+#: three tensor products for each product.
 _TENSOR_CORES: Final = (Ceiling.TF32_MMA, Ceiling.TF32_WGMMA)
 COMPUTE: Final[dict[str, tuple[tuple[str, ...], float]]] = {
     "fp32": ((Ceiling.FP32_FMA,), 1.0),
@@ -21,14 +21,14 @@ HOST: Final = "cpu"
 
 
 def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
-    """Value of a ceiling in its own unit, that of the first GPU where several were measured; NaN where it was not."""
+    """The value of a ceiling in its unit, on the first GPU that was measured; NaN where it was not measured."""
     table = data.ceilings
     found = table[(table["name"] == name) & ((table["device"] != HOST) == on_gpu)].sort_values("device")
     return float(found["value"].iloc[0]) if len(found) else float("nan")
 
 
 def compute_ceiling(data: RunData, precision: str) -> str:
-    """Name of the GPU's highest ceiling of a precision's arithmetic; of none measured, of the first."""
+    """The name of the highest ceiling of a precision's arithmetic on the GPU; the first name where none was measured."""
     names, _ = COMPUTE[precision]
     return max(names, key=lambda name: np.nan_to_num(ceiling(data, name, on_gpu=True)))
 
@@ -39,7 +39,8 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     The floor is the largest of these times, divided by the GPUs that worked together:
 
     - memory: min_bytes over `device_copy` (on the host: `host_copy`);
-    - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host: `host_fma`);
+    - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host:
+      `host_fma`);
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
       since the two directions can overlap.
 
@@ -47,8 +48,8 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
         frame: with `kind`, `precision`, `gpus`, `scope`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`.
 
     Returns:
-        The frame with `floor_ns` (null without a ceiling, for a phase, and for a cell without samples) and `floor_bound` (`memory`,
-        `compute`, `copies`, or null).
+        The frame with `floor_ns` (null without a ceiling, for a phase, and for a cell without samples) and `floor_bound`
+        (`memory`, `compute`, `copies`, or null).
     """
     on_gpu = (frame["kind"] != "host").to_numpy()
     gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)

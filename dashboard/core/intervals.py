@@ -20,7 +20,7 @@ __all__ = [
     "paired_ratio",
 ]
 
-#: Fewer samples hold no two-sided 95 % interval of the median: 1 - 2 / 2**5 = 0.9375.
+#: The fewest samples that give a two-sided 95 % interval of the median. Five give 1 - 2 / 2**5 = 93.75 %.
 MIN_SAMPLES: Final = 6
 RESAMPLES: Final = 2_000
 _SEED: Final = 20_250_101
@@ -44,7 +44,7 @@ class RatioInterval(NamedTuple):
 
 
 def interval_kind(n: int) -> str:
-    """What the interval of n samples is, as charts say it: `95 % interval`, or `least to greatest` where n < 6."""
+    """The kind of the interval of n samples: `95 % interval`, or `least to greatest` where n < 6."""
     return "95 % interval" if n >= MIN_SAMPLES else "least to greatest"
 
 
@@ -77,12 +77,12 @@ def paired_ratio(
     Args:
         numerator_by_round: durations indexed by round; several of one round count as their median.
         denominator_by_round: likewise.
-        independent: the two were not measured in the same rounds, whatever their numbers say.
+        independent: the two sides were not measured in the same rounds, though round numbers may be equal.
 
     Returns:
-        The rounds that both have are resampled together, so that drift common to both cancels. Where fewer than half of the
-        rounds of either are shared, each side is resampled on its own and `paired` is False. All NaN with n = 0 where a side
-        is empty.
+        The shared rounds are resampled together, so that common drift cancels. Where fewer than half of the rounds of a side
+        are shared, each side is resampled on its own, and `paired` is False. All figures are NaN, and n is 0, where a side is
+        empty.
     """
     numerator, denominator = _one_a_round(numerator_by_round), _one_a_round(denominator_by_round)
     if numerator.empty or denominator.empty:
@@ -104,14 +104,14 @@ def _one_a_round(by_round: "pd.Series[float]") -> "pd.Series[float]":
 
 @lru_cache(maxsize=64)
 def _draws(n: int, seed: int) -> npt.NDArray[np.uint32]:
-    """The rounds drawn in each resample; equal for equal n and seed, which is what pairs the two sides. Shape (RESAMPLES, n)."""
+    """The rounds of each resample, shape (RESAMPLES, n). Equal n and seed give equal rounds, which pairs the two sides."""
     return np.random.default_rng(seed).integers(0, n, (RESAMPLES, n), dtype=np.uint32)
 
 
 def _resampled_medians(values: npt.NDArray[Any], seed: int) -> Floats:
     """Median of each resample, shape (RESAMPLES,).
 
-    Ranks are sorted in place of values: NumPy sorts 16-bit integers some ten times faster than doubles.
+    Ranks are sorted instead of values, because NumPy sorts 16-bit integers about ten times faster than doubles.
     """
     n = len(values)
     order = np.argsort(values, kind="stable")

@@ -1,4 +1,4 @@
-"""Precisions: how a name carries its own, what is compared with what, and what each costs in accuracy."""
+"""Precisions: how names show them, and which variants are compared in each."""
 
 from typing import Final
 
@@ -6,8 +6,8 @@ import pandas as pd
 
 FULL: Final = "fp32"
 _WORDS: Final = {"tf32": "TF32", "3xtf32": "3xTF32"}
-#: Precision of a rung -> that of the peers that it is compared with. No library has 3xTF32, whose error is of the order of fp32's: it
-#: stands against fp32, which it replaces.
+#: Precision of a rung -> precision of the peers that it is compared with. No library has 3xTF32. It is compared with fp32,
+#: which it replaces with about the same error.
 PEERS_OF: Final = {"fp32": "fp32", "3xtf32": "fp32", "tf32": "tf32", "fp64": "fp64"}
 
 
@@ -17,12 +17,12 @@ def word(precision: str) -> str:
 
 
 def named(name: str, precision: str) -> str:
-    """`v08_toeplitz · TF32`; the bare name where no precision is known, or where it ends with it: `cublas_tf32`."""
+    """`v08_toeplitz · TF32`; the name alone where no precision is given, or where the name ends with it, as `cublas_tf32`."""
     return name if not precision or name.endswith(f"_{precision}") else f"{name} · {word(precision)}"
 
 
 def is_mixed(variants: pd.DataFrame) -> bool:
-    """Whether rungs and peers of several precisions stand beside each other.
+    """Whether the rungs and peers have several precisions.
 
     Args:
         variants: with `role` and `precision`, of one workload.
@@ -31,7 +31,7 @@ def is_mixed(variants: pd.DataFrame) -> bool:
 
 
 def precisions(frame: pd.DataFrame) -> list[str]:
-    """The precisions in which a winner is chosen: those of the rungs, of all rows where there is no rung; fp32 first.
+    """The precisions in which a winner is chosen, fp32 first: those of the rungs, or of all rows where there is no rung.
 
     Args:
         frame: rows of `cells`.
@@ -42,7 +42,7 @@ def precisions(frame: pd.DataFrame) -> list[str]:
 
 
 def compared(frame: pd.DataFrame, precision: str) -> pd.DataFrame:
-    """The rows of `cells` among which the winner of a precision is chosen: its own, and the peers that it is compared with."""
+    """The rows of `cells` among which the winner of a precision is chosen: its own rows, and the peers it is compared with."""
     return frame[(frame["precision"] == precision) & (frame["role"] != "peer") | is_peer_of(frame, precision)]
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from warpladder.dashboard.core.traces import NO_TRACES, Traces
 from warpladder.data import schema, store
 
-#: A number that Python wrote with a positive exponent. One with a negative exponent is a relative error, and stays as it is.
+#: A number with a positive exponent, as Python writes it. Numbers with a negative exponent are relative errors, which stay.
 _EXPONENT: Final = re.compile(r"(?<![\w.])(\d(?:\.\d+)?e\+\d{1,2})(?![\w.]*\w)")
 
 #: The columns that name what a group of samples measured.
@@ -24,7 +24,7 @@ NO_SAMPLES: Final = pd.DataFrame(columns=schema.SAMPLES.arrow.names)
 
 
 class Entry(NamedTuple):
-    """What runs in the rounds of a case: a cell, or the second entry of the baseline (twin = 1)."""
+    """A participant in the rounds of a case: a variant with a config, or the baseline's second entry (twin = 1)."""
 
     variant: str
     config: str
@@ -33,8 +33,13 @@ class Entry(NamedTuple):
 
 
 class Grouped(NamedTuple):
-    """Samples in the order of their groups. `keys` has a row a group: the columns of `CELL`, `twin`, and `n`; `first` says where
-    the group starts in `durations` (nanoseconds) and `rounds`."""
+    """Samples in the order of their groups.
+
+    Attributes:
+        keys: one row for each group: the columns of `CELL`, `twin`, and `n`.
+        first: the place in `durations` and `rounds` at which each group starts.
+        durations: in nanoseconds.
+    """
 
     keys: pd.DataFrame
     first: npt.NDArray[np.int64]
@@ -44,8 +49,7 @@ class Grouped(NamedTuple):
 
 @dataclass(frozen=True)
 class Rounds(Mapping[Entry, "pd.Series[float]"]):
-    """Durations in nanoseconds, indexed by round, of the entries of one case and view. A series is made when it is asked
-    for."""
+    """Durations in nanoseconds by round, of the entries of one case and timing. A series is made when it is read."""
 
     grouped: Grouped
     places: Mapping[Entry, slice]
@@ -63,10 +67,14 @@ class Rounds(Mapping[Entry, "pd.Series[float]"]):
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """One run: `info` is the row of table `run`; every frame has the columns that `data/README.md` gives its table.
+    """The tables of one run, with the columns that `data/README.md` gives them.
 
-    `samples` are what one process measured; those that several ranks took together, a row a rank and round, stand apart in
-    `together`, so that a page that compares variants never compares different numbers of GPUs.
+    Attributes:
+        info: the row of table `run`.
+        samples: those of one process.
+        together: samples that several ranks took together, one row for each rank and round. They are apart, so that a page
+        never
+            compares different numbers of GPUs by mistake.
     """
 
     info: Mapping[str, Any]
@@ -82,7 +90,7 @@ class RunData:
 
     @property
     def device(self) -> str:
-        """What a chart names as the hardware: the GPU, or the processor where there is none."""
+        """The name of the hardware in charts: the GPU, or the processor where there is no GPU."""
         return str(self.info["device_name"] or self.info["cpu_name"])
 
     @property
@@ -96,17 +104,17 @@ class RunData:
         return tuple(self.cases["workload"].unique())
 
     def hosts(self, workload: str) -> frozenset[str]:
-        """The workload's variants that run on the processor, however many processes they take."""
+        """The workload's variants that run on the processor, in one process or several."""
         of_workload = self.variants[self.variants["workload"] == workload]
         return frozenset(of_workload.loc[of_workload["kind"] == "host", "variant"])
 
     def rounds(self, workload: str, case: str, scope: str, cache: str) -> "Rounds":
-        """Durations in nanoseconds, indexed by round, of everything that was sampled in one case and view."""
+        """Durations in nanoseconds by round, of every entry that was sampled in one case and timing."""
         return Rounds(self.grouped, self._places.get((workload, case, scope, cache), {}))
 
     @cached_property
     def _places(self) -> Mapping[tuple[str, str, str, str], dict[Entry, slice]]:
-        """Where the samples of each entry stand in `grouped`, by workload, case, scope and cache."""
+        """The place of each entry's samples in `grouped`, by workload, case, scope and cache."""
         keys, first = self.grouped.keys, self.grouped.first
         found: dict[tuple[str, str, str, str], dict[Entry, slice]] = {}
         columns = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "twin"]
@@ -117,7 +125,7 @@ class RunData:
 
     @cached_property
     def grouped(self) -> Grouped:
-        """The samples by cell and twin, grouped once for all that is made of them."""
+        """The samples grouped by cell and twin, once for all queries."""
         samples = by_round(self.samples)
         groups = samples.groupby([*CELL, "twin"], observed=True, sort=False)
         number = groups.ngroup().to_numpy()
@@ -125,14 +133,19 @@ class RunData:
         texts = keys.columns[keys.dtypes == "category"]
         order = np.argsort(number, kind="stable")
         n = keys["n"].to_numpy()
-        return Grouped(
-            keys.astype(dict.fromkeys(texts, "str")), np.cumsum(n) - n, samples["duration_ns"].to_numpy(dtype=float)[order],
-            samples["round"].to_numpy()[order],
-        )  # fmt: skip
+        durations = samples["duration_ns"].to_numpy(dtype=float)[order]
+        named = keys.astype(dict.fromkeys(texts, "str"))
+        return Grouped(named, np.cumsum(n) - n, durations, samples["round"].to_numpy()[order])
+
+
+def find_entry(rounds: "Mapping[Entry, pd.Series[float]]", variant: str, config: str) -> Entry | None:
+    """The first entry of a variant and config in a case, on the fewest GPUs; None where it has no samples."""
+    found = [entry for entry in rounds if (entry.variant, entry.config, entry.twin) == (variant, config, 0)]
+    return min(found, default=None)
 
 
 def by_round(samples: pd.DataFrame) -> pd.DataFrame:
-    """Samples with the ranks of one execution joined: an operation of several processes takes as long as the slowest."""
+    """Samples with the ranks of one execution joined. An operation of several processes takes as long as its slowest one."""
     if not (samples["rank"] > 0).any():
         return samples
     same = [*CELL, "twin", "round", "position"]
@@ -140,13 +153,13 @@ def by_round(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def load(run: store.Run) -> RunData:
-    """Read what comparisons need of a run.
+    """Read the tables of a run that comparisons need.
 
     Raises:
         StoreError: a file is damaged or is not of this schema.
     """
     names = ("ceilings", "variants", "cases", "results", "diagnostics", "counters")
-    # Hundreds of thousands of rows, which are grouped by their text.
+    # There are hundreds of thousands of rows, which are grouped by their texts.
     alone, together = _by_ranks(run.table("samples", categories=True))
     tables = {name: run.table(name) for name in names}
     for name, column in (("diagnostics", "text"), ("results", "detail")):
@@ -156,9 +169,9 @@ def load(run: store.Run) -> RunData:
 
 
 def _by_ranks(samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Samples of one process, and those that several ranks took together.
+    """Samples of one process, and samples that several ranks took together.
 
-    One process may use several GPUs, as an imported program does: where no rank but 0 took a sample, all are of one process.
+    Where only rank 0 has samples, all are of one process, which may use several GPUs, as an imported program can.
     """
     if not (samples["rank"] > 0).any():
         return samples, NO_SAMPLES
@@ -167,5 +180,5 @@ def _by_ranks(samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def without_exponents(text: str) -> str:
-    """`71,200 GB/s` for `7.12e+04 GB/s`: recordings of earlier versions wrote their findings so."""
+    """`71,200 GB/s` for `7.12e+04 GB/s`, which recordings of earlier versions wrote in their findings."""
     return _EXPONENT.sub(lambda found: f"{float(found[1]):,.0f}", text)

@@ -10,14 +10,14 @@ from warpladder.data import source_text
 
 
 def stale_variants(data: RunData, root: Path) -> pd.DataFrame:
-    """Variants whose recorded source is not what stands at their source_path below `root` now.
+    """Variants whose recorded source differs from the file at their source_path below `root`.
 
-    A `.cu` file is compared by the SHA-256 of its text, with the files that it includes. A Python file holds several variants:
-    it is searched for the recorded text.
+    A `.cu` file is compared by the SHA-256 of its text, with its includes in place as `warpladder.workloads.api.read_source` puts them. A
+    Python file holds several variants, so it is searched for the recorded text.
 
     Returns:
-        `workload`, `variant`, `source_path`, `reason`; a variant without a source_path, or with one that leads out of `root`, is
-        never listed.
+        `workload`, `variant`, `source_path` and `reason`. A variant has no row where it has no source_path, or one outside
+        `root`.
     """
     columns = ["workload", "variant", "source_path", "source_text", "source_sha256"]
     rows = []

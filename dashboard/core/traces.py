@@ -1,4 +1,4 @@
-"""The trace tables of a run, column by column, so that a page reads no more of millions of rows than it needs."""
+"""The trace tables of a run by column, so that a page reads only the columns that it needs of millions of rows."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -14,15 +14,15 @@ Int64s = npt.NDArray[np.int64]
 TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")
 #: Stands for a null in the arrays of this room: range ids, threads and times of a trace are not negative.
 NONE: Final = -1
-#: What `kernels` calls a CUDA graph that was traced as a whole: one row a launch of it.
+#: The name in `kernels` of a CUDA graph that was traced as a whole, with one row for each launch.
 GRAPH: Final = schema.CUDA_GRAPH
-#: Numbers spread over up to this many are told apart in a table of marks, a byte each.
+#: Distinct numbers below this are found by a table with one byte for each.
 MOST_MARKS: Final = 1 << 28
 _MARK_BITS: Final = 22
 
 
 class Traces:
-    """Columns of the tables `TABLES`, read when first asked for. Never change an array of it: it is shared."""
+    """Columns of the tables `TABLES`, read when they are first needed. The arrays are shared: never change one."""
 
     def __init__(self, run: store.Run | None) -> None:
         self._run = run
@@ -34,7 +34,7 @@ class Traces:
         return bool(self.tables)
 
     def read(self, table: str, *columns: str) -> None:
-        """Reads several columns at once, side by side, which takes less time than one after the other."""
+        """Read several columns at once, which takes less time than one after the other."""
         missing = [name for name in columns if (table, name) not in self._columns]
         if missing:
             arrow = self._read(table, missing)
@@ -55,12 +55,12 @@ class Traces:
         return found
 
     def find(self, table: str, column: str, wanted: Int64s, *others: str) -> tuple[Int64s, ...]:
-        """Rows of which an integer column has one of the wanted numbers, and perhaps more rows.
+        """Rows whose integer column has one of the wanted numbers, and perhaps some further rows.
 
-        None of the columns is kept: they may be millions long.
+        The columns are not kept, since they may have millions of values.
 
         Returns:
-            The rows, their numbers, and their values of the other columns.
+            The rows, their numbers, and their values in the other columns.
         """
         marks = _Marks(wanted)
         found = [[np.empty(0, dtype=np.int64)] for _ in range(2 + len(others))]
@@ -77,7 +77,7 @@ class Traces:
         return self._run.length(table) if self._run else 0
 
     def at(self, table: str, rows: Int64s, *columns: str) -> tuple[Int64s, ...]:
-        """Integer columns of some rows, which ascend; the columns are not kept."""
+        """Values of integer columns in some rows, in ascending order of the rows. The columns are not kept."""
         found = [[np.empty(0, dtype=np.int64)] for _ in columns]
         first = 0
         for batch in self.scan(table, *columns):
@@ -89,7 +89,7 @@ class Traces:
         return tuple(np.concatenate(part) for part in found)
 
     def ranges_of_work(self, table: str) -> Int64s:
-        """Id of the range that each row of `kernels` or `memory_ops` is attributed to, by its thread or else by time; `NONE` for none."""
+        """The id of the range that each kernel or memory operation is attributed to, by thread or else by time; or `NONE`."""
         key = (table, "range")
         if key not in self._columns:
             own, by_time = self.numbers(table, "range_id"), self.numbers(table, "time_range_id")
@@ -98,7 +98,9 @@ class Traces:
         return found
 
     def device_time_of_ranges(self, column: str) -> Int64s:
-        """Column `gpu_start_ns`, `gpu_end_ns` or `gpu_busy_ns` of `ranges`, with the work attributed by time; `NONE` where null."""
+        """Column `gpu_start_ns`, `gpu_end_ns` or `gpu_busy_ns` of `ranges`, with work that is attributed by time; `NONE` for
+        null.
+        """
         own, both = self.numbers("ranges", column), self.numbers("ranges", f"time_{column}")
         return np.where(both == NONE, own, both)
 
@@ -120,7 +122,7 @@ class Traces:
         return durations
 
     def scan(self, table: str, *columns: str) -> Iterator[list[Int64s]]:
-        """Integer columns piece by piece, for what is made of millions of rows that need not be kept; at once if they are."""
+        """Integer columns piece by piece, without keeping them; in one piece where they are kept already."""
         if self._run is None:
             raise ValueError(f"no trace to read {table} of")
         if all((table, name) in self._columns for name in columns):
@@ -144,7 +146,7 @@ def _numbers(column: pa.ChunkedArray | pa.Array) -> Int64s:
 
 
 def _categorical(column: pa.ChunkedArray) -> "pd.Categorical[Any]":
-    """The chunks have one dictionary between them: `store.Run.arrow` sees to it."""
+    """A text column as a categorical. `store.Run.arrow` gives all chunks one dictionary."""
     if not column.num_chunks:
         return pd.Categorical.from_codes(np.empty(0, dtype=np.int8), categories=pd.Index([], dtype=object))
     codes = [(chunk.indices.fill_null(NONE) if chunk.null_count else chunk.indices).to_numpy() for chunk in column.chunks]
@@ -178,14 +180,14 @@ def _factorize(values: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def lookup(ids: Int64s, wanted: Int64s) -> Int64s:
-    """Where each wanted number stands in `ids`, the first place where it stands several times; `NONE` where it does not."""
+    """The first place of each wanted number in `ids`; `NONE` where it is not in them."""
     return IdIndex(ids).of(wanted)
 
 
 class IdIndex:
-    """Finds where numbers stand in `ids`.
+    """Finds the places of numbers in `ids`.
 
-    Ids that are their own places, as ours of ranges are, need no search; dense ones are looked up in a table; others by bisection.
+    Consecutive ids need no search. Dense ids are looked up in a table, and others are found by bisection.
     """
 
     def __init__(self, ids: Int64s) -> None:
@@ -204,7 +206,7 @@ class IdIndex:
             self._order = np.argsort(ids, kind="stable")
 
     def of(self, wanted: Int64s) -> Int64s:
-        """Place of each wanted number, the first where it stands several times; `NONE` where it does not."""
+        """The first place of each wanted number; `NONE` where it is not among the ids."""
         place = wanted - self._low
         inside = (place >= 0) & (place < self._span)
         if self._order is not None:
@@ -216,10 +218,10 @@ class IdIndex:
 
 
 def calls_of(traces: Traces, table: str, rows: npt.NDArray[np.bool_] | None = None) -> Int64s:
-    """Place in `api_calls` of the call that caused each row of a table, by process and correlation; `NONE` where it was not traced.
+    """The place in `api_calls` of the call that caused each row of a table; `NONE` where the call was not traced.
 
     Args:
-        rows: those wanted, as a mask; all when None.
+        rows: a mask of the rows; all rows when None.
     """
     process, correlation = traces.numbers(table, "process"), traces.numbers(table, "correlation")
     return of_calls(traces, *((process, correlation) if rows is None else (process[rows], correlation[rows])))[0]
@@ -235,7 +237,7 @@ def of_calls(traces: Traces, process: Int64s, correlation: Int64s, *columns: str
     if "api_calls" not in traces.tables or not len(process):
         return found
     place_of, ids, processes, *values = traces.find("api_calls", "correlation", correlation, "process", *columns)
-    # Correlations are unique within a process only, and of processes there are few.
+    # Correlations are unique within a process only. There are few processes.
     for each in np.unique(process):
         calls, mine = np.flatnonzero(processes == each), np.flatnonzero(process == each)
         place = lookup(ids[calls], correlation[mine])
@@ -246,7 +248,7 @@ def of_calls(traces: Traces, process: Int64s, correlation: Int64s, *columns: str
 
 
 class _Marks:
-    """Says of many numbers which may be wanted: by a table of marks that is small enough to be quick, each for some numbers in a row."""
+    """A filter for numbers that may be wanted. Its table is small, because a mark stands for several consecutive numbers."""
 
     def __init__(self, wanted: Int64s) -> None:
         self._low, self._high = (int(wanted.min()), int(wanted.max())) if len(wanted) else (0, -1)

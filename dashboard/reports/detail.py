@@ -10,7 +10,7 @@ from warpladder.dashboard.ui.view import OfRun, OfWorkload
 
 @dataclass(frozen=True)
 class Names:
-    """What a detail calls by its name. A run that calls it otherwise has nothing of the detail, so a test looks for each in those that ship.
+    """The names that a detail looks for in a run. A test checks that the shipped runs have each of them.
 
     Attributes:
         workload: the only one that the detail is of; empty for any.
@@ -33,7 +33,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Detail:
-    """What the page Details offers under one name.
+    """A table or figure of the page Details.
 
     Attributes:
         name: of its folder, and in a URL.

@@ -1,1 +1,1 @@
-"""What the views of a trace share: its ranges, its samples, and which of its work belongs to what. Nothing here draws."""
+"""Queries that the views of a trace share: ranges, samples, lanes and the attribution of device work. Nothing here draws."""

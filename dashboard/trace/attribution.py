@@ -1,4 +1,4 @@
-"""How much of a trace's device time is attributed to NVTX ranges: by the launching thread, by time, or not at all."""
+"""The shares of a trace's device time that are attributed to NVTX ranges by thread, by time, or not at all."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,11 +14,12 @@ TABLES: Final = ("kernels", "memory_ops")
 
 @dataclass(frozen=True)
 class Shares:
-    """Device time of all kernels and memory operations of a trace, in ns, each counted once.
+    """Device time of all kernels and memory operations of a trace, in nanoseconds.
 
     Attributes:
         own_ns: launched inside a range of the launching thread.
-        by_time_ns: launched by a thread without a range, and attributed to the range of another thread that was open meanwhile.
+        by_time_ns: launched by a thread without a range, and attributed to a range of another thread that was open at that
+        time.
         none_ns: attributed to no range.
     """
 
@@ -28,7 +29,7 @@ class Shares:
 
     @property
     def percent(self) -> tuple[float, float, float]:
-        """The three in percent with one decimal, which add up to 100; zeros where nothing ran."""
+        """The three shares in percent with one decimal, which add up to 100; zeros where nothing ran."""
         total = self.own_ns + self.by_time_ns + self.none_ns
         if not total:
             return 0.0, 0.0, 0.0
@@ -54,8 +55,8 @@ def sentence(found: Shares) -> str:
         return ""
     own, by_time, none = found.percent
     return (
-        f"Of the device time, {own:g} % was launched inside NVTX ranges of the launching thread, {by_time:g} % is attributed by time to a "
-        f"range of another thread, and {none:g} % to no range."
+        f"Of the device time, {own:g} % was launched inside NVTX ranges of the launching thread, {by_time:g} % is attributed "
+        f"by time to a range of another thread, and {none:g} % to no range."
     )
 
 

@@ -13,12 +13,12 @@ from warpladder.dashboard.core.traces import Int64s
 _TENTH: Final = Decimal("0.1")
 #: Cells of the table in which short durations are counted: 32 MB.
 _CELLS: Final = 1 << 22
-#: Few enough that what is made of them stays in the processor's cache.
+#: Rows in a piece whose intermediate arrays stay in the processor's cache.
 _ROWS_AT_ONCE: Final = 1 << 16
 
 
 class Tally(NamedTuple):
-    """How often each value occurs in each group, sorted by group and value. A duration has few values among millions of rows."""
+    """How often each value occurs in each group, sorted by group and value. Millions of durations have few distinct values."""
 
     group: Int64s
     value: Int64s
@@ -26,7 +26,7 @@ class Tally(NamedTuple):
 
 
 def tally(groups: npt.NDArray[Any], values: Int64s, count: int) -> Tally:
-    """Counts equal values of each group: short ones in a table of cells, the others by sorting, which takes several times longer.
+    """Count equal values of each group: small values in a table, and the others by sorting, which takes several times longer.
 
     Args:
         groups: number of each value's group, from 0 to `count` - 1.
@@ -56,7 +56,7 @@ def tally(groups: npt.NDArray[Any], values: Int64s, count: int) -> Tally:
     joined = Tally(
         *(np.concatenate(pair) for pair in zip(found, sorted_far._replace(value=sorted_far.value + low), strict=True))
     )
-    # In each group what was sorted is longer than what was counted.
+    # In each group, the sorted values are larger than the counted ones.
     order = np.argsort(joined.group, kind="stable")
     return Tally(*(column[order] for column in joined))
 
@@ -69,13 +69,14 @@ def describe(groups: npt.NDArray[Any], values: Int64s, count: int) -> pd.DataFra
         values: whole numbers.
 
     Returns:
-        Indexed by the group's number: `total`, `n`, `mean`, `median`, `min`, `max`, `stddev` (of a sample, n - 1; 0 for one value).
+        Indexed by the group's number: `total`, `n`, `mean`, `median`, `min`, `max`, `stddev` (of a sample, n - 1; 0 for one
+        value).
     """
     return statistics(tally(groups, values, count))
 
 
 def statistics(counted: Tally) -> pd.DataFrame:
-    """As `describe`, of values that are counted already."""
+    """The same as `describe`, from values that are counted already."""
     group, value, times_seen = counted
     if not len(group):
         return pd.DataFrame(columns=["total", "n", "mean", "median", "min", "max", "stddev"])
@@ -91,18 +92,24 @@ def statistics(counted: Tally) -> pd.DataFrame:
     above, below = (value[np.searchsorted(seen, place, side="right")] for place in (middle, middle - (n % 2 == 0)))
     return pd.DataFrame(
         {
-            "total": total, "n": n, "mean": mean, "median": (below + above) / 2, "min": value[first], "max": value[first + rows - 1],
+            "total": total,
+            "n": n,
+            "mean": mean,
+            "median": (below + above) / 2,
+            "min": value[first],
+            "max": value[first + rows - 1],
             "stddev": np.sqrt(np.add.reduceat(squares, first) / np.maximum(n - 1, 1)),
-        }, index=group[first],
-    )  # fmt: skip
+        },
+        index=group[first],
+    )
 
 
 def rounded(values: "pd.Series[float]") -> npt.NDArray[np.float64]:
-    """One decimal, half away from zero on the shortest decimal that names the number, as SQLite's `round` does it for `nsys stats`."""
+    """The values with one decimal, rounded as SQLite's `round` does it for `nsys stats`: half away from zero, in decimal."""
     found = np.asarray(values, dtype=float)
     tenths = found * 10
     result = np.asarray(np.floor(tenths + 0.5) / 10)
-    # Only near a tie does it matter how the number is written: within the last digits that a float holds.
+    # The decimal form of a number matters only near a tie, within the last digits that a float holds.
     for place in np.flatnonzero(np.abs(tenths - np.floor(tenths) - 0.5) < 1e-14 * np.maximum(1, np.abs(tenths))):
         result[place] = float(Decimal(repr(float(found[place]))).quantize(_TENTH, ROUND_HALF_UP))
     return result
@@ -123,12 +130,17 @@ def times(
     found = describe(groups, durations, width)
     frame = pd.DataFrame(
         {
-            "Time (%)": rounded(100.0 * found["total"] / max(found["total"].sum(), 1)), "Total Time (ns)": found["total"],
-            count: found["n"], "Avg (ns)": rounded(found["mean"]), "Med (ns)": rounded(found["median"]), "Min (ns)": found["min"],
-            "Max (ns)": found["max"], "StdDev (ns)": rounded(found["stddev"]),
+            "Time (%)": rounded(100.0 * found["total"] / max(found["total"].sum(), 1)),
+            "Total Time (ns)": found["total"],
+            count: found["n"],
+            "Avg (ns)": rounded(found["mean"]),
+            "Med (ns)": rounded(found["median"]),
+            "Min (ns)": found["min"],
+            "Max (ns)": found["max"],
+            "StdDev (ns)": rounded(found["stddev"]),
             **{heading: values[found.index] for heading, values in names.items()},
         }
-    )  # fmt: skip
+    )
     return frame.sort_values(["Total Time (ns)", *ties], ascending=[False, *[True] * len(ties)], ignore_index=True)
 
 

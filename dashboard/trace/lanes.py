@@ -1,4 +1,4 @@
-"""The lanes of a trace: what ran on each stream and thread, side by side so that nothing in a lane covers anything else."""
+"""The lanes of a trace: the events of each stream and thread, in as many lanes as it takes for none to overlap."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Kind = Literal["device", "ranges", "calls"]
 
 Int32s = npt.NDArray[np.int32]
 
-#: Events whose longest is looked up together.
+#: Events in a block, whose longest event is stored.
 BLOCK: Final = 256
 _OF_DEVICE: Final = ("kernels", "memory_ops")
 #: Stands for the depth of ranges that need not nest; deeper than any.
@@ -25,7 +25,7 @@ _FREE: Final = 1 << 30
 _STREAMS_SHOWN: Final = 8
 _THREADS_SHOWN: Final = 5
 _DEPTHS_SHOWN: Final = 5
-#: Ranges nested deeper, and events of which more run at once, have no lane: nobody reads so many, and each costs time.
+#: The most lanes of an owner and kind. Events that would need more lanes have none.
 MOST_LAYERS: Final = 256
 
 
@@ -35,13 +35,13 @@ class Lane:
 
     Attributes:
         kind: `device` for kernels and memory operations, `ranges`, or `calls`.
-        owner: the stream or thread, equal for all lanes of one; what is shown or left out together.
-        group: heading that it stands under, plain text.
+        owner: the stream or thread, whose lanes are shown or left out together.
+        group: heading of the lane, plain text.
         label: its name within the group, plain text.
         start: shape (n,), nanoseconds on the trace's clock.
-        covered: shape (n + 1,), nanoseconds that the events before each one last; the last is the busy time of the lane.
+        covered: shape (n + 1,), summed duration of the events before each one; the last is the busy time of the lane.
         row: shape (n,), the row of each event: of `ranges`, of `api_calls`, or of `kernels` followed by `memory_ops`.
-        level: place among the lanes of its owner and kind, from 0.
+        level: place among the lanes of the same owner and kind, from 0.
     """
 
     kind: Kind
@@ -67,14 +67,14 @@ class Lane:
         return ends
 
     def covered_until(self, times: Int64s) -> Int64s:
-        """Nanoseconds before each time in which an event ran: by bisection, whatever the number of events."""
+        """Nanoseconds before each time in which an event ran, by bisection."""
         started = np.searchsorted(self.start, times, side="right")
         last = np.maximum(started - 1, 0)
         running = np.where(started > 0, np.maximum(self.end(last) - times, 0), 0)
         return self.covered[started] - running
 
     def touching(self, edges: Int64s) -> tuple[Int64s, Int64s]:
-        """First event that is in each bin between two edges, and one past the last. An event of no duration is where it starts."""
+        """First event in each bin between two edges, and one past the last. An event without duration is where it starts."""
         started = np.searchsorted(self.start, edges, side="left")
         before = np.maximum(started[:-1] - 1, 0)
         reaches = (started[:-1] > 0) & (self.end(before) > edges[:-1])
@@ -93,8 +93,8 @@ class Lanes:
     Attributes:
         begin_ns: start of the first event.
         end_ns: end of the last; later than `begin_ns`.
-        kernels: rows of table `kernels`: in a device lane, further rows are those of `memory_ops`.
-        too_deep: how many events have no lane, since they lie below `MOST_LAYERS` others.
+        kernels: number of rows of table `kernels`. Larger rows of a device lane are rows of `memory_ops`.
+        too_deep: number of events without a lane, because they would need more than `MOST_LAYERS`.
     """
 
     lanes: tuple[Lane, ...]
@@ -104,7 +104,7 @@ class Lanes:
     too_deep: int = 0
 
     def busiest(self) -> tuple[Lane, ...]:
-        """Lanes of the streams that are busy longest and of the threads with most events, in the order of `lanes`."""
+        """Lanes of the busiest streams and of the threads with the most events, in the order of `lanes`."""
         busy: dict[tuple[int, ...], int] = {}
         events: dict[tuple[int, ...], int] = {}
         for lane in self.lanes:
@@ -119,9 +119,9 @@ class Lanes:
 
 
 class _Events(NamedTuple):
-    """Events of some tables, one table after the other; an end may be `NONE`. Keys that are all equal take no room.
+    """Events of some tables, one table after the other. An end may be `NONE`. Keys that are all equal take no memory.
 
-    `ends` has room for one number before the first end: what a lane keeps is made of it in place.
+    `ends` has one place before the first end, because `Lane.covered` is computed in the same array.
     """
 
     start: Int64s
@@ -136,7 +136,7 @@ class _Events(NamedTuple):
 def build(traces: Traces) -> Lanes | None:
     """Sort a trace into lanes; None where it has no event. A range that was never closed lasts to the end of the trace.
 
-    The trace is read piece by piece and only what the lanes are made of is kept: of most traces that is all the memory it takes.
+    The trace is read piece by piece, so that the lanes take most of the memory.
     """
     held = [name for name in _OF_DEVICE if name in traces.tables]
     device = _read(traces, held, "process", "device", "stream") if held else None
@@ -151,7 +151,7 @@ def build(traces: Traces) -> Lanes | None:
     if device is not None:
         lanes += _device_lanes(device)
     if ranges is not None:
-        # Ranges that are opened and closed by a handle need not nest: they stand below those that do.
+        # Start/end ranges need not nest. Their lanes stand below those of push/pop ranges.
         free = np.asarray(traces.texts("ranges", "style") == "start_end")
         lanes += _range_lanes(ranges, free, end)
     if calls is not None:
@@ -226,10 +226,10 @@ def _range_lanes(events: _Events, free: npt.NDArray[np.bool_], trace_end: int) -
 def _layered(
     kind: Kind, owner: tuple[int, ...], label: str, events: _Events, rows: Int64s | None, first_level: int = 0
 ) -> Iterator[Lane]:
-    """The lanes of events that belong together: one, or as many as it takes for none to cover another.
+    """The lanes of the events of one owner: as many as it takes for none to overlap.
 
     Args:
-        rows: those of the events, sorted; all as they stand when None, and then no use can be made of `events` any more.
+        rows: rows of the events, sorted; when None all rows as they stand, and `events` must not be used afterwards.
     """
     mine = events if rows is None else _gathered(events, rows)
     numbers = np.arange(len(mine.start), dtype=np.int32) if rows is None else rows.astype(np.int32)
@@ -248,7 +248,7 @@ def _layered(
 
 def _gathered(events: _Events, rows: Int64s) -> _Events:
     found = _Events(events.start[rows], np.empty(len(rows) + 1, dtype=np.int64), ())
-    # The mode spares the copy that NumPy makes of what it writes to; rows are never beyond the last.
+    # The mode avoids a copy of the output. Rows are never out of bounds.
     np.take(events.end, rows, out=found.end, mode="clip")
     return found
 
@@ -262,7 +262,7 @@ def _lane(kind: Kind, owner: tuple[int, ...], label: str, events: _Events, row: 
 
 
 def _sorted_groups(keys: Sequence[Int64s], start: Int64s, end: Int64s) -> Iterator[tuple[tuple[int, ...], Int64s | None]]:
-    """Each distinct tuple of keys, ascending, with its rows sorted by start and then by end; None for all rows as they stand."""
+    """Each distinct tuple of keys, ascending, with its rows by start and then by end; None for all rows as they stand."""
     order = _by_start(start, end)
     varying = [key for key in keys if key.strides[0] and int(key.min()) != int(key.max())]
     if not varying:
@@ -285,7 +285,7 @@ def _sorted_groups(keys: Sequence[Int64s], start: Int64s, end: Int64s) -> Iterat
 
 
 def _by_start(start: Int64s, end: Int64s) -> Int64s | None:
-    """Rows sorted by start, those that start together by end; None where they are. Tables are sorted, or made of few such pieces."""
+    """Rows by start and then by end; None where they are in this order. Tables consist of a few sorted pieces."""
     sorted_already = bool((start[1:] >= start[:-1]).all())
     if sorted_already and not bool(((start[1:] == start[:-1]) & (end[1:] < end[:-1])).any()):
         return None

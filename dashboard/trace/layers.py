@@ -1,4 +1,4 @@
-"""Events side by side where they overlap, so that none is painted over another."""
+"""Layers for events that overlap, so that none covers another."""
 
 import heapq
 from typing import Final
@@ -7,16 +7,16 @@ import numpy as np
 
 from warpladder.dashboard.core.traces import Int64s
 
-#: Beyond so many at once, one event after the other takes less time than all of them level by level.
+#: The most simultaneous events for which the computation level by level is faster than event by event.
 _MOST_PASSES: Final = 64
 
 
 def layers(start: Int64s, end: Int64s) -> Int64s:
     """A layer for each event, from 0, such that no two events of a layer overlap. Events are sorted by start, then end.
 
-    Events that nest get their depth as layer, level by level. Where that takes more layers than events ever run at once, each event
-    takes the first layer that is free, one after the other: about a microsecond an event that overlaps another. Of events that nest, that is
-    their depth too.
+    The layer of an event that nests is its depth, which is found level by level. Where that takes more layers than events ever
+    run at once, each event in turn takes the first free layer. That takes about a microsecond for each event that overlaps
+    another.
     """
     if not len(start):
         return np.zeros(0, dtype=np.int64)

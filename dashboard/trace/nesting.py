@@ -1,8 +1,12 @@
-"""Which launches a range holds where ranges of one thread overlap without nesting, as start/end ranges and those of two domains may.
+"""The launches in each range, where ranges of one thread overlap without nesting.
 
-`nsys stats` counts a launch to every range of its thread that is open from the launch's start to its end, takes a range that was never
-closed as open until the last range's start or end, and the shortest range around another as its parent. Where every range was closed
-and ranges only nest, all that follows from `parent_id`, and nothing of this module is needed.
+Start/end ranges and ranges of two domains can overlap so. `nsys stats` has these rules:
+
+- a launch belongs to every range of its thread that is open from the launch's start to its end;
+- a range that was never closed lasts until the last start or end of a range;
+- the parent of a range is the shortest range around it.
+
+Where every range was closed and ranges only nest, `parent_id` gives the same, and this module is not needed.
 """
 
 from collections.abc import Iterator
@@ -14,7 +18,7 @@ from warpladder.dashboard.core.traces import NONE, Int64s, Traces, codes_of, loo
 
 
 class RangeSpans(NamedTuple):
-    """Of each range: number of its thread, start, and end, that of the trace's last range where it was never closed."""
+    """Thread number, start and end of each range. A range that was never closed ends with the trace's last range."""
 
     thread: Int64s
     start: Int64s
@@ -22,7 +26,7 @@ class RangeSpans(NamedTuple):
 
 
 class LaunchCalls(NamedTuple):
-    """Of each piece of device work: number of the launching thread (`NONE` where no range holds it), and start and end of the launch."""
+    """Thread number, start and end of the launch of each piece of device work; thread `NONE` where it is in no range."""
 
     thread: Int64s
     start: Int64s
@@ -37,7 +41,7 @@ class Held(NamedTuple):
     last: Int64s
 
     def pairs(self) -> tuple[Int64s, Int64s]:
-        """Every range beside every launch in it."""
+        """Every pair of a range and a launch in it."""
         count = self.last - self.first
         heads = np.cumsum(count) - count
         holder = np.repeat(np.arange(len(count)), count)
@@ -45,7 +49,7 @@ class Held(NamedTuple):
 
 
 def places(traces: Traces) -> RangeSpans:
-    """Where the ranges stand."""
+    """Thread, start and end of the ranges."""
     traces.read("ranges", "process", "thread", "start_ns", "end_ns")
     start, end = traces.numbers("ranges", "start_ns"), traces.numbers("ranges", "end_ns")
     thread, _ = codes_of(traces.numbers("ranges", "process"), traces.numbers("ranges", "thread"))
@@ -53,17 +57,20 @@ def places(traces: Traces) -> RangeSpans:
 
 
 def closed_ends(start: Int64s, end: Int64s) -> Int64s:
-    """Ends, the trace's last range's start or end where there is none."""
+    """Ends of ranges; for a range without one, the last start or end of all ranges."""
     return end if (end >= 0).all() else np.where(end >= 0, end, max(int(start.max()), int(end.max())))
 
 
 def only_nested(traces: Traces) -> bool:
-    """Whether every range was closed, and any two of a thread that overlap nest: as many are open at its start as its depth says."""
+    """Whether every range was closed and ranges of a thread only nest.
+
+    Then a range's depth is the number of open ranges at its start.
+    """
     if (traces.numbers("ranges", "end_ns") < 0).any():
         return False
     ranges, depth = places(traces), traces.numbers("ranges", "depth")
     for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
-        # Ends are nearly in order, which a stable sort makes use of.
+        # Ends are nearly in order, which makes a stable sort fast.
         closed = np.searchsorted(np.sort(ranges.end[rows], kind="stable"), ranges.start[rows], side="right")
         if not np.array_equal(np.arange(len(closed)) - closed, depth[rows]):
             return False
@@ -71,7 +78,7 @@ def only_nested(traces: Traces) -> bool:
 
 
 def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s) -> LaunchCalls:
-    """Launches of some rows of `kernels` or `memory_ops`; work that was launched outside of all ranges is on no thread here."""
+    """Launches of some rows of `kernels` or `memory_ops`. Work outside of all ranges has no thread here."""
     inside = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id")[rows])
     thread = np.where(inside >= 0, ranges.thread[inside], NONE)
     if table == "kernels":
@@ -85,7 +92,7 @@ def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s) ->
 
 
 def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) -> Held:
-    """What each range holds. Launches of one thread follow one another, so those within a range are neighbours.
+    """The launches in each range. Launches of one thread follow one another, so those in a range are neighbours.
 
     Args:
         call: number of the call of each launch; those of one call then stand side by side.
@@ -103,10 +110,11 @@ def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) 
 
 
 def shortest_around(ranges: RangeSpans) -> Int64s:
-    """Place of the shortest range of the same thread around each; `NONE` for an outermost one.
+    """Place of the shortest range of the same thread around each range; `NONE` for an outermost one.
 
-    In the order of `_by_thread` it is an earlier one that ends no sooner. Blocks of 2, 4, 8… neighbours are sorted by end, the last first,
-    and in each the shortest so far of its earlier half is offered to its later half: n log n, whatever the overlaps.
+    In the order of `_by_thread`, that is an earlier range that ends no sooner. Blocks of 2, 4, 8 and so on neighbours are
+    sorted by end in descending order, and the later half of each block takes the shortest range so far of its earlier half. The
+    time is of the order n log n.
     """
     rows = np.concatenate([np.empty(0, dtype=np.int64), *_by_thread(ranges.thread, ranges.start, ranges.end)])
     end, count = ranges.end[rows], len(rows)
@@ -114,12 +122,12 @@ def shortest_around(ranges: RangeSpans) -> Int64s:
     rank = np.empty(count, dtype=np.int64)
     rank[by_length] = np.arange(count)
     best = np.full(count, count)
-    # An earlier thread sorts behind, as if it had ended, so that none of its ranges is around one of a later thread.
+    # An earlier thread sorts behind a later one, so that its ranges are around none of the later thread.
     order = np.lexsort((-end, -_numbered(ranges.thread[rows])))
     for level in reversed(range(max(count - 1, 0).bit_length())):
         later = order >> level & 1
         block = order >> level + 1
-        # Of a later block all are lower, so that one running minimum serves them all.
+        # All numbers of a later block are lower, so one running minimum serves all blocks.
         offered = np.minimum.accumulate(np.where(later, count, rank[order]) - block * (count + 1)) + block * (count + 1)
         best[order] = np.where(later, np.minimum(best[order], offered), best[order])
         order = _halved(order, later, level)
@@ -130,14 +138,14 @@ def shortest_around(ranges: RangeSpans) -> Int64s:
 
 
 def _numbered(thread: Int64s) -> Int64s:
-    """Numbers the threads, which stand one behind the other."""
+    """The threads, which stand one behind the other, numbered from 0."""
     return np.cumsum(np.diff(thread, prepend=thread[:1]) != 0)
 
 
 def _halved(order: Int64s, later: Int64s, level: int) -> Int64s:
     """The order with the earlier half of each block of 2^(level + 1) before its later half, each half as it was."""
     begin = order >> level + 1 << level + 1
-    # Blocks before are full, so that half of them are later ones.
+    # The blocks before are full, so half of their places are later ones.
     later_before = np.cumsum(later) - later - begin // 2
     place = np.where(later, begin + (1 << level) + later_before, np.arange(len(order)) - later_before)
     found = np.empty_like(order)
@@ -146,7 +154,7 @@ def _halved(order: Int64s, later: Int64s, level: int) -> Int64s:
 
 
 def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
-    """The ranges of each thread, by start, the longer first; the importer writes them so."""
+    """Places of the ranges of each thread by start, longer ranges first. The importer writes them in this order."""
     rows = np.arange(len(start))
     later = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))
     if not ((thread[1:] > thread[:-1]) | ((thread[1:] == thread[:-1]) & later)).all():
@@ -155,9 +163,9 @@ def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
 
 
 def climbs(parent: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
-    """Places of ranges, and of those 1, then 2, then 4… levels around them: as often as it takes to reach the outermost.
+    """Places of ranges and of the ranges 1, then 2, then 4 and so on levels around them, up to the outermost ones.
 
-    What is passed on from the one to the other at each step reaches every level. A circle, which no import writes, ends too.
+    A value that is passed on at each step reaches every level. The iteration also ends for a circle, which no import writes.
     """
     above = parent.copy()
     for _ in range(len(parent).bit_length()):

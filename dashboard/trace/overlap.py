@@ -12,7 +12,7 @@ def union_ns(start: Int64s, end: Int64s) -> int:
 
 
 def _union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
-    """The intervals as few that do not touch, in order."""
+    """The union of the intervals as intervals that do not touch, in order."""
     order = np.argsort(start, kind="stable")
     start, last = start[order], np.maximum.accumulate(end[order])
     new = np.ones(len(start), dtype=bool)
@@ -22,7 +22,7 @@ def _union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def overlap_ns(busy: tuple[Int64s, Int64s], start: Int64s, end: Int64s) -> Int64s:
-    """Of each interval, the nanoseconds in which one of others ran, given by their starts and ends; these may be none."""
+    """Nanoseconds of each interval in which one of the busy intervals ran. There may be no busy intervals."""
     if not len(busy[0]):
         return np.zeros(len(start), dtype=np.int64)
     joined = _union(*busy)

@@ -1,4 +1,4 @@
-"""Variants out of a trace: what its ranges are called, and the run in which some of them are the samples of variants."""
+"""Variants picked from a trace: the texts of its ranges, and the run in which some ranges are samples of variants."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,11 +15,11 @@ from warpladder.data import naming, schema, store
 from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming, NamingError
 
-#: How long a pattern may take on a page; `import --variant-from` gives it a minute.
+#: The most seconds that a pattern may take on a page. `import --variant-from` allows a minute.
 SECONDS: Final = 5.0
 MOST_TEXTS: Final = 500_000
 MOST_TEXT_CHARACTERS: Final = 50_000_000
-#: A page with more of them could not be read.
+#: The most variants that a page compares.
 MOST_VARIANTS: Final = 200
 MOST_CELLS: Final = 5_000
 
@@ -36,8 +36,11 @@ def texts(data: RunData) -> pd.DataFrame:
     """Distinct texts of the ranges that were closed, those with the most device time first.
 
     Returns:
-        `text`, `n`, `host_ns` (sum of the ranges' own durations), `gpu_ns` (sum of the times in which their work ran on the device) and
-        `by_time_ns` (how much of it is not of work launched inside them on their own thread, but attributed to them by time).
+        `text`, `n`, and
+
+        - `host_ns`: sum of the ranges' durations;
+        - `gpu_ns`: sum of the times in which their work ran on the device;
+        - `by_time_ns`: the part of `gpu_ns` that is attributed to them by time, and not by their thread.
     """
     traces = data.traces
     text = traces.texts("ranges", "text")
@@ -64,7 +67,7 @@ def texts(data: RunData) -> pd.DataFrame:
 
 
 def pick(data: RunData, chosen: Naming) -> RunData:
-    """The run as if its report had been imported with that naming: the ranges that it finds are the samples.
+    """The run as if its report had been imported with that naming. The ranges that it matches are the samples.
 
     Raises:
         NamingError: it finds none, takes too long, or gives more than a page can compare.
@@ -101,7 +104,7 @@ def pick(data: RunData, chosen: Naming) -> RunData:
 
 
 def default_workload(data: RunData) -> str:
-    """The workload where a pattern tells none: the report's name without its ending; of a recording, the run's label."""
+    """The workload where a pattern gives none: the report's name without its ending, or the label of a recording."""
     return Path(data.info["source"]).stem or str(data.info["label"] or data.info["run_id"])
 
 
@@ -146,14 +149,14 @@ def _samples(cells: list[CellName], made: dict[str, Int64s], gpus: int) -> pd.Da
     count = len(made["cell"])
     types = store.frame("samples", []).dtypes.drop(list(columns))
     types["cache"] = "category"
-    # Reindexed, since a million nulls are made of a type faster than they are turned into it.
+    # Reindexing makes typed nulls faster than a conversion of a million nulls.
     unknown = {name: pd.Series(dtype=types.pop(name)).reindex(range(count)) for name in naming.UNKNOWN}
     frame = pd.DataFrame({**columns, **numbers}, index=range(count)).astype(types.to_dict())
     return frame.assign(**unknown)[list(schema.SAMPLES.arrow.names)]
 
 
 def _diagnostics(data: RunData, chosen: Naming, notes: list[tuple[str, str, int]]) -> pd.DataFrame:
-    """What was found about the trace, without what was found about the variants that it had before, and what was picked."""
+    """The diagnostics of the trace without those about its former variants, and the notes about the picked ones."""
     kept = data.diagnostics[data.diagnostics["variant"].isna() & (data.diagnostics["source"] != Source.VARIANT_FROM)]
     texts = [("info", f"Variants were picked on a page or by --variant-from, by nvtx:{chosen.expression}")]
     texts += [(severity, note.format(f"{count:,}")) for note, severity, count in notes if count]
@@ -163,7 +166,7 @@ def _diagnostics(data: RunData, chosen: Naming, notes: list[tuple[str, str, int]
 
 
 def _columns(traces: Traces, cells: list[CellName], cell: Int64s) -> "dict[tuple[str, str], pd.Categorical[Any]]":
-    """The columns of `ranges` that name a cell, with those that were picked."""
+    """The columns of `ranges` that name a cell, with the names of the picked cells."""
     matched = np.flatnonzero(cell >= 0)
     found = {}
     for column in CellName._fields:

@@ -1,4 +1,4 @@
-"""The NVTX summaries of `nsys stats` that have a row a range's name: on the host's clock, and projected to the GPU."""
+"""The NVTX summaries of `nsys stats` by range name: on the host's clock, and projected to the GPU."""
 
 import re
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from warpladder.dashboard.trace import nesting as trace_nesting
 from warpladder.dashboard.trace import windows as trace_windows
 from warpladder.dashboard.trace.describe import describe, rounded, times
 
-#: What `nsys stats` calls the ways to open and close a range.
+#: The names of `nsys stats` for the two styles of ranges.
 STYLES: Final = {"push_pop": "PushPop", "start_end": "StartEnd"}
 #: The importer attributes no launch of a greater correlation id to a range.
 _CORRELATION_BITS: Final = 38
@@ -22,7 +22,7 @@ _UNNAMED: Final = re.compile(r"domain \d+")
 
 
 class Named(NamedTuple):
-    """Ranges by name and style: number of each range's, and the name and the style of each number, sorted by both."""
+    """Ranges by name and style: the number of each range, and the name and style of each number, sorted by both."""
 
     code: Int64s
     names: npt.NDArray[Any]
@@ -30,7 +30,10 @@ class Named(NamedTuple):
 
 
 def nvtx_sum(data: RunData) -> pd.DataFrame:
-    """NVTX ranges by `domain:text` and style, on the host's clock. A range that was never closed lasts to the end of the last one."""
+    """NVTX ranges by `domain:text` and style, on the host's clock.
+
+    A range that was never closed lasts to the end of the last one.
+    """
     of = named(data.traces)
     keys = {"Style": of.styles, "Range": of.names}
     return times(of.code, range_ns(data.traces), "Instances", keys, ["Range", "Style"])
@@ -39,8 +42,8 @@ def nvtx_sum(data: RunData) -> pd.DataFrame:
 def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     """NVTX ranges projected to the GPU: from the start of the first device work launched inside to the end of the last.
 
-    A range without device work or without a text is left out, and so is a CUDA graph that was traced as a whole. `Total GPU Ops` counts launches, not the
-    several kernels of one graph launch.
+    Ranges without device work or without a text are left out, as are CUDA graphs that were traced as a whole. `Total GPU Ops`
+    counts launches, and not the several kernels of one graph launch.
     """
     traces = data.traces
     of = named(traces)
@@ -60,20 +63,28 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     operations, levels = summed(projected.launches), summed(projected.depth)
     frame = pd.DataFrame(
         {
-            "Range": of.names[found.index], "Style": of.styles[found.index], "Total Proj Time (ns)": found["total"],
-            "Total Range Time (ns)": summed(range_ns(traces)), "Range Instances": found["n"],
-            "Proj Avg (ns)": rounded(found["mean"]), "Proj Med (ns)": rounded(found["median"]), "Proj Min (ns)": found["min"],
-            "Proj Max (ns)": found["max"], "Proj StdDev (ns)": rounded(found["stddev"]), "Total GPU Ops": operations,
-            "Avg GPU Ops": rounded(operations / found["n"]), "Avg Range Lvl": rounded(levels / found["n"]),
+            "Range": of.names[found.index],
+            "Style": of.styles[found.index],
+            "Total Proj Time (ns)": found["total"],
+            "Total Range Time (ns)": summed(range_ns(traces)),
+            "Range Instances": found["n"],
+            "Proj Avg (ns)": rounded(found["mean"]),
+            "Proj Med (ns)": rounded(found["median"]),
+            "Proj Min (ns)": found["min"],
+            "Proj Max (ns)": found["max"],
+            "Proj StdDev (ns)": rounded(found["stddev"]),
+            "Total GPU Ops": operations,
+            "Avg GPU Ops": rounded(operations / found["n"]),
+            "Avg Range Lvl": rounded(levels / found["n"]),
             "Avg Num Child": rounded(children / found["n"]),
         }
-    )  # fmt: skip
+    )
     order = ["Total Proj Time (ns)", "Range", "Style"]
     return frame.sort_values(order, ascending=[False, True, True], ignore_index=True)
 
 
 def labels(traces: Traces) -> "pd.Categorical[Any]":
-    """`domain:text` of each range; the text alone in the default domain and in one whose name is not known; empty without a text."""
+    """`domain:text` of each range; the text alone in the default domain and in an unnamed one; empty without a text."""
     domains, texts = traces.texts("ranges", "domain"), traces.texts("ranges", "text")
     pair, (domain, text) = codes_of(domains.codes.astype(np.int64), texts.codes.astype(np.int64))
     words = zip(np.asarray(domains.categories)[domain], np.asarray(texts.categories)[text], strict=True)
@@ -89,7 +100,7 @@ def named(traces: Traces) -> Named:
     code, (names, styles) = codes_of(label.codes.astype(np.int64), style.codes.astype(np.int64))
     words = np.asarray(label.categories, dtype=object)
     ways = np.array([STYLES[each] for each in style.categories], dtype=object)
-    # Each word is compared once, and stays an object: an array of fixed width would take the longest word's room for every one.
+    # The words stay objects, because an array of fixed width would take the longest word's size for each.
     order = np.lexsort((_ranks(ways)[styles], _ranks(words)[names]))
     return Named(_inverse(order)[code], words[names][order], ways[styles][order])
 
@@ -119,7 +130,7 @@ def parents(traces: Traces) -> Int64s:
 
 
 def nearest(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """Of each range, the place of the nearest chosen one among itself and those around it; `NONE` where there is none.
+    """The place of the nearest chosen range among each range and the ranges around it; `NONE` where there is none.
 
     Args:
         parent: as `parents` gives it.
@@ -127,7 +138,7 @@ def nearest(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
     """
     at = np.where(chosen, np.arange(len(parent)), parent)
     searching = np.flatnonzero((at >= 0) & ~chosen[at])
-    # Each pass doubles the step up the tree. Only a circle, which no import writes, is left after the last.
+    # Each pass doubles the step up the tree. After the last pass, only a circle is left, which no import writes.
     for _ in range(len(parent).bit_length()):
         at[searching] = at[at[searching]]
         searching = searching[(at[searching] >= 0) & ~chosen[at[searching]]]
@@ -143,7 +154,7 @@ def has_graphs(traces: Traces) -> bool:
 
 
 def without_graphs(traces: Traces, table: str) -> Int64s:
-    """Places of the rows of `kernels` or `memory_ops` that are no CUDA graph traced as a whole."""
+    """Places of the rows of `kernels` or `memory_ops`, without CUDA graphs that were traced as a whole."""
     if table == "kernels" and has_graphs(traces):
         names = traces.texts("kernels", "full_name")
         return np.flatnonzero(names.codes != names.categories.get_loc(GRAPH))
@@ -151,7 +162,7 @@ def without_graphs(traces: Traces, table: str) -> Int64s:
 
 
 def distinct(numbers: Int64s, size: int) -> Int64s:
-    """Each of the numbers once. Below `size` of up to `MOST_MARKS`, a table of marks is several times faster than hashing."""
+    """The distinct numbers, which are below `size`. For a size up to `MOST_MARKS` a table of marks is faster than hashing."""
     if size > MOST_MARKS:
         return np.asarray(pd.unique(numbers), dtype=np.int64)
     marks = np.zeros(size, dtype=bool)
@@ -160,7 +171,7 @@ def distinct(numbers: Int64s, size: int) -> Int64s:
 
 
 class _Projected(NamedTuple):
-    """Of each range: launches that it holds, start and end of their work, place of its parent, and how many enclose it."""
+    """For each range: number of launches in it, start and end of their work, place of its parent, and its depth."""
 
     launches: Int64s
     start: Int64s
@@ -170,19 +181,22 @@ class _Projected(NamedTuple):
 
 
 def _by_parents(traces: Traces) -> _Projected:
-    """Where ranges nest, the importer has projected them, and each launch counts for the innermost range and all around it."""
+    """The projection of ranges that nest, from the importer.
+
+    A launch counts for its innermost range and all ranges around it.
+    """
     traces.read("ranges", "gpu_start_ns", "gpu_end_ns", "depth", "range_id", "parent_id")
     start, end, depth = (traces.numbers("ranges", name) for name in ("gpu_start_ns", "gpu_end_ns", "depth"))
     parent = parents(traces)
     count = _launches(traces, len(parent))
     for places, around in trace_nesting.climbs(parent):
         np.add.at(count, around, count[places])
-    # Imports of before left what encloses too much work without device time.
+    # Earlier imports gave no device time to ranges with too much work.
     return _Projected(np.where(start >= 0, count, 0), start, end, parent, depth)
 
 
 def _launches(traces: Traces, size: int) -> Int64s:
-    """How many launches each range is the innermost of; the work of a graph comes in several rows of one launch."""
+    """The number of launches whose innermost range is each range. The work of a graph has several rows for one launch."""
     places = IdIndex(traces.numbers("ranges", "range_id"))
     holders, launches = list[npt.NDArray[np.int32]](), list[Int64s]()
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
@@ -194,7 +208,7 @@ def _launches(traces: Traces, size: int) -> Int64s:
     if not launches:
         return np.zeros(size, dtype=np.int64)
     holder, launch = np.concatenate(holders), np.concatenate(launches)
-    # Runs of work in the order of its launches are merged much faster than millions of numbers are hashed.
+    # Most launches are in order, and a stable sort of them is much faster than hashing.
     ordered = np.sort(launch, kind="stable")
     repeated = (ordered[1:] == ordered[:-1]).any()
     once = holder[~pd.Series(launch).duplicated().to_numpy()] if repeated else holder
@@ -202,7 +216,7 @@ def _launches(traces: Traces, size: int) -> Int64s:
 
 
 def _by_times(traces: Traces) -> _Projected:
-    """Where ranges overlap otherwise, the launches are looked for that lie within each."""
+    """The projection of ranges that overlap without nesting, from the launches within each range."""
     ranges = trace_nesting.places(traces)
     parts, columns = list[trace_nesting.LaunchCalls](), list[list[Int64s]]()
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):

@@ -1,7 +1,7 @@
-"""What of a trace that we recorded is the variants' own work, and what only the measurement's.
+"""The variants' own work in the trace of a recording, apart from the work of the measurement.
 
-A recording launches more than what it times: checks of the results, warm-up, the flush of L2 and the hold of the stream before a cold
-sample. Its NVTX ranges tell these apart: `workload` > `case` > `variant[config]` > sample > executions.
+A recording also launches work that it does not time: checks of results, warm-up, and the flush of L2 and the hold of the stream
+before a cold sample. Its NVTX ranges distinguish these: `workload` > `case` > `variant[config]` > sample > executions.
 """
 
 import re
@@ -18,26 +18,26 @@ from warpladder.dashboard.trace.ranges import nearest, parents
 Extent = Literal["samples", "all"]
 
 _DOMAIN: Final = "warpladder"
-#: Texts that the collectors give a sample, such as `device.cold.warm_up#0`, and the launches within one of device time. A test
-#: compares both with what the collectors write.
+#: The texts of the collectors for a sample, such as `device.cold.warm_up#0`, and for the launches in a sample of device time. A
+#: test compares them with those of the collectors.
 _SAMPLE: Final = re.compile(r"(?P<scope>[^.#]+)\.(?:cold|hot)(?:\.(?P<mark>twin|warm_up))?#\d{1,9}")
 _EXECUTIONS: Final = re.compile(r"executions=\d{1,9}")
-#: What a range's text makes of it.
+#: Kinds of ranges by their texts.
 _OTHER, _WARM_UP, _DEVICE_WARM_UP, _DEVICE, _HOST, _LAUNCHES = range(6)
 
 
 def extents(data: RunData) -> tuple[Extent, ...]:
-    """What of the trace can be summed, the default first: of a recording with samples in its ranges these, else only all."""
+    """The parts of the trace that can be summed, the default first: samples and all for a recording with samples, else all."""
     traces = data.traces
     ours = data.info["kind"] == "recording" and "ranges" in traces.tables
     return ("samples", "all") if ours and sampled(traces).any() else ("all",)
 
 
 def sampled(traces: Traces) -> npt.NDArray[np.bool_]:
-    """Of each range, whether what was launched in it, and in no range inside, is a variant's own work in a sample.
+    """Whether the launches in each range, without those in inner ranges, are a variant's own work in a sample.
 
-    In a sample of device time that is what its executions launch, in the others all; a warm-up is no sample. Ranges of others, such as a
-    library's, count as what they are in.
+    In a sample of device time, these are the launches of its executions. In other samples they are all launches. A warm-up is
+    no sample. Ranges of a library belong to the range that they are in.
     """
     around, launches = _around(traces)
     found: npt.NDArray[np.bool_] = (around == _HOST) | (around == _DEVICE) & launches
@@ -45,14 +45,14 @@ def sampled(traces: Traces) -> npt.NDArray[np.bool_]:
 
 
 def of_the_measurement(traces: Traces) -> npt.NDArray[np.bool_]:
-    """Of each range, whether what was launched in it, and in no range inside, only prepares a sample: empties L2, holds the stream."""
+    """Whether the launches in each range, without those in inner ranges, only prepare a sample, as the flush of L2 does."""
     around, launches = _around(traces)
     found: npt.NDArray[np.bool_] = np.isin(around, (_DEVICE, _DEVICE_WARM_UP)) & ~launches
     return found
 
 
 def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Of each range the kind of sample that it is or is in, `_OTHER` for none, and whether it is or is in a sample's executions."""
+    """The kind of sample that each range is or is in (`_OTHER` for none), and whether it is or is in a sample's executions."""
     traces.read("ranges", "domain", "text")
     domains, texts = traces.texts("ranges", "domain"), traces.texts("ranges", "text")
     ours = np.array([*(name == _DOMAIN for name in domains.categories), False])[domains.codes]

@@ -1,4 +1,4 @@
-"""Statistics of many overlapping windows of one array, which are never laid out beside one another: n log n, however much they share."""
+"""Statistics of many overlapping windows of one array in n log n time, without a copy of each window."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from warpladder.dashboard.core.traces import NONE, Int64s
 
 
 class Windows(NamedTuple):
-    """For each group, in ascending order, pieces `values[first:last]` of an array, not empty; each counts `times` times."""
+    """Windows `values[first:last]` of an array by group in ascending order, none empty. Each counts `times` times."""
 
     group: Int64s
     first: Int64s
@@ -24,7 +24,7 @@ class Windows(NamedTuple):
 
 
 def least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
-    """The least of each `values[first:last]`, none of them empty: that of two blocks, whose length is a power of two."""
+    """The least value of each window `values[first:last]`, none empty, from two blocks whose length is a power of two."""
     power_of = np.frexp((last - first).astype(np.float64))[1] - 1
     found = np.empty(len(first), dtype=np.int64)
     for power in range(int(power_of.max(initial=NONE)) + 1):
@@ -36,7 +36,7 @@ def least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
 
 
 def statistics(values: Int64s, windows: Windows) -> pd.DataFrame:
-    """As `describe.describe`, of the values in each group's windows."""
+    """The same as `describe.describe`, for the values in each group's windows."""
     heads, (_, first, last, times) = windows.heads, windows
     if not len(heads):
         return pd.DataFrame(columns=["total", "n", "mean", "median", "min", "max", "stddev"])
@@ -50,18 +50,25 @@ def statistics(values: Int64s, windows: Windows) -> pd.DataFrame:
     below, above = (_of_rank(values, windows, heads, rank) for rank in ((n - 1) // 2, n // 2))
     return pd.DataFrame(
         {
-            "total": total, "n": n, "mean": mean, "median": (below + above) / 2,
+            "total": total,
+            "n": n,
+            "mean": mean,
+            "median": (below + above) / 2,
             "min": np.minimum.reduceat(least(values, first, last), heads),
             "max": -np.minimum.reduceat(least(-values, first, last), heads),
             "stddev": np.sqrt(_squares(values, summed, n, total) / np.maximum(n - 1, 1)),
-        }, index=windows.group[heads],
-    )  # fmt: skip
+        },
+        index=windows.group[heads],
+    )
 
 
 def covered(windows: Windows) -> Int64s:
-    """How many places of the array lie in a window of each group; one in several of them counts once. Those of a group ascend by `first`."""
+    """The number of places of the array in the windows of each group, each counted once.
+
+    A group's windows ascend by `first`.
+    """
     _, first, last, _ = windows
-    # Groups are laid one behind the other, so that one running maximum serves them all.
+    # Groups are shifted one behind the other, so that one running maximum serves all.
     shift = windows.group * (int(last.max(initial=0)) + 1)
     reached = np.maximum.accumulate(last + shift) - shift
     before = np.concatenate(([0], reached[:-1]))
@@ -80,8 +87,8 @@ def _before(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _squares(values: Int64s, summed: Any, n: Int64s, total: Int64s) -> npt.NDArray[np.float64]:
     """Sum of the squared distances from each group's mean.
 
-    Sums of squares wrap around in 64 bits, and are exact but for how often. That is told by the same sums of floats, whose error is far
-    below 2^64.
+    Sums of squares wrap around in 64 bits, so they are exact modulo 2^64. The same sums of floats, whose error is far below
+    2^64, give the multiple of 2^64.
     """
     middle = np.rint(values.mean())
     rough = summed((values - middle) ** 2) - (total - n * middle) ** 2 / n
@@ -93,7 +100,7 @@ def _squares(values: Int64s, summed: Any, n: Int64s, total: Int64s) -> npt.NDArr
 
 
 def _of_rank(values: Int64s, windows: Windows, heads: Int64s, rank: Int64s) -> Int64s:
-    """The value of that rank, from 0, in each group: bit by bit, as the groups' windows are followed through a wavelet matrix."""
+    """The value of a rank, from 0, in each group, found bit by bit in a wavelet matrix."""
     distinct, code = np.unique(values, return_inverse=True)
     _, first, last, times = windows
     group = np.repeat(np.arange(len(heads)), np.diff(np.append(heads, len(first))))

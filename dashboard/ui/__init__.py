@@ -1,1 +1,1 @@
-"""What the charts and the pages of all views share: the template, numbers as text, widgets, and choices that live in the URL."""
+"""Code that the charts and pages of all views share: the template, numbers as text, widgets, and choices in the URL."""

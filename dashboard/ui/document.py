@@ -1,4 +1,4 @@
-"""Charts and tables as HTML pages that ask nothing of the network."""
+"""Charts and tables as HTML pages that make no request."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from warpladder.dashboard.ui.numbers import significant
 from warpladder.dashboard.ui.template import Chart
 
 CONFIG: Final = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
-#: The browser itself refuses what a name out of a run might ask for.
+#: With this policy the browser refuses any request that a name from a run could cause.
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
@@ -22,14 +22,16 @@ body { font: 15px/1.5 Inter, system-ui, -apple-system, 'Segoe UI', Roboto, Arial
   max-width: 1200px; margin: 0 auto; padding: 24px; }
 h1 { font-size: 26px; margin: 0; } h2 { font-size: 20px; margin: 40px 0 8px; } h3 { font-size: 16px; margin: 36px 0 4px; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; } dt, .note, summary { color: #626973; }
-dd { margin: 0; overflow-wrap: anywhere; } .note { font-size: 13px; margin: 2px 0 8px; } summary { cursor: pointer; font-size: 13px; }
+dd { margin: 0; overflow-wrap: anywhere; } .note { font-size: 13px; margin: 2px 0 8px; }
+summary { cursor: pointer; font-size: 13px; }
 .wrap td, .wrap th { white-space: normal; vertical-align: top; }
-.wrap td:last-child { min-width: 180px; } table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; } .scroll { overflow: auto; max-height: 420px; }
+.wrap td:last-child { min-width: 180px; } .scroll { overflow: auto; max-height: 420px; }
+table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 10px; text-align: left; border-bottom: 1px solid #e6e8ec; white-space: nowrap; }
 thead th { position: sticky; top: 0; background: #fff; color: #626973; font-weight: 600; }
 nav ol { columns: 2; font-size: 13px; } a { color: #0b6aa8; text-decoration: none; } a:hover { text-decoration: underline; }
 """
-#: A chart is drawn when it comes into sight, or before printing: a hundred at once would take seconds.
+#: A chart is drawn when it comes into sight, or before printing, because a hundred at once would take seconds.
 _SCRIPT: Final = """
 const draw = frame => { const waiting = frame.querySelector('template');
   if (waiting) { frame.append(document.importNode(waiting.content, true)); waiting.remove(); } };
@@ -42,11 +44,11 @@ addEventListener('beforeprint', () => frames.forEach(draw));
 
 
 def page(title: str, body: str, plotly_js: str) -> str:
-    """An HTML page that holds all it needs.
+    """A self-contained HTML page.
 
     Args:
         title: plain text.
-        body: HTML; every text in it escaped already.
+        body: HTML with escaped texts.
         plotly_js: the source of plotly.js.
     """
     return (
@@ -68,7 +70,8 @@ def section(chart: Chart) -> str:
     return (
         f'<section id="{chart.name}"><h3>{html.escape(chart.title)}</h3>'
         f'<div class="chart" style="min-height:{chart.figure.layout.height}px"><template>{drawing}</template></div>'
-        f'<p class="note">{html.escape(chart.note)}</p><details><summary>Data, {rows} rows</summary>{table(chart.data)}</details></section>'
+        f'<p class="note">{html.escape(chart.note)}</p>'
+        f"<details><summary>Data, {rows} rows</summary>{table(chart.data)}</details></section>"
     )
 
 

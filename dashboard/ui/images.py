@@ -17,8 +17,8 @@ from choreographer.browsers.chromium import Chromium
 from warpladder.dashboard.ui.template import Chart, text
 
 INSTALL: Final = (
-    "install Chromium (Debian and Ubuntu: apt-get install chromium; Fedora: dnf install chromium; macOS: brew install chromium), "
-    "or name one in BROWSER_PATH"
+    "install Chromium (Debian and Ubuntu: apt-get install chromium; Fedora: dnf install chromium; macOS: brew install "
+    "chromium), or name one in BROWSER_PATH"
 )
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 _WIDTH_PX: Final = 1000
@@ -27,17 +27,17 @@ _TITLE_CHARACTERS: Final = 100
 _NOTE_CHARACTERS: Final = 150
 _TITLE_LINE_PX: Final = 22
 _NOTE_LINE_PX: Final = 15
-#: Nothing listens there: what the page might ask of the network is refused on this machine.
+#: No server listens at this address, so a request of the page would fail on this machine.
 _NO_NETWORK: Final = "http://127.0.0.1:9"
 _TABS: Final = 4
 
-# When choreographer closes its pipe it may hold half a message of Chromium's, which it cannot read and ignores, with a traceback.
-# One that was needed makes the drawing fail.
+# When choreographer closes its pipe, the pipe may hold half a message of Chromium. Choreographer ignores it and logs a
+# traceback. A message that is needed makes the drawing fail anyway.
 logging.getLogger("choreographer.channels.pipe").addFilter(lambda record: "JSONError" not in str(record.msg))
 
 
 class ImageError(Exception):
-    """Images that cannot be made. Its message says what, and what to do, in one line."""
+    """Images cannot be made. The message says why and what to do, in one line."""
 
 
 def browser() -> Path | None:
@@ -50,7 +50,7 @@ def browser() -> Path | None:
 
 
 def why_not() -> str | None:
-    """Why no image can be made here and what to install; None where one can."""
+    """The reason that no image can be made here, with what to install; None where images can be made."""
     if browser():
         return None
     named = os.environ.get("BROWSER_PATH")
@@ -58,7 +58,7 @@ def why_not() -> str | None:
 
 
 def write(charts: Sequence[tuple[Chart, Path]]) -> None:
-    """Write each chart to its file, whose suffix says the format, with one browser for all.
+    """Write each chart to its file, in the format of its suffix, with one browser for all.
 
     Raises:
         ImageError: there is no Chromium, or it fails.
@@ -71,7 +71,7 @@ def write(charts: Sequence[tuple[Chart, Path]]) -> None:
     options = {"path": str(path), "mathjax": False, "proxy_server": _NO_NETWORK, "n": tabs}
     try:
         kaleido.write_fig_from_object_sync(jobs, kopts=options, cancel_on_error=True)
-    # Kaleido passes on whatever the browser, its pipe or the event loop raised.
+    # Kaleido raises any error of the browser, its pipe or the event loop.
     except (Exception, asyncio.CancelledError) as error:
         first_line = (str(error).splitlines() or [""])[0][:200]
         raise ImageError(
@@ -92,23 +92,31 @@ def image(chart: Chart, image_format: str) -> bytes:
 
 
 def with_heading(chart: Chart) -> go.Figure:
-    """The figure with title and note above it, since an image goes where no page stands around it."""
+    """The figure with its title and note above it, for images that stand alone."""
     figure = go.Figure(chart.figure)
     title = textwrap.wrap(chart.title, _TITLE_CHARACTERS)
     note = textwrap.wrap(chart.note, _NOTE_CHARACTERS)
-    # Of several lines the first stands half of the others' height above the place that Plotly is given.
+    # Plotly centres a title of several lines at its place, so its first line stands higher.
     above = _TITLE_LINE_PX * (len(title) - 1) / 2
     room = 10 + _TITLE_LINE_PX * len(title) + _NOTE_LINE_PX * len(note) + 8
     layout = figure.layout
     muted = layout.template.layout.xaxis.tickfont.color
     figure.update_layout(
         title={
-            "text": "<br>".join(map(text, title)), "x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container",
-            "yanchor": "top", "pad": {"l": 10, "t": 12 + above}, "font": {"size": 17},
+            "text": "<br>".join(map(text, title)),
+            "x": 0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"l": 10, "t": 12 + above},
+            "font": {"size": 17},
             "subtitle": {"text": "<br>".join(map(text, note)), "font": {"size": 11.5, "color": muted}},
         },
-        height=layout.height + room, margin={"t": (layout.margin.t or 0) + room},
-    )  # fmt: skip
+        height=layout.height + room,
+        margin={"t": (layout.margin.t or 0) + room},
+    )
     return figure
 
 

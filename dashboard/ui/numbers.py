@@ -1,4 +1,4 @@
-"""How numbers are written: three significant digits with an SI unit; `∞` for what a float64 cannot hold."""
+"""Numbers as text: three significant digits with an SI unit, and `∞` for a number that a float64 cannot hold."""
 
 import math
 from collections.abc import Callable
@@ -47,11 +47,11 @@ def format_ratio(value: float) -> str:
 
 
 def format_over(ratio: float, of: tuple[str, str], reference: tuple[str, str]) -> str:
-    """`3.42× v01_base`; `the baseline itself` where that is what is compared with it.
+    """`3.42× v01_base`; `the baseline itself` for the baseline.
 
     Args:
-        of: variant and config of what the ratio is of.
-        reference: those of the baseline; the config is written where only it tells the two apart.
+        of: variant and config that the ratio belongs to.
+        reference: variant and config of the baseline. The config is written where both are of one variant.
     """
     if of == reference:
         return ITSELF
@@ -75,7 +75,7 @@ def format_error(relative: float) -> str:
 
 
 def format_interval(low: str, high: str) -> str:
-    """`12.2 to 12.4 µs` out of `12.2 µs` and `12.4 µs`: a unit that both have is written once."""
+    """`12.2 to 12.4 µs` from `12.2 µs` and `12.4 µs`. A unit that both have is written once."""
     low_parts, high_parts = low.split(" "), high.split(" ")
     if len(low_parts) == len(high_parts) == 2 and low_parts[1] == high_parts[1]:
         return f"{low_parts[0]} to {high}"
@@ -109,6 +109,12 @@ def format_measure(value: float, unit: str) -> str:
     if unit[:1] in _IN_GIGA and unit.endswith("/s"):
         return format_rate(value * _IN_GIGA[unit[0]], f"G{unit[1:]}")
     return NOTHING if pd.isna(value) else f"{significant(value)} {unit}".rstrip()
+
+
+def ranks_words(ranks: int, *, on_gpu: bool) -> str:
+    """`1 GPU`, `4 GPUs`, or on the host `2 processes`."""
+    one, more = ("GPU", "GPUs") if on_gpu else ("process", "processes")
+    return f"{ranks} {one if ranks == 1 else more}"
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -1,7 +1,7 @@
-"""The runs that the pages can show, and what they ask of one, remembered until a file of the run changes.
+"""The runs that the pages can show, and the answers of queries about them, which are kept until a file of the run changes.
 
-A run is checked when it is first asked for. One that is found bad is no longer among those of `listing`; `load` and all that asks for it
-raise `StoreError`, which `app` shows in place of the page.
+A run is checked when it is first loaded. A bad run is no longer in `listing`. `load`, `ask` and `share` of it raise
+`StoreError`, which `app` shows in place of the page.
 """
 
 import argparse
@@ -32,12 +32,12 @@ _PICKED: Final = "chosen naming"
 
 @dataclass(frozen=True)
 class Listing:
-    """What the data folders hold. Runs are keyed by what the URL calls them: their id, or `id@folder` where several share it.
+    """The runs of the data folders, by their names in a URL: the id, or `id@folder` where several runs have one id.
 
     Attributes:
-        runs: those that can be shown, as far as is known.
-        bad: those that cannot be opened, and why.
-        refused: those of them whose check failed, though their table `run` can be read.
+        runs: runs that can be shown, as far as is known.
+        bad: runs that cannot be opened, and why.
+        refused: bad runs whose table `run` can be read, but whose check failed.
     """
 
     runs: dict[str, store.Run]
@@ -46,10 +46,10 @@ class Listing:
 
 
 def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
-    """Folders that hold runs: those given after `--data-dir`, that of WARPLADDER_DATA_DIR, this machine's, the shipped ones.
+    """Folders that hold runs: those of `--data-dir`, those of WARPLADDER_DATA_DIR, this machine's, and the shipped ones.
 
     Args:
-        arguments: what follows `--` on the command line; that of this process when None.
+        arguments: the arguments after `--` on the command line; those of this process when None.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--data-dir", type=store.folder, action="append", default=[])
@@ -60,9 +60,9 @@ def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
 
 @st.cache_resource(show_spinner=False, ttl=3)
 def listing(folders: tuple[Path, ...]) -> Listing:
-    """Every run of the folders: those of an earlier folder first, each folder's newest first, of those that ship the longest.
+    """Every run of the folders, folder by folder, the newest first; of the shipped runs the longest first.
 
-    Shared between sessions: never change it.
+    The listing is shared between sessions: never change it.
     """
     names: dict[str, store.Run] = {}
     every_bad: list[store.BadRun] = []
@@ -89,7 +89,7 @@ def _length(run: store.Run) -> int:
 
 
 def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:
-    """What the URL calls a run: its id; where others have that too, with the folder that it is in, then with its own."""
+    """The name of a run in a URL: its id, with as much of its path as it takes to tell it from others."""
     names = (
         run.run_id,
         f"{run.run_id}@{folder.name}",
@@ -103,27 +103,27 @@ def choose(run: store.Run | None, picked: Naming | None = None) -> None:
     """Make a run the one that the pages of this session show.
 
     Args:
-        picked: which of its ranges are to be compared as variants, in place of the variants that it has.
+        picked: picks ranges of the run as variants, in place of its own variants; None for its own.
     """
     st.session_state[_CHOSEN] = run
     st.session_state[_PICKED] = picked
 
 
 def chosen() -> store.Run | None:
-    """The run that the pages of this session show; None where there is none."""
+    """The run that the pages of this session show; None where there is no run."""
     run: store.Run | None = st.session_state.get(_CHOSEN)
     return run
 
 
 def picked(run: store.Run) -> Naming | None:
-    """The naming by which this session picked variants of the run; None where it compares those that the run has."""
+    """The naming by which this session picked variants of the run; None where it compares the run's own variants."""
     naming: Naming | None = st.session_state.get(_PICKED)
     shown = chosen()
     return naming if shown is not None and shown.path == run.path else None
 
 
 def opens(run: store.Run) -> bool:
-    """Whether a run passes its check, for pages that show several runs: a bad one must not take the others down."""
+    """Whether a run passes its check. Pages that show several runs ask this, so that a bad run does not hide the others."""
     try:
         store.open_run(run.path)
     except store.StoreError:
@@ -137,71 +137,75 @@ def is_recorded(run: store.Run) -> bool:
     return run.path.parent == store.RECORDED
 
 
-def load(run: store.Run) -> RunData:
-    """The run's tables, with the variants that were picked, read once. Shared between sessions: never change a frame of it.
+@dataclass(frozen=True)
+class Named:
+    """A run with the variants of a naming, or with its own variants where that is None."""
+
+    run: store.Run
+    naming: Naming | None
+
+
+def as_recorded(run: store.Run) -> Named:
+    """The run with its own variants, whatever this session picked."""
+    return Named(run, None)
+
+
+def _named(run: store.Run | Named) -> Named:
+    return run if isinstance(run, Named) else Named(run, picked(run))
+
+
+def load(run: store.Run | Named) -> RunData:
+    """The run's tables, read once. They are shared between sessions: never change a frame of them.
+
+    Args:
+        run: a run, which has the variants that this session picked; or one with the variants of a naming.
 
     Raises:
         StoreError: the run does not pass its check.
         NamingError: the pattern by which variants were picked gives none.
     """
-    return load_as(run, picked(run))
-
-
-def load_as(run: store.Run, naming: Naming | None) -> RunData:
-    """`load` with the variants of that naming; with those that the run has where it is None."""
-    data: RunData = _load(run, *_key(run))
-    if naming is None:
+    named = _named(run)
+    data: RunData = _load(named.run, *_key(named.run))
+    if named.naming is None:
         return data
-    again = _pick(data, naming, *_key(run))
+    again = _pick(data, named.naming, *_key(named.run))
     if isinstance(again, NamingError):
         raise again
     return again
 
 
 def ask(
-    run: store.Run, query: Callable[Concatenate[RunData, _Further], _Answer], *args: _Further.args, **named: _Further.kwargs
-) -> _Answer:
-    """What a query answers about a run, computed once for the same arguments.
-
-    Args:
-        query: a function of a module `query` whose first parameter is the `RunData`.
-        args: its further arguments.
-    """
-    return ask_as(run, picked(run), query, *args, **named)
-
-
-def ask_as(
-    run: store.Run,
-    naming: Naming | None,
+    run: store.Run | Named,
     query: Callable[Concatenate[RunData, _Further], _Answer],
     *args: _Further.args,
     **named: _Further.kwargs,
 ) -> _Answer:
-    """`ask` about the run with the variants of that naming; with those that it has where it is None."""
-    answer: _Answer = _asked(query, run, naming, _name_of(query), *_key(run), args, named)
+    """The answer of a query about a run, computed once for the same arguments.
+
+    Args:
+        run: see `load`.
+        query: a function of a module `query` whose first parameter is the `RunData`.
+        args: its further arguments.
+    """
+    about = _named(run)
+    answer: _Answer = _asked(query, about, _name_of(query), about.naming, *_key(about.run), args, named)
     return answer
 
 
 def share(
-    run: store.Run, make: Callable[Concatenate[Traces, _Further], _Answer], *args: _Further.args, **named: _Further.kwargs
-) -> _Answer:
-    """As `ask`, for what is too large to be copied for each that asks: never change it. The last few are kept.
-
-    Args:
-        make: a function whose first parameter is the `Traces` of the run.
-    """
-    return share_as(run, picked(run), make, *args, **named)
-
-
-def share_as(
-    run: store.Run,
-    naming: Naming | None,
+    run: store.Run | Named,
     make: Callable[Concatenate[Traces, _Further], _Answer],
     *args: _Further.args,
     **named: _Further.kwargs,
 ) -> _Answer:
-    """`share` with the variants of that naming; with those that the run has where it is None, as for what variants do not matter to."""
-    made: _Answer = _shared(make, run, naming, _name_of(make), *_key(run), args, named)
+    """The same as `ask` for a result that is too large to be copied: never change it. The last few results are kept.
+
+    Args:
+        run: see `load`.
+        make: a function whose first parameter is the `Traces` of the run.
+    """
+    about = _named(run)
+    made: _Answer = _shared(make, about, _name_of(make), about.naming, *_key(about.run), args, named)
     return made
 
 
@@ -215,7 +219,7 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _key(run: store.Run) -> tuple[bytes, Hashable]:
-    """Tells a run from every other, and from itself before a file of it was changed. A path need not be UTF-8."""
+    """A key of a run that changes when one of its files changes. A path need not be UTF-8."""
     return os.fsencode(run.path), files.state_of(run.path)
 
 
@@ -240,26 +244,26 @@ def _pick(_data: RunData, naming: Naming, path: bytes, state: Hashable) -> RunDa
 @st.cache_data(show_spinner="Comparing …", max_entries=512)
 def _asked(
     _query: Callable[..., Any],
-    _run: store.Run,
-    naming: Naming | None,
+    _run: Named,
     name: str,
+    naming: Naming | None,
     path: bytes,
     state: Hashable,
     args: tuple[Any, ...],
     named: dict[str, Any],
 ) -> Any:
-    return _query(load_as(_run, naming), *args, **named)
+    return _query(load(_run), *args, **named)
 
 
 @st.cache_resource(show_spinner="Reading the trace …", max_entries=6, hash_funcs={Lanes: id})
 def _shared(
     _make: Callable[..., Any],
-    _run: store.Run,
-    naming: Naming | None,
+    _run: Named,
     name: str,
+    naming: Naming | None,
     path: bytes,
     state: Hashable,
     args: tuple[Any, ...],
     named: dict[str, Any],
 ) -> Any:
-    return _make(load_as(_run, naming).traces, *args, **named)
+    return _make(load(_run).traces, *args, **named)

@@ -1,6 +1,6 @@
-"""Choices that live in the URL, so that a link or a reload shows the same page.
+"""Choices that are kept in the URL, so that a link or a reload shows the same page.
 
-Each choice is a widget and a query parameter of the same name. What a session chose on one page is kept for the others.
+Each choice is a widget and a query parameter of the same name. The choices of a session on one page hold for the others.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from warpladder.dashboard.ui.text import plain, short
 
 Style = Literal["select", "segmented"]
 
-#: The query parameter that says which ranges of the run are its variants.
+#: The query parameter with the pattern that picks ranges of the run as variants.
 PICK: Final = "pick"
 _MEMORY: Final = "url choices"
 _NOTES: Final = "url notes"
@@ -23,7 +23,7 @@ _KEPT: Final = "url choices by what they belong to"
 
 
 class _Last(NamedTuple):
-    """What was shown last for a key: the values, what the URL was given of them (nothing of a default of several), and whose they are."""
+    """The last choice of a key: its values, those written to the URL (none for a default of several), and their owner."""
 
     values: tuple[str, ...]
     written: tuple[str, ...]
@@ -31,11 +31,11 @@ class _Last(NamedTuple):
 
 
 def begin() -> None:
-    """Forget the notes and keys of the page drawn before. Called once a rerun, before any choice."""
+    """Forget the notes and keys of the page drawn before. Called once in each rerun, before any choice."""
     st.session_state[_NOTES] = []
     st.session_state[_TOUCHED] = set()
     memory: dict[str, _Last] = st.session_state.setdefault(_MEMORY, {})
-    # A rerun for a widget may carry a URL that the browser had before it heard of the last change: then the widgets are right.
+    # A rerun for a widget may carry a URL from before the last change. Then the widgets are right.
     st.session_state[_PICKED] = any(_shown(key) not in (None, last.values) for key, last in memory.items())
 
 
@@ -55,18 +55,18 @@ def choose(
     """One of the options, by a widget bound to the query parameter `key`.
 
     Args:
-        options: what the URL may hold; not empty.
-        default: what is taken where the URL and the session hold none of them; the first option when None.
-        text: what the widget shows for an option, as plain text.
+        options: the values that the URL may have; not empty.
+        default: the option where neither the URL nor the session has one; the first option when None.
+        text: gives the plain text of an option in the widget.
         style: a drop-down list, or buttons side by side.
-        fitted: the list is as wide as its longest option; else as wide as what it stands in.
-        labelled: the label is shown; else only a screen reader says it.
-        owner: what the choice belongs to, such as a run: another owner begins with its own last choice, or the default.
+        fitted: the list is as wide as its longest option; else as wide as its container.
+        labelled: the label is visible; else only a screen reader reads it.
+        owner: the owner of the choice, such as a run. Another owner has its own last choice, or the default.
     """
     fallback = (default if default is not None and default in options else options[0],)
     wanted = _wanted(key, label, options, fallback, owner)
     widget = _widget_key(key)
-    # Set even when it is equal: on a page switch Streamlit keeps the value under the key, and not for the new page's widget.
+    # Set even if equal, because after a page switch Streamlit does not give the value to the new page's widget.
     st.session_state[widget] = wanted[0]
     shown: Literal["visible", "collapsed"] = "visible" if labelled else "collapsed"
     if style == "segmented":
@@ -93,12 +93,13 @@ def choose(
 def choose_many(
     key: str, label: str, options: Sequence[str], *, default: Sequence[str], text: Callable[[str], str] = str, owner: str = ""
 ) -> list[str]:
-    """Some of the options, in their order, by buttons bound to the repeated query parameter `key`; the default when none is left.
+    """Some of the options, in their order, by buttons bound to the repeated query parameter `key`; the default when none is
+    left.
 
-    The default is no choice: the URL does not name it, and where the options change it is that of the new ones.
+    The URL does not name the default. Where the options change, the default is that of the new options.
 
     Args:
-        owner: as of `choose`.
+        owner: see `choose`.
     """
     wanted = _wanted(key, label, options, tuple(default), owner)
     widget = _widget_key(key)
@@ -112,12 +113,12 @@ def choose_many(
 
 
 def text_of(key: str, owner: str) -> str:
-    """A text of the query parameter `key` that belongs to `owner`, such as a run; empty for none. It comes back with its owner."""
+    """The text of the query parameter `key` that belongs to `owner`, such as a run; empty for none."""
     st.session_state[_TOUCHED].add(key)
     texts: dict[tuple[str, str], str] = st.session_state.setdefault(_TEXTS, {})
     written: str | None = st.session_state.get(f"{_TEXTS} {key}")
     in_url = st.query_params.get(key, "")
-    # As with the choices: a URL that is not the one last written was changed from outside, unless a widget brought an old one.
+    # A URL other than the last written one was changed from outside, unless a widget carried an old URL.
     if in_url and in_url != written and not (written is not None and st.session_state[_PICKED]):
         texts[key, owner] = in_url
     value = texts.get((key, owner), "")
@@ -131,26 +132,26 @@ def text_of(key: str, owner: str) -> str:
 
 
 def set_text(key: str, owner: str, value: str) -> None:
-    """Change the text of `text_of`, before it is read next; an empty one drops it."""
+    """Set the text of `text_of` before it is read next. An empty text removes it."""
     st.session_state.setdefault(_TEXTS, {})[key, owner] = value
-    # Whatever the browser's URL says at this moment is older than this.
+    # The browser's URL is older than this text.
     st.session_state[f"{_TEXTS} {key}"] = st.query_params.get(key, "")
 
 
 def note(line: str) -> None:
-    """Add a line on what the page could not follow."""
+    """Add a line about a value of the URL that the page could not use."""
     st.session_state[_NOTES].append(line)
 
 
 def end() -> None:
-    """Drop the query parameters that nothing on this page reads, so that a copied link says no more than it means."""
+    """Drop the query parameters that this page does not read."""
     for key in st.query_params.to_dict():
         if key not in st.session_state[_TOUCHED]:
             del st.query_params[key]
 
 
 def notes() -> list[str]:
-    """One line for each value of the URL that this page could not follow."""
+    """A line for each value of the URL that this page could not use."""
     return list(st.session_state[_NOTES])
 
 
@@ -161,7 +162,7 @@ def link(**choices: str) -> dict[str, str]:
 
 
 def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
-    """What to show: the URL when it was changed from outside, else the widget, else what the session chose for this owner before."""
+    """The values to show: from the URL if it was changed from outside, else from the widget, else the owner's last choice."""
     st.session_state[_TOUCHED].add(key)
     last: _Last | None = st.session_state[_MEMORY].get(key)
     in_url = tuple(st.query_params.get_all(key))
@@ -169,9 +170,8 @@ def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, .
         known = tuple(value for value in in_url if value in options)
         unknown = [value for value in in_url if value not in options]
         if unknown:
-            st.session_state[_NOTES].append(
-                f"The link asks for {label.lower()} {short(', '.join(dict.fromkeys(unknown)))}, which is not here; showing {', '.join(known or fallback)}."
-            )
+            missing, shown_now = short(", ".join(dict.fromkeys(unknown))), ", ".join(known or fallback)
+            note(f"The link asks for {label.lower()} {missing}, which is not here; showing {shown_now}.")
         return known or fallback
     shown = _shown(key)
     by_hand = last is not None and last.owner == owner and shown not in (None, last.values)
@@ -181,13 +181,13 @@ def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, .
 
 
 def _shown(key: str) -> tuple[str, ...] | None:
-    """What the widget holds; None where the page shown before had none."""
+    """The values of the widget; None where the page before had no such widget."""
     value: str | list[str] | None = st.session_state.get(_widget_key(key))
     return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
 def _keep(key: str, shown: _Last) -> None:
-    """Remember what is shown, for its owner too, and write it into the URL."""
+    """Keep the choice, also for its owner, and write it to the URL."""
     st.session_state[_MEMORY][key] = shown
     st.session_state.setdefault(_KEPT, {})[key, shown.owner] = shown.written
     values = shown.written
@@ -204,7 +204,7 @@ def _widget_key(key: str) -> str:
 
 
 def _select_width(labels: Sequence[str]) -> int:
-    """Pixels that the longest label takes in a drop-down list, within reason."""
+    """Width of a drop-down list in pixels, by its longest label, from 80 to 420."""
     return min(max(7 * max(map(len, labels)) + 52, 80), 420)
 
 

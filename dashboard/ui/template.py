@@ -1,50 +1,40 @@
-"""The one Plotly template: colours, symbols, fonts, and the note and hover that every chart has."""
+"""The Plotly template of all charts: colours, symbols and fonts, and the parts of notes and hover texts."""
 
 import hashlib
 import html
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.cell import Cell
 from warpladder.dashboard.core.precision import is_mixed, named, word
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.numbers import (
-    format_bytes,
-    format_duration,
-    format_error,
-    format_percent,
-    format_rate,
-    format_ratio,
-)
-
-__all__ = [
-    "SYMBOLS", "Chart", "Look", "Style", "Theme", "Tones", "blank", "format_bytes", "format_duration", "format_error", "format_percent", "format_rate",
-    "format_ratio", "free_symbol", "hover", "look", "measured", "palette", "text", "tones",
-]  # fmt: skip
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.numbers import format_error, format_percent
 
 Theme = Literal["light", "dark"]
 
-#: The first six are those of Okabe and Ito, Color Universal Design (2008), without its yellow, which is too faint on white, and its
-#: black, which is the text's. The dark row has the same hues, lighter.
+#: The first six colours are from Okabe and Ito, Color Universal Design (2008), without their yellow, which is too faint on
+#: white, and without black, which is the text's. The dark row has lighter colours of the same hues.
 _PALETTE: Final[Mapping[Theme, tuple[str, ...]]] = {
     "light": (
-        "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
-        "#6A4C9C", "#8A6D3B", "#9B1C31", "#5C7A00", "#008B9A", "#3B3B8F",
+        *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
+        *("#6A4C9C", "#8A6D3B", "#9B1C31", "#5C7A00", "#008B9A", "#3B3B8F"),
     ),
     "dark": (
-        "#4FA8DC", "#F0804A", "#35C49A", "#E3A3C5", "#F2B84B", "#9AD3F5",
-        "#B49BE0", "#CBB082", "#F0788C", "#B5D155", "#5CD3DE", "#9C9CF0",
+        *("#4FA8DC", "#F0804A", "#35C49A", "#E3A3C5", "#F2B84B", "#9AD3F5"),
+        *("#B49BE0", "#CBB082", "#F0788C", "#B5D155", "#5CD3DE", "#9C9CF0"),
     ),
-}  # fmt: skip
-#: The order in which rungs take the colours, round and round: of all orders that were tried, the one whose neighbours are furthest apart
-#: in both themes, to common eyes and to those of the three colour-vision deficiencies (at least 25 in CIELAB).
+}
+#: The order in which rungs take the colours; after the last one it starts again. Neighbours in this order differ by at least 25
+#: in CIELAB, in both themes, for common eyes and for the three colour-vision deficiencies.
 _RUNG_COLORS: Final = (0, 7, 5, 4, 11, 10, 1, 3, 9, 2, 6, 8)
-#: The symbols that tell variants apart. As many as are no divisor of the number of colours: only after 132 rungs are both the same again.
+#: The symbols of variants. There are 11 symbols and 12 colours, so that a pair of both comes again after 132 rungs only.
 SYMBOLS: Final = (
     "circle",
     "square",
@@ -58,7 +48,7 @@ SYMBOLS: Final = (
     "hexagram",
     "hourglass",
 )
-#: What a symbol ends with in each role, so that no peer looks like a rung, whatever their names. The last symbol has no such forms.
+#: The ending of a symbol's name in each role, so that a peer never looks like a rung. The last symbol has no such forms.
 _ENDINGS: Final = {"rung": "", "peer": "-open", "host": "-dot"}
 _NUMBERED: Final = re.compile(r"v([0-9]{1,4})(?![0-9])")
 #: Chosen so that the peers and host variants that ship have different colours within each workload.
@@ -69,7 +59,7 @@ _GREY: Final = {
     "specimen": ("circle-open", "pentagon-open", "star-open", "hexagram-open"),
 }
 _PATTERNS: Final = {"ceiling": "-", "rung": "", "peer": "/", "host": ".", "specimen": "x"}
-#: The dashboard's own font first, which its pages carry; an exported chart takes what its reader has.
+#: The pages carry the first font. An exported chart takes the first one that its reader has.
 _FONT: Final = (
     "'Source Sans', 'Source Sans 3', Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 )
@@ -77,14 +67,14 @@ _FONT: Final = (
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure with what is needed to show, name, download and believe it.
+    """A figure with its name, title, data and note.
 
     Attributes:
         name: slug, unique within a run; the stem of exported files.
-        title: states the answer where there is one; plain text.
-        figure: the Plotly figure, without its title (pages and reports set the title in their own heading).
-        data: what the CSV download holds.
-        note: how it was measured: device, scope, cache, n, interval; plain text.
+        title: the answer that the chart gives, as plain text.
+        figure: the Plotly figure without a title, which pages and reports write above it.
+        data: the rows of the CSV file.
+        note: how the figures were measured (device, scope, cache, n, interval), as plain text.
     """
 
     name: str
@@ -96,10 +86,14 @@ class Chart:
 
 @dataclass(frozen=True)
 class Style:
-    """How a variant looks on every chart: the colour and symbol are its own (see `look`), the dash and pattern those of its role.
+    """How a variant looks on every chart.
 
     Attributes:
-        precision: what its name is followed by; empty where all rungs and peers of its workload have the same.
+        color: of the variant; see `look`.
+        symbol: of the variant; see `look`.
+        dash: of the variant's role.
+        pattern: of the variant's role.
+        precision: is written after the variant's name; empty where all rungs and peers of its workload have the same precision.
     """
 
     color: str
@@ -111,7 +105,7 @@ class Style:
 
 @dataclass(frozen=True)
 class Tones:
-    """Colours that belong to no variant."""
+    """The colours of a theme that belong to no variant."""
 
     paper: str
     text: str
@@ -130,7 +124,11 @@ _TONES: Final[Mapping[Theme, Tones]] = {
 
 @dataclass(frozen=True)
 class Look:
-    """What the charts of one run share. `styles` is keyed by (workload, variant)."""
+    """The theme, device and styles that the charts of one run share.
+
+    Attributes:
+        styles: by (workload, variant).
+    """
 
     theme: Theme
     styles: Mapping[tuple[str, str], Style]
@@ -142,7 +140,7 @@ class Look:
         return _TONES[self.theme]
 
     def style(self, workload: str, variant: str) -> Style:
-        """A variant's style; for one that the run does not list, that of a rung of its name, which is what other runs show it with."""
+        """A variant's style. A variant that the run does not list has the style of a rung of that name, as in other runs."""
         known = self.styles.get((workload, variant))
         return known or Style(_color(variant, self.theme), _symbols(variant, "rung")[0], "solid", "")
 
@@ -151,26 +149,24 @@ class Look:
         return named(variant, self.style(workload, variant).precision)
 
     def note(self, words: str) -> str:
-        """A chart's note: the device, then the words; these alone where a report does not name its device."""
+        """A chart's note: the device and the words; the words alone where a report does not name its device."""
         return f"{self.device}; {words}" if self.device else words[:1].upper() + words[1:]
 
 
 def look(data: RunData, theme: Theme = "light") -> Look:
     """Colours and symbols of a run's variants.
 
-    A colour is made of the variant's name alone. It is therefore the same in every run, on every page and in every export, whatever other
-    variants the run has, and it stays when a variant is added. A place in the run's table would change with the variants that were
-    recorded, and the declared order is not in a run that has some of them.
+    A colour depends on the variant's name alone. So a variant has the same colour in every run, on every page and in every
+    export, and keeps it when another variant is added.
 
-    - A numbered variant, such as `v03_shared_tile`, takes the colour and the symbol of its number. Neighbours on the ladder differ clearly,
-      and where colours repeat, after twelve, symbols differ.
-    - Any other name, such as a library's, a host variant's or a range of an imported report, takes those of a hash of it. Two names may
-      have one colour; then their symbols differ.
-    - A role has its own form of symbols, its dash and its pattern: a rung and a peer of one colour differ by them.
-    - Where two variants of a workload still have the same colour and symbol, the later by name takes the next symbol that is free. Only a
-      symbol can change in this way when a variant is added, never a colour.
+    - A numbered variant, such as `v03_shared_tile`, takes the colour and the symbol of its number. Neighbours on the ladder
+      differ
+      clearly. Colours repeat after twelve rungs, and then the symbols differ.
+    - Any other name takes the colour and the symbol of its hash. Where two names have one colour, their symbols differ.
+    - A role has its own form of symbols, its dash and its pattern, so that a rung and a peer of one colour differ.
+    - Where two variants of a workload still have the same colour and symbol, the later one by name takes the next free symbol.
 
-    Ceilings and specimens are grey: they are what variants are compared with, or a warning.
+    Ceilings and specimens are grey, because they are no competitors.
     """
     styles: dict[tuple[str, str], Style] = {}
     for workload, variants in data.variants.groupby("workload", sort=False):
@@ -187,7 +183,7 @@ def look(data: RunData, theme: Theme = "light") -> Look:
 
 
 def free_symbol(color: str, symbols: Sequence[str], taken: Collection[tuple[str, str]]) -> str:
-    """The first of the symbols that is not taken in this colour; the first of all where none is free.
+    """The first symbol that is not taken in this colour; the first of all where none is free.
 
     Args:
         taken: pairs of a colour and a symbol.
@@ -207,7 +203,7 @@ def _color(variant: str, theme: Theme) -> str:
 
 
 def _places(variant: str) -> tuple[int, int]:
-    """Of a name alone: the place of its colour in the palette, and a number that its symbol is counted from."""
+    """The place of a name's colour in the palette, and a number that decides its symbol."""
     colors = len(_RUNG_COLORS)
     if numbered := _NUMBERED.match(variant):
         number = int(numbered[1]) - 1
@@ -234,88 +230,80 @@ def blank(theme: Theme, height: int) -> go.Figure:
         height: in pixels; the width is that of the page.
     """
     tone = _TONES[theme]
-    axis = {
-        "gridcolor": tone.grid, "linecolor": tone.grid, "zerolinecolor": tone.grid, "tickcolor": tone.grid, "ticks": "outside",
-        "ticklen": 4, "tickfont": {"color": tone.muted, "size": 12}, "title": {"font": {"color": tone.muted, "size": 12}},
-        "automargin": True,
-    }  # fmt: skip
+    small = {"color": tone.muted, "size": 12}
+    lines = dict.fromkeys(("gridcolor", "linecolor", "zerolinecolor", "tickcolor"), tone.grid)
+    axis = {**lines, "ticks": "outside", "ticklen": 4, "tickfont": small, "title": {"font": small}, "automargin": True}
+    font = {"family": _FONT, "color": tone.text}
     template = go.layout.Template(
         layout={
-            "font": {"family": _FONT, "size": 13, "color": tone.text},
-            "paper_bgcolor": tone.paper, "plot_bgcolor": tone.paper, "colorway": _PALETTE[theme],
-            "xaxis": axis, "yaxis": axis, "hovermode": "closest", "bargap": 0.35,
-            "hoverlabel": {
-                "bgcolor": tone.paper, "bordercolor": tone.muted, "align": "left",
-                "font": {"family": _FONT, "size": 12, "color": tone.text},
-            },
+            "font": {**font, "size": 13},
+            "paper_bgcolor": tone.paper,
+            "plot_bgcolor": tone.paper,
+            "colorway": _PALETTE[theme],
+            "xaxis": axis,
+            "yaxis": axis,
+            "hovermode": "closest",
+            "bargap": 0.35,
+            "hoverlabel": {"bgcolor": tone.paper, "bordercolor": tone.muted, "align": "left", "font": {**font, "size": 12}},
             "legend": {"font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)", "tracegroupgap": 2},
         }
-    )  # fmt: skip
+    )
     return go.Figure(layout={"template": template, "height": height, "margin": {"l": 8, "r": 8, "t": 12, "b": 8, "pad": 4}})
 
 
-def stack_shares(figure: go.Figure, rows: Iterable[str], look: Look) -> None:
-    """Make horizontal bars of shares in percent one stack a row, the rows by name from the top."""
-    figure.update_layout(barmode="stack")
-    figure.update_xaxes(range=[0, 100], ticksuffix=" %")
-    figure.update_yaxes(
-        autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text},
-        categoryorder="array", categoryarray=list(rows),
-    )  # fmt: skip
-
-
 def text(name: str) -> str:
-    """A name as Plotly shows it. Plotly reads some HTML in every text, and a name out of a report is never markup."""
+    """A name, escaped for Plotly, which reads some HTML in every text. A name out of a report is never markup."""
     return html.escape(" ".join(str(name).split()), quote=False)
 
 
-def hover(row: Mapping[Any, Any], *figures: tuple[str, str]) -> str:
-    """What hovering over a mark of a cell shows: who, how much, and how it was measured.
+def hover(cell: Cell, *figures: tuple[str, str]) -> str:
+    """The hover text of a cell: its variant, its figures, and how they were measured.
 
     Args:
-        row: of `cells`.
         figures: labels with formatted values, in order.
     """
-    config = f" [{row['config']}]" if row["config"] else ""
-    lines = [f"<b>{text(row['variant'])}</b>{text(config)}", text(row["title"])]
+    config = f" [{cell.config}]" if cell.config else ""
+    lines = [f"<b>{text(cell.variant)}</b>{text(config)}", text(cell.title)]
     lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
-    if pd.notna(row.get("rel_l2_error")):
-        lines.append(
-            f"{text(word(row['precision']))}, relative error {text(format_error(row['rel_l2_error']))} against float64"
-        )
-    lines.append(f"{text(row['case'])} · {text(timing(row))} · n = {row['n']} · {row['interval_kind']}")
-    if len(row.get("flags", ())):
-        lines.append(f"distrusted: {text(', '.join(row['flags']))}")
+    if not math.isnan(cell.rel_l2_error):
+        lines.append(f"{text(word(cell.precision))}, relative error {text(format_error(cell.rel_l2_error))} against float64")
+    how = text(timing(cell.scope, cell.cache, cell.gpus))
+    lines.append(f"{text(cell.case)} · {how} · n = {cell.n} · {cell.interval_kind}")
+    if cell.flags:
+        lines.append(f"distrusted: {text(', '.join(cell.flags))}")
     return "<br>".join(lines)
 
 
-def share_of_floor(row: Mapping[Any, Any]) -> tuple[str, str]:
-    """Label and value of a cell's percent of floor for its hover, which says so where it is above what was measured as the ceiling."""
-    above = " (above the measured ceiling)" if row["percent_of_floor"] > 100 else ""
-    return f"of the {row['floor_bound']} floor", f"{format_percent(row['percent_of_floor'])}{above}"
+def share_of_floor(cell: Cell) -> tuple[str, str]:
+    """Label and value of a cell's percent of floor, for a hover text."""
+    percent = cell.percent_of_floor.value
+    above = " (above the measured ceiling)" if percent > 100 else ""
+    return f"of the {cell.floor_bound} floor", f"{format_percent(percent)}{above}"
 
 
 def above_ceiling(frame: pd.DataFrame) -> str:
-    """A sentence for the note where a row is faster than the floor; empty where none is."""
+    """A sentence for the note where a row is faster than its floor; empty where none is."""
     if not (frame["percent_of_floor"] > 100).any():
         return ""
     hot = (frame["cache"] == "hot").any()
     return "Above 100 %: faster than the ceiling measured in the same run" + (", or served by L2." if hot else ".")
 
 
-def timing(row: Mapping[Any, Any]) -> str:
-    """How a cell was timed, by its scope, cache and gpus: `device time, cold L2`."""
-    return Timing(row["scope"], row["cache"]).label(on_gpu=row["gpus"] > 0)
+def timing(scope: str, cache: str, gpus: int) -> str:
+    """How a cell was timed: `device time, cold L2`."""
+    return Timing(scope, cache).label(on_gpu=gpus > 0)
 
 
 def measured(frame: pd.DataFrame, device: str, *further: str) -> str:
-    """The note of a chart of cells: device, scope, cache, n, and what the intervals are.
+    """The note of a chart of cells: device, scope, cache, n, and the kind of the intervals.
 
     Args:
         frame: rows of `cells` with samples.
         further: sentences to add.
     """
-    how = " and ".join(dict.fromkeys(map(timing, frame[["scope", "cache", "gpus"]].to_dict("records"))))
+    how = " and ".join(
+        dict.fromkeys(timing(*row) for row in frame[["scope", "cache", "gpus"]].itertuples(index=False, name=None))
+    )
     kinds = " and ".join(kind for kind in dict.fromkeys(frame["interval_kind"]) if kind)
     return " ".join([f"{device}; {how}; medians with {kinds}; {samples(frame['n'])}.", *filter(None, further)])
 

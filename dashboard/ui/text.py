@@ -1,10 +1,11 @@
-"""Names as text: plain where Streamlit would read Markdown, and cut where they are too long."""
+"""Names as plain text for Streamlit, which reads Markdown, and cut where they are too long."""
 
 import re
 from typing import Final
 
 _MARKS: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$:~&^=])")
-#: What Streamlit takes for a link, an icon, its logo or an arrow even where each mark of it is escaped: the place to part it at.
+#: The places at which to split texts that Streamlit takes for a link, an icon, its logo or an arrow even where they are
+#: escaped.
 _TAKEN: Final = re.compile(
     r"""(?<=https:)(?=//) | (?<=http:)(?=//) | (?<=www)(?=\.) | (?<=[-.\w+])(?=@[-\w]+\.[-\w])
     | (?<=:)(?=material/|streamlit:)
@@ -18,12 +19,12 @@ _MOST_CHARACTERS: Final = 80
 
 
 def short(text: str) -> str:
-    """A text out of a URL, which may have any length, as a sentence can hold it."""
+    """A text from a URL, cut to a length that fits in a sentence."""
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
 
 
 def plain(text: str) -> str:
-    """Text that Streamlit's Markdown shows as it is: a name out of a report is never markup, and an address in it no link.
+    """Text that Streamlit's Markdown shows unchanged: a name from a report is never markup, and an address in it is no link.
 
     Line breaks become spaces, so that no line starts a list or a heading.
     """
@@ -31,6 +32,6 @@ def plain(text: str) -> str:
 
 
 def cut(name: str, most: int) -> str:
-    """A name that fits: C++ says what it is at the front."""
+    """The start of a name, up to `most` characters, without a leading `void`."""
     name = " ".join(str(name).split()).removeprefix("void ")
     return name if len(name) <= most else f"{name[: most - 1]}…"

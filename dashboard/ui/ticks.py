@@ -6,7 +6,7 @@ from typing import Any, Final
 
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 _LINEAR_TICKS: Final = 6
-#: Share of a logarithmic axis that the label of a value takes.
+#: The part of a logarithmic axis that a label takes.
 _LABEL: Final = 0.07
 
 
@@ -16,15 +16,15 @@ def ticks(
     """Options of an axis that spans low to high, both positive where it is logarithmic.
 
     Args:
-        write: what writes a value, e.g. `format_duration`.
-        most: about how many ticks a linear axis, or decades a logarithmic one, has room for.
+        write: writes a value, as `format_duration` does.
+        most: about the number of ticks that a linear axis has room for, or of decades on a logarithmic one.
     """
     values = _log_values(low, high, most) if logarithmic else _linear_values(low, high, most)
     return {"tickmode": "array", "tickvals": values, "ticktext": [_short(write(value)) if value else "0" for value in values]}
 
 
 def apart(values: Iterable[float]) -> list[float]:
-    """Those of the positive values, from the smallest on, whose labels have room on a logarithmic axis over all of them."""
+    """The positive values, from the smallest on, whose labels have room on a logarithmic axis."""
     shown: list[float] = []
     ordered = sorted(set(values))
     for value in ordered:
@@ -44,13 +44,13 @@ def _linear_values(low: float, high: float, most: int) -> list[float]:
 def _log_values(low: float, high: float, most: int) -> list[float]:
     apart = math.ceil(math.log10(high / low) / (most + 1)) or 1
     decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2, apart)
-    # Three ticks a decade where there is room for half as many again as on a linear axis.
+    # Three ticks a decade, where all of them are at most half as many again as on a linear axis.
     within = 3 if 3 * math.log10(high / low) <= 1.5 * most else 1
     return [lead * 10.0**decade for decade in decades for lead in (1.0, 2.0, 5.0)[:within]]
 
 
 def _short(written: str) -> str:
-    """`10 µs` for `10.0 µs`: ticks stand at round numbers."""
+    """`10 µs` for `10.0 µs`, since ticks stand at round numbers."""
     number, space, unit = written.partition(" ")
     mantissa = number.rstrip("×")
     if "." in mantissa:

@@ -1,14 +1,14 @@
-"""A view: one question, the page that answers it, and the charts of it that an export draws.
+"""A view: one question, the page that answers it, and its charts in an export.
 
-Nothing here loads Plotly or Streamlit: the answer that a recording prints at its end needs neither.
+Nothing here loads Plotly or Streamlit, because a recording prints its answer without them.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
 
 if TYPE_CHECKING:
     from warpladder.dashboard.ui.template import Chart, Look
@@ -19,8 +19,8 @@ class OfRun:
     """Charts of a whole run.
 
     Attributes:
-        topic: what they are about; `export --topic` chooses by it.
-        draw: the charts in their order; none where the run has nothing of them.
+        topic: their topic, by which `export --topic` chooses them.
+        draw: yields the charts in order; none where the run has no data for them.
     """
 
     topic: str
@@ -37,10 +37,10 @@ class OfWorkload:
 
 @dataclass(frozen=True)
 class OfTiming:
-    """Charts of one workload in one way of timing; the attributes are those of `OfRun`.
+    """Charts of one workload in one timing. Further attributes are those of `OfRun`.
 
     Attributes:
-        place: among the charts of the same workload and timing, which come from several views.
+        place: their place among the charts of the workload and timing, which come from several views.
     """
 
     topic: str
@@ -59,7 +59,7 @@ class View:
         name: of its folder, and of its page in a URL.
         title: in the menu and above the page.
         question: that the page answers.
-        charts: what an export draws of it.
+        charts: its charts in an export.
     """
 
     name: str
@@ -69,5 +69,5 @@ class View:
 
 
 def page_of(name: str) -> str:
-    """The script of a view's page, by the name of the view, relative to `app.py`. Pages link to each other by it."""
+    """The script of a view's page, relative to `app.py`, by which pages link to each other."""
     return f"views/{name}/page.py"

@@ -1,4 +1,4 @@
-"""What the pages share: charts with their downloads, tables, the controls of a case, and what to say where there is nothing."""
+"""Widgets that the pages share: charts with downloads, tables, controls of a case, and messages for empty pages."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.trace import attribution as of_ranges
 from warpladder.dashboard.ui import document, images, runs, spreadsheet, state
 from warpladder.dashboard.ui.template import Chart, Theme
@@ -18,9 +18,9 @@ from warpladder.dashboard.ui.view import View, page_of
 from warpladder.data import store
 from warpladder.data.naming import NamingError
 
-#: What the dashboard says where nothing was recorded yet.
+#: The command to show where nothing was recorded yet.
 HOW_TO_RECORD: Final = "make record"
-#: What it says where a run has no trace.
+#: The command to show where a run has no trace.
 HOW_TO_IMPORT: Final = "warpladder import REPORT"
 _MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
 _FORMATS: Final = {
@@ -42,7 +42,7 @@ def theme() -> Theme:
 
 
 def heading(view: View) -> None:
-    """The view's title and the question that it answers, on one line."""
+    """The view's title and its question on one line."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown(f"## {plain(view.title)}", width="content")
         st.caption(plain(view.question), width="content")
@@ -50,7 +50,7 @@ def heading(view: View) -> None:
 
 
 def _picked() -> None:
-    """That the variants are not the run's own but were picked, by which pattern, and the way back."""
+    """Show the pattern by which variants were picked, with a button that undoes it."""
     run = runs.chosen()
     naming = runs.picked(run) if run else None
     if naming is None:
@@ -62,12 +62,12 @@ def _picked() -> None:
 
 
 def badge(text: str, color: Literal["red", "orange", "gray", "blue"], help: str | None = None) -> None:
-    """A few words that stand out. `st.badge` would escape brackets that are escaped already."""
+    """A few highlighted words. `st.badge` would escape brackets that are escaped already."""
     st.markdown(f":{color}-badge[{plain(text)}]", width="content", help=help)
 
 
 def run_of_page() -> store.Run:
-    """The run to show. Where there is none, says what to type and ends the page."""
+    """The run to show. Without a run, show how to record one and end the page."""
     run = runs.chosen()
     if run is None:
         st.info("No run yet. Measure this machine first, then reload this page:")
@@ -92,21 +92,21 @@ def run_of_page() -> store.Run:
 
 
 def nothing(why: str, what_to_do: str) -> NoReturn:
-    """An empty state: why there is nothing, and what to do about it. Ends the page."""
+    """Say why there is nothing to show and what to do about it. Ends the page."""
     st.info(f"{plain(why)} {plain(what_to_do)}")
     end_page()
     st.stop()
 
 
 def link_runs(page: str, others: Mapping[str, store.Run]) -> None:
-    """Links to a page of the first few of other runs, by what the URL calls each."""
+    """Links to a page of the first few other runs, by their names in a URL."""
     for name, other in list(others.items())[:_LINKED]:
         label = str(other.info["label"] or other.run_id)
         st.page_link(page, label=f"{plain(label)} →", query_params={"run": name})
 
 
 def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
-    """An empty state of a page on variants, with the way to get some. Ends the page."""
+    """Say that there are no variants to compare, and how to get some. Ends the page."""
     if "ranges" not in run.tables:
         nothing(why, "Choose another run, or record this machine: make record.")
     st.info(f"{plain(why)} Its NVTX ranges can be:")
@@ -116,11 +116,11 @@ def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
 
 
 def no_trace(run: store.Run, lacks: str, option: str) -> NoReturn:
-    """An empty state of a page on traces, with the command that fills it. Ends the page.
+    """Say what the trace of a run lacks, with the command that records it. Ends the page.
 
     Args:
-        lacks: what the run has not, e.g. `no trace of copies`.
-        option: of `nsys profile`, with which a report has it.
+        lacks: the missing part, such as `no trace of copies`.
+        option: the option of `nsys profile` that adds it to a report.
     """
     if run.info["kind"] == "import":
         source = str(run.info["source"])
@@ -140,14 +140,14 @@ def no_trace(run: store.Run, lacks: str, option: str) -> NoReturn:
 
 
 def attribution(run: store.Run) -> None:
-    """How much of a trace's device time belongs to ranges, and how that is known; of a recording only where some is attributed by time."""
-    found = runs.ask_as(run, None, of_ranges.shares)
+    """Say how much device time is attributed to ranges. For a recording, only where some of it is attributed by time."""
+    found = runs.ask(runs.as_recorded(run), of_ranges.shares)
     if (found.by_time_ns or run.info["kind"] == "import" or runs.picked(run)) and (told := of_ranges.sentence(found)):
         st.caption(plain(told))
 
 
 def end_page() -> None:
-    """What the URL asked for and the page could not follow, and an URL that says no more than the page reads."""
+    """Show the values of the URL that the page could not use, and drop the parameters that it does not read."""
     for note in state.notes():
         st.caption(plain(note))
     state.end()
@@ -162,8 +162,8 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
     """The workload to show.
 
     Args:
-        among: those that the page has something of; every one of the run when None.
-        default: the one to show where nothing was chosen; the first when None.
+        among: the workloads that the page can show; all of the run when None.
+        default: the workload to show at first; the first one when None.
     """
     names = [name for name in runs.load(run).workloads if among is None or name in among]
     if not names:
@@ -172,15 +172,15 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
 
 
 def choose_timing(run: store.Run, workload: str) -> Timing:
-    """Scope and cache to show; a run without samples of the workload ends the page."""
-    views = runs.ask(run, axes.timings, workload)
-    if not views:
+    """Scope and cache to show. Ends the page where the workload has no samples."""
+    timings = runs.ask(run, axes.timings, workload)
+    if not timings:
         nothing(f"No variant of {workload} was timed in this run.", "The page Runs & checks says why, cell by cell.")
-    scopes = list(dict.fromkeys(view.scope for view in views))
+    scopes = list(dict.fromkeys(timing.scope for timing in timings))
     scope = state.choose(
         "scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP
     )
-    caches = [view.cache for view in views if view.scope == scope]
+    caches = [timing.cache for timing in timings if timing.scope == scope]
     if runs.load(run).on_gpu:
         cache = state.choose(
             "cache", "L2", caches, style="segmented", help="Cold: L2 flushed before each sample. Hot: not flushed."
@@ -190,16 +190,16 @@ def choose_timing(run: store.Run, workload: str) -> Timing:
     return Timing(scope, cache)
 
 
-def timing(run: store.Run, view: Timing) -> str:
-    """How the cells of a view were timed, in words."""
-    return view.label(on_gpu=runs.load(run).on_gpu)
+def timing(run: store.Run, timing: Timing) -> str:
+    """A timing in words, for the hardware of the run."""
+    return timing.label(on_gpu=runs.load(run).on_gpu)
 
 
 def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = None) -> str:
-    """The case to show, by one control an axis; the largest that was timed first, and of several the one that the ladder gains most from.
+    """The case to show, with one control for each axis. At first it is the last of the largest cases that were timed.
 
     Args:
-        among: those that the page has something of; every charted one when None.
+        among: the cases that the page can show; all charted ones when None.
     """
     cases = runs.ask(run, axes.charted_cases, workload)
     if among is not None:
@@ -227,7 +227,7 @@ def show_chart(chart: Chart, *, key: str = "") -> None:
     """A chart under its title, with how it was measured, its downloads and its data.
 
     Args:
-        key: tells two charts of one name on a page apart.
+        key: distinguishes two charts of one name on a page.
     """
     st.markdown(f"#### {plain(chart.title)}")
     st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=f"chart {chart.name} {key}", alt=chart.title)
@@ -239,7 +239,7 @@ def show_chart(chart: Chart, *, key: str = "") -> None:
 
 
 def table(frame: pd.DataFrame, **options: Any) -> None:
-    """A frame as a table without its index, tuples as text; options are those of `st.dataframe`."""
+    """A frame as a table without its index, with tuples as text. The options are those of `st.dataframe`."""
     shown = frame.copy()
     for name in shown.columns[shown.map(lambda value: isinstance(value, tuple)).any()]:
         shown[name] = shown[name].map(lambda value: ", ".join(map(str, value)) if isinstance(value, tuple) else value)
@@ -250,7 +250,7 @@ def table(frame: pd.DataFrame, **options: Any) -> None:
 
 
 def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:
-    """Buttons that save a chart; it is asked for when one is pressed."""
+    """Buttons that save a chart. The chart is made when a button is pressed."""
     missing = images.why_not()
     writers: dict[str, Callable[[], str | bytes]] = {
         "html": lambda: document.chart_page(chart()),
@@ -282,4 +282,7 @@ def _style(options: Sequence[str]) -> state.Style:
     return "segmented" if len(options) <= 4 and sum(map(len, options)) <= 40 else "select"
 
 
-_SCOPE_HELP: Final = "Device: time on the GPU alone. Operation: from the launch to the end, as the host sees it. End to end: with the copies in and out."
+_SCOPE_HELP: Final = (
+    "Device: time on the GPU alone. Operation: from the launch to the end, as the host sees it. End to end: with the copies "
+    "in and out."
+)

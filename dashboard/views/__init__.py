@@ -1,4 +1,4 @@
-"""One folder a question: `query.py` makes frames of a run, `chart.py` draws them, `page.py` shows them."""
+"""One folder for each question: `query.py` computes, `chart.py` draws, and `page.py` shows."""
 
 from collections.abc import Mapping
 from itertools import chain

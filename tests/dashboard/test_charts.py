@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests import hostile_run, synthetic_counters, synthetic_run, synthetic_scaling, synthetic_trace
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.ui import numbers, ticks
 from warpladder.dashboard.ui.template import look

@@ -14,8 +14,8 @@ from warpladder.dashboard import export
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.reports.generator import executions as queries
 from warpladder.dashboard.reports.generator import executions_chart as charts
-from warpladder.dashboard.reports.generator.executions import DENSE, DIRECT, LAST, NORMS, OPERANDS, PRODUCTS
-from warpladder.dashboard.reports.generator.query import IN, OUT
+from warpladder.dashboard.reports.generator import names
+from warpladder.dashboard.reports.generator.names import DENSE, DIRECT, IN, LAST, NORMS, OPERANDS, OUT, PRODUCTS
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.ui.template import look
 from warpladder.workloads.api import format_params
@@ -173,13 +173,13 @@ def test_without_kernels_of_the_case_there_is_nothing_to_draw(data: RunData, tmp
 
 def test_kinds_and_rows_are_those_of_the_workload() -> None:
     case, kernels, keys = make_case({"images": 101}), set(), set()
-    for name in dict.fromkeys(variant for variant, _ in queries.FIGURES):
+    for name in dict.fromkeys(variant for variant, _ in names.FIGURES):
         variant = WORKLOAD.variant(name)
         keys |= {(name, format_params(config)) for config in variant.configs}
         kernels |= {launch.kernel for config in variant.configs for launch in variant.launches(case, config)}
-    assert keys == set(queries.FIGURES)
-    assert kernels == set(queries.KIND_OF) - {"h2d", "d2h"}
-    assert any(each.name == queries.FIGURE_6_CASE for each in WORKLOAD.cases)
+    assert keys == set(names.FIGURES)
+    assert kernels == set(names.KIND_OF) - {"h2d", "d2h"}
+    assert any(each.name == names.FIGURE_6_CASE for each in WORKLOAD.cases)
 
 
 def test_the_chart_says_which_mix_is_fastest_and_where_its_time_goes(data: RunData, frame: pd.DataFrame) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests import synthetic_precisions, synthetic_run
 from tests.dashboard.test_app import Open, open_app, words
-from tests.dashboard.test_queries_cells import COLD, run_of, samples, variant
-from warpladder.dashboard.core import compare, winners
+from tests.dashboard.test_queries_cells import COLD, run_of, samples, steps, variant
+from warpladder.dashboard.core import winners
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
@@ -85,23 +85,24 @@ def test_each_gain_is_over_the_rung_before_in_the_same_precision_or_over_fp32() 
     data = errors_and_times(
         ("v01_a", "fp32", 600, None), ("v02_b", "tf32", 200, None), ("v03_c", "3xtf32", 300, None), ("v04_d", "tf32", 100, None)
     )
-    steps = compare.steps(data, "w", "n=1", COLD)
-    assert steps["previous_variant"].tolist()[1:] == ["v01_a", "v01_a", "v02_b"]
-    assert steps["previous_precision"].tolist()[1:] == ["fp32", "fp32", "tf32"]
-    assert steps["gain"].tolist()[1:] == [3.0, 2.0, 2.0]
+    found = steps(data)
+    assert [step.previous and step.previous.variant for step in found] == [None, "v01_a", "v01_a", "v02_b"]
+    assert [step.previous_precision for step in found] == ["", "fp32", "fp32", "tf32"]
+    assert [step.gain.value for step in found[1:]] == [3.0, 2.0, 2.0]
 
 
 def test_where_no_fp32_rung_is_before_the_gain_is_over_the_last_one() -> None:
     data = errors_and_times(("v01_a", "tf32", 200, None), ("v02_b", "3xtf32", 300, None))
-    assert compare.steps(data, "w", "n=1", COLD)["previous_variant"].tolist()[1] == "v01_a"
+    _, second = steps(data)
+    assert second.previous is not None and second.previous.variant == "v01_a"
 
 
 def test_each_precision_has_a_winner_of_its_own_at_each_size(data: RunData) -> None:
     found = winners.best_per_size(data, "gemm", COLD)
-    of_last = found[found["case"] == "n=4096"]
-    assert of_last["compared_in"].tolist() == ["fp32", "3xtf32", "tf32"]
-    assert of_last["variant"].tolist() == ["cublas", "v04_split", "v05_pipelined"]
-    assert of_last["runner_up"].tolist() == ["v02_tile", "cublas", "cublas_tf32"]
+    of_last = [winner for winner in found if winner.cell.case == "n=4096"]
+    assert [winner.compared_in for winner in of_last] == ["fp32", "3xtf32", "tf32"]
+    assert [winner.cell.variant for winner in of_last] == ["cublas", "v04_split", "v05_pipelined"]
+    assert [winner.runner_up for winner in of_last] == ["v02_tile", "cublas", "cublas_tf32"]
 
 
 def test_the_front_is_what_no_other_beats_in_both_time_and_error() -> None:
@@ -175,7 +176,7 @@ def test_over_sizes_each_precision_has_its_first_and_its_floor(data: RunData) ->
     assert {"floor, fp32", "floor, 3xTF32", "floor, TF32"} <= {trace.name for trace in chart.figure.data}
     strip = sizes.best_strip(winners.best_per_size(data, "gemm", COLD), look(data), "gemm", "device time")
     assert list(strip.figure.data[0].y) == ["fp32", "3xTF32", "TF32"]
-    assert "3xTF32 stands against those of fp32" in strip.note
+    assert "3xTF32 with the fp32 peers" in strip.note
 
 
 def test_an_fp32_peer_ahead_of_every_3xtf32_rung_is_named_as_what_it_is() -> None:

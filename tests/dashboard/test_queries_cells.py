@@ -13,9 +13,11 @@ import pytest
 
 from tests import synthetic_run
 from warpladder.dashboard.core import compare, staleness, winners
-from warpladder.dashboard.core.axes import Timing, baseline, charted_cases, series, timings
-from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.axes import baseline, charted_cases, series, timings
+from warpladder.dashboard.core.cells import best_config, cells, select
+from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.views.overview.query import overview
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import schema, store
@@ -78,6 +80,10 @@ def run_of(
 def only(data: RunData) -> Mapping[str, Any]:
     (row,) = cells(data).to_dict("records")
     return row
+
+
+def steps(data: RunData) -> list[compare.Step]:
+    return compare.steps(data, "w", "n=1", COLD, best_config(select(cells(data), "w", "n=1", COLD.scope, COLD.cache)))
 
 
 def test_a_cell_has_its_median_its_rates_and_its_distance_from_the_floor() -> None:
@@ -175,27 +181,27 @@ def ladder_run() -> RunData:
 
 
 def test_speedups_are_ratios_over_the_reference_with_a_verdict() -> None:
-    found = compare.speedups(ladder_run(), "w", "n=1", "device", "cold", "v01_a").set_index("variant")
-    assert found.loc["v02_b", "speedup"] == 2.0
-    assert found["verdict"].to_dict() == {"v01_a": "tied", "v02_b": "faster", "v03_c": "faster"}
-    assert found.loc["v02_b", "low"] <= 2 <= found.loc["v02_b", "high"]
+    found = {each.variant: each for each in compare.speedups(ladder_run(), "w", "n=1", COLD, "v01_a")}
+    assert {name: each.verdict for name, each in found.items()} == {"v01_a": "tied", "v02_b": "faster", "v03_c": "faster"}
+    ratio = found["v02_b"].ratio
+    assert ratio.low <= ratio.value == 2.0 <= ratio.high
 
 
 def test_a_reference_without_samples_has_no_speedups() -> None:
-    assert compare.speedups(ladder_run(), "w", "n=1", "device", "cold", "v09_absent").empty
+    assert compare.speedups(ladder_run(), "w", "n=1", COLD, "v09_absent") == []
 
 
 def test_each_step_of_the_ladder_is_the_gain_over_the_rung_before() -> None:
-    found = compare.steps(ladder_run(), "w", "n=1", COLD)
-    assert found["previous_variant"].tolist()[1:] == ["v01_a", "v02_b"]
-    assert found["gain"].tolist()[1:] == [2.0, 1.0]
-    assert found["verdict"].tolist() == ["", "faster", "tied"]
+    found = steps(ladder_run())
+    assert [step.previous and step.previous.variant for step in found] == [None, "v01_a", "v02_b"]
+    assert [step.gain.value for step in found[1:]] == [2.0, 1.0]
+    assert [step.verdict for step in found] == ["", "faster", "tied"]
 
 
 def test_the_baseline_against_itself_holds_one_unless_the_two_differ() -> None:
-    assert compare.noise_floors(ladder_run())["holds_one"].tolist() == [True]
+    assert noise_floors(ladder_run())["holds_one"].tolist() == [True]
     biased = run_of([variant("v01_a")], samples("v01_a", STEADY) + samples("v01_a", [110] * 6, twin=1))
-    (row,) = compare.noise_floors(biased).to_dict("records")
+    (row,) = noise_floors(biased).to_dict("records")
     assert row["ratio"] == pytest.approx(1.1) and not row["holds_one"]
 
 
@@ -215,19 +221,19 @@ def noisy_host_run() -> RunData:
 def test_the_noise_of_a_host_variant_judges_no_device_time_and_the_other_way_round(
     reference: str, of_rung: str, of_host: str
 ) -> None:
-    found = compare.speedups(noisy_host_run(), "w", "n=1", "device", "cold", reference).set_index("variant")
-    assert found.loc["v02_b", "verdict"] == of_rung
-    assert found.loc["numba", "verdict"] == of_host
-    assert found.loc[["v02_b", "numba"], "noise_high"].tolist() == ([1.0, 1.5] if reference == "v01_a" else [1.5, 1.5])
+    found = {each.variant: each for each in compare.speedups(noisy_host_run(), "w", "n=1", COLD, reference)}
+    assert found["v02_b"].verdict == of_rung
+    assert found["numba"].verdict == of_host
+    assert [found[name].noise for name in ("v02_b", "numba")] == ([1.0, 1.5] if reference == "v01_a" else [1.5, 1.5])
 
 
 def test_steps_and_winners_of_the_device_are_not_tied_by_the_noise_of_the_host() -> None:
     data = noisy_host_run()
-    assert compare.steps(data, "w", "n=1", COLD)["verdict"].tolist() == ["", "faster"]
-    (winner,) = winners.best_per_size(data, "w", COLD, ("rung",)).to_dict("records")
-    assert (winner["variant"], winner["tied"]) == ("v02_b", False)
-    (winner,) = winners.best_per_size(data, "w", COLD, ("host",)).to_dict("records")
-    assert (winner["variant"], winner["tied"]) == ("numba", True)
+    assert [step.verdict for step in steps(data)] == ["", "faster"]
+    (winner,) = winners.best_per_size(data, "w", COLD, ("rung",))
+    assert (winner.cell.variant, winner.tied) == ("v02_b", False)
+    (winner,) = winners.best_per_size(data, "w", COLD, ("host",))
+    assert (winner.cell.variant, winner.tied) == ("numba", True)
 
 
 def test_the_baseline_is_the_variant_with_a_second_copy() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from tests import synthetic_run
 from warpladder.dashboard.core import winners
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.reports.blocks import query as blocks
 from warpladder.dashboard.reports.conflicts import query as conflicts
 from warpladder.dashboard.reports.copies import chart as charts
@@ -47,12 +47,13 @@ def test_each_size_shows_the_fastest_config_of_each_variant_and_no_specimen(run:
 
 
 def test_the_winner_of_each_case_has_its_margin_over_the_next(run: RunData) -> None:
-    found = winners.best_per_size(run, "conv2d", COLD).set_index("case")
-    assert found["variant"].tolist() == ["v04_sliding"] * 5
+    found = winners.best_per_size(run, "conv2d", COLD)
+    assert [winner.cell.variant for winner in found] == ["v04_sliding"] * 5
     # Sliding at 0.985 against clusters at 0.90, each with 1.5 us on top of 134 us at full speed.
-    assert found.loc["n=8192", "runner_up"] == "v05_cluster"
-    assert found.loc["n=8192", "margin"] == pytest.approx((134_218 / 0.90 + 1500) / (134_218 / 0.985 + 1500), rel=0.005)
-    assert not found.loc["n=8192", "tied"]
+    (last,) = [winner for winner in found if winner.cell.case == "n=8192"]
+    assert last.runner_up == "v05_cluster"
+    assert last.margin.value == pytest.approx((134_218 / 0.90 + 1500) / (134_218 / 0.985 + 1500), rel=0.005)
+    assert not last.tied
 
 
 def test_the_ladder_stands_in_order_and_names_what_failed_on_it(run: RunData) -> None:

@@ -12,11 +12,12 @@ from tests import synthetic_run, synthetic_scaling, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.test_queries_cells import COLD, frame, run_of, samples, variant
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.reports.generator import guidance as gpu_guidance
+from warpladder.dashboard.reports.generator import published
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.gpus import chart as charts
 from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
@@ -159,14 +160,14 @@ def test_the_best_number_of_a_case_is_marked_and_what_is_tied_with_it() -> None:
     }  # fmt: skip
     slow = found[(found["case"] == "n=2") & (found["ranks"] == 4)]
     assert only(slow)["over_best"] == 1.25
-    chart = gpu_counts.best_counts(found, None, gpu_guidance.table_4(), look(scaled(alone, together)))
+    chart = gpu_counts.best_counts(found, None, published.table_4(), look(scaled(alone, together)))
     assert chart.title == "w, v01_a: 1 or 2 GPUs are best up to n=1, 2 above"
 
 
 def test_where_no_number_is_slower_the_map_says_that_all_are_tied() -> None:
     two = ranked("v01_a", [50] * 6, [92, 95, 100, 102, 105, 108])
     made = scaled(samples("v01_a", [98, 99, 100, 101, 102, 103]), two)
-    chart = gpu_counts.best_counts(queries.crossover(made, "w", COLD, "v01_a"), None, gpu_guidance.table_4(), look(made))
+    chart = gpu_counts.best_counts(queries.crossover(made, "w", COLD, "v01_a"), None, published.table_4(), look(made))
     assert chart.title == "w, v01_a: 1 and 2 GPUs are tied at every size"
 
 
@@ -286,11 +287,11 @@ def test_a_variant_without_phases_has_no_shares() -> None:
 
 
 def test_the_reports_advice_changes_at_200_images_and_beyond_1000() -> None:
-    assert [gpu_guidance.advised(images) for images in (10, 199, 200, 1000, 1001, 5248)] == [1, 1, 2, 2, 4, 4]
+    assert [published.advised(images) for images in (10, 199, 200, 1000, 1001, 5248)] == [1, 1, 2, 2, 4, 4]
 
 
 def test_table_4_has_the_best_number_of_gpus_a_node_for_its_eight_sizes() -> None:
-    table = gpu_guidance.table_4()
+    table = published.table_4()
     best = dict(table.loc[table["best"], ["images", "per_node"]].to_numpy().tolist())
     assert best == {10: 1, 100: 1, 880: 2, 1000: 2, 2224: 4, 2512: 4, 4856: 4, 5248: 4}
     row = table[(table["images"] == 880) & (table["per_node"] == 1)]
@@ -357,7 +358,7 @@ def test_the_map_stands_beside_the_reports_table_and_its_advice(data: RunData) -
     assert name == "v12_wgmma"
     finding = gpu_guidance.finding(every[every["variant"] == name])
     crossover = queries.crossover(data, "gan_tconv", view, name)
-    chart = gpu_counts.best_counts(crossover, finding, gpu_guidance.table_4(), look(data))
+    chart = gpu_counts.best_counts(crossover, finding, published.table_4(), look(data))
     # On 4 GPUs 5,248 images take 3 x 140 + 30 us and 5,248 / 4 copies of 49,152 bytes at 39.6 GB/s, on 2 half as many at 55.
     assert chart.title == "gan_tconv, v12_wgmma · TF32: 1 GPU is best up to images=100, 2 up to images=1000, 4 above"
     assert "as the report found" in chart.note and "in 8 of 8 sizes" in chart.note

@@ -155,7 +155,7 @@ def test_the_page_shows_the_samples_first_and_all_when_asked(open_app: Open, fol
     app = open_app(folder, "calls", run="recorded")
     assert app.query_params["summed"] == "samples"
     assert "2 of 2 kernels make up 100 %: tile 80.6 %" in words(app)
-    assert "Of what is in the variants' samples, without verification, warm-up" in words(app)
+    assert "Sums of the work in the variants' samples, without verification, warm-up" in words(app)
     app = open_app(folder, "calls", run="recorded", summed="all")
     # 1700 + 1040 + 300 of 3271 ns.
     assert "3 of 6 kernels make up 92.9 %: flush 52.0 %" in words(app)

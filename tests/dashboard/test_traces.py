@@ -339,7 +339,7 @@ def test_ids_are_found_whether_dense_or_far_apart() -> None:
 def test_a_note_starts_with_the_device_and_without_one_with_a_capital_letter(trace: RunData) -> None:
     bare = Look("light", {}, "", on_gpu=False)
     kernels = trace_sums.cuda_gpu_kern_sum(trace)
-    starts = ("Durations in the trace", "Activity of the trace", "Medians over the ranges")
+    starts = ("Durations in the trace", "All copies of the trace", "Medians over the ranges")
     for style, before in ((bare, ""), (replace(bare, device="H200"), "H200; ")):
         notes = [
             call_charts.leading(trace_sums.leading(kernels), len(kernels), style, "kernels").note,

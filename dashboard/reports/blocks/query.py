@@ -1,32 +1,32 @@
-"""How much the block size matters."""
+"""The effect of the block size on time."""
 
 import re
 from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import Timing, timings
+from warpladder.dashboard.core.axes import timings
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.timing import Timing
 
 _BLOCK_CONFIG: Final = re.compile(r"block=(\d+)")
 
 
 def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
-    """How much the block size matters.
+    """The rungs that were measured with several configs `block=N`, in the first timing.
 
     Returns:
-        Rows of `cells` of the rungs that were measured with several configs `block=N`, in the first view, with `block` (N) and
-        `relative`: time over that of the fastest block, paired by round (+`relative_low`, `relative_high`).
+        Rows of `cells` with `block` (N of the config), and `relative`, `relative_low` and `relative_high`: time over that of
+        the fastest block, paired by round.
     """
     found = timings(data, workload)
     every = cells(data)
-    view = found[0] if found else Timing("", "")
-    rows = every[
-        (every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)
-        & (every["n"] > 0) & every["size_rank"].notna() & every["config"].str.fullmatch(_BLOCK_CONFIG.pattern)
-    ]  # fmt: skip
+    timing = found[0] if found else Timing("", "")
+    timed = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
+    timed &= (every["n"] > 0) & every["size_rank"].notna()
+    rows = every[timed & every["config"].str.fullmatch(_BLOCK_CONFIG.pattern)]
     rows = rows[rows.groupby(["variant", "case"])["config"].transform("nunique") > 1]
     rows = rows.assign(block=rows["config"].str.extract(_BLOCK_CONFIG.pattern, expand=False).astype(int))
     fastest = (
@@ -34,7 +34,7 @@ def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
     )
     ratios = []
     for row in rows.to_dict("records"):
-        rounds = data.rounds(workload, row["case"], view.scope, view.cache)
+        rounds = data.rounds(workload, row["case"], timing.scope, timing.cache)
         best = Entry(row["variant"], fastest[row["variant"], row["case"]], int(row["gpus"]), 0)
         ratios.append(paired_ratio(rounds[best._replace(config=row["config"])], rounds[best])[:3])
     relative = pd.DataFrame(ratios, columns=["relative", "relative_low", "relative_high"], index=rows.index, dtype=float)

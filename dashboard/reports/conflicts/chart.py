@@ -9,8 +9,11 @@ from warpladder.dashboard.reports.conflicts.query import DEFINITION
 from warpladder.dashboard.ui.template import Chart, Look, blank
 
 _CONFLICT_COLUMNS: Final = {
-    "published": "as published", "store": "store, ours", "store_inverse": "store, inverse<br>permutation", "load": "load, ours",
-}  # fmt: skip
+    "published": "as published",
+    "store": "store, ours",
+    "store_inverse": "store, inverse<br>permutation",
+    "load": "load, ours",
+}
 
 
 def bank_conflicts(frame: pd.DataFrame, look: Look) -> Chart:
@@ -25,10 +28,19 @@ def bank_conflicts(frame: pd.DataFrame, look: Look) -> Chart:
     for padded in (False, True):
         part = (frame["padded"] == padded).to_numpy()
         figure.add_heatmap(
-            z=figures[part], y=places[part], x=list(_CONFLICT_COLUMNS.values()), zmin=0, zmax=16, colorscale=scale, showscale=False,
-            xgap=3, ygap=3, text=[[f"{value:g}" for value in row] for row in figures[part]], texttemplate="%{text}",
+            z=figures[part],
+            y=places[part],
+            x=list(_CONFLICT_COLUMNS.values()),
+            zmin=0,
+            zmax=16,
+            colorscale=scale,
+            showscale=False,
+            xgap=3,
+            ygap=3,
+            text=[[f"{value:g}" for value in row] for row in figures[part]],
+            texttemplate="%{text}",
             hovertemplate="%{x}: %{z:.3g}<extra></extra>",
-        )  # fmt: skip
+        )
     figure.update_yaxes(
         tickvals=places,
         ticktext=rows,
@@ -43,5 +55,8 @@ def bank_conflicts(frame: pd.DataFrame, look: Look) -> Chart:
     title = (
         f"The report's padded tiles leave no bank conflict in the store of {clean} of {int(frame['padded'].sum())} permutations"
     )
-    note = f"Computed, not measured; shared memory of 32 banks of 4 bytes; tiles as depth × height × width, plain above and padded below. {DEFINITION}"
+    note = (
+        "Computed, not measured; shared memory of 32 banks of 4 bytes; tiles as depth × height × width, plain above and "
+        f"padded below. {DEFINITION}"
+    )
     return Chart("bank-conflicts", title, figure, frame, note)

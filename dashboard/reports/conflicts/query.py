@@ -13,9 +13,9 @@ BANKS: Final = 32
 WARP: Final = 32
 BLOCK: Final = (8, 8, 8)
 DEFINITION: Final = (
-    "Ours counts the extra passes of a warp through the banks (the most words that one bank must serve, less one), averaged over the "
-    "16 warps of an 8x8x8 block. The report does not say what it counts. Its padded tiles for (1,2,0) and (2,0,1) are free of "
-    "conflicts for the inverse permutation; for the store of its listing 0.4.4 the two belong the other way round."
+    "Ours counts the extra passes of a warp through the banks (the most words that one bank must serve, less one), averaged "
+    "over the 16 warps of an 8x8x8 block. The report does not say what it counts. Its padded tiles for (1,2,0) and (2,0,1) "
+    "are free of conflicts for the inverse permutation; for the store of its listing 0.4.4 the two belong the other way round."
 )
 WORKLOAD: Final = "tensor_transpose"
 
@@ -23,10 +23,12 @@ Address = Callable[[tuple[int, int, int]], int]
 
 
 def bank_conflicts(tile_zyx: Sequence[int], perm: Sequence[int]) -> float:
-    """Extra passes through shared memory that a warp needs to store its part of an 8x8x8 block permuted, averaged over the warps.
+    """Extra passes through shared memory that a warp needs to store its part of an 8x8x8 block permuted, averaged over the
+    warps.
 
-    Thread (z, y, x) stores to `tile[t[perm[0]]][t[perm[1]]][t[perm[2]]]` with t = (z, y, x), as the tensor report's listing 0.4.4
-    does. Shared memory has 32 banks of 4 bytes; a warp's store takes as many passes as the busiest bank has words to serve.
+    Thread (z, y, x) stores to `tile[t[perm[0]]][t[perm[1]]][t[perm[2]]]` with t = (z, y, x), as the tensor report's listing
+    0.4.4 does. Shared memory has 32 banks of 4 bytes; a warp's store takes as many passes as the busiest bank has words to
+    serve.
 
     Args:
         tile_zyx: allocated extents of the shared array, e.g. (8, 12, 9) for a padded one.
@@ -56,11 +58,15 @@ def bank_conflict_table() -> pd.DataFrame:
         tile = [int(extent) for extent in row["config"].removeprefix("tile=").split("x")]
         table.append(
             {
-                "perm": digits, "tile": "x".join(map(str, tile)), "padded": not row["variant"].startswith("F"),
-                "published": row["value"], "store": bank_conflicts(tile, perm),
-                "store_inverse": bank_conflicts(tile, [perm.index(axis) for axis in range(3)]), "load": load_conflicts(tile),
+                "perm": digits,
+                "tile": "x".join(map(str, tile)),
+                "padded": not row["variant"].startswith("F"),
+                "published": row["value"],
+                "store": bank_conflicts(tile, perm),
+                "store_inverse": bank_conflicts(tile, [perm.index(axis) for axis in range(3)]),
+                "load": load_conflicts(tile),
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(table)
 
 

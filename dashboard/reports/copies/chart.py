@@ -5,8 +5,9 @@ from typing import Any
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.marks import error_bars
 from warpladder.dashboard.ui.numbers import format_ends, format_ratio
 from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
 from warpladder.dashboard.ui.ticks import ticks
@@ -36,15 +37,20 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size
         for variant, line in part.groupby("variant", sort=False):
             style = look.style(workload, str(variant))
             figure.add_scatter(
-                x=[labels[case] for case in line["case"]], y=line["speedup"], mode="markers" if size else "lines+markers", row=1, col=column,
-                name=text(look.named(workload, str(variant))), legendgroup=text(str(variant)), showlegend=column == 1,
-                marker={"symbol": style.symbol, "size": 9, "color": style.color}, line={"color": style.color, "dash": style.dash, "width": 1.5},
-                error_y={
-                    "type": "data", "symmetric": False, "array": line["high"] - line["speedup"],
-                    "arrayminus": line["speedup"] - line["low"], "thickness": 1, "width": 3,
-                },
-                hoverinfo="text", hovertext=[_copies_hover(row) for row in line.to_dict("records")],
-            )  # fmt: skip
+                x=[labels[case] for case in line["case"]],
+                y=line["speedup"],
+                mode="markers" if size else "lines+markers",
+                row=1,
+                col=column,
+                name=text(look.named(workload, str(variant))),
+                legendgroup=text(str(variant)),
+                showlegend=column == 1,
+                marker={"symbol": style.symbol, "size": 9, "color": style.color},
+                line={"color": style.color, "dash": style.dash, "width": 1.5},
+                error_y=error_bars(_speedup(row) for row in line.to_dict("records")),
+                hoverinfo="text",
+                hovertext=[_copies_hover(row) for row in line.to_dict("records")],
+            )
     low, high = frame["speedup"].min(), frame["speedup"].max()
     figure.update_yaxes(type="log", **ticks(low, high, format_ratio, logarithmic=True))
     figure.update_xaxes(type="category", categoryorder="array", categoryarray=list(labels.values()))
@@ -58,8 +64,8 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size
     )
     scopes = " and ".join(Timing(row["scope"], row["cache"]).label(on_gpu=True) for row in best.values())
     note = (
-        f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, since host "
-        f"and device have rounds of their own; {samples(frame['n'])}."
+        f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, "
+        f"since host and device have rounds of their own; {samples(frame['n'])}."
     )
     return Chart(
         slug("copies", workload, size), f"{reference} is beaten {title}{f', at {size}' if size else ''}", figure, frame, note
@@ -68,11 +74,16 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size
 
 def _copies_hover(row: dict[Any, Any]) -> str:
     config = f" [{text(row['config'])}]" if row["config"] else ""
-    interval = text(format_ends(Estimate(row["speedup"], row["low"], row["high"]), format_ratio))
+    interval = text(format_ends(_speedup(row), format_ratio))
     return (
-        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>speedup: <b>{text(format_ratio(row['speedup']))}</b> ({interval})<br>"
+        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>speedup: "
+        f"<b>{text(format_ratio(row['speedup']))}</b> ({interval})<br>"
         f"{text(row['case'])} · {text(Timing(row['scope'], row['cache']).label(on_gpu=True))} · n = {row['n']}"
     )
+
+
+def _speedup(row: dict[Any, Any]) -> Estimate:
+    return Estimate(row["speedup"], row["low"], row["high"])
 
 
 def _differing_parts(cases: list[str]) -> dict[str, str]:

@@ -2,11 +2,12 @@
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import Timing, baseline, charted_cases
+from warpladder.dashboard.core.axes import baseline, charted_cases
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.compare import find_entry
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.reports.sources import SEQUENTIAL
 from warpladder.data import figures
 
 
@@ -14,15 +15,30 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
     """Speedups over the sequential host code, as the tensor report's tables 4 (without the copies) and 5 (with them).
 
     Returns:
-        One row a (case, variant, copies) of the rungs and peers, each with its fastest config: `variant`, `title`, `config`, `case`,
-        `size_rank`, `size` and `series` (see `axes.charted_cases`), `copies` (False: scope device with a hot L2, or operation where there is no device scope; True: end_to_end), `scope`,
-        `cache`, `reference` (the host variant), `speedup`, `low`, `high`, `n`, `paired`. Host and device are
-        not measured in the same rounds, so the ratios are not paired. Empty without host samples or without samples of a GPU.
+        One row a (case, variant, copies) of the rungs and peers, each with its fastest config: `variant`, `title`, `config`,
+        `case`, `size_rank`, `size` and `series` (see `axes.charted_cases`), `copies` (False: scope device with a hot L2, or
+        operation where there is no device scope; True: end_to_end), `scope`, `cache`, `reference` (the host variant),
+        `speedup`, `low`, `high`, `n`, `paired`. Host and device are not measured in the same rounds, so the ratios are not
+        paired. Empty without host samples or without samples of a GPU.
     """
     columns = [
-        "variant", "title", "config", "case", "size_rank", "size", "series", "copies", "scope", "cache", "reference", "speedup", "low", "high", "n",
+        "variant",
+        "title",
+        "config",
+        "case",
+        "size_rank",
+        "size",
+        "series",
+        "copies",
+        "scope",
+        "cache",
+        "reference",
+        "speedup",
+        "low",
+        "high",
+        "n",
         "paired",
-    ]  # fmt: skip
+    ]
     every = cells(data)
     best = best_config(every[(every["workload"] == workload) & (every["gpus"] > 0) & every["role"].isin(["rung", "peer"])])
     best = best.merge(charted_cases(data, workload)[["case", "size", "series"]], on="case")
@@ -41,16 +57,22 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
             ratio = paired_ratio(of_host[reference], own, independent=True)
             rows.append(
                 {
-                    **{column: row[column] for column in columns if column in row}, "copies": copies,
-                    "reference": host, "speedup": ratio.ratio, "low": ratio.low, "high": ratio.high, "n": ratio.n,
+                    **{column: row[column] for column in columns if column in row},
+                    "copies": copies,
+                    "reference": host,
+                    "speedup": ratio.ratio,
+                    "low": ratio.low,
+                    "high": ratio.high,
+                    "n": ratio.n,
                     "paired": ratio.paired,
                 }
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows, columns=columns)
 
 
 def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...], str]:
-    """Sizes that `with_and_without_copies` is shown for one by one, and the one to show first: that of the report, else the largest.
+    """Sizes that `with_and_without_copies` is shown for one by one, and the one to show first: that of the report, else the
+    largest.
 
     Returns:
         No sizes where the workload has one series: then size is the axis.
@@ -64,6 +86,6 @@ def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...]
 
 
 def _host_reference(data: RunData, workload: str) -> str:
-    """The host variant that speedups are counted from, as a machine without a GPU would choose it; empty where there is none."""
-    found = baseline(data, workload, Timing("operation", "hot"), on_host=True)
+    """The host variant that speedups are counted from, chosen as on a machine without a GPU; empty where there is none."""
+    found = baseline(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)
     return found.variant if found else ""

@@ -5,9 +5,10 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.reports.generator.query import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
+from warpladder.dashboard.reports.generator.names import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
+from warpladder.dashboard.ui.marks import BESIDE, error_bars, hatch, stack_shares
 from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_percent, format_ratio
-from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
 from warpladder.dashboard.ui.ticks import apart, ticks
 
 _LOOKS: Final = dict(zip(PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True))
@@ -30,25 +31,36 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
         if not shown:
             continue
         figure.add_bar(
-            x=[100 * share for _, share in shown], y=[labels[row["variant"]] for row, _ in shown], orientation="h", name=part,
-            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}}, hoverinfo="text",
+            x=[100 * share for _, share in shown],
+            y=[labels[row["variant"]] for row, _ in shown],
+            orientation="h",
+            name=part,
+            marker={"color": color, "pattern": hatch(pattern)},
+            hoverinfo="text",
             hovertext=[_hover(row, part, share) for row, share in shown],
-        )  # fmt: skip
+        )
     against = [place for place, row in enumerate(rows) if pd.notna(row["ratio"])]
     if against:
         figure.add_shape(
-            type="line", x0=100 / AIM, x1=100 / AIM, y0=min(against) - 0.5, y1=max(against) + 0.5, showlegend=True,
-            name=f"{AIM}× the longest part", line={"color": look.tones.text, "width": 1.5, "dash": "dot"},
-        )  # fmt: skip
+            type="line",
+            x0=100 / AIM,
+            x1=100 / AIM,
+            y0=min(against) - 0.5,
+            y1=max(against) + 0.5,
+            showlegend=True,
+            name=f"{AIM}× the longest part",
+            line={"color": look.tones.text, "width": 1.5, "dash": "dot"},
+        )
     figure.update_layout(
         legend={"orientation": "h", "y": -0.12, "yanchor": "top", "x": 0, "traceorder": "normal"},
         margin={"t": 8, "r": 28},
     )
     stack_shares(figure, labels.values(), look)
     note = (
-        f"{look.device}; share of end-to-end time; copies and kernels by events on the device, {REST} is what the host's clock has beyond them; medians of the config "
-        f"whose generation is the fastest. Overlapped: their longest part alone, out of their kernels (device time, hot L2) and the fastest copies of pinned memory, and what is "
-        f"left of the whole; {samples(frame['n'])}."
+        f"{look.device}; share of end-to-end time; copies and kernels by events on the device, {REST} is what the host's "
+        "clock has beyond them; medians of the config whose generation is the fastest. Overlapped: their longest part alone, "
+        "out of their kernels (device time, hot L2) and the fastest copies of pinned memory, and what is left of the whole; "
+        f"{samples(frame['n'])}."
     )
     return Chart(slug("generator", case), _parts_title(frame, case, look), figure, frame, note)
 
@@ -64,30 +76,37 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
     for variant, line in frame.groupby("variant", sort=False):
         style = look.style(WORKLOAD, str(variant))
         figure.add_scatter(
-            x=line["images"], y=line["median_ns"], mode="lines+markers", name=text(look.named(WORKLOAD, str(variant))),
-            line={"color": style.color, "width": 1.6}, marker={"symbol": style.symbol, "size": 7, "color": style.color},
-            error_y={
-                "type": "data", "symmetric": False, "array": line["high_ns"] - line["median_ns"],
-                "arrayminus": line["median_ns"] - line["low_ns"], "thickness": 1, "width": 3,
-            },
-            hoverinfo="text", hovertext=[_whole_hover(row) for row in line.to_dict("records")],
-        )  # fmt: skip
+            x=line["images"],
+            y=line["median_ns"],
+            mode="lines+markers",
+            name=text(look.named(WORKLOAD, str(variant))),
+            line={"color": style.color, "width": 1.6},
+            marker={"symbol": style.symbol, "size": 7, "color": style.color},
+            error_y=error_bars(Estimate.of(row, "median_ns") for row in line.to_dict("records")),
+            hoverinfo="text",
+            hovertext=[_whole_hover(row) for row in line.to_dict("records")],
+        )
     for (variant, rows), mark in zip(published.groupby("variant", sort=False), _PUBLISHED_MARKS, strict=True):
         figure.add_scatter(
-            x=rows["images"], y=1e9 * rows["seconds"], mode="markers", name=f"report: {text(str(variant))}",
-            marker={"symbol": mark, "size": 9, "color": look.tones.muted, "line": {"width": 1.5}}, hoverinfo="text",
+            x=rows["images"],
+            y=1e9 * rows["seconds"],
+            mode="markers",
+            name=f"report: {text(str(variant))}",
+            marker={"symbol": mark, "size": 9, "color": look.tones.muted, "line": {"width": 1.5}},
+            hoverinfo="text",
             hovertext=[
-                f"<b>report, {text(row['variant'])}</b><br>{row['images']:,} images: <b>{text(format_duration(1e9 * row['seconds']))}</b><br>"
-                f"{text(row['hardware'])}<br>{text(row['note'])}" for row in rows.to_dict("records")
+                f"<b>report, {text(row['variant'])}</b><br>{row['images']:,} images: "
+                f"<b>{text(format_duration(1e9 * row['seconds']))}</b><br>{text(row['hardware'])}<br>{text(row['note'])}"
+                for row in rows.to_dict("records")
             ],
-        )  # fmt: skip
+        )
     counts = sorted({*frame["images"], *published["images"]})
     figure.update_xaxes(
         type="log", tickmode="array", tickvals=apart(counts), ticktext=[f"{n:,}" for n in apart(counts)], title_text="images"
     )
     times = [*frame["median_ns"], *(1e9 * published["seconds"])]
     figure.update_yaxes(type="log", title_text="end to end", **ticks(min(times), max(times), format_duration, logarithmic=True))
-    figure.update_layout(legend={"y": 1, "yanchor": "top", "x": 1.01, "xanchor": "left"}, margin={"t": 12})
+    figure.update_layout(legend=BESIDE, margin={"t": 12})
     both = frame.merge(published, on="images", suffixes=("", "_published"))
     data = frame.merge(_by_variant(published), on="images", how="left")
     title = f"End to end over {len(set(frame['images']))} numbers of images"
@@ -101,15 +120,19 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
             f"the report's fastest took {format_duration(1e9 * theirs)} on other hardware"
         )
     note = (
-        f"{look.device}, one GPU; end-to-end time, medians with {' and '.join(dict.fromkeys(frame['interval_kind']))}; {samples(frame['n'])}. "
-        "Open marks: the report's table 4, on two nodes with 1, 2 or 4 GPUs each. The report does not name the GPUs, so a ratio of the two does not show which code is better."
+        f"{look.device}, one GPU; end-to-end time, medians with {' and '.join(dict.fromkeys(frame['interval_kind']))}; "
+        f"{samples(frame['n'])}. Open marks: the report's table 4, on two nodes with 1, 2 or 4 GPUs each. The report does not "
+        "name the GPUs, so a ratio of the two does not show which code is better."
     )
     return Chart(slug("generator", "over images"), title, figure, data, note)
 
 
 def _parts_title(frame: pd.DataFrame, case: str, look: Look) -> str:
     fastest = frame.nsmallest(1, "median_ns").iloc[0]
-    title = f"At {case}, {look.named(WORKLOAD, fastest['variant'])} is fastest end to end with {format_duration(fastest['median_ns'])}"
+    title = (
+        f"At {case}, {look.named(WORKLOAD, fastest['variant'])} is fastest end to end with "
+        f"{format_duration(fastest['median_ns'])}"
+    )
     known = frame[frame["ratio"].notna()]
     if known.empty:
         return title
@@ -151,8 +174,11 @@ def _hover(row: dict[Any, Any], part: str, share: float) -> str:
 
 
 def _whole_hover(row: dict[Any, Any]) -> str:
-    ends = format_ends(Estimate.median_ns(row), format_duration)
-    return f"{_name(row)}<br>{row['images']:,} images: <b>{text(format_duration(row['median_ns']))}</b> ({text(ends)})<br>{_how(row)}"
+    ends = format_ends(Estimate.of(row, "median_ns"), format_duration)
+    return (
+        f"{_name(row)}<br>{row['images']:,} images: <b>{text(format_duration(row['median_ns']))}</b> "
+        f"({text(ends)})<br>{_how(row)}"
+    )
 
 
 def _name(row: dict[Any, Any]) -> str:

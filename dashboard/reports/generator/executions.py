@@ -1,6 +1,5 @@
-"""Figures 2 to 6 of the generator's report out of a trace: what ran when in one execution of each mix, and of the rungs that pin and overlap copies."""
+"""Figures 2 to 6 of the generator's report from a trace: the device work of one execution of each variant in them."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -8,50 +7,39 @@ import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
-from warpladder.dashboard.reports.generator.query import IN, OUT, WORKLOAD
+from warpladder.dashboard.reports.generator.names import FIGURES, KIND_OF, OTHER, WORKLOAD
 from warpladder.dashboard.trace.overlap import overlap_ns
 from warpladder.dashboard.trace.ranges import nearest, parents
 
-MIXED, OVERLAPPED = "v05_mixed", "v07_overlapped"
-#: What the report shows of a (variant, config), in the order of its rows.
-FIGURES: Final[Mapping[tuple[str, str], str]] = {
-    (MIXED, "products=2"): "figure 2",
-    (MIXED, "products=3"): "figure 3",
-    (MIXED, "products=4"): "figure 4",
-    ("v06_pinned", ""): "section 2.5.1",
-    (OVERLAPPED, ""): "figure 6",
-}
-#: The number of images at which the report tells what its figure 6 hides.
-FIGURE_6_CASE: Final = "images=1000"
-PRODUCTS, OPERANDS, DIRECT = "layer products", "expansions", "direct convolutions"
-NORMS, DENSE, LAST, OTHER = "batch norm, ReLU", "dense layer", "tanh", "other"
-#: Kinds of kernels, and then of copies.
-KINDS: Final = (PRODUCTS, OPERANDS, DIRECT, NORMS, DENSE, LAST, OTHER, IN, OUT)
-COPIES: Final = (IN, OUT)
-KIND_OF: Final[Mapping[str, str]] = {
-    "multiply": PRODUCTS, "expand": OPERANDS, "flip_weights": OPERANDS, "tconv": DIRECT, "batch_norm": NORMS, "relu": NORMS,
-    "dense": DENSE, "tanh_layer": LAST, "h2d": IN, "d2h": OUT,
-}  # fmt: skip
-
-#: Names of the kernels among them.
-KERNELS: Final = tuple(name for name, kind in KIND_OF.items() if kind not in COPIES)
 _SCOPE: Final = "end_to_end"
 _NAMES: Final = {"kernels": ("name",), "memory_ops": ("kind", "bytes")}
 _COLUMNS: Final = [
-    "figure", "variant", "config", "n", "trace_ns", "span_ns", "kind", "name", "start_ns", "end_ns", "bytes", "hidden_ns",
-]  # fmt: skip
+    "figure",
+    "variant",
+    "config",
+    "n",
+    "trace_ns",
+    "span_ns",
+    "kind",
+    "name",
+    "start_ns",
+    "end_ns",
+    "bytes",
+    "hidden_ns",
+]
 
 
 def executions(data: RunData, case: str) -> pd.DataFrame:
     """The device work of one execution end to end of each of `FIGURES` that was traced: the one of median duration.
 
-    An execution lasts from the start of its first device work to the end of its last; of an even number the shorter one in the middle is taken.
+    An execution lasts from the start of its first device work to the end of its last; of an even number the shorter one in the
+    middle is taken.
 
     Returns:
-        One row a kernel or memory operation, by `FIGURES` and start: `figure`, `variant`, `config`, `n` traced executions, `trace_ns` (start of
-        the execution, from that of the trace), `span_ns` (its duration), `kind` of `KINDS`, `name`, `start_ns` and `end_ns` from the start of the
-        execution, of memory operations `bytes` and `hidden_ns` (in which a kernel of the execution ran); these null for kernels. Empty where
-        nothing of that was traced.
+        One row a kernel or memory operation, by `FIGURES` and start: `figure`, `variant`, `config`, `n` traced executions,
+        `trace_ns` (start of the execution, from that of the trace), `span_ns` (its duration), `kind` of `KINDS`, `name`,
+        `start_ns` and `end_ns` from the start of the execution, of memory operations `bytes` and `hidden_ns` (in which a kernel
+        of the execution ran); these null for kernels. Empty where nothing of that was traced.
     """
     traces = data.traces
     nothing = pd.DataFrame(columns=_COLUMNS)
@@ -100,7 +88,8 @@ def _median_executions(traces: Traces, case: str) -> pd.DataFrame:
 
 
 def _work(traces: Traces, table: str, ids: Int64s, owner: Int64s) -> pd.DataFrame:
-    """The rows of a table that were launched in the executions: `place` of the execution's range, `name`, `start_ns`, `end_ns`, `bytes`.
+    """The rows of a table that were launched in the executions: `place` of the execution's range, `name`, `start_ns`, `end_ns`,
+    `bytes`.
 
     Args:
         ids: those of the ranges.

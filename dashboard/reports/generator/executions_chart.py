@@ -1,23 +1,25 @@
-"""Figures 2 to 6 of the generator's report: what ran when in each mix of methods, and where copies hide behind kernels."""
+"""Figures 2 to 6 of the generator's report: kernels and copies of one execution of each variant, over time."""
 
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.reports.generator.executions import (
+from warpladder.dashboard.reports.generator.names import (
     COPIES,
     DENSE,
     DIRECT,
+    IN,
     KINDS,
     LAST,
-    MIXED,
+    MIXED_VARIANT,
     NORMS,
     OPERANDS,
-    OVERLAPPED,
+    OUT,
+    OVERLAPPED_VARIANT,
     PRODUCTS,
 )
-from warpladder.dashboard.reports.generator.query import IN, OUT
+from warpladder.dashboard.ui.marks import name_rows
 from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.ui.template import Chart, Look, blank, palette, samples, slug, text
 from warpladder.dashboard.ui.ticks import ticks
@@ -49,10 +51,16 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
             continue
         middle, height = _BANDS.get(kind, _KERNELS)
         figure.add_bar(
-            x=[row["end_ns"] - row["start_ns"] for row in rows], base=[row["start_ns"] for row in rows], orientation="h", name=kind, width=height,
-            y=[row_of[row["variant"], row["config"]] + middle for row in rows], hoverinfo="text", hovertext=[_hover(row) for row in rows],
+            x=[row["end_ns"] - row["start_ns"] for row in rows],
+            base=[row["start_ns"] for row in rows],
+            orientation="h",
+            name=kind,
+            width=height,
+            y=[row_of[row["variant"], row["config"]] + middle for row in rows],
+            hoverinfo="text",
+            hovertext=[_hover(row) for row in rows],
             marker={"color": palette(look.theme)[_COLORS[kind]] if kind in _COLORS else look.tones.muted, "line": {"width": 0}},
-        )  # fmt: skip
+        )
     figure.update_layout(
         barmode="overlay",
         legend={"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
@@ -63,19 +71,19 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
         title_text="time from the start of an execution",
         **ticks(0, until_ns, format_duration, logarithmic=False),
     )
-    figure.update_yaxes(
-        range=[len(keys) - 0.45, -0.45], tickvals=list(range(len(keys))), ticktext=[_label(row) for row in keys.to_dict("records")],
-        showgrid=False, zeroline=False, ticks="", tickfont={"color": look.tones.text},
-    )  # fmt: skip
+    labels = [_label(row) for row in keys.to_dict("records")]
+    name_rows(figure, labels, look, range=[len(keys) - 0.45, -0.45], zeroline=False)
     left_out = (
-        f" Drawn are the {len(shown):,} bars of {len(frame):,} that start within {format_duration(until_ns)}; the Timeline has them all."
+        f" Drawn are the {len(shown):,} bars of {len(frame):,} that start within {format_duration(until_ns)}; the Timeline "
+        "has them all."
         if cut
         else ""
     )
     note = look.note(
-        "one execution end to end of each under a profiler, which makes launches longer: the one of median duration, from its first device work to "
-        f"its last; {samples(keys['n'])}; fp32. Wide bands are kernels, thin ones below them copies in and copies out.{left_out} "
-        "After figures 2 to 6 of S. Yi, SHPC 2021 Fall Term Project Report. Figures 2 to 5 show 16 inputs; the report does not name the GPU."
+        "one execution end to end of each under a profiler, which makes launches longer: the one of median duration, from "
+        f"its first device work to its last; {samples(keys['n'])}; fp32. Wide bands are kernels, thin ones below them copies "
+        f"in and copies out.{left_out} After figures 2 to 6 of S. Yi, SHPC 2021 Fall Term Project Report. Figures 2 to 5 show "
+        "16 inputs; the report does not name the GPU."
     )
     return Chart(slug("generator", "figures", case), _title(frame, case), figure, frame, note)
 
@@ -88,7 +96,7 @@ def name(row: dict[Any, Any]) -> str:
 def _title(frame: pd.DataFrame, case: str) -> str:
     ran = frame.assign(who=[name(row) for row in frame.to_dict("records")], ns=frame["end_ns"] - frame["start_ns"])
     kernels = ran[~ran["kind"].isin(COPIES)]
-    mixes = kernels[kernels["variant"] == MIXED]
+    mixes = kernels[kernels["variant"] == MIXED_VARIANT]
     sums = (mixes if len(mixes) else kernels).groupby("who")["ns"].sum()
     if sums.empty:
         return f"At {case}, no kernel of the report's figures was traced"
@@ -100,9 +108,9 @@ def _title(frame: pd.DataFrame, case: str) -> str:
         if len(mixes) and len(sums) > 1
         else f"the kernels of {fastest} take"
     )
-    copies = ran[ran["kind"].isin(COPIES) & (ran["variant"] == OVERLAPPED)]
+    copies = ran[ran["kind"].isin(COPIES) & (ran["variant"] == OVERLAPPED_VARIANT)]
     hides = (
-        f"; {OVERLAPPED} hides {format_percent(100 * copies['hidden_ns'].sum() / copies['ns'].sum())} of its copies"
+        f"; {OVERLAPPED_VARIANT} hides {format_percent(100 * copies['hidden_ns'].sum() / copies['ns'].sum())} of its copies"
         if copies["ns"].sum()
         else ""
     )

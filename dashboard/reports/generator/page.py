@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from warpladder.dashboard.reports.generator import chart, executions, executions_chart, query
+from warpladder.dashboard.reports.generator import chart, executions, executions_chart, names, published, query
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.ui.text import plain
@@ -16,8 +16,8 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     frame = runs.ask(run, query.generations)
     if frame.empty:
         widgets.nothing(
-            f"No generation of images ({query.WORKLOAD}) was timed end to end on a GPU in this run.",
-            f"Choose another run, or record one: warpladder record {query.WORKLOAD}.",
+            f"No generation of images ({names.WORKLOAD}) was timed end to end on a GPU in this run.",
+            f"Choose another run, or record one: warpladder record {names.WORKLOAD}.",
         )
     with controls:
         case = state.choose("case", "Case", list(frame["case"].unique()), default=query.case_to_show(frame))
@@ -25,14 +25,16 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     _executions(run, case, look)
     of_report = query.of_report(frame)
     if len(of_report):
-        widgets.show_chart(chart.over_images(of_report, query.published(), look))
+        widgets.show_chart(chart.over_images(of_report, published.published(), look))
 
 
 def _executions(run: store.Run, case: str, look: Look) -> None:
-    """Figures 2 to 6 of the report, and of each row the way to its window on the Timeline; how to record them where there are none."""
+    """Figures 2 to 6 of the report, and of each row the way to its window on the Timeline; how to record them where there are
+    none.
+    """
     frame = runs.ask(run, executions.executions, case)
     if frame.empty:
-        command = f"warpladder record {query.WORKLOAD} --case {case} --collector nsight_systems"
+        command = f"warpladder record {names.WORKLOAD} --case {case} --collector nsight_systems"
         st.caption(plain(f"The report's figures 2 to 6 are drawn here of a run that {command} makes."))
         return
     widgets.show_chart(executions_chart.figures_2_to_6(frame, look, case))

@@ -2,34 +2,37 @@
 
 import pandas as pd
 
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.reports.matrices.query import WORKLOAD
+from warpladder.dashboard.core.cell import Cell
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.ui.marks import error_bars
 from warpladder.dashboard.ui.numbers import format_estimate, format_rate
 from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, text
 from warpladder.dashboard.ui.ticks import ticks
 
 
 def matrix_and_tensor(frame: pd.DataFrame, look: Look) -> Chart:
-    """Bandwidth over size of `query.matrix_and_tensor`, not empty: one line a variant and config."""
+    """Bandwidth over size, with a line for each variant and config.
+
+    Args:
+        frame: `query.matrix_and_tensor`, not empty.
+    """
     figure = blank(look.theme, 400)
     marks = ("circle", "square", "diamond", "triangle-up", "x", "star")
     for number, ((variant, config), line) in enumerate(frame.groupby(["variant", "config"], sort=False)):
-        style = look.style(WORKLOAD, str(variant))
+        style = look.style(str(line["workload"].iloc[0]), str(variant))
         what = line["what"].iloc[0]
+        cells = records(Cell, line)
         figure.add_scatter(
-            x=line["size_value"], y=line["gb_per_s"], mode="lines+markers", name=text(f"{what}: {variant} {config}".rstrip()),
+            x=line["size_value"],
+            y=line["gb_per_s"],
+            mode="lines+markers",
+            name=text(f"{what}: {variant} {config}".rstrip()),
             line={"color": style.color, "dash": {"2-D": "solid", "3-D": "dash", "copy": "longdash"}[what], "width": 2},
             marker={"symbol": marks[number % len(marks)], "size": 8, "color": style.color},
-            error_y={
-                "type": "data", "symmetric": False, "array": line["gb_per_s_high"] - line["gb_per_s"],
-                "arrayminus": line["gb_per_s"] - line["gb_per_s_low"], "thickness": 1, "width": 3,
-            },
+            error_y=error_bars(cell.gb_per_s for cell in cells),
             hoverinfo="text",
-            hovertext=[
-                hover(row, ("bandwidth", format_estimate(Estimate.of(row, "gb_per_s"), format_rate)))
-                for row in line.to_dict("records")
-            ],
-        )  # fmt: skip
+            hovertext=[hover(cell, ("bandwidth", format_estimate(cell.gb_per_s, format_rate))) for cell in cells],
+        )
     sizes = frame.drop_duplicates("size")
     figure.update_xaxes(
         type="log", tickmode="array", tickvals=sizes["size_value"], ticktext=[text(size) for size in sizes["size"]]
@@ -39,8 +42,8 @@ def matrix_and_tensor(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_layout(legend={"x": 1.01, "y": 1})
     largest = frame[frame["size_rank"] == frame["size_rank"].max()].sort_values("gb_per_s").drop_duplicates("what", keep="last")
     rate = largest.set_index("what")["gb_per_s"].to_dict()
-    title = (
-        f"(0,2,1) as a stack of matrices moves {format_rate(rate['2-D'])}, as a tensor {format_rate(rate['3-D'])}, at {largest['size'].iloc[0]}"
-        if {"2-D", "3-D"} <= set(rate) else "(0,2,1) as a stack of matrices and as a tensor"
-    )  # fmt: skip
+    title = "(0,2,1) as a stack of matrices and as a tensor"
+    if {"2-D", "3-D"} <= set(rate):
+        both = f"{format_rate(rate['2-D'])}, as a tensor {format_rate(rate['3-D'])}"
+        title = f"(0,2,1) as a stack of matrices moves {both}, at {largest['size'].iloc[0]}"
     return Chart("matrix-and-tensor", title, figure, frame, measured(frame, look.device))

@@ -5,6 +5,7 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.ui.marks import hatch
 from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_percent
 from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
 
@@ -25,18 +26,31 @@ def overheads(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
         if all(pd.isna(row["fraction"]) for row in rows):
             continue
         figure.add_bar(
-            x=[100 * row["fraction"] for row in rows], y=labels, orientation="h", name=part, hoverinfo="text",
-            marker={"color": colors[part], "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}},
+            x=[100 * row["fraction"] for row in rows],
+            y=labels,
+            orientation="h",
+            name=part,
+            hoverinfo="text",
+            marker={"color": colors[part], "pattern": hatch(pattern)},
             hovertext=[
-                f"<b>{text(row['variant'])}</b>, {text(row['case'])}<br>{part}: <b>{text(format_percent(100 * row['fraction']))}</b>, "
-                f"{text(format_duration(row['median_ns']))} ({text(format_ends(Estimate.median_ns(row), format_duration))})<br>n = {row['n']}"
-                if pd.notna(row["fraction"]) else "" for row in rows
+                f"<b>{text(row['variant'])}</b>, {text(row['case'])}<br>{part}: "
+                f"<b>{text(format_percent(100 * row['fraction']))}</b>, {text(format_duration(row['median_ns']))} "
+                f"({text(format_ends(Estimate.of(row, 'median_ns'), format_duration))})<br>n = {row['n']}"
+                if pd.notna(row["fraction"])
+                else ""
+                for row in rows
             ],
-        )  # fmt: skip
+        )
     figure.update_layout(barmode="stack", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 36})
     figure.update_xaxes(range=[0, 100], ticksuffix=" %", title_text="share of the run")
     figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
     largest = operation[operation["size_rank"] == operation["size_rank"].max()].nsmallest(1, "median_ns").iloc[0]
-    title = f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of {look.named(workload, largest['variant'])} is allocation, copies and release"
-    note = f"{look.device}; parts of one end-to-end operation; copies and computation by events on the device, allocation and release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
+    title = (
+        f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of "
+        f"{look.named(workload, largest['variant'])} is allocation, copies and release"
+    )
+    note = (
+        f"{look.device}; parts of one end-to-end operation; copies and computation by events on the device, allocation and "
+        f"release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
+    )
     return Chart(slug("overheads", workload), title, figure, frame, note)

@@ -15,9 +15,9 @@ def overheads(data: RunData, workload: str) -> pd.DataFrame:
     """Allocation, copies and release as a part of the whole run of an operation.
 
     Returns:
-        One row a (case, variant, part): `case`, `size_rank`, `params`, `variant`, `title`, `config`, `part` (`allocate`, `h2d`, `compute`,
-        `d2h`, `free`), `median_ns`, `low_ns`, `high_ns`, `n` and `fraction` of the sum of the parts. Of each variant the config that
-        computes fastest. Empty where the run has no such phases.
+        One row a (case, variant, part): `case`, `size_rank`, `params`, `variant`, `title`, `config`, `part` (`allocate`, `h2d`,
+        `compute`, `d2h`, `free`), `median_ns`, `low_ns`, `high_ns`, `n` and `fraction` of the sum of the parts. Of each variant
+        the config that computes fastest. Empty where the run has no such phases.
     """
     every = cells(data)
     parts = every[(every["workload"] == workload) & every["scope"].isin(PARTS) & every["size_rank"].notna() & (every["n"] > 0)]

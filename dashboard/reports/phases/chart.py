@@ -5,8 +5,9 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.reports.phases.query import COPIES, OTHER, PARTS, REST
+from warpladder.dashboard.ui.marks import hatch, stack_shares
 from warpladder.dashboard.ui.numbers import format_duration, format_percent
-from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
 
 _LOOKS: Final = dict(
     zip(
@@ -31,10 +32,14 @@ def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
         if not rows:
             continue
         figure.add_bar(
-            x=[100 * row["fraction"] for row in rows], y=[labels[row["variant"]] for row in rows], orientation="h", name=part,
-            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.2}}, hoverinfo="text",
+            x=[100 * row["fraction"] for row in rows],
+            y=[labels[row["variant"]] for row in rows],
+            orientation="h",
+            name=part,
+            marker={"color": color, "pattern": hatch(pattern)},
+            hoverinfo="text",
             hovertext=[_hover(row, part) for row in rows],
-        )  # fmt: skip
+        )
     figure.update_layout(
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         margin={"t": 36},
@@ -46,8 +51,9 @@ def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     if len(outside) > 1:
         title += f", {format_percent(100 * outside.min())} of {outside.idxmin()}"
     note = (
-        f"{look.device}; operation time under a profiler, which makes launches longer; a kernel belongs to the phase that its name begins with, "
-        f"{OTHER} are named otherwise; means over the traced samples, of the config whose operation is the shortest; {samples(keys['n'])}."
+        f"{look.device}; operation time under a profiler, which makes launches longer; a kernel belongs to the phase that its "
+        f"name begins with, {OTHER} are named otherwise; means over the traced samples, of the config whose operation is the "
+        f"shortest; {samples(keys['n'])}."
     )
     return Chart(slug("phases", workload, case), title, figure, frame, note)
 
@@ -55,6 +61,6 @@ def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
 def _hover(row: dict[Any, Any], part: str) -> str:
     config = f" [{text(row['config'])}]" if row["config"] else ""
     return (
-        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>{part}: <b>{text(format_percent(100 * row['fraction']))}</b>, "
-        f"{text(format_duration(row['mean_ns']))}<br>n = {row['n']}"
+        f"<b>{text(row['variant'])}</b>{config}<br>{text(row['title'])}<br>{part}: "
+        f"<b>{text(format_percent(100 * row['fraction']))}</b>, {text(format_duration(row['mean_ns']))}<br>n = {row['n']}"
     )

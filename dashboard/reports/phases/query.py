@@ -1,4 +1,4 @@
-"""A traced step by its phases: kernels that are named after one, copies, and what is left of the operation."""
+"""A traced step by its phases: kernels by their names, copies, and the rest of the operation."""
 
 import re
 from typing import Final
@@ -38,9 +38,10 @@ def phases(data: RunData, workload: str) -> pd.DataFrame:
     when kernels and copies are taken out is the host's: its computing, its launches, and the device's waiting for both.
 
     Returns:
-        One row a (case, variant, part) by size, ladder and `PARTS`: `case`, `size_rank`, `variant`, `title`, `config`, `part`, `mean_ns` a
-        sample, `total_ns` of all parts, `fraction` of it, and `n` samples. Of each variant the config whose operation is the
-        shortest; a variant without kernels is left out. Empty where no kernel of the workload is named after a phase.
+        One row a (case, variant, part) by size, ladder and `PARTS`: `case`, `size_rank`, `variant`, `title`, `config`, `part`,
+        `mean_ns` a sample, `total_ns` of all parts, `fraction` of it, and `n` samples. Of each variant the config whose
+        operation is the shortest; a variant without kernels is left out. Empty where no kernel of the workload is named after a
+        phase.
     """
     columns = ["case", "size_rank", "variant", "title", "config", "part", "mean_ns", "total_ns", "fraction", "n"]
     if workload not in workloads(data):

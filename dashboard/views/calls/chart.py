@@ -1,4 +1,4 @@
-"""The kernels and calls that make up the time of a trace, as bars."""
+"""The kernels and calls that take most of the time of a trace, as bars."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,10 +13,10 @@ from warpladder.dashboard.ui.ticks import ticks
 
 _BAR_PX: Final = 26
 _NAME_CHARACTERS: Final = 34
-#: Of a name whose middle is left out.
+#: Characters before the part of a name that is left out.
 _HEAD_CHARACTERS: Final = 10
 _MOST_BARS: Final = 12
-#: What of a trace is summed, in words.
+#: The parts of a trace that are summed, in words.
 EXTENTS: Final[Mapping[Extent, str]] = {
     "samples": "in the variants' samples, without verification, warm-up, the flush of L2 and the hold of the stream",
     "all": "in the trace",
@@ -28,16 +28,21 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
     """Bars of `query.leading`, not empty.
 
     Args:
-        every: how many names the whole summary has.
+        every: the number of names in the whole summary.
         what: `kernels` or `API calls`.
-        extent: what of the trace the summary is of.
+        part: the part of the trace that is summed.
     """
     shown = frame.head(_MOST_BARS)
     count = "Instances" if "Instances" in frame else "Num Calls"
     color = look.tones.good if what == "kernels" else "#56B4E9"
     figure = blank(look.theme, _BAR_PX * max(len(shown), 3) + 66)
     figure.add_bar(
-        x=shown["Time (%)"], y=list(range(len(shown))), orientation="h", marker={"color": color}, width=0.72, hoverinfo="text",
+        x=shown["Time (%)"],
+        y=list(range(len(shown))),
+        orientation="h",
+        marker={"color": color},
+        width=0.72,
+        hoverinfo="text",
         hovertext=[
             f"<b>{text(cut(row['Name'], 160))}</b><br>{text(format_duration(row['Total Time (ns)']))} in {row[count]}, median "
             f"{text(format_duration(row['Med (ns)']))}<br>{text(format_percent(row['cumulative_percent']))} with those above"
@@ -47,13 +52,18 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
             f" {text(format_duration(row['Total Time (ns)']))} · {row[count]}× {text(format_duration(row['Med (ns)']))}"
             for row in shown.to_dict("records")
         ],
-        textposition="outside", cliponaxis=False,
-    )  # fmt: skip
+        textposition="outside",
+        cliponaxis=False,
+    )
     names = [text(name) for name in _told_apart(list(shown["Name"]))]
     figure.update_yaxes(
-        autorange="reversed", tickvals=list(range(len(shown))), ticktext=names, showgrid=False, ticks="",
+        autorange="reversed",
+        tickvals=list(range(len(shown))),
+        ticktext=names,
+        showgrid=False,
+        ticks="",
         tickfont={"color": look.tones.text, "size": 12},
-    )  # fmt: skip
+    )
     longest = max(float(shown["Time (%)"].max()), 0.1)
     figure.update_xaxes(
         range=[0, 2.3 * longest],
@@ -71,14 +81,14 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
 
 
 def _told_apart(names: list[str]) -> list[str]:
-    """Names that fit beside bars; those that would be cut to the same text are cut before where they begin to differ instead."""
+    """Names that fit beside bars. Where cut names would be equal, they are cut in the middle, before their first difference."""
     short = [cut(name, _NAME_CHARACTERS) for name in names]
     found = list(short)
     for same in {name for name in short if short.count(name) > 1}:
         places = [place for place, name in enumerate(short) if name == same]
         whole = [cut(names[place], len(names[place])) for place in places]
         differ = next((place for place, letters in enumerate(zip(*whole, strict=False)) if len(set(letters)) > 1), 0)
-        # From the start of the word in which they begin to differ; a name that only goes on where another ends keeps its own cut.
+        # Start at the word of the first difference. A name that only continues another keeps its own cut.
         start = max(whole[0].rfind(mark, 0, differ) + 1 for mark in "_ ,<(")
         if start <= _HEAD_CHARACTERS:
             continue

@@ -1,4 +1,4 @@
-"""The summary of `nsys stats` on kernels by the NVTX ranges that they were launched in."""
+"""The summary of `nsys stats` of kernels by the NVTX ranges in which they were launched."""
 
 from typing import Any, Final, NamedTuple
 
@@ -15,13 +15,13 @@ from warpladder.dashboard.trace.ranges import distinct, has_graphs, named, paren
 
 #: Below this number of groups a table of counters is faster than sorting or hashing.
 _MOST_COUNTERS: Final = 1 << 22
-#: So many groups of chain and kernel name need not be numbered anew, though some of them be empty.
+#: Up to this number, groups of chain and kernel name are not renumbered, though some of them may be empty.
 _FEW_PAIRS: Final = 1 << 12
-#: Few enough that what is made of them stays in the processor's cache.
+#: Rows in a piece whose intermediate arrays stay in the processor's cache.
 _ROWS_AT_ONCE: Final = 1 << 16
 #: Ranges nested deeper are not followed level by level.
 _MOST_LEVELS: Final = 1 << 10
-#: So many ranges beside what they hold are laid out, 1 GB at most; of more, windows are summed.
+#: The most pairs of a range and a kernel in it that are laid out, 1 GB at most. For more, windows are summed.
 _MOST_PAIRS: Final = 1 << 24
 
 
@@ -39,7 +39,8 @@ class _Kernels(NamedTuple):
 
 
 class _Owners(NamedTuple):
-    """What kernels are summed by: name and style of a range (`NONE` outside of any), process and thread (`NONE` where not known).
+    """What kernels are summed by: name and style of a range (`NONE` outside of any), process and thread (`NONE` where not
+    known).
 
     `of_range` is the number of each range's; the rest are the columns by number.
     """
@@ -51,8 +52,8 @@ class _Owners(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """By owner and kernel name, numbered `owner * names + name`: statistics of the durations, a kernel's once for every range that holds
-    it; how many kernels; and how many ranges."""
+    """By owner and kernel name, numbered `owner * names + name`: statistics of the durations, a kernel's once for every range
+    that holds it; how many kernels; and how many ranges."""
 
     durations: pd.DataFrame
     kernels: "pd.Series[int]"
@@ -62,8 +63,9 @@ class _Sums(NamedTuple):
 def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     """Kernels by the ranges that were open at their launch: all of them, not the innermost alone.
 
-    A kernel in two ranges of one name, one in the other, is one instance, whose time counts twice. Kernels outside of any range stand
-    first, with a null range. Process and thread are null where the launch was not traced. Graphs traced as a whole are left out.
+    A kernel in two ranges of one name, one in the other, is one instance, whose time counts twice. Kernels outside of any range
+    stand first, with a null range. Process and thread are null where the launch was not traced. Graphs traced as a whole are
+    left out.
     """
     traces = data.traces
     of, names = named(traces), traces.texts("kernels", "full_name")
@@ -92,20 +94,25 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
         {
             "NVTX Range": words[label],
             "Style": np.array([*of.styles, None], dtype=object)[label],
-            "PID": _nullable(owners.process[who]), "TID": _nullable(owners.thread[who]),
-            "NVTX Inst": sums.ranges.reindex(found.index, fill_value=0).to_numpy(), "Kern Inst": sums.kernels[found.index].to_numpy(),
-            "Total Time (ns)": found["total"].to_numpy(), "Avg (ns)": rounded(found["mean"]), "Med (ns)": rounded(found["median"]),
-            "Min (ns)": found["min"].to_numpy(), "Max (ns)": found["max"].to_numpy(), "StdDev (ns)": rounded(found["stddev"]),
+            "PID": _nullable(owners.process[who]),
+            "TID": _nullable(owners.thread[who]),
+            "NVTX Inst": sums.ranges.reindex(found.index, fill_value=0).to_numpy(),
+            "Kern Inst": sums.kernels[found.index].to_numpy(),
+            "Total Time (ns)": found["total"].to_numpy(),
+            "Avg (ns)": rounded(found["mean"]),
+            "Med (ns)": rounded(found["median"]),
+            "Min (ns)": found["min"].to_numpy(),
+            "Max (ns)": found["max"].to_numpy(),
+            "StdDev (ns)": rounded(found["stddev"]),
             "Kernel Name": np.asarray(names.categories)[what],
         }
-    )  # fmt: skip
+    )
     order = {"NVTX Range": True, "PID": True, "TID": True, "Total Time (ns)": False, "Style": True, "Kernel Name": True}
     return frame.sort_values(list(order), ascending=list(order.values()), na_position="first", ignore_index=True)
 
 
 def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums] | None:
-    """Where ranges nest, the chain of a range's owners outwards says who owns its kernels, and there are few different chains; None
-    where there are not."""
+    """The sums where ranges nest, by the chain of owners of a range outwards; None where there are too many chains."""
     parent = parents(traces)
     chain, last, before = _chains(owners.of_range, parent, traces.numbers("ranges", "depth"))
     pair = chain[kernels.holder]
@@ -167,7 +174,7 @@ def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64
 
 
 def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
-    """Where ranges overlap otherwise, each holds the kernels launched within it: neighbours in the order of the launches."""
+    """The sums where ranges overlap without nesting. The kernels in a range are neighbours in the order of launches."""
     ranges = trace_nesting.places(traces)
     held = trace_nesting.held(ranges, trace_nesting.launches_of(traces, ranges, "kernels", kernels.row))
     some = held.first < held.last
@@ -240,7 +247,9 @@ def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s
 
 
 def _pairs_up(kernels: _Kernels, parent: Int64s, width: int) -> Int64s:
-    """Every pair of a range and a kernel name that was launched in it or in what it holds, once; a pair is range * width + name."""
+    """Every pair of a range and a kernel name that was launched in it or in what it holds, once; a pair is range * width +
+    name.
+    """
     size = len(parent) * width
     marks = np.zeros(size if size <= MOST_MARKS else 0, dtype=bool)
     found = list[Int64s]()

@@ -1,4 +1,4 @@
-"""API & kernels: which kernels and which calls take the time of a trace, and the tables of `nsys stats`."""
+"""API & kernels: the kernels and calls that take the time of a trace, and the tables of `nsys stats`."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ _LABELS: Final = {
     "nvtx_kern_sum": "Kernels by range",
     trace_sums.GRAPHS: "Graph launches",
 }
-#: Summaries that know kernels, and graphs traced by node, alone.
+#: Summaries without graphs that were traced as a whole.
 _OF_KERNELS: Final = ("cuda_gpu_kern_sum", "nvtx_gpu_proj_sum", "nvtx_kern_sum")
 _EXTENTS: Final = {"samples": "variants' samples", "all": "all in the trace"}
 _LEADING: Final = {"cuda_gpu_kern_sum": "kernels", "cuda_api_sum": "API calls"}
@@ -50,14 +50,22 @@ def page() -> None:
 
 
 def _extent(run: store.Run) -> Extent:
-    """What of the trace is summed: of our own recordings the variants' samples, unless all is asked for."""
+    """The part of the trace to sum: of our own recordings the variants' samples, unless all is chosen."""
     extents = runs.ask(run, trace_samples.extents)
     if len(extents) == 1:
         return extents[0]
     picked = state.choose(
-        "summed", "Summed", extents, text=_EXTENTS.__getitem__, style="segmented", labelled=False,
-        help="A recording also verifies, warms up, flushes L2 and holds the stream: that is in the trace, and of no variant's time.",
-    )  # fmt: skip
+        "summed",
+        "Summed",
+        extents,
+        text=_EXTENTS.__getitem__,
+        style="segmented",
+        labelled=False,
+        help=(
+            "The trace of a recording also has verification, warm-up, L2 flushes and stream holds, which are in no variant's "
+            "time."
+        ),
+    )
     return "samples" if picked == "samples" else "all"
 
 
@@ -65,13 +73,14 @@ def _origin(name: str, graphs: bool, extent: Extent) -> str:
     """Where the table comes from, and what it leaves out."""
     units = "Times in nanoseconds, MB of 10⁶ bytes."
     if extent == "samples" and name in trace_sums.OF_EXTENTS:
-        return f"Of what is {charts.EXTENTS[extent]}; for all in the trace, as nsys stats has it, choose that above. {units}"
+        return f"Sums of the work {charts.EXTENTS[extent]}. For all work in the trace, as in nsys stats, choose that above. {units}"
     if name == trace_sums.GRAPHS:
-        return f"CUDA graphs that were traced as a whole, each launch from its first node to its last; nsys stats sums them nowhere. {units}"
+        return (
+            "CUDA graphs that were traced as a whole, each launch from its first node to its last; nsys stats has no such "
+            f"sum. {units}"
+        )
     left_out = graphs and name in _OF_KERNELS
-    without = (
-        " Graphs that were traced as a whole are left out there and here: they stand under Graph launches." if left_out else ""
-    )
+    without = " Graphs that were traced as a whole are left out there and here; see Graph launches." if left_out else ""
     whole = " Ranges are of all in the trace." if extent == "samples" else ""
     return f"As nsys stats --report {name} prints it. {units}{whole}{without}"
 

@@ -1,13 +1,17 @@
-"""The summaries of `nsys stats`, under its names and with its columns, made of a run's trace tables.
+"""The summaries of `nsys stats`, with its names and columns, from a run's trace tables.
 
-Definitions: the report scripts of Nsight Systems 2023.4, which 2025.3 follows but for a colon before ranges of the default domain. Times
-are nanoseconds, printed with one decimal; sizes are MB (10^6 bytes). A test compares them with what `nsys stats` prints, cell by cell.
+Definitions: the report scripts of Nsight Systems 2023.4, which 2025.3 follows but for a colon before ranges of the default
+domain. Times are nanoseconds, printed with one decimal; sizes are MB (10^6 bytes). A test compares them with what `nsys stats`
+prints, cell by cell.
 
-What a run does not keep makes them differ where a report has it: a range that was ended by another thread is taken as one of the thread
-that started it, where nsys leaves it out of the sums by device work; a range that was never closed ends with the last range, not with
-the last mark; calls that stand in a report once more with their backtrace count once; and two versions of one function are one row.
+The summaries differ from those of `nsys stats` in these points, for which a run has no data:
 
-Kernels, calls and memory operations can be summed over the variants' samples of a recording alone, which `nsys stats` cannot.
+- a range that another thread ended belongs to the thread that started it; nsys leaves it out of the sums by device work;
+- a range that was never closed ends with the last range, and not with the last mark;
+- a call that a report has a second time with its backtrace counts once;
+- two versions of one function are one row.
+
+Kernels, calls and memory operations can also be summed over the variants' samples of a recording alone.
 """
 
 from collections.abc import Callable
@@ -24,13 +28,18 @@ from warpladder.dashboard.trace.ranges import has_graphs, nvtx_gpu_proj_sum, nvt
 from warpladder.dashboard.trace.samples import Extent
 from warpladder.dashboard.views.calls.kernels import nvtx_kern_sum
 
-#: What `nsys stats` calls each kind of memory operation.
+#: The names of `nsys stats` for the kinds of memory operations.
 OPERATIONS: Final = {
-    "h2d": "[CUDA memcpy Host-to-Device]", "d2h": "[CUDA memcpy Device-to-Host]", "d2d": "[CUDA memcpy Device-to-Device]",
-    "p2p": "[CUDA memcpy Peer-to-Peer]", "h2h": "[CUDA memcpy Host-to-Host]", "memset": "[CUDA memset]",
-    "unified_h2d": "[CUDA memcpy Unified Host-to-Device]", "unified_d2h": "[CUDA memcpy Unified Device-to-Host]",
-}  # fmt: skip
-#: The summary of what `nsys stats` has none for.
+    "h2d": "[CUDA memcpy Host-to-Device]",
+    "d2h": "[CUDA memcpy Device-to-Host]",
+    "d2d": "[CUDA memcpy Device-to-Device]",
+    "p2p": "[CUDA memcpy Peer-to-Peer]",
+    "h2h": "[CUDA memcpy Host-to-Host]",
+    "memset": "[CUDA memset]",
+    "unified_h2d": "[CUDA memcpy Unified Host-to-Device]",
+    "unified_d2h": "[CUDA memcpy Unified Device-to-Host]",
+}
+#: A summary that `nsys stats` does not have.
 GRAPHS: Final = "graph_launches"
 RowIndex = Int64s | slice
 _BYTES_A_MB: Final = 1e6
@@ -44,12 +53,12 @@ def cuda_gpu_kern_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
 
 
 def graph_launches(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """Launches of CUDA graphs that were traced as a whole, each from its first node to its last; `nsys stats` sums them nowhere."""
+    """Launches of CUDA graphs traced as a whole, each from its first node to its last; `nsys stats` has no such sum."""
     return _kernels(data.traces, _graph_rows(data.traces, extent))
 
 
 def _kernel_rows(traces: Traces, extent: Extent) -> RowIndex:
-    """Places of the kernels; all of them without asking for their names where no graph is among them."""
+    """Places of the kernels, without CUDA graphs that were traced as a whole."""
     found = _rows(traces, "kernels", extent)
     if not has_graphs(traces):
         return found
@@ -98,9 +107,11 @@ def cuda_gpu_mem_size_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame
     )
     frame.insert(1, "Count", found["n"].to_numpy())
     frame["Operation"] = [OPERATIONS[kinds.categories[code]] for code in found.index]
-    return frame.assign(total=found["total"].to_numpy()).sort_values(["total", "Operation"], ascending=[False, True], ignore_index=True).drop(
-        columns="total"
-    )  # fmt: skip
+    return (
+        frame.assign(total=found["total"].to_numpy())
+        .sort_values(["total", "Operation"], ascending=[False, True], ignore_index=True)
+        .drop(columns="total")
+    )
 
 
 #: Each summary of `nsys stats` and the tables that it needs.
@@ -115,12 +126,12 @@ SUMMARIES: Final[dict[str, tuple[Callable[..., pd.DataFrame], tuple[str, ...]]]]
 }
 
 
-#: Those that can be made of the variants' samples alone.
+#: Summaries that can be restricted to the variants' samples.
 OF_EXTENTS: Final = ("cuda_gpu_kern_sum", "cuda_api_sum", "cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum", GRAPHS)
 
 
 def available(data: RunData, extent: Extent = "all") -> tuple[str, ...]:
-    """Summaries that the run, or that extent of it, has rows for, and `GRAPHS` where graphs were traced as a whole."""
+    """Summaries that have rows for the part of the trace, with `GRAPHS` where graphs were traced as a whole."""
     graphs = has_graphs(data.traces)
     tables = set(data.traces.tables)
     if graphs and not len(without_graphs(data.traces, "kernels")):
@@ -140,13 +151,13 @@ def _any(traces: Traces, name: str, extent: Extent) -> bool:
 
 
 def summary(data: RunData, name: str, extent: Extent = "all") -> pd.DataFrame:
-    """One of `available` of that extent; those of ranges are of the whole trace."""
+    """A summary of `available`, of the part of the trace. Summaries of ranges are of the whole trace."""
     make = graph_launches if name == GRAPHS else SUMMARIES[name][0]
     return make(data, extent) if name in OF_EXTENTS else make(data)
 
 
 def leading(summary: pd.DataFrame, percent: float = 90) -> pd.DataFrame:
-    """The fewest rows of a summary, the longest first, whose `Total Time (ns)` is that percent of all, with `cumulative_percent`."""
+    """The longest rows of a summary that together take that percent of `Total Time (ns)`, with `cumulative_percent`."""
     share = 100 * summary["Total Time (ns)"].cumsum() / max(summary["Total Time (ns)"].sum(), 1)
     enough = int((share < percent).sum()) + 1
     return summary.assign(cumulative_percent=share).head(enough)

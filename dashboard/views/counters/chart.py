@@ -1,4 +1,4 @@
-"""Hardware counters by variant: the device's roofs, occupancy, traffic, and what warps wait for."""
+"""Hardware counters by variant: shares of the peaks, occupancy, traffic, and stalls of warps."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
+from warpladder.dashboard.ui.marks import hatch
 from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, slug, text
 from warpladder.dashboard.ui.ticks import ticks
@@ -48,9 +49,17 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
     figure.update_xaxes(range=[0, 118], tickvals=[0, 20, 40, 60, 80, 100], ticksuffix=" %", showgrid=False)
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=1.01, xref="paper", xanchor="left", xshift=10, y=place, yref="y", showarrow=False, align="left", text=text(short_verdict(row)),
+            x=1.01,
+            xref="paper",
+            xanchor="left",
+            xshift=10,
+            y=place,
+            yref="y",
+            showarrow=False,
+            align="left",
+            text=text(short_verdict(row)),
             font={"size": 12, "color": look.tones.text if row["bound"] in ("memory", "compute") else look.tones.muted},
-        )  # fmt: skip
+        )
     _name_rows(figure, rows, look, workload)
     figure.update_layout(margin={"t": 28, "r": 190})
     note = (
@@ -65,14 +74,22 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     figure = blank(look.theme, _height(rows, 60))
     _bars(figure, rows, look, workload, "occupancy_percent", None)
     figure.add_scatter(
-        x=frame["theoretical_percent"], y=list(range(len(rows))), mode="markers", showlegend=False, hoverinfo="skip",
+        x=frame["theoretical_percent"],
+        y=list(range(len(rows))),
+        mode="markers",
+        showlegend=False,
+        hoverinfo="skip",
         marker={"symbol": "line-ns", "size": 18, "line": {"width": 2.5, "color": look.tones.text}},
-    )  # fmt: skip
+    )
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=103, y=place, xanchor="left", showarrow=False, font={"size": 12},
+            x=103,
+            y=place,
+            xanchor="left",
+            showarrow=False,
+            font={"size": 12},
             text=f"<b>{text(format_percent(row['occupancy_percent']))}</b>  {text(_limited(row))}",
-        )  # fmt: skip
+        )
     figure.update_xaxes(
         range=[0, 200], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="warps resident, of the most that fit"
     )
@@ -81,10 +98,13 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     title = "Achieved against theoretical occupancy"
     if low:
         title = (
-            f"{look.named(workload, low[0]['variant'])} keeps {format_percent(low[0]['occupancy_percent'])} of the warps resident where its launch allows "
-            f"{format_percent(low[0]['theoretical_percent'])}: no variant falls further short"
+            f"{look.named(workload, low[0]['variant'])} keeps {format_percent(low[0]['occupancy_percent'])} of the warps "
+            f"resident where its launch allows {format_percent(low[0]['theoretical_percent'])}: no variant falls further short"
         )
-    note = f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of blocks."
+    note = (
+        f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of "
+        "blocks."
+    )
     return Chart(slug("occupancy", workload, case), title, figure, frame, note)
 
 
@@ -109,8 +129,14 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
     most = frame.dropna(subset=[column]).nlargest(1, column).to_dict("records")
     title = "Bytes moved to and from device memory"
     if most and relative:
-        title = f"{look.named(workload, most[0]['variant'])} moves {format_ratio(most[0]['dram_over_min'])} the bytes that the case needs, the most of all"
-    note = f"{_note(frame, look, case, how)} Read and written; what stays in L2 until the kernel's end is not written yet, so below 1 is possible."
+        title = (
+            f"{look.named(workload, most[0]['variant'])} moves {format_ratio(most[0]['dram_over_min'])} the bytes that the "
+            "case needs, the most of all"
+        )
+    note = (
+        f"{_note(frame, look, case, how)} Bytes read and written. Data that is still in L2 at the kernel's end is not "
+        "counted, so a ratio below 1 is possible."
+    )
     return Chart(slug("dram-bytes", workload, case), title, figure, frame, note)
 
 
@@ -129,10 +155,15 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
         found = [cells.get((*pair, reason)) for pair in pairs]
         told = [_stall_hover(row) if row else "" for row in found]
         figure.add_bar(
-            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in found], y=list(range(len(pairs))),
-            orientation="h", width=0.74, name=text(reason_name(reason)), marker={"color": colors[reason]}, hoverinfo="text",
+            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in found],
+            y=list(range(len(pairs))),
+            orientation="h",
+            width=0.74,
+            name=text(reason_name(reason)),
+            marker={"color": colors[reason]},
+            hoverinfo="text",
             hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else told,
-        )  # fmt: skip
+        )
     _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
     figure.update_xaxes(title_text="cycles of a warp between two of its instructions")
     figure.update_layout(
@@ -145,8 +176,8 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     if waits:
         first = waits[0]
         title = (
-            f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of {look.named(workload, first['variant'])} "
-            f"{first['meaning']}"
+            f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of "
+            f"{look.named(workload, first['variant'])} {first['meaning']}"
         )
     note = f"{look.device}, {case}; {how} Warps in each state for each instruction issued, averaged; grey is no waiting."
     return Chart(slug("warp-stalls", workload, case), title, figure, stalls, note)
@@ -164,24 +195,37 @@ def _bars(
     """Bars of one column in the variants' colours, with their values beside them where `write` says how."""
     styles = [look.style(workload, row["variant"]) for row in rows]
     figure.add_bar(
-        x=[row[column] for row in rows], y=list(range(len(rows))), orientation="h", width=0.7, showlegend=False, hoverinfo="text",
-        hovertext=[_hover(row) for row in rows], cliponaxis=False,
+        x=[row[column] for row in rows],
+        y=list(range(len(rows))),
+        orientation="h",
+        width=0.7,
+        showlegend=False,
+        hoverinfo="text",
+        hovertext=[_hover(row) for row in rows],
+        cliponaxis=False,
         marker={
             "color": [style.color for style in styles],
-            "pattern": {"shape": [style.pattern for style in styles], "fillmode": "overlay", "size": 5, "solidity": 0.2},
+            "pattern": hatch([style.pattern for style in styles]),
         },
         text=[text(write(row[column])) if write and pd.notna(row[column]) else "" for row in rows],
-        textposition="outside", textfont={"size": 12}, **place,
-    )  # fmt: skip
+        textposition="outside",
+        textfont={"size": 12},
+        **place,
+    )
 
 
 def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
     configs = [f" [{_cut(row['config'])}]" if row["config"] else "" for row in rows]
     names = [text(f"{look.named(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
     figure.update_yaxes(
-        range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticktext=names, showgrid=False, zeroline=False, ticks="",
+        range=[len(rows) - 0.45, -0.55],
+        tickvals=list(range(len(rows))),
+        ticktext=names,
+        showgrid=False,
+        zeroline=False,
+        ticks="",
         tickfont={"color": look.tones.text, "size": 12},
-    )  # fmt: skip
+    )
 
 
 def _height(rows: list[Any], more: int) -> int:

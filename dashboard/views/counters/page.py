@@ -124,14 +124,15 @@ def _no_counters(run: store.Run) -> None:
     with_these = {
         name: other
         for name, other in others.items()
-        if set(runs.ask_as(other, None, counters.counted_workloads)) & set(workloads)
+        if set(runs.ask(runs.as_recorded(other), counters.counted_workloads)) & set(workloads)
     }
     if with_these:
         st.info("This run has no hardware counters; others of the same device have:")
         widgets.link_runs(page_of("counters"), with_these)
     else:
         st.info(
-            "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the sidebar:"
+            "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the "
+            "sidebar:"
         )
         st.code(_HOW_TO_RECORD.format(workload=workloads[0] if workloads else "WORKLOAD"), language="bash")
         st.caption("Or import a report: warpladder import report.ncu-rep")

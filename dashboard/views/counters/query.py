@@ -1,4 +1,4 @@
-"""What the page shows of the counters: each variant once, its stalls, and every reading."""
+"""Counters for the page: each variant once, its stalls, and all readings."""
 
 from typing import Final
 
@@ -8,12 +8,12 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import metrics
 from warpladder.data.names import Source
 
-#: As many are drawn.
+#: The most variants that a chart draws.
 MOST_VARIANTS: Final = 24
 
 
 def denied(data: RunData) -> tuple[str, ...]:
-    """Why no counters could be read, as the collector found it."""
+    """The reasons of the collector that no counters could be read."""
     return tuple(data.diagnostics.loc[data.diagnostics["source"] == Source.COUNTERS, "text"])
 
 
@@ -24,14 +24,14 @@ def best(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def most_time(frame: pd.DataFrame, most: int = MOST_VARIANTS) -> pd.DataFrame:
-    """Of `best`, the rows of most time, in their order: a program of somebody else may have hundreds of kernels."""
+    """The rows of `best` with the most time, in their order. An imported program may have hundreds of kernels."""
     order = frame["time_ns"].fillna(0.0).sort_values(ascending=False, kind="stable").index[:most]
     return frame.loc[sorted(order)].reset_index(drop=True)
 
 
 def stalls(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of `best`, one row a variant and reason: `variant`, `config`, `reason`, `meaning`, `cycles` between two instructions of a warp, and
-    their `percent`; reasons are ordered by the most that any variant spends, those that are no waiting last."""
+    """Of `best`, one row a variant and reason: `variant`, `config`, `reason`, `meaning`, `cycles` between two instructions of a
+    warp, and their `percent`; reasons are ordered by the most that any variant spends, those that are no waiting last."""
     columns = {f"stall_{reason}": reason for reason in metrics.STALLS}
     long = frame.melt(["variant", "config"], list(columns), "reason", "cycles").dropna(subset="cycles")
     long["reason"] = long["reason"].map(columns)
@@ -48,8 +48,8 @@ def stalls(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def every_metric(data: RunData, workload: str, case: str) -> pd.DataFrame:
-    """Rows of `counters` of a case with what each metric means: `variant`, `config`, `kernel`, `launch_index`, `group`, `metric`,
-    `meaning`, `value`, `unit`."""
+    """Rows of `counters` of a case with what each metric means: `variant`, `config`, `kernel`, `launch_index`, `group`,
+    `metric`, `meaning`, `value`, `unit`."""
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)].copy()
     known = rows["metric"].map(metrics.BY_NAME)
     rows["group"] = [metric.group if isinstance(metric, metrics.Metric) else "" for metric in known]

@@ -1,4 +1,4 @@
-"""What the counters say about a variant, in words."""
+"""The limits of a variant in words, from its counters."""
 
 from typing import Any, Final
 
@@ -10,7 +10,10 @@ from warpladder.dashboard.ui.numbers import format_percent, significant
 from warpladder.data import metrics
 
 LABELS: Final = {"memory": "memory-bound", "compute": "compute-bound", "latency": "latency-bound", "neither": "short of a roof"}
-THRESHOLDS: Final = f"Bound by a roof: at {BOUND_PERCENT:.0f} % of it or more; latency-bound: below {LATENCY_PERCENT:.0f} % of compute and of memory."
+THRESHOLDS: Final = (
+    f"Bound by a roof: at {BOUND_PERCENT:.0f} % of it or more; latency-bound: below {LATENCY_PERCENT:.0f} % of compute and of "
+    "memory."
+)
 
 
 def how_counted(data: RunData, drawn: int = 0, every: int = 0) -> str:
@@ -25,7 +28,10 @@ def how_counted(data: RunData, drawn: int = 0, every: int = 0) -> str:
     tool = f"Nsight Compute {version}".rstrip()
     if data.info["kind"] == "import":
         return f"launches of the report {data.info['source']}, profiled by {tool}.{less}"
-    return f"counters of one execution a variant by {tool}, which empties the caches before each pass and leaves the clocks alone.{less}"
+    return (
+        f"counters of one execution a variant by {tool}, which empties the caches before each pass and leaves the clocks "
+        f"alone.{less}"
+    )
 
 
 def reason_name(reason: str) -> str:
@@ -43,7 +49,10 @@ def verdict(row: dict[Any, Any]) -> str:
         waits = f"; {format_percent(row['top_stall_percent'])} of its time a warp {metrics.STALLS[row['top_stall']]}"
     if row["bound"] == "latency":
         few = f"; its {significant(row['waves'])} waves do not fill the device" if row["waves"] < 1 else ""
-        both = f"{format_percent(row['compute_percent'])} of compute and {format_percent(row['memory_percent'])} of memory throughput"
+        both = (
+            f"{format_percent(row['compute_percent'])} of compute and {format_percent(row['memory_percent'])} of memory "
+            "throughput"
+        )
         return f"reaches {both}: latency-bound{few}{waits}"
     percent = row["memory_percent"] if of_memory else row["compute_percent"]
     roof = f"{format_percent(percent)} of {row['part'] if of_memory else 'compute'} throughput"
@@ -59,8 +68,8 @@ def short_verdict(row: dict[Any, Any]) -> str:
 
 
 def answer(frame: pd.DataFrame) -> str:
-    """In a sentence or two what limits the fastest of `core.counters.best`, and what the others; ceilings and specimens are left out
-    where there is anything else."""
+    """In a sentence or two what limits the fastest of `core.counters.best`, and what the others; ceilings and specimens are
+    left out where there is anything else."""
     others = frame[~frame["role"].isin(["ceiling", "specimen"])]
     shown = (others if len(others) else frame).sort_values("time_ns", kind="stable")
     first, *rest = shown.to_dict("records")

@@ -1,18 +1,31 @@
 """What do the reports' own tables look like here?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports import DETAILS
+from warpladder.dashboard.reports import blocks, conflicts, copies, generator, matrices, overheads, phases
+from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.ui.view import OfRun, OfWorkload, View
 
 if TYPE_CHECKING:
     from warpladder.dashboard.ui.template import Chart, Look
 
 
+#: The tables of the page, in its order.
+DETAILS: Final[tuple[Detail, ...]] = (
+    copies.DETAIL,
+    overheads.DETAIL,
+    blocks.DETAIL,
+    conflicts.DETAIL,
+    matrices.DETAIL,
+    phases.DETAIL,
+    generator.DETAIL,
+)
+
+
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
-    """The details that each workload may have, workload by workload, then those of one report alone."""
+    """The details that any workload can have, workload by workload, and then those of one report."""
     in_order = [detail.charts for detail in sorted(DETAILS, key=lambda detail: detail.place)]
     for workload in data.workloads:
         for charts in in_order:

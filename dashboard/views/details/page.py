@@ -1,13 +1,12 @@
-"""Details: the tables of the reports that belong to one workload alone."""
+"""Details: the tables and figures of the source reports, from our samples."""
 
 from importlib import import_module
 
-from warpladder.dashboard.reports import DETAILS
 from warpladder.dashboard.reports.copies import query as copies
 from warpladder.dashboard.reports.generator import query as generator
 from warpladder.dashboard.reports.phases import query as phases
 from warpladder.dashboard.ui import runs, state, widgets
-from warpladder.dashboard.views.details import VIEW
+from warpladder.dashboard.views.details import DETAILS, VIEW
 from warpladder.data import store
 
 
@@ -25,7 +24,9 @@ def page() -> None:
 
 
 def _first(run: store.Run) -> str:
-    """The phases of a run that traced them; the generator of one that has nothing to set against the host; else the copies."""
+    """The table to show first: phases where they were traced, the generator where the first workload has no copies, else
+    copies.
+    """
     workloads = runs.load(run).workloads
     if runs.ask(run, phases.workloads):
         return "phases"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
-    """Of each workload that several ranks measured, in each way of timing: the best number of the fastest variant, what all gain at the
-    largest case; in the first of them also skew, weak scaling at the most a rank, and the shares of each variant that has phases."""
+    """The charts of each workload that several ranks measured, in each timing.
+
+    These are the best number of ranks for the fastest variant, and the speedups at the largest case. The first timing also has
+    skew, weak scaling, and the shares of phases.
+    """
     from warpladder.dashboard.views.gpus import query
 
     for workload in axes.scaled_workloads(data):
@@ -23,7 +26,7 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
 
 
 def _of_timing(data: RunData, look: "Look", workload: str, timing: Timing, *, first: bool) -> "Iterator[Chart]":
-    from warpladder.dashboard.reports.generator import guidance
+    from warpladder.dashboard.reports.generator import guidance, published
     from warpladder.dashboard.views.gpus import chart, counts_chart, query
 
     frame = query.scaling(data, workload, timing)
@@ -32,7 +35,7 @@ def _of_timing(data: RunData, look: "Look", workload: str, timing: Timing, *, fi
     variant = query.variant_to_show(frame)
     found = guidance.finding(frame[frame["variant"] == variant])
     crossover = query.crossover(data, workload, timing, variant)
-    yield counts_chart.best_counts(crossover, found, guidance.table_4(), look)
+    yield counts_chart.best_counts(crossover, found, published.table_4(), look)
     largest = frame[frame["size_rank"] == frame.loc[frame["ranks"] > 1, "size_rank"].max()]
     largest = largest[largest["case"] == largest["case"].iloc[-1]]
     yield chart.strong(largest, look)

@@ -1,18 +1,27 @@
-"""Which number of GPUs is best for how much work, as a map of tiles, beside what the report printed and advised."""
+"""The best number of GPUs for each case as a map of tiles, beside the times and the advice that the report printed."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.axes import Timing
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.reports.generator.guidance import Finding, images_of
-from warpladder.dashboard.reports.generator.query import WORKLOAD
-from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_estimate, format_ratio, significant
+from warpladder.dashboard.reports.generator.names import WORKLOAD
+from warpladder.dashboard.ui.numbers import (
+    format_duration,
+    format_ends,
+    format_estimate,
+    format_ratio,
+    ranks_words,
+    significant,
+)
 from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, samples, slug, text
-from warpladder.dashboard.views.gpus.chart import ranks_words
+from warpladder.dashboard.views.gpus.query import Compared
 
 _ROW_PX: Final = 40
 _PLACES: Final = ("best", "tied", "slower")
@@ -29,109 +38,125 @@ _MOST_STRETCHES: Final = 4
 _BETWEEN: Final = " "
 
 
-def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFrame, look: Look) -> Chart:
-    """Tiles of cases by number of ranks: the best of each case, those tied with it, and by how much the others are slower.
+@dataclass(frozen=True)
+class _Printed:
+    """A row of `reports.generator.published.table_4`."""
 
-    Below stand the report's times of table 4, where the cases are of its network, with the number that it advises framed.
+    images: int
+    per_node: int
+    seconds: float
+    over_best: float
+    best: bool
+    advised: bool
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A tile at column `x` and row `y`. Its place is one of `_PLACES`; an advised one has a frame."""
+
+    x: int
+    y: int
+    place: str
+    label: str
+    hover: str
+    advised: bool = False
+
+
+def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFrame, look: Look) -> Chart:
+    """Tiles of cases by number of ranks: the best one, those tied with it, and how much slower the others are.
+
+    Where the cases are of the report's network, the times of its table 4 stand below, with a frame around the advised number.
 
     Args:
         frame: `query.crossover` of one variant, not empty.
-        finding: `reports.generator.guidance.finding` of the same.
-        report: `reports.generator.guidance.table_4`.
+        finding: `reports.generator.guidance.finding` of the same variant.
+        report: `reports.generator.published.table_4`.
     """
-    first = frame.iloc[0]
-    on_gpu = bool(first["kind"] != "host")
-    images = {case: images_of(case) for case in frame["case"]} if first["workload"] == WORKLOAD else {}
-    report = report[report["images"].isin([number for number in images.values() if number is not None])]
+    compared = records(Compared, frame)
+    first = compared[0]
+    on_gpu = first.kind != "host"
+    images = {row.case: images_of(row.case) for row in compared} if first.workload == WORKLOAD else {}
+    printed = [row for row in records(_Printed, report) if row.images in images.values()]
     columns = list(dict.fromkeys(frame["case"]))
     ours = [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in sorted(set(frame["ranks"]))]
-    theirs = [_node(per_node) for per_node in sorted(set(report["per_node"]))]
+    theirs = [_node(per_node) for per_node in sorted({row.per_node for row in printed})]
     rows = [*ours, *([_BETWEEN, *theirs] if theirs else [])]
-    tiles = [_our_tile(row, columns, rows, on_gpu) for row in frame.to_dict("records")]
+    tiles = [_our_tile(row, columns, rows, on_gpu) for row in compared]
     at = {number: place for place, case in enumerate(columns) if (number := images.get(case)) is not None}
-    tiles += [_their_tile(row, at, rows) for row in report.to_dict("records")]
+    tiles += [_their_tile(row, at, rows) for row in printed]
     figure = blank(look.theme, _ROW_PX * len(rows) + 74 - (_ROW_PX // 2 if theirs else 0))
     _draw(figure, tiles, rows, columns, look)
-    view = Timing(first["scope"], first["cache"]).label(on_gpu=on_gpu)
+    timing = Timing(first.scope, first.cache).label(on_gpu=on_gpu)
     note = (
-        f"{look.device}; {view}; {samples(frame['n'])}.{_on_finding(finding)} Times are of the slowest rank. Tied: the 95 % interval of the ratio to the best holds 1, or "
-        "lies within the noise of the baseline against itself; each number is a launch of its own, not paired by round."
-        f"{_on_report(frame, report, images)}"
+        f"{look.device}; {timing}; {samples(frame['n'])}.{_on_finding(finding)} Times are those of the slowest rank. Tied: "
+        "the 95 % interval of the ratio to the best holds 1, or lies within the noise of the baseline against itself. Each "
+        "number of ranks is a launch with its own rounds, so the ratios are not "
+        f"paired.{_on_report(compared, printed, images)}"
     )
-    name = slug("gpus", first["workload"], first["variant"], first["scope"], first["cache"], "best")
+    name = slug("gpus", first.workload, first.variant, first.scope, first.cache, "best")
     return Chart(name, _title(frame, look, on_gpu), figure, frame, note)
 
 
-def _draw(figure: Any, tiles: list[dict[str, Any]], rows: list[str], columns: list[str], look: Look) -> None:
+def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], look: Look) -> None:
     number = np.full((len(rows), len(columns)), np.nan)
     hovers = np.full(number.shape, "", dtype=object)
     for tile in tiles:
-        number[tile["y"], tile["x"]] = _PLACES.index(tile["place"])
-        hovers[tile["y"], tile["x"]] = tile["hover"]
+        number[tile.y, tile.x] = _PLACES.index(tile.place)
+        hovers[tile.y, tile.x] = tile.hover
     colors = _COLORS[look.theme]
     scale = [[(place + end) / 3, color] for place, color in enumerate(colors) for end in (0, 1)]
-    # Rows by number: the gap above the report's is half as high as a row.
+    # The gap above the report's rows is half as high as a row.
     edges, heights = [0.0], [0.5 if row == _BETWEEN else 1.0 for row in rows]
     for height in heights:
         edges.append(edges[-1] + height)
     centres = [(top + bottom) / 2 for top, bottom in pairwise(edges)]
-    figure.add_heatmap(
-        z=number, x=list(range(len(columns))), y=edges, zmin=-0.5, zmax=2.5, colorscale=scale, showscale=False, xgap=4, ygap=4,
-        hovertext=hovers, hoverinfo="text", hoverongaps=False,
-    )  # fmt: skip
+    shared = {"zmin": -0.5, "zmax": 2.5, "colorscale": scale, "showscale": False, "xgap": 4, "ygap": 4, "hoverongaps": False}
+    figure.add_heatmap(z=number, x=list(range(len(columns))), y=edges, hovertext=hovers, hoverinfo="text", **shared)
+    words = _WORDS[look.theme]
+    fonts = {place: {"size": 11, "color": color} for place, color in zip(_PLACES, words, strict=True)}
     figure.layout.annotations = [
-        {
-            "x": tile["x"], "y": centres[tile["y"]], "text": tile["label"], "showarrow": False,
-            "font": {"size": 11, "color": _WORDS[look.theme][_PLACES.index(tile["place"])]},
-        }
-        for tile in tiles
-    ]  # fmt: skip
-    figure.layout.shapes = [
-        {
-            "type": "rect", "x0": tile["x"] - 0.47, "x1": tile["x"] + 0.47, "y0": edges[tile["y"]] + 0.05, "y1": edges[tile["y"] + 1] - 0.05,
-            "line": {"color": look.tones.text, "width": 2.5},
-        }
-        for tile in tiles if tile["advised"]
-    ]  # fmt: skip
-    figure.update_xaxes(
-        showgrid=False, zeroline=False, ticks="", tickmode="array", tickvals=list(range(len(columns))), ticktext=[text(c) for c in columns],
-        range=[-0.5, len(columns) - 0.5],
-    )  # fmt: skip
-    figure.update_yaxes(
-        showgrid=False, zeroline=False, ticks="", tickmode="array", tickvals=centres, ticktext=[text(row) for row in rows],
-        range=[edges[-1], 0], tickfont={"color": look.tones.text},
-    )  # fmt: skip
-
-
-def _our_tile(row: dict[Any, Any], columns: list[str], rows: list[str], on_gpu: bool) -> dict[str, Any]:
-    who = ranks_words(int(row["ranks"]), on_gpu=on_gpu)
-    place = row["place"] if row["place"] != "slower" else _over(row["over_best"])
-    ends = format_ends(Estimate.median_ns(row), format_duration)
-    lines = [
-        f"<b>{text(row['variant'])}</b> {text(row['config'])} on {who}".replace("  ", " "),
-        f"{text(row['case'])}: <b>{text(format_duration(row['median_ns']))}</b> ({text(ends)})",
+        {"x": tile.x, "y": centres[tile.y], "text": tile.label, "showarrow": False, "font": fonts[tile.place]} for tile in tiles
     ]
-    if row["place"] != "best":
-        ratio = format_ends(Estimate.of(row, "over_best"), format_ratio)
-        lines.append(f"{format_ratio(row['over_best'])} the time of the best ({ratio}), {row['place']}")
-    if pd.notna(row["speedup"]) and row["ranks"] > 1:
-        lines.append(f"speedup over one {format_estimate(Estimate.of(row, 'speedup'), format_ratio)}")
-    lines.append(f"n = {row['n']} · {text(row['interval_kind'])}")
-    return {
-        "x": columns.index(row["case"]), "y": rows.index(who), "place": row["place"], "hover": "<br>".join(lines), "advised": False,
-        "label": f"<b>{text(format_duration(row['median_ns']))}</b><br>{place}",
-    }  # fmt: skip
+    line = {"color": look.tones.text, "width": 2.5}
+    figure.layout.shapes = [{"type": "rect", **_box(tile, edges), "line": line} for tile in tiles if tile.advised]
+    axis = {"showgrid": False, "zeroline": False, "ticks": "", "tickmode": "array"}
+    labels = {"tickvals": list(range(len(columns))), "ticktext": [text(name) for name in columns]}
+    figure.update_xaxes(range=[-0.5, len(columns) - 0.5], **axis, **labels)
+    labels = {"tickvals": centres, "ticktext": [text(row) for row in rows]}
+    figure.update_yaxes(range=[edges[-1], 0], tickfont={"color": look.tones.text}, **axis, **labels)
 
 
-def _their_tile(row: dict[Any, Any], at: dict[int, int], rows: list[str]) -> dict[str, Any]:
-    written = text(format_duration(1e9 * row["seconds"]))
-    place = "best" if row["best"] else format_ratio(row["over_best"])
-    advice = "<br>advised by the report" if row["advised"] else ""
-    return {
-        "x": at[row["images"]], "y": rows.index(_node(row["per_node"])), "place": "best" if row["best"] else "slower",
-        "advised": row["advised"], "label": f"<b>{written}</b><br>{place}",
-        "hover": f"<b>report, table 4</b>, {_node(row['per_node']).partition(': ')[2]}<br>{row['images']:,} images: <b>{written}</b>, {place}{advice}",
-    }  # fmt: skip
+def _box(tile: _Tile, edges: list[float]) -> dict[str, float]:
+    top, bottom = edges[tile.y : tile.y + 2]
+    return {"x0": tile.x - 0.47, "x1": tile.x + 0.47, "y0": top + 0.05, "y1": bottom - 0.05}
+
+
+def _our_tile(row: Compared, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
+    who = ranks_words(row.ranks, on_gpu=on_gpu)
+    median = text(format_duration(row.median_ns.value))
+    lines = [
+        f"<b>{text(row.variant)}</b> {text(row.config)} on {who}".replace("  ", " "),
+        f"{text(row.case)}: <b>{median}</b> ({text(format_ends(row.median_ns, format_duration))})",
+    ]
+    if row.place != "best":
+        ends = format_ends(row.over_best, format_ratio)
+        lines.append(f"{format_ratio(row.over_best.value)} the time of the best ({ends}), {row.place}")
+    if row.speedup.known and row.ranks > 1:
+        lines.append(f"speedup over one {format_estimate(row.speedup, format_ratio)}")
+    lines.append(f"n = {row.n} · {text(row.interval_kind)}")
+    told = row.place if row.place != "slower" else _over(row.over_best.value)
+    label = f"<b>{median}</b><br>{told}"
+    return _Tile(columns.index(row.case), rows.index(who), row.place, label, "<br>".join(lines))
+
+
+def _their_tile(row: _Printed, at: dict[int, int], rows: list[str]) -> _Tile:
+    written = text(format_duration(1e9 * row.seconds))
+    place = "best" if row.best else format_ratio(row.over_best)
+    advice = "<br>advised by the report" if row.advised else ""
+    where = _node(row.per_node).partition(": ")[2]
+    hover = f"<b>report, table 4</b>, {where}<br>{row.images:,} images: <b>{written}</b>, {place}{advice}"
+    label = f"<b>{written}</b><br>{place}"
+    return _Tile(at[row.images], rows.index(_node(row.per_node)), "best" if row.best else "slower", label, hover, row.advised)
 
 
 def _node(per_node: int) -> str:
@@ -139,7 +164,7 @@ def _node(per_node: int) -> str:
 
 
 def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
-    """Which number is best over which stretch of cases, ties with it named."""
+    """The best number of ranks over each stretch of cases, with the numbers that are tied with it."""
     first = frame.iloc[0]
     best = []
     for case, rows in frame.groupby("case", sort=False):
@@ -165,7 +190,7 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
 
 
 def _over(ratio: float) -> str:
-    """`1.42×`, or what three digits of a ratio do not tell: `+0.3 %`."""
+    """`1.42×`, or `+0.3 %` where three digits of the ratio are 1.00."""
     written = format_ratio(ratio)
     return f"+{significant(100 * (ratio - 1), 1)} %" if written == "1.00×" else written
 
@@ -182,15 +207,15 @@ def _on_finding(finding: Finding | None) -> str:
     return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {said}."
 
 
-def _on_report(frame: pd.DataFrame, report: pd.DataFrame, images: dict[str, int | None]) -> str:
-    """What the report's rows are, and in how many columns its advice is best or tied here."""
-    if report.empty:
+def _on_report(compared: Sequence[Compared], printed: Sequence[_Printed], images: dict[str, int | None]) -> str:
+    """Sentences about the report's rows, and about the columns in which its advice is best or tied here."""
+    if not printed:
         return ""
-    advised = {row["images"]: row["per_node"] for row in report[report["advised"]].to_dict("records")}
-    known = frame[[images[case] in advised for case in frame["case"]]]
-    here = known[[row["ranks"] == advised[images[row["case"]]] for row in known.to_dict("records")]]
-    right = int((here["place"] != "slower").sum())
+    advised = {row.images: row.per_node for row in printed if row.advised}
+    here = [row for row in compared if (number := images[row.case]) is not None and row.ranks == advised.get(number)]
+    right = sum(row.place != "slower" for row in here)
     return (
-        " Report: table 4, two nodes of GPUs that it does not name, without spread; framed: what its section 4 advises a node. "
-        f"Taken as the whole number of GPUs, that is best or tied here in {right} of {len(here)} sizes."
+        " Report: table 4, without spread, on two nodes of GPUs that it does not name; a frame marks the number of GPUs in a "
+        f"node that its section 4 advises. Taken as the number of all GPUs, that is best or tied here in {right} of "
+        f"{len(here)} sizes."
     )

@@ -1,4 +1,4 @@
-"""GPUs: what more of them give, and how many are best for how much work."""
+"""GPUs: the speedup of more GPUs, and the best number of GPUs for each case."""
 
 from typing import Final
 
@@ -6,8 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.reports import sources
 from warpladder.dashboard.reports.generator import guidance as gpu_guidance
+from warpladder.dashboard.reports.generator import published
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import page_of
@@ -24,7 +26,7 @@ _SHOWN: Final = {
     "skew": "Rank skew",
     "shares": "Copies & communication",
 }
-_HOW_TO_RECORD: Final = "warpladder record gan_tconv mlp_data_parallel --gpus 1,2,4"
+_HOW_TO_RECORD: Final = f"warpladder record {' '.join(sources.ON_SEVERAL_GPUS)} --gpus 1,2,4"
 
 
 def page() -> None:
@@ -36,37 +38,37 @@ def page() -> None:
         _of_one()
     with widgets.controls():
         workload = widgets.choose_workload(run, among=workloads)
-        view = _choose_timing(run, workload)
+        timing = _choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
-        frame = runs.ask(run, queries.scaling, workload, view)
+        frame = runs.ask(run, queries.scaling, workload, timing)
         if frame.empty:
             widgets.nothing(
-                f"No case of {workload} was timed on several GPUs with a right result.",
+                f"No case of {workload} was timed on several GPUs with a correct result.",
                 "The page Runs & checks says why, cell by cell.",
             )
         look = runs.look_of(run, widgets.theme())
-        chart = _chart(run, workload, view, shown, frame, look)
+        chart = _chart(run, workload, timing, shown, frame, look)
     widgets.show_chart(chart)
     widgets.end_page()
 
 
-def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.DataFrame, look: Look) -> Chart:
+def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.DataFrame, look: Look) -> Chart:
     if shown == "best":
         variant = _choose_variant(frame, look)
-        crossover = runs.ask(run, queries.crossover, workload, view, variant)
+        crossover = runs.ask(run, queries.crossover, workload, timing, variant)
         found = gpu_guidance.finding(frame[frame["variant"] == variant])
-        return gpu_counts.best_counts(crossover, found, gpu_guidance.table_4(), look)
+        return gpu_counts.best_counts(crossover, found, published.table_4(), look)
     if shown == "shares":
-        parts = runs.ask(run, queries.shares, workload, view)
+        parts = runs.ask(run, queries.shares, workload, timing)
         if parts.empty:
             widgets.nothing(
-                f"No variant of {workload} has copies or communication as phases in {widgets.timing(run, view)}.",
+                f"No variant of {workload} has copies or communication as phases in {widgets.timing(run, timing)}.",
                 "Choose another timing; copies that overlap their kernels have no time of their own.",
             )
         variant = _choose_variant(parts, look)
         return charts.shares(parts[parts["variant"] == variant], look)
     if shown == "weak":
-        grown = runs.ask(run, queries.weak, workload, view)
+        grown = runs.ask(run, queries.weak, workload, timing)
         if grown.empty:
             widgets.nothing(
                 f"No two cases of {workload} give each rank the same work on different numbers of ranks.",
@@ -82,12 +84,12 @@ def _chart(run: store.Run, workload: str, view: Timing, shown: str, frame: pd.Da
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:
-    views = runs.ask(run, queries.timings, workload)
-    if not views:
+    timings = runs.ask(run, queries.timings, workload)
+    if not timings:
         widgets.nothing(
             f"Several GPUs have samples of the phases of {workload}, but none of the whole operation.", "Record again."
         )
-    labels = {widgets.timing(run, view): view for view in views}
+    labels = {widgets.timing(run, timing): timing for timing in timings}
     return labels[state.choose("timing", "Timing", list(labels))]
 
 
@@ -98,7 +100,7 @@ def _choose_variant(frame: pd.DataFrame, look: Look) -> str:
 
 
 def _of_one() -> None:
-    """Where the run has samples of one GPU alone: runs that have others', and what to type. Ends the page."""
+    """Lead to runs on several GPUs, or say how to record one. Ends the page."""
     several = {
         name: other
         for name, other in runs.listing(runs.data_dirs()).runs.items()

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import axes, winners
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.view import OfTiming, View
 
 if TYPE_CHECKING:
@@ -13,15 +13,17 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
-    """The ladder of the largest size: in the first timing of every series, with error and time; else of the last series."""
+    """The ladder at the largest size: of every series with its errors in the first timing, and of the last series in the
+    others.
+    """
     from warpladder.dashboard.views.ladder import chart, error_chart, query
 
     first = timing == axes.timings(data, workload)[0]
-    largest = winners.at_largest(data, workload, timing)["case"]
-    for case in dict.fromkeys(largest if first else largest.iloc[-1:]):
+    largest = [winner.cell.case for winner in winners.at_largest(data, workload, timing)]
+    for case in dict.fromkeys(largest if first else largest[-1:]):
         yield chart.ladder(query.ladder(data, workload, case, timing), look)
         costs = query.error_and_time(data, workload, case, timing)
-        # Where nothing rounds there is nothing to show.
+        # Where no variant rounds, there is nothing to show.
         if first and (costs["rel_l2_error"] > 0).any():
             yield error_chart.error_and_time(costs, look)
 

@@ -1,129 +1,142 @@
-"""What speed costs in accuracy: error against time, on logarithmic axes."""
+"""Error against time on logarithmic axes, which shows the accuracy that speed costs."""
 
 import math
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.precision import named
-from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_error, format_ratio
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.ui.marks import BESIDE, error_bars
+from warpladder.dashboard.ui.numbers import format_duration, format_error, format_estimate, format_ratio
 from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
 from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.ladder.query import Point
 
 _HEIGHT: Final = 410
-#: Parts of the data's own span, in decades, that the axes have beyond it; on the left stand the names of the front.
+#: Room before and after the points on an axis, as a part of their span in decades. The names of the front stand on the left.
 _LEFT: Final = 0.5
 _ASIDE: Final = 0.12
-#: Decades that an axis has at least, so that some tick is on it.
+#: The fewest decades of an axis, so that some tick is on it.
 _LEAST_SPAN: Final = 1.0
-#: Shares of the plot that a name takes, to leave out one that would cover another.
+#: Width and height of a name as parts of the plot. A name that would cover another is left out.
 _NAME_WIDE, _NAME_HIGH = 0.33, 0.06
-#: Where an error of nought stands: this many times below the least of the others.
-_NOUGHT: Final = 4.0
+#: An error of 0 is drawn at the least other error divided by this.
+_ZERO: Final = 4.0
+
+
+@dataclass(frozen=True)
+class _Drawn(Point):
+    """A point, and the error at which it is drawn, which is positive."""
+
+    shown: float
 
 
 def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
-    """Error against time of each variant of one case, with the front of those that no other beats in both.
+    """Error against time of each variant of one case, with the front: the variants that no other beats in both.
 
     Args:
-        frame: `core.precision.error_and_time`, not empty.
+        frame: `query.error_and_time`, not empty.
     """
     positive = frame.loc[frame["rel_l2_error"] > 0, "rel_l2_error"]
-    nought = float(positive.min()) / _NOUGHT if len(positive) else 1e-9
-    frame = frame.assign(shown=frame["rel_l2_error"].where(frame["rel_l2_error"] > 0, nought))
+    zero = float(positive.min()) / _ZERO if len(positive) else 1e-9
+    frame = frame.assign(shown=frame["rel_l2_error"].where(frame["rel_l2_error"] > 0, zero))
     left, right = _reach(frame["median_ns"], _LEFT)
     low, high = _reach(frame["shown"], _ASIDE * 2)
     figure = blank(look.theme, _HEIGHT)
-    front = frame[frame["on_front"]]
+    points = records(_Drawn, frame)
+    front = [point for point in points if point.on_front]
     _draw_front(figure, front, 10**right, 10**high, look)
-    for row in frame.to_dict("records"):
-        _draw_point(figure, row, look)
+    for point in points:
+        _draw_point(figure, point, look)
     _name_front(figure, front, (left, right, low, high), look)
     scale = ticks(10**low, 10**high, _tick, logarithmic=True, most=8)
     if (frame["rel_l2_error"] == 0).any():
-        kept = [
-            (value, words) for value, words in zip(scale["tickvals"], scale["ticktext"], strict=True) if value > nought * 1.5
-        ]
-        scale |= {"tickvals": [nought, *(value for value, _ in kept)], "ticktext": ["0", *(words for _, words in kept)]}
-    figure.update_xaxes(
-        type="log", range=[left, right], title_text="median time, log scale: left is faster",
-        **ticks(10**left, 10**right, format_duration, logarithmic=True),
-    )  # fmt: skip
+        told = zip(scale["tickvals"], scale["ticktext"], strict=True)
+        kept = [(value, words) for value, words in told if value > zero * 1.5]
+        scale |= {"tickvals": [zero, *(value for value, _ in kept)], "ticktext": ["0", *(words for _, words in kept)]}
+    times = ticks(10**left, 10**right, format_duration, logarithmic=True)
+    figure.update_xaxes(type="log", range=[left, right], title_text="median time, log scale: left is faster", **times)
     figure.update_yaxes(type="log", range=[low, high], title_text="relative error, log scale: down is more exact", **scale)
-    figure.update_layout(legend={"y": 1, "yanchor": "top", "x": 1.01, "xanchor": "left"})
-    first = frame.iloc[0]
+    figure.update_layout(legend=BESIDE)
     note = measured(
-        frame, look.device, "Each variant with its fastest config.",
-        "Error: the relative one (L2 norm) of all elements against float64, on inputs of the run's seed.",
+        frame,
+        look.device,
+        "Each variant with its fastest config.",
+        "Error: relative error (L2 norm) of all elements against float64, for the inputs of the run's seed.",
         "Front: no other variant is both as fast and as exact.",
-    )  # fmt: skip
-    name = slug("error", first["workload"], first["case"], first["scope"], first["cache"])
+    )
+    first = points[0]
+    name = slug("error", first.workload, first.case, first.scope, first.cache)
     return Chart(name, _title(front), figure, frame.drop(columns="shown"), note)
 
 
 def _tick(error: float) -> str:
-    """`1e-4`: ticks stand at round numbers."""
+    """`1e-4`, since ticks stand at round numbers."""
     return format_error(error).replace(".0e", "e")
 
 
 def _reach(values: "pd.Series[float]", before: float) -> tuple[float, float]:
-    """Ends of a logarithmic axis, as powers of ten: some of the values' span before them, a little after."""
+    """Ends of a logarithmic axis as powers of ten.
+
+    Args:
+        before: room before the values, as a part of their span.
+    """
     low, high = math.log10(values.min()), math.log10(values.max())
     missing = max(0.0, _LEAST_SPAN - (high - low))
     span = high - low + missing
     return low - missing / 2 - before * span, high + missing / 2 + _ASIDE * span
 
 
-def _draw_front(figure: go.Figure, front: pd.DataFrame, right: float, high: float, look: Look) -> None:
-    """Steps from one to the next: to the right and above of them, one of the front is better in both."""
-    times, errors = front["median_ns"].tolist(), front["shown"].tolist()
-    figure.add_scatter(
-        x=[times[0], *times, right], y=[high, *errors, errors[-1]], mode="lines", name="front", hoverinfo="skip", legendrank=2000,
-        line={"color": look.tones.good, "width": 1.5, "dash": "dot", "shape": "hv"},
-    )  # fmt: skip
+def _draw_front(figure: go.Figure, front: list[_Drawn], right: float, high: float, look: Look) -> None:
+    """Draw steps along the front. Right of and above the steps, a variant of the front is better in both."""
+    times, errors = [point.median_ns.value for point in front], [point.shown for point in front]
+    x, y = [times[0], *times, right], [high, *errors, errors[-1]]
+    line = {"color": look.tones.good, "width": 1.5, "dash": "dot", "shape": "hv"}
+    figure.add_scatter(x=x, y=y, mode="lines", name="front", hoverinfo="skip", legendrank=2000, line=line)
 
 
-def _draw_point(figure: go.Figure, row: dict[Any, Any], look: Look) -> None:
-    style = look.style(row["workload"], row["variant"])
-    ends = format_ends(Estimate.median_ns(row), format_duration)
+def _draw_point(figure: go.Figure, point: _Drawn, look: Look) -> None:
+    style = look.style(point.workload, point.variant)
     figure.add_scatter(
-        x=[row["median_ns"]], y=[row["shown"]], mode="markers", name=text(named(row["variant"], row["precision"])),
+        x=[point.median_ns.value],
+        y=[point.shown],
+        mode="markers",
+        name=text(named(point.variant, point.precision)),
         marker={"symbol": style.symbol, "size": 10, "color": style.color},
-        error_x={
-            "type": "data", "symmetric": False, "array": [row["high_ns"] - row["median_ns"]],
-            "arrayminus": [row["median_ns"] - row["low_ns"]], "thickness": 1, "width": 3,
-        },
-        hoverinfo="text", hovertext=hover(row, ("median", f"{format_duration(row['median_ns'])} ({ends})")),
-    )  # fmt: skip
+        error_x=error_bars([point.median_ns]),
+        hoverinfo="text",
+        hovertext=hover(point, ("median", format_estimate(point.median_ns, format_duration))),
+    )
 
 
-def _name_front(figure: go.Figure, front: pd.DataFrame, reach: tuple[float, ...], look: Look) -> None:
-    """Names left of the points and below, where no other point can be; the legend has them all."""
+def _name_front(figure: go.Figure, front: list[_Drawn], reach: tuple[float, ...], look: Look) -> None:
+    """Write names left of and below the points, where no other point can be. The legend has all names."""
     left, right, low, high = reach
     written: list[tuple[float, float]] = []
-    for row in front.to_dict("records"):
-        x, y = math.log10(row["median_ns"]), math.log10(row["shown"])
+    for point in front:
+        x, y = math.log10(point.median_ns.value), math.log10(point.shown)
         place = (x - left) / (right - left), (y - low) / (high - low)
         if any(abs(place[0] - other[0]) < _NAME_WIDE and abs(place[1] - other[1]) < _NAME_HIGH for other in written):
             continue
         written.append(place)
-        figure.add_annotation(
-            x=x, y=y, text=f"<b>{text(named(row['variant'], row['precision']))}</b>  {text(format_error(row['rel_l2_error']))}",
-            showarrow=False, xanchor="right", yanchor="top", xshift=-6, yshift=-2, font={"size": 12, "color": look.tones.text},
-        )  # fmt: skip
+        words = f"<b>{text(named(point.variant, point.precision))}</b>  {text(format_error(point.rel_l2_error))}"
+        font = {"size": 12, "color": look.tones.text}
+        side = {"xanchor": "right", "yanchor": "top", "xshift": -6, "yshift": -2}
+        figure.add_annotation(x=x, y=y, text=words, showarrow=False, font=font, **side)
 
 
-def _title(front: pd.DataFrame) -> str:
-    fastest, exact = front.iloc[0], front.iloc[-1]
-    where = f"{fastest['workload']}, {fastest['case']}"
-    name = named(fastest["variant"], fastest["precision"])
-    error = format_error(fastest["rel_l2_error"])
+def _title(front: list[_Drawn]) -> str:
+    fastest, exact = front[0], front[-1]
+    where = f"{fastest.workload}, {fastest.case}"
+    name = named(fastest.variant, fastest.precision)
+    error = format_error(fastest.rel_l2_error)
     if len(front) == 1:
         return f"{where}: {name} is the fastest and the most exact, with a relative error of {error}"
-    ratio = format_ratio(exact["median_ns"] / fastest["median_ns"])
+    ratio = format_ratio(exact.median_ns.value / fastest.median_ns.value)
     return (
-        f"{where}: {name} is the fastest, with a relative error of {error}; {named(exact['variant'], exact['precision'])} takes {ratio} "
-        f"its time, with {format_error(exact['rel_l2_error'])}"
+        f"{where}: {name} is the fastest, with a relative error of {error}; {named(exact.variant, exact.precision)} takes "
+        f"{ratio} its time, with {format_error(exact.rel_l2_error)}"
     )

@@ -7,7 +7,7 @@ import streamlit as st
 
 from warpladder import ROOT
 from warpladder.dashboard.core import precision, staleness
-from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import VIEW
@@ -27,31 +27,31 @@ def page() -> None:
     with widgets.controls():
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
-        view = widgets.choose_timing(run, workload)
+        timing = widgets.choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
         scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES)) if shown == "rungs" else "auto"
     if shown == "error":
-        _error_and_time(run, workload, case, view)
+        _error_and_time(run, workload, case, timing)
     else:
-        _rungs(run, workload, case, view, scale)
+        _rungs(run, workload, case, timing, scale)
     widgets.end_page()
 
 
-def _error_and_time(run: store.Run, workload: str, case: str, view: Timing) -> None:
-    frame = runs.ask(run, queries.error_and_time, workload, case, view)
+def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) -> None:
+    frame = runs.ask(run, queries.error_and_time, workload, case, timing)
     if frame.empty:
         widgets.nothing(
-            f"No variant of {workload} has both a time in {widgets.timing(run, view)} and a measured error at {case}.",
+            f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured error at {case}.",
             "Choose another case, scope or cache.",
         )
     widgets.show_chart(pareto.error_and_time(frame, runs.look_of(run, widgets.theme())))
 
 
-def _rungs(run: store.Run, workload: str, case: str, view: Timing, scale: charts.Scale) -> None:
-    frame = runs.ask(run, queries.ladder, workload, case, view)
+def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: charts.Scale) -> None:
+    frame = runs.ask(run, queries.ladder, workload, case, timing)
     if not (frame["n"] > 0).any():
         widgets.nothing(
-            f"No variant of {workload} was timed at {case} in {widgets.timing(run, view)}.",
+            f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",
             "Choose another case, scope or cache.",
         )
     # A column for the error, and names with their precision, leave the times less room.

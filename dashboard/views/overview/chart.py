@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.numbers import (
     format_duration,
     format_ends,
@@ -27,7 +27,8 @@ _WHO: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline")
 
 
 def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
-    """Best rung and best peer of each workload and precision, and the baseline, as a share of what the device measurably can do.
+    """Best rung and best peer of each workload and precision, and the baseline, as a share of what the device measurably can
+    do.
 
     Args:
         frame: `query.overview`, not empty.
@@ -65,7 +66,7 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_layout(showlegend=False)
     best = frame.sort_values("percent_of_floor", ascending=False).iloc[0]
     title = f"{look.named(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
-    views = " and ".join(
+    timings = " and ".join(
         dict.fromkeys(Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
     )
     apart = (
@@ -75,7 +76,7 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     )
     several = " Geometric mean over the cases of that size." if (frame["cases"] > 1).any() else ""
     note = (
-        f"{look.device}; {views}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several}{apart} "
+        f"{look.device}; {timings}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several}{apart} "
         f"100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
     ).rstrip()
     return Chart("overview", title, figure, frame, note)

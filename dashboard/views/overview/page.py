@@ -58,8 +58,8 @@ def page() -> None:
 def _to_show(run: store.Run) -> list[tuple[store.Run, Collection[str] | None]]:
     """The runs to show, with the workloads that are shown of each, or None for all.
 
-    These are the run with what others of its device have timed besides; and the first run of the others, a shipped one beside one of this
-    machine and the other way round, with the same of its device.
+    These are the run with what others of its device have timed besides; and the first run of the others, a shipped one beside
+    one of this machine and the other way round, with the same of its device.
     """
     others = [other for other in runs.listing(runs.data_dirs()).runs.values() if other.path != run.path]
     alike = [other for other in others if runs.is_recorded(other) == runs.is_recorded(run)]

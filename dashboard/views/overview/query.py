@@ -7,14 +7,15 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.axes import Baseline, Timing, baseline, charted_cases, timings
+from warpladder.dashboard.core.axes import baseline, charted_cases, timings
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.compare import find_entry, noise_floors
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.core.precision import is_peer_of, precisions
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
 from warpladder.dashboard.core.staleness import stale_variants
+from warpladder.dashboard.core.timing import Baseline, Timing
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
 #: Of the fastest time of a case, what is as good.
@@ -30,24 +31,25 @@ _COLUMNS: Final = [
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     """What the first page answers.
 
-    Each precision that a rung has is apart, and its best rung is compared with the best of the peers that it replaces. The figures are those
-    of the cases of the largest size_rank at which such a rung (or, without a GPU, a host variant) has samples, in the first of
-    `axes.timings`. Where there are several (permutations, layers) and one rung is as good as the fastest of each, to 5 %, each figure is the
-    geometric mean over them and `cases` counts them; the ends of such a mean's interval are the means of the ends, which is
-    wider than 95 %. Where none is, each case has a row of its own.
+    Each precision that a rung has is apart, and its best rung is compared with the best of the peers that it replaces. The
+    figures are those of the cases of the largest size_rank at which such a rung (or, without a GPU, a host variant) has
+    samples, in the first of `axes.timings`. Where there are several (permutations, layers) and one rung is as good as the
+    fastest of each, to 5 %, each figure is the geometric mean over them and `cases` counts them; the ends of such a mean's
+    interval are the means of the ends, which is wider than 95 %. Where none is, each case has a row of its own.
 
     Args:
         root: the project's folder, for the badge of a source that changed since; None leaves that check out.
 
     Returns:
-        One row a (workload, precision) with samples, or several of one case each, fp32 first: `workload`, `precision`, `cases`, `case` (the size,
-        e.g. `n=512`; of some of its cases, what their names have in common), `scope`, `cache`, `baseline`, `baseline_config`,
-        `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
-        rel_l2_error against float64 of its cells), `best_ns` (+`_low`, `_high`), `speedup` over the baseline (+`_low`, `_high`),
-        `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`, `peer_config`,
-        `peer_precision`, `peer_error`, `peer_percent_of_floor` (of the best rung's floor), `over_peer` (+`_low`, `_high`: the peer's time over the best rung's), `n`
-        (least of the cells used) and `badges` (tuple of texts on the whole workload, in its first row; empty where nothing is
-        distrusted). Where there is no GPU, best is the fastest host variant, the baseline `numba_serial`, and the peer null.
+        One row a (workload, precision) with samples, or several of one case each, fp32 first: `workload`, `precision`, `cases`,
+        `case` (the size, e.g. `n=512`; of some of its cases, what their names have in common), `scope`, `cache`, `baseline`,
+        `baseline_config`, `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
+        rel_l2_error against float64 of its cells), `best_ns` (+`_low`, `_high`), `speedup` over the baseline (+`_low`,
+        `_high`), `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`,
+        `peer_config`, `peer_precision`, `peer_error`, `peer_percent_of_floor` (of the best rung's floor), `over_peer` (+`_low`,
+        `_high`: the peer's time over the best rung's), `n` (least of the cells used) and `badges` (tuple of texts on the whole
+        workload, in its first row; empty where nothing is distrusted). Where there is no GPU, best is the fastest host variant,
+        the baseline `numba_serial`, and the peer null.
     """
     stale = stale_variants(data, root) if root else None
     noise = noise_floors(data)
@@ -85,7 +87,7 @@ def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
     return [rows for _, rows in candidates.groupby("case", sort=False)]
 
 
-def _row(data: RunData, view: Timing, every: pd.DataFrame, candidates: pd.DataFrame, precision: str) -> dict[str, Any]:
+def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.DataFrame, precision: str) -> dict[str, Any]:
     """The figures of one workload in one precision, over the cases of the candidates."""
     workload = str(candidates["workload"].iloc[0])
     cases = charted_cases(data, workload)
@@ -94,7 +96,7 @@ def _row(data: RunData, view: Timing, every: pd.DataFrame, candidates: pd.DataFr
     best = _fastest(candidates)
     row = {
         "workload": workload, "precision": precision, "cases": len(best), "case": _in_all(best["case"] if len(best) < len(of_size) else of_size["size"]),
-        "scope": view.scope, "cache": view.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
+        "scope": timing.scope, "cache": timing.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
         "best_config": _configs(best), "error": best["rel_l2_error"].max(),
         **Estimate(*(_mean(best[column]) for column in ("median_ns", "low_ns", "high_ns"))).columns("best_ns"),
         "floor_bound": best["floor_bound"].iloc[0], "n": int(best["n"].min()),
@@ -103,8 +105,8 @@ def _row(data: RunData, view: Timing, every: pd.DataFrame, candidates: pd.DataFr
         row[column] = _mean(best[column])
     return (
         row
-        | _against_baseline(data, view, best, baseline(data, workload, view, cases=best["case"]))
-        | _against_peer(data, view, best, peers)
+        | _against_baseline(data, timing, best, baseline(data, workload, timing, cases=best["case"]))
+        | _against_peer(data, timing, best, peers)
     )
 
 
@@ -114,19 +116,19 @@ def _in_all(names: pd.Series) -> str:
     return ",".join(part for part in first if all(part in other for other in others))
 
 
-def _against_baseline(data: RunData, view: Timing, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
+def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
     if reference is None:
         return {}
     every = cells(data)
     rows = every[
         (every["variant"] == reference.variant) & (every["config"] == reference.config) & (every["workload"] == best["workload"].iloc[0])
-        & (every["scope"] == view.scope) & (every["cache"] == view.cache) & every["case"].isin(best["case"])
+        & (every["scope"] == timing.scope) & (every["cache"] == timing.cache) & every["case"].isin(best["case"])
     ]  # fmt: skip
     precision = data.variants.loc[
         (data.variants["workload"] == best["workload"].iloc[0]) & (data.variants["variant"] == reference.variant), "precision"
     ]
     name = {"baseline": reference.variant, "baseline_config": reference.config, "baseline_precision": next(iter(precision), "")}
-    over = _ratio(data, view, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
+    over = _ratio(data, timing, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
     if over is None:
         return name
     return name | {
@@ -135,14 +137,14 @@ def _against_baseline(data: RunData, view: Timing, best: pd.DataFrame, reference
     }  # fmt: skip
 
 
-def _against_peer(data: RunData, view: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
+def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
     """The best peer of those that have a time in every case of the best rung; nulls where there is none."""
     peers = peers[peers["case"].isin(best["case"])]
     peer = _fastest(peers) if len(peers) else peers
     if len(peer) < len(best):
         return {}
     floors = peer["case"].map(best.set_index("case")["floor_ns"])
-    over = _ratio(data, view, best, {case: (name, config) for case, name, config in _names(peer)})
+    over = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
     if over is None:
         return {}
     return {
@@ -161,11 +163,11 @@ def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
     return fastest
 
 
-def _ratio(data: RunData, view: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> Estimate | None:
+def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> Estimate | None:
     """Geometric mean over the cases of the other's time over the best's; None where the other lacks one."""
     ratios = []
     for case, variant, config in _names(best):
-        rounds = data.rounds(best["workload"].iloc[0], case, view.scope, view.cache)
+        rounds = data.rounds(best["workload"].iloc[0], case, timing.scope, timing.cache)
         other = find_entry(rounds, *others[case])
         if other is None:
             return None

@@ -1,4 +1,4 @@
-"""Pick variants: which NVTX ranges of a trace are the variants that all pages compare."""
+"""Pick variants: choose the NVTX ranges of a trace that all pages compare as variants."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
@@ -23,8 +23,8 @@ _TABLE_HEIGHT: Final = 250
 _TIME: Final = "%.4g"
 _MOST_LEFT_OUT: Final = 3
 _BY_TIME_HELP: Final = (
-    "Share of the GPU time whose work a thread without a range launched while this range was open on another thread, as PyTorch's "
-    "backward pass does."
+    "Share of the GPU time whose work a thread without a range launched while this range was open on another thread, as "
+    "PyTorch's backward pass does."
 )
 
 
@@ -34,14 +34,14 @@ def page() -> None:
     widgets.heading(VIEW)
     if "ranges" not in run.tables:
         widgets.no_trace(run, "no NVTX ranges to pick from", "--trace=cuda,nvtx")
-    found = runs.ask_as(run, None, suggestions.suggestions)
+    found = runs.ask(runs.as_recorded(run), suggestions.suggestions)
     _begin(run, found)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         if len(found):
             told = [_told(row) for row in found.to_dict("records")]
             st.selectbox(
                 "Suggestion", found.index, format_func=told.__getitem__, key=_SUGGESTION, on_change=_suggest, args=(found,)
-            )  # fmt: skip
+            )
         typed = st.text_input("Pattern", key=_PATTERN, max_chars=MOST_CHARACTERS, help=_HELP)
         naming = _usable(run, typed)
         st.button(
@@ -61,7 +61,7 @@ def page() -> None:
 
 
 def _run() -> store.Run:
-    """The run of the page, however bad the pattern is by which its variants were picked."""
+    """The run of the page, even if the pattern that picks its variants is bad."""
     run = runs.chosen()
     return run if run is not None and "ranges" in run.tables else widgets.run_of_page()
 
@@ -97,7 +97,7 @@ def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:
         return None
     try:
         naming = Naming.parse(f"nvtx:{suggestions.written(typed)}")
-        runs.load_as(run, naming)
+        runs.load(runs.Named(run, naming))
     except NamingError as error:
         return error
     return naming
@@ -105,7 +105,7 @@ def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:
 
 def _texts(run: store.Run) -> None:
     """The distinct texts, to choose from."""
-    every = runs.ask_as(run, None, picked.texts)
+    every = runs.ask(runs.as_recorded(run), picked.texts)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         wanted = st.text_input("Texts that contain", key="texts that contain")
         st.selectbox("Chosen rows", [_WHOLE, _BEGINNINGS], key="how texts are chosen", on_change=_choose_texts)
@@ -145,14 +145,14 @@ def _choose_texts() -> None:
 
 
 def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
-    """What the pattern gives."""
+    """Show the variants and cases that the pattern gives."""
     if naming is None:
         st.info("Write a pattern, or choose texts from the table.")
         return
     if isinstance(naming, NamingError):
         st.error(plain(str(naming).removeprefix("--variant-from ")))
         return
-    frame = runs.ask_as(run, naming, query.preview)
+    frame = runs.ask(runs.Named(run, naming), query.preview)
     variants = len(frame[["workload", "variant"]].drop_duplicates())
     cases = len(frame[["workload", "case"]].drop_duplicates())
     compared = "compared on all pages" if naming == runs.picked(run) else "not compared yet"
@@ -169,7 +169,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
             "operation_ns": st.column_config.NumberColumn("Median host, µs", format=_TIME),
         },
     )
-    left_out = runs.ask_as(run, naming, query.not_ranked)
+    left_out = runs.ask(runs.Named(run, naming), query.not_ranked)
     for row in left_out.head(_MOST_LEFT_OUT).to_dict("records"):
         st.warning(plain(f"{row['variant']}, {row['case']}: {row['detail']}"))
     st.caption("The same by the command line:")
@@ -177,7 +177,8 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
 
 
 _HELP: Final = (
-    "A regular expression whose groups say what a text stands for: `(?P<variant>…)`, and perhaps `(?P<case>…)`, `(?P<config>…)` and "
+    "A regular expression whose groups say what a text stands for: `(?P<variant>…)`, and perhaps `(?P<case>…)`, "
+    "`(?P<config>…)` and "
     "`(?P<workload>…)`. Or a text with placeholders: `tile {variant} n={case}`."
 )
 

@@ -1,4 +1,4 @@
-"""What the variants that a pattern picks have measured, and which of them are not ranked."""
+"""The medians of the variants that a pattern picks, and the cells that are not ranked."""
 
 import pandas as pd
 
@@ -9,14 +9,14 @@ from warpladder.data.naming import CellName
 
 
 def preview(data: RunData) -> pd.DataFrame:
-    """What the picked variants measured, in the order of variants and cases.
+    """Medians of the picked variants, in the order of variants and cases.
 
     Args:
         data: of `pick`.
 
     Returns:
-        One row a cell: `workload`, `variant`, `config`, `case`, `n`, `device_ns` and `operation_ns` (medians; the first is null where its
-        ranges launched nothing).
+        One row a cell: `workload`, `variant`, `config`, `case`, `n`, `device_ns` and `operation_ns` (medians; the first is null
+        where its ranges launched nothing).
     """
     groups = data.grouped
     median = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())["median"]

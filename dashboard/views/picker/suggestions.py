@@ -1,4 +1,4 @@
-"""Patterns that take ranges apart into variants and cases, found in the texts themselves or made of what a user chose."""
+"""Patterns that split ranges into variants and cases, found in their texts or made from the texts that a user chose."""
 
 import re
 import shlex
@@ -41,12 +41,12 @@ class _Slots(NamedTuple):
 def suggestions(data: RunData) -> pd.DataFrame:
     """Patterns that give variants to compare, the best first.
 
-    A pattern is found where texts differ in one word (the variant) or two (workload and variant) and perhaps in numbers (the case).
-    It counts only where a case has two variants or more.
+    A pattern is found where texts differ in one word (the variant) or two (workload and variant) and perhaps in numbers (the
+    case). It counts only where a case has two variants or more.
 
     Returns:
-        `expression`, `variants` and `cases` (how many), `names` (the first variants), `n` (ranges) and `percent` (of the time of all ranges
-        looked at: device time where there is any, else host time).
+        `expression`, `variants` and `cases` (how many), `names` (the first variants), `n` (ranges) and `percent` (of the time
+        of all ranges looked at: device time where there is any, else host time).
     """
     every = picked.texts(data)
     frame = every[every["text"].str.len() <= _MOST_CHARACTERS].head(MOST_TEXTS)
@@ -86,7 +86,7 @@ def suggestions(data: RunData) -> pd.DataFrame:
 
 
 def names_of(expression: str, texts: Sequence[str]) -> list[CellName | None]:
-    """What each text stands for by one of this module's own patterns, which need no time limit."""
+    """The cell of each text by one of this module's patterns, which need no time limit."""
     order = list(re.compile(expression).groupindex)
     defaults = CellName("", "", "", "all")
     return [
@@ -98,7 +98,8 @@ def names_of(expression: str, texts: Sequence[str]) -> list[CellName | None]:
 
 
 def written(text: str) -> str:
-    """The regular expression that a user means: `tile {variant} n={case}` is one with placeholders, anything else is one as it stands.
+    """The regular expression that a user means: `tile {variant} n={case}` is one with placeholders, anything else is one as it
+    stands.
 
     What stands around placeholders is taken as it is, and the whole text has to fit.
     """

@@ -1,4 +1,4 @@
-"""The reports' figures and ours side by side, each on an axis of its own: the hardware is not the same."""
+"""The reports' figures beside ours, each on its own axis, because the hardware differs."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,6 +7,7 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.ui.marks import error_bars
 from warpladder.dashboard.ui.numbers import significant
 from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, samples, slug, text
 from warpladder.dashboard.ui.ticks import ticks
@@ -38,15 +39,19 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
     for (variant, ours), rows in frame.groupby(["variant", "our_variant"], sort=False):
         for column, name in enumerate(panels, start=1):
             figure.add_scatter(
-                x=[level[rows.index] for level in levels] if len(levels) > 1 else levels[0][rows.index], y=rows[name], mode="markers", row=1, col=column, name=text(str(variant)),
-                legendgroup=variant, showlegend=column == 1, hoverinfo="text",
+                x=[level[rows.index] for level in levels] if len(levels) > 1 else levels[0][rows.index],
+                y=rows[name],
+                mode="markers",
+                row=1,
+                col=column,
+                name=text(str(variant)),
+                legendgroup=variant,
+                showlegend=column == 1,
+                hoverinfo="text",
                 hovertext=[_hover(row, name, look.named(workload, str(ours))) for row in rows.to_dict("records")],
                 marker={**marks[str(variant)], "size": 9},
-                error_y={
-                    "type": "data", "symmetric": False, "visible": name == "ours", "thickness": 1, "width": 3,
-                    "array": rows["ours_high"] - rows["ours"], "arrayminus": rows["ours"] - rows["ours_low"],
-                },
-            )  # fmt: skip
+                error_y=error_bars((Estimate.of(row, "ours") for row in rows.to_dict("records")), visible=name == "ours"),
+            )
     unit = f"{source.quantity.replace('_', ' ')}, {'times' if frame['unit'].iloc[0] == 'x' else frame['unit'].iloc[0]}"
     for column, name in enumerate(panels, start=1):
         figure.update_xaxes(
@@ -61,7 +66,9 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
 
 
 def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str, str]]:
-    """Colour and symbol of each published variant: those of ours, or of its own name where we have none; an open symbol where another has them."""
+    """Colour and symbol of each published variant: those of ours, or of its own name where we have none; an open symbol where
+    another has them.
+    """
     found: dict[str, dict[str, str]] = {}
     taken: set[tuple[str, str]] = set()
     for variant, ours in frame[["variant", "our_variant"]].drop_duplicates().itertuples(index=False, name=None):
@@ -92,8 +99,8 @@ def _hover(row: Mapping[Any, Any], name: str, our_variant: str) -> str:
     ends = f"{significant(ours.low)} to {significant(ours.high)}"
     how = f"{text(row['our_scope'])}, {text(row['our_cache'])} L2 · n = {row['n']}" if row["n"] else "computed"
     return (
-        f"<b>{text(our_variant)}</b> {text(row['our_config'])}<br>"
-        f"{place}: <b>{significant(ours.value)}{unit}</b> ({ends})<br>{how}"
+        f"<b>{text(our_variant)}</b> {text(row['our_config'])}<br>{place}: <b>{significant(ours.value)}{unit}</b> "
+        f"({ends})<br>{how}"
     )
 
 
@@ -126,9 +133,9 @@ def _note(frame: pd.DataFrame, source: Source) -> str:
             "Both panels count 25 operations a point, as the report does; we count 50, so our own GFLOP/s are twice these."
         )
     measured = frame[frame["n"] > 0]
-    views = measured[["our_scope", "our_cache"]].drop_duplicates()
+    timings = measured[["our_scope", "our_cache"]].drop_duplicates()
     how = " and ".join(
-        f"{scope.replace('_', ' ')} time, {cache} L2" for scope, cache in views.itertuples(index=False, name=None)
+        f"{scope.replace('_', ' ')} time, {cache} L2" for scope, cache in timings.itertuples(index=False, name=None)
     )
     if len(measured):
         parts.append(f"Here: {how}; medians with 95 % interval; {samples(measured['n'])}.")

@@ -1,8 +1,9 @@
-"""Published: what the reports printed, and the same work here."""
+"""Published: the printed figures of the reports beside ours."""
 
 import pandas as pd
 import streamlit as st
 
+from warpladder.dashboard.reports.sources import CITATIONS
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_half_width
 from warpladder.dashboard.ui.text import plain
@@ -11,14 +12,6 @@ from warpladder.dashboard.views.published import chart as charts
 from warpladder.dashboard.views.published import query as queries
 from warpladder.data import figures
 
-_SOURCES = {
-    "tensor_transpose": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated. GeForce GTX 1070, Core i5-4690K.',
-    "conv2d": 'G. Matthews and M. Klobukov, "CUDA Assignment 3: 2D Convolution", Drexel University, 2017. GPU and CPU not named.',
-    "cnn_conv": 'J. Danner, K. Torng and Y. Deng, "ECE 408 Final Project Report", University of Illinois, undated. GPU and CPU not named.',
-    "gan_tconv": 'S. Yi, "SHPC 2021 Fall Term Project Report", 2021. Two nodes of four GPUs; the report does not name them.',
-    "mlp_elementwise": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
-    "mlp_training": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
-}
 _COLUMNS = {
     "variant": "As published",
     "our_variant": "Here",
@@ -49,7 +42,7 @@ def page() -> None:
             "cache", "L2 here", ["hot", "cold"], style="segmented", help="The reports time run after run: hot."
         )
     frame = runs.ask(run, queries.beside_ours, published, sources[slug], cache)
-    st.caption(plain(_SOURCES.get(report, "")))
+    st.caption(plain(CITATIONS.get(report, "")))
     look = runs.look_of(run, widgets.theme())
     if frame["published"].notna().any():
         widgets.show_chart(charts.beside_ours(frame, sources[slug], report, look))

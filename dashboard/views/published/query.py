@@ -1,4 +1,4 @@
-"""What the reports printed, with our figure of the same work beside it."""
+"""The printed figures of the reports, with our figure of the same work beside each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,23 +7,24 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.compare import find_entry
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
 from warpladder.dashboard.reports.conflicts.query import bank_conflicts
+from warpladder.dashboard.reports.sources import SEQUENTIAL
 
 #: Operations a point that the convolution report counts, and that we count: a multiply and an add for each of 25 elements.
 THEIR_OPERATIONS: Final = 25
 OUR_OPERATIONS: Final = 50
-#: What another page shows of ours, and where.
+#: Quantities that another page shows, and the page.
 ELSEWHERE: Final = {
-    "time_change": "Details, under Block size", "time_change_per_thread": "Details, under Block size",
-    "overhead": "Details, under Overheads", "overhead_fraction": "Details, under Overheads", "bytes": "Transfers, of a run with a trace",
+    "time_change": "Details, under Block size",
+    "time_change_per_thread": "Details, under Block size",
+    "overhead": "Details, under Overheads",
+    "overhead_fraction": "Details, under Overheads",
+    "bytes": "Transfers, of a run with a trace",
     "gain": "Ladder",
-}  # fmt: skip
-#: The reports' sequential code, which their speedups are counted from.
-OUR_HOST: Final = "numba_serial"
+}
 _PER_NANOSECOND: Final = {"ns": 1.0, "ms": 1e-6, "s": 1e-9}
 _NOTHING: Final = {
     "ours": None,
@@ -70,10 +71,10 @@ def beside_ours(data: RunData, figures: pd.DataFrame, source: Source, cache: str
         cache: state of L2 of our samples; the other where a cell has none in it. The reports time run after run: `hot`.
 
     Returns:
-        A row a printed number, in the report's order: `variant`, `our_variant`, `config`, `case`, `unit`, `published`, `hardware`,
-        `ours`, `ours_low`, `ours_high` (95 % interval; null where we have nothing), `n`, `our_config`, `our_scope`, `our_cache`,
-        `why` (why we have nothing; empty where we have), `note`. Rates have besides `published_at_50` and `ours_at_50`, which count 50 operations a point where `published` and
-        `ours` count 25.
+        A row a printed number, in the report's order: `variant`, `our_variant`, `config`, `case`, `unit`, `published`,
+        `hardware`, `ours`, `ours_low`, `ours_high` (95 % interval; null where we have nothing), `n`, `our_config`, `our_scope`,
+        `our_cache`, `why` (why we have nothing; empty where we have), `note`. Rates have besides `published_at_50` and
+        `ours_at_50`, which count 50 operations a point where `published` and `ours` count 25.
     """
     rows = figures[(figures["table"] == source.table) & (figures["quantity"] == source.quantity)]
     rows = rows.rename(columns={"value": "published"}).reset_index(drop=True)
@@ -97,7 +98,7 @@ def _why(data: RunData, source: Source, row: Mapping[Any, Any]) -> str:
         return f"on the page {ELSEWHERE[source.quantity].partition(',')[0]}"
     if not row["our_variant"]:
         return "nothing of ours does the same"
-    if not data.on_gpu and row["our_variant"] != OUR_HOST:
+    if not data.on_gpu and row["our_variant"] != SEQUENTIAL:
         return "this run had no GPU"
     return "not measured in this run"
 
@@ -113,9 +114,12 @@ def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[Any, Any], cache: 
     if values is None:
         return _NOTHING
     return {
-        **values.columns("ours"), "n": int(cell["n"]),
-        "our_config": cell["config"], "our_scope": cell["scope"], "our_cache": cell["cache"],
-    }  # fmt: skip
+        **values.columns("ours"),
+        "n": int(cell["n"]),
+        "our_config": cell["config"],
+        "our_scope": cell["scope"],
+        "our_cache": cell["cache"],
+    }
 
 
 def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Series[Any] | None":
@@ -126,7 +130,7 @@ def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Ser
     if row["config"] and (same["config"] != "").any():
         same = same[same["config"] == row["config"]]
     # The host is timed as a whole operation, whatever part of the GPU's work the report compares it with.
-    same = same[same["scope"] == ("operation" if row["our_variant"] == OUR_HOST else row["scope"])]
+    same = same[same["scope"] == ("operation" if row["our_variant"] == SEQUENTIAL else row["scope"])]
     same = best_config(same)
     preferred = same[same["cache"] == cache]
     found = preferred if len(preferred) else same
@@ -136,7 +140,7 @@ def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Ser
 def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | None:
     """Median and interval of a cell in the report's unit and way of counting; None for what a cell does not tell."""
     if quantity == "time":
-        return Estimate.median_ns(cell).times(_PER_NANOSECOND[unit])
+        return Estimate.of(cell, "median_ns").times(_PER_NANOSECOND[unit])
     if quantity not in ("bandwidth", "rate"):
         return None
     name, scale = ("gb_per_s", 1.0) if quantity == "bandwidth" else ("gflop_per_s", THEIR_OPERATIONS / OUR_OPERATIONS)
@@ -146,7 +150,7 @@ def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | Non
 def _speedup(data: RunData, cell: "pd.Series[Any]") -> Estimate | None:
     """Time of the sequential host code over that of the cell; the two are not measured in the same rounds."""
     on_host = data.rounds(cell["workload"], cell["case"], "operation", "hot")
-    host = find_entry(on_host, OUR_HOST, "")
+    host = find_entry(on_host, SEQUENTIAL, "")
     if host is None:
         return None
     own = data.rounds(cell["workload"], cell["case"], cell["scope"], cell["cache"])

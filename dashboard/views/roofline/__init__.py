@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
-    """The largest case that has points on paper and, where this run has counters, by these; and the variant nearest to its roof over sizes."""
+    """The variants at the largest case, and the variant nearest to its roof over sizes.
+
+    They are drawn with the operations and bytes of the case, and where the run has counters also with the counted ones.
+    """
     from warpladder.dashboard.views.roofline import chart, query
 
     for timing in query.timings(data, workload)[:1]:

@@ -1,11 +1,11 @@
-"""Roofline: how near each variant is to what memory or arithmetic allows, and which of the two binds it."""
+"""Roofline: how near each variant is to the roof of memory or arithmetic, and which of the two limits it."""
 
 from typing import Final
 
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.ui.text import plain
@@ -18,8 +18,8 @@ from warpladder.data import store
 _SHOWN: Final = {"variants": "Variants at one size", "sizes": "One variant over sizes"}
 _INTENSITIES: Final = {"paper": "On paper", "counters": "By counters"}
 _HELP: Final = (
-    "On paper: the operations of the case over its least bytes. By counters: operations executed over bytes of device memory read and "
-    "written, as Nsight Compute counted them in a run on the same device."
+    "On paper: the operations of the case over its least bytes. By counters: operations executed over bytes of device memory "
+    "read and written, as Nsight Compute counted them in a run on the same device."
 )
 
 
@@ -32,18 +32,18 @@ def page() -> None:
         workload = widgets.choose_workload(run, default=next(computing, None))
         if not runs.ask(run, queries.computes, workload):
             _without_operations(run, workload)
-        view = _choose_timing(run, workload)
+        timing = _choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
         counted = _counted(run, workload)
         intensity = "paper"
         if counted:
             intensity = state.choose("intensity", "Intensity", list(_INTENSITIES), text=_INTENSITIES.__getitem__, help=_HELP)
         other = counted if intensity == "counters" else None
-        frame = _points(run, workload, view, other)
+        frame = _points(run, workload, timing, other)
         roofs = runs.ask(run, queries.roofs)
         if frame.empty or frame["roof_gflop_per_s"].isna().all():
             widgets.nothing(
-                f"No variant of {workload} has both a time in {widgets.timing(run, view)} and a measured ceiling.",
+                f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured ceiling.",
                 "Choose another run or L2, or record this machine: make record.",
             )
         look, counted_in = runs.look_of(run, widgets.theme()), _name(other) if other else ""
@@ -58,18 +58,18 @@ def page() -> None:
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:
-    views = runs.ask(run, queries.timings, workload)
-    if not views:
+    timings = runs.ask(run, queries.timings, workload)
+    if not timings:
         widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
     on_gpu = runs.load(run).on_gpu
-    caches = [view.cache for view in views]
+    caches = [timing.cache for timing in timings]
     if on_gpu:
         name = state.choose("cache", "L2", caches, style="segmented")
     else:
         name = state.choose(
             "cache", "Caches", caches, style="segmented", text=lambda cache: "warm" if cache == "hot" else cache
         )
-    return views[caches.index(name)]
+    return timings[caches.index(name)]
 
 
 def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
@@ -84,20 +84,20 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
     return frame[frame["series"] == chosen]
 
 
-def _points(run: store.Run, workload: str, view: Timing, other: store.Run | None) -> pd.DataFrame:
-    counted = runs.ask_as(other, None, queries.executed, workload) if other else None
-    return runs.ask(run, queries.points, workload, view, counted)
+def _points(run: store.Run, workload: str, timing: Timing, other: store.Run | None) -> pd.DataFrame:
+    counted = runs.ask(runs.as_recorded(other), queries.executed, workload) if other else None
+    return runs.ask(run, queries.points, workload, timing, counted)
 
 
 def _counted(run: store.Run, workload: str) -> store.Run | None:
-    """The newest run of the same device whose counters have a cell of this run, of the same source; None where there is none."""
+    """The newest run on the same device with counters of a cell of this run and the same source; None where there is none."""
     sources = runs.load(run).variants
     mine = set(sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None))
     every = sorted(runs.listing(runs.data_dirs()).runs.values(), key=lambda other: other.info["started_at"], reverse=True)
     for other in every:
         if "counters" not in other.tables or other.info["device_name"] != run.info["device_name"] or not runs.opens(other):
             continue
-        found = runs.ask_as(other, None, queries.executed, workload)
+        found = runs.ask(runs.as_recorded(other), queries.executed, workload)
         if mine & set(found[["variant", "source_sha256"]].itertuples(index=False, name=None)):
             return other
     return None
@@ -108,11 +108,11 @@ def _name(run: store.Run) -> str:
 
 
 def _without_operations(run: store.Run, workload: str) -> None:
-    """A workload that only moves data is told by its bytes."""
+    """Lead to the percent of floor of a workload that only moves data. Ends the page."""
     st.info(
         plain(
-            f"{workload} counts no arithmetic: its cases have zero operations, so that no variant has a place under a roof of arithmetic. "
-            "The % of floor says how near each is to the memory's ceiling:"
+            f"The cases of {workload} count no operations, so its variants have no place under a roof of arithmetic. "
+            "The % of floor shows how near each variant is to the memory's ceiling:"
         )
     )
     link = state.link(workload=workload)

@@ -1,39 +1,78 @@
-"""Where each variant stands under the roofs that this device was measured to have (Williams, Waterman and Patterson, Roofline, 2009)."""
+"""Variants under the measured roofs of their device (Williams, Waterman and Patterson, Roofline, 2009)."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core import counters
-from warpladder.dashboard.core.axes import Timing, charted_cases
+from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.cell import Cell
 from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.floors import COMPUTE, HOST, compute_ceiling
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.timing import Timing
 from warpladder.data.names import Ceiling
 
 _ROLES = ("rung", "peer", "host")
-_ROOFS = ["name", "kind", "precision", "value", "unit", "share", "method"]
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A measured ceiling as a roof.
+
+    Attributes:
+        kind: `memory` or `compute`.
+        precision: that a compute roof holds for; empty for memory.
+        value: in GB/s or GFLOP/s.
+        share: the part of the ceiling that the roof is, a third for 3xTF32.
+    """
+
+    name: str
+    kind: str
+    precision: str
+    value: float
+    unit: str
+    share: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Point(Cell):
+    """A row of `points`.
+
+    Attributes:
+        size: see `axes.charted_cases`.
+        roof: the name of the ceiling that the roof comes from.
+        roof_gflop_per_s: the lower one of the memory's roof at this intensity and the roof of the variant's precision.
+        percent_of_roof: the rate over the roof; on paper this is the percent of floor.
+    """
+
+    size: str
+    series: str
+    rung: int
+    flop_per_byte: float
+    roof: str
+    roof_gflop_per_s: float
+    percent_of_roof: Estimate
 
 
 def computes(data: RunData, workload: str) -> bool:
-    """Whether a case of the workload counts an operation: without one there is no place for it under a roof."""
+    """Whether a case of the workload counts operations. Without operations it has no place under a roof."""
     return bool((data.cases.loc[data.cases["workload"] == workload, "flops"] > 0).any())
 
 
 def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
-    """The views in which the roofs are those of the place that computes: device time, cold first; operations where there is no GPU."""
+    """The timings that a roofline is drawn for: device time, cold before hot, or operation time where there is no GPU."""
     keys = data.grouped.keys
     scope = "device" if data.on_gpu else "operation"
     chosen = (keys["workload"] == workload) & (keys["scope"] == scope)
     return tuple(Timing(scope, cache) for cache in ("cold", "hot") if (chosen & (keys["cache"] == cache)).any())
 
 
-def roofs(data: RunData) -> pd.DataFrame:
-    """The measured ceilings as roofs, of the GPU, or of the host where there is none.
-
-    Returns:
-        One row a roof, the memory's first: `name` of the ceiling, `kind` (`memory` or `compute`), `precision` that a compute roof holds for
-        (empty for memory), `value` in GB/s or GFLOP/s, its `unit`, `share` of the ceiling that it is (a third for 3xTF32) and `method`.
-    """
+def roofs(data: RunData) -> list[Roof]:
+    """The measured ceilings of the GPU as roofs, or of the host where there is no GPU. The memory's roof is the first."""
     table = data.ceilings[(data.ceilings["device"] != HOST) == data.on_gpu].sort_values("device").drop_duplicates("name")
     known = {row["name"]: row for row in table.to_dict("records")}
     wanted = [(Ceiling.DEVICE_COPY if data.on_gpu else Ceiling.HOST_COPY, "memory", "", 1.0)]
@@ -42,22 +81,26 @@ def roofs(data: RunData) -> pd.DataFrame:
         if data.on_gpu
         else [(Ceiling.HOST_FMA, "compute", "fp32", 1.0)]
     )
-    rows = [
-        (name, kind, precision, known[name]["value"] * share * (1000 if kind == "compute" else 1),
-         "GFLOP/s" if kind == "compute" else "GB/s", share, known[name]["method"])
-        for name, kind, precision, share in wanted if name in known
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=_ROOFS)
+    units = {"memory": ("GB/s", 1), "compute": ("GFLOP/s", 1000)}
+    found = []
+    for name, kind, precision, share in wanted:
+        if name in known:
+            unit, scale = units[kind]
+            value = float(known[name]["value"]) * share * scale
+            found.append(Roof(name, kind, precision, value, unit, share, str(known[name]["method"])))
+    return found
 
 
 def executed(data: RunData, workload: str) -> pd.DataFrame:
-    """What Nsight Compute counted in one execution of each cell.
+    """The operations and bytes that Nsight Compute counted in one execution of each cell.
 
-    Arithmetic of tensor cores is not in these counters, so that a cell that used them is left out.
+    These counters leave out the arithmetic of tensor cores. A cell that used tensor cores has no row.
 
     Returns:
-        `variant`, `config`, `case`, `executed_flop` (fp32 and fp64, a multiply-add counted as two), `dram_bytes` read and written, and
-        `source_sha256` of the variant.
+        `variant`, `config`, `case`, `source_sha256` of the variant, and
+
+        - `executed_flop`: fp32 and fp64 operations; a multiply-add counts as two;
+        - `dram_bytes`: bytes of device memory read and written.
     """
     columns = ["variant", "config", "case", "executed_flop", "dram_bytes"]
     frames = []
@@ -72,24 +115,21 @@ def executed(data: RunData, workload: str) -> pd.DataFrame:
     return found.merge(sources, on="variant", how="inner")
 
 
-def points(data: RunData, workload: str, view: Timing, counted: pd.DataFrame | None = None) -> pd.DataFrame:
+def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame | None = None) -> pd.DataFrame:
     """Each variant's fastest config at each charted case under its roof, on one device.
 
     Args:
-        counted: `executed` of this run or of another of the same device: intensity and rate are then of the operations executed and the
-            bytes that device memory moved, and the cells are those of the same source that it has. When None, of the case's own
-            operations and least bytes.
+        counted: `executed` of this run, or of another run on the same device. Intensity and rate are then those of the counted
+            operations and bytes, for cells with the same source. When None, they are those of the case's operations and least
+            bytes.
 
     Returns:
-        Rows of `cells` (rungs, peers and host variants; in the order of the variants and cases) with `size`, `size_value`, `series`, and
-
-        - `flop_per_byte`; `gflop_per_s` with `_low` and `_high` over the median and the ends of its interval;
-        - `roof_gflop_per_s`: the lower of the memory's roof there and that of the variant's precision; `roof`: the name of its ceiling;
-        - `percent_of_roof` with `_low` and `_high`. On paper this is the percent of floor.
+        Rows of `cells` (rungs, peers and host variants, in the order of the variants and cases) with `size_value` and the
+        columns of `Point`. `gflop_per_s` and its interval are those of the chosen operations.
     """
     every = cells(data)
-    chosen = (every["workload"] == workload) & (every["scope"] == view.scope) & (every["cache"] == view.cache)
-    # The roofs are those of one device.
+    chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
+    # The roofs belong to one device.
     chosen &= every["role"].isin(_ROLES) & (every["gpus"].fillna(0) <= 1) & (every["flops"] > 0)
     frame = every[chosen].merge(charted_cases(data, workload)[["case", "size", "size_value", "series"]], on="case", how="inner")
     if counted is None:
@@ -107,14 +147,14 @@ def points(data: RunData, workload: str, view: Timing, counted: pd.DataFrame | N
     return _under_roofs(frame, frame["precision"] if data.on_gpu else "fp32", roofs(data))
 
 
-def _under_roofs(frame: pd.DataFrame, precision: "pd.Series[str] | str", table: pd.DataFrame) -> pd.DataFrame:
-    slope = table.loc[table["kind"] == "memory", ["name", "value"]]
-    flat = table[table["kind"] == "compute"].set_index("precision")
+def _under_roofs(frame: pd.DataFrame, precision: "pd.Series[str] | str", every: list[Roof]) -> pd.DataFrame:
+    slope = next((roof for roof in every if roof.kind == "memory"), None)
+    flats = {roof.precision: roof for roof in every if roof.kind == "compute"}
     of_row = pd.Series(precision, index=frame.index, dtype=object)
-    memory = frame["flop_per_byte"] * (float(slope["value"].iloc[0]) if len(slope) else np.nan)
-    compute = of_row.map(flat["value"]).astype(float)
+    memory = frame["flop_per_byte"] * (slope.value if slope else np.nan)
+    compute = of_row.map({name: roof.value for name, roof in flats.items()}).astype(float)
     lower = pd.concat([memory, compute], axis=1).min(axis=1)
     by_compute = compute.notna() & ~(memory <= compute)
-    names = of_row.map(flat["name"]).where(by_compute, slope["name"].iloc[0] if len(slope) else "")
+    names = of_row.map({name: roof.name for name, roof in flats.items()}).where(by_compute, slope.name if slope else "")
     shares = {f"percent_of_roof{end}": 100 * frame[f"gflop_per_s{end}"] / lower for end in ("", "_low", "_high")}
     return frame.assign(roof_gflop_per_s=lower, roof=names, **shares)

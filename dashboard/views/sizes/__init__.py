@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from warpladder.dashboard.core import axes, winners
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.view import OfTiming, View
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ _METRICS: "Final[tuple[Metric, ...]]" = ("median_ns", "gb_per_s", "gflop_per_s",
 
 
 def _strip(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
-    """Who wins where."""
+    """The winner of every case."""
     from warpladder.dashboard.views.sizes import chart
 
     found = winners.best_per_size(data, workload, timing)
-    if len(found):
+    if found:
         yield chart.best_strip(found, look, workload, timing.label(on_gpu=data.on_gpu))
 
 
 def _over_size(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
-    """Time over size: in the first timing of every series, with percent of floor, and of the last series every other metric."""
+    """Time over size: of every series with percent of floor in the first timing, with all metrics for the last series."""
     from warpladder.dashboard.views.sizes import chart, query
 
-    if winners.best_per_size(data, workload, timing).empty:
+    if not winners.best_per_size(data, workload, timing):
         return
     first = timing == axes.timings(data, workload)[0]
     series = axes.series(data, workload)

@@ -1,8 +1,8 @@
-"""Variants over the size axis."""
+"""Variants over the size axis, and the winner of every case."""
 
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -12,10 +12,13 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.precision import compared, precisions, word
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.winners import Winner, frame_of
+from warpladder.dashboard.ui.marks import BESIDE, error_bars
 from warpladder.dashboard.ui.numbers import (
     format_duration,
     format_ends,
-    format_interval,
+    format_estimate,
     format_over,
     format_percent,
     format_rate,
@@ -23,33 +26,37 @@ from warpladder.dashboard.ui.numbers import (
 )
 from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
 from warpladder.dashboard.ui.ticks import apart, ticks
+from warpladder.dashboard.views.sizes.query import Point
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
 
 _HEIGHT: Final = 440
 _STRIP_ROW_PX: Final = 50
-#: About how many the tiles of a row have room for.
+#: About how many characters the tiles of a row have room for.
 _STRIP_CHARACTERS: Final = 120
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """How a metric is drawn: its name, how a value is written, its columns' ends, and whether more of it is better."""
+    """How a metric is drawn.
+
+    Attributes:
+        of: the figure of a point.
+    """
 
     title: str
     write: Callable[[float], str]
-    low: str
-    high: str
+    of: Callable[[Point], Estimate]
     logarithmic: bool = True
     more_is_better: bool = True
 
 
 _AXES: Final[dict[Metric, _Axis]] = {
-    "median_ns": _Axis("median time", format_duration, "low_ns", "high_ns", more_is_better=False),
-    "gb_per_s": _Axis("bandwidth", format_rate, "gb_per_s_low", "gb_per_s_high"),
-    "gflop_per_s": _Axis("rate", lambda value: format_rate(value, "GFLOP/s"), "gflop_per_s_low", "gflop_per_s_high"),
-    "speedup": _Axis("speedup", format_ratio, "speedup_low", "speedup_high"),
-    "percent_of_floor": _Axis("% of floor", format_percent, "percent_of_floor_low", "percent_of_floor_high", logarithmic=False),
+    "median_ns": _Axis("median time", format_duration, lambda point: point.median_ns, more_is_better=False),
+    "gb_per_s": _Axis("bandwidth", format_rate, lambda point: point.gb_per_s),
+    "gflop_per_s": _Axis("rate", lambda value: format_rate(value, "GFLOP/s"), lambda point: point.gflop_per_s),
+    "speedup": _Axis("speedup", format_ratio, lambda point: point.speedup),
+    "percent_of_floor": _Axis("% of floor", format_percent, lambda point: point.percent_of_floor, logarithmic=False),
 }
 
 
@@ -60,14 +67,15 @@ def over_size(
     metric: Metric = "median_ns",
     shown: Collection[str] | None = None,
 ) -> Chart:
-    """One line a variant over size, log axes, with intervals; sizes that fit L2 or are launch-bound are shaded.
+    """A line for each variant over size, with intervals. Sizes that fit L2 or are launch-bound are shaded.
 
-    Percent of floor has a linear vertical axis, since its end is what counts.
+    The axes are logarithmic, except that percent of floor has a linear axis up to 100 %.
 
     Args:
         frame: `query.sizes`, not empty.
         regions: `query.regions` of the same workload and series.
-        shown: variants of the frame, at least one; all when None. The title says so where it leaves out what could be first.
+        shown: the variants to draw, at least one; all when None. The title tells where a variant that is left out could be
+        first.
     """
     axis = _AXES[metric]
     every = frame
@@ -76,14 +84,17 @@ def over_size(
     figure = blank(look.theme, _HEIGHT)
     _shade(figure, regions, look)
     for _, line in known.groupby("variant", sort=False):
-        _draw_line(figure, line, look, metric, axis)
+        _draw_line(figure, records(Point, line), look, metric, axis)
     _draw_floor(figure, known, look, metric)
     sizes = regions.sort_values("size_value")
     labelled = sizes[sizes["size_value"].isin(apart(sizes["size_value"]))]
     figure.update_xaxes(
-        type="log", tickmode="array", tickvals=labelled["size_value"], ticktext=[text(size) for size in labelled["size"]],
+        type="log",
+        tickmode="array",
+        tickvals=labelled["size_value"],
+        ticktext=[text(size) for size in labelled["size"]],
         range=[math.log10(end) for end in _edges(sizes["size_value"])],
-    )  # fmt: skip
+    )
     values = known[metric]
     if len(values):
         low, high = (values.min(), values.max()) if axis.logarithmic else (0.0, max(values.max(), 100.0))
@@ -93,53 +104,53 @@ def over_size(
             figure.update_yaxes(range=[0, high * 1.08])
     reference = f" over {known['baseline'].iloc[0]}" if metric == "speedup" and len(known) else ""
     figure.update_yaxes(title_text=text(axis.title + reference))
-    figure.update_layout(legend={"y": 1, "yanchor": "top", "x": 1.01, "xanchor": "left"}, margin={"t": 34})
-    first = frame.iloc[0]
-    series = str(first.get("series", ""))
-    name = slug("sizes", first["workload"], series, first["scope"], first["cache"], axis.title.replace("%", "percent"))
+    figure.update_layout(legend=BESIDE, margin={"t": 34})
+    first = records(Point, frame.head(1))[0]
+    name = slug("sizes", first.workload, first.series, first.scope, first.cache, axis.title.replace("%", "percent"))
     note = measured(
-        known if len(known) else frame, look.device, "Each variant with its fastest config at each size.", _explain(regions),
-        _how_many(frame, every), above_ceiling(known) if metric == "percent_of_floor" else "",
-    )  # fmt: skip
-    title = _title(known, every[every[metric].notna()], look, series, metric, axis) if len(known) else axis.title
+        known if len(known) else frame,
+        look.device,
+        "Each variant with its fastest config at each size.",
+        _explain(regions),
+        _how_many(frame, every),
+        above_ceiling(known) if metric == "percent_of_floor" else "",
+    )
+    title = _title(known, every[every[metric].notna()], look, metric, axis) if len(known) else axis.title
     return Chart(name, title, figure, frame, note)
 
 
-def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) -> Chart:
-    """The winner of every case as a strip of coloured tiles, one row a series and precision.
+def best_strip(winners: Sequence[Winner], look: Look, workload: str, measured: str) -> Chart:
+    """The winner of every case as a strip of coloured tiles, with one row for each series and precision.
 
     Args:
-        frame: `query.best_per_size`, not empty.
-        measured: label of the view, by `Timing.label`.
+        winners: `winners.best_per_size`, not empty.
+        measured: label of the timing, by `Timing.label`.
     """
-    several = frame["compared_in"].nunique() > 1
-    labelled = [
-        ", ".join(filter(None, (row["series"], word(row["compared_in"]) if several else "")))
-        for row in frame.to_dict("records")
-    ]
-    frame = frame.assign(row=labelled)
+    several = len({winner.compared_in for winner in winners}) > 1
+    labelled = [", ".join(filter(None, (each.cell.series, word(each.compared_in) if several else ""))) for each in winners]
+    frame = frame_of(winners).assign(row=labelled)
     order = frame.sort_values("series", kind="stable")["row"]
     sizes, rows = list(dict.fromkeys(frame["size"])), list(dict.fromkeys(order))
     names = list(dict.fromkeys(frame["variant"]))
     number = np.full((len(rows), len(sizes)), np.nan)
     labels = np.full((len(rows), len(sizes)), "", dtype=object)
     hovers = labels.copy()
-    for cell in frame.to_dict("records"):
-        at = rows.index(cell["row"]), sizes.index(cell["size"])
-        number[at] = names.index(cell["variant"])
-        own = look.style(workload, cell["variant"]).precision
-        name = cell["variant"] if own == cell["compared_in"] else look.named(workload, cell["variant"])
+    for winner, row in zip(winners, labelled, strict=True):
+        variant = winner.cell.variant
+        at = rows.index(row), sizes.index(winner.cell.size)
+        number[at] = names.index(variant)
+        own = look.style(workload, variant).precision
+        name = variant if own == winner.compared_in else look.named(workload, variant)
         lines = [f"<b>{text(line)}</b>" for line in _lines(name, _STRIP_CHARACTERS // len(sizes))]
-        labels[at] = "<br>".join([*lines, text(_margin(cell))])
-        hovers[at] = _strip_hover(cell)
+        labels[at] = "<br>".join([*lines, text(_margin(winner))])
+        hovers[at] = _strip_hover(winner)
     colors = [look.style(workload, name).color for name in names]
     edges = np.linspace(0, 1, len(names) + 1)
     scale = [[float(edge), color] for color, *ends in zip(colors, edges[:-1], edges[1:], strict=True) for edge in ends]
     figure = blank(look.theme, _STRIP_ROW_PX * len(rows) + 60)
-    figure.add_heatmap(
-        z=number, x=[text(size) for size in sizes], y=[text(row) or "winner" for row in rows], zmin=-0.5, zmax=len(names) - 0.5,
-        colorscale=scale, showscale=False, xgap=4, ygap=4, hovertext=hovers, hoverinfo="text",
-    )  # fmt: skip
+    colored = {"zmin": -0.5, "zmax": len(names) - 0.5, "colorscale": scale, "showscale": False, "xgap": 4, "ygap": 4}
+    x, y = [text(size) for size in sizes], [text(row) or "winner" for row in rows]
+    figure.add_heatmap(z=number, x=x, y=y, hovertext=hovers, hoverinfo="text", **colored)
     figure.layout.annotations = [
         {
             "x": column,
@@ -153,20 +164,17 @@ def best_strip(frame: pd.DataFrame, look: Look, workload: str, measured: str) ->
     ]
     figure.update_xaxes(showgrid=False, ticks="", side="bottom")
     figure.update_yaxes(showgrid=False, ticks="", autorange="reversed")
+    apart_words = " Each precision is compared with the peers that it replaces: 3xTF32 with the fp32 peers." if several else ""
     note = (
-        f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant and by how much the next one is slower, "
-        "paired by round; tied: the 95 % interval of that ratio holds 1, or lies within the noise of the baseline against itself."
-        + (
-            " Each precision is apart, beside the peers that it replaces: 3xTF32 stands against those of fp32."
-            if several
-            else ""
-        )
+        f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant, and how much slower the next "
+        "one is, paired by round. Tied: the 95 % interval of that ratio holds 1, or lies within the noise of the baseline "
+        f"against itself.{apart_words}"
     )
     return Chart(slug("best", workload, measured), _strip_title(frame, look, workload), figure, frame, note)
 
 
 def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
-    """Who wins the most cases, in each precision."""
+    """The variant that wins the most cases in each precision."""
     first = []
     for _, won in frame.groupby("compared_in", sort=False):
         most = won["variant"].value_counts()
@@ -174,28 +182,29 @@ def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
     return f"{workload}: fastest is {'; '.join(first)}"
 
 
-def _draw_line(figure: go.Figure, line: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> None:
-    first = line.iloc[0]
-    style = look.style(first["workload"], first["variant"])
+def _draw_line(figure: go.Figure, line: list[Point], look: Look, metric: Metric, axis: _Axis) -> None:
+    first = line[0]
+    style = look.style(first.workload, first.variant)
     figure.add_scatter(
-        x=line["size_value"], y=line[metric], mode="lines+markers", name=text(look.named(first["workload"], first["variant"])),
-        line={"color": style.color, "dash": style.dash, "width": 2.2 if first["role"] == "rung" else 1.6},
+        x=[point.size_value for point in line],
+        y=[axis.of(point).value for point in line],
+        mode="lines+markers",
+        name=text(look.named(first.workload, first.variant)),
+        line={"color": style.color, "dash": style.dash, "width": 2.2 if first.role == "rung" else 1.6},
         marker={"symbol": style.symbol, "size": 8, "color": style.color},
-        error_y={
-            "type": "data", "symmetric": False, "array": line[axis.high] - line[metric], "arrayminus": line[metric] - line[axis.low],
-            "thickness": 1, "width": 3,
-        },
-        hovertext=[_hover(row, metric, axis) for row in line.to_dict("records")], hoverinfo="text",
-    )  # fmt: skip
+        error_y=error_bars(map(axis.of, line)),
+        hovertext=[_hover(point, metric, axis) for point in line],
+        hoverinfo="text",
+    )
 
 
 def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metric) -> None:
-    """What the device measurably could do: the floor of each precision of the rungs, or of the host where there are none."""
+    """Draw the floor of each precision of the rungs, or of the host where there are no rungs."""
     rungs = frame[frame["role"] == "rung"] if (frame["role"] == "rung").any() else frame[frame["role"] == "host"]
     known = rungs[rungs["floor_ns"].notna()].drop_duplicates(["precision", "size"]).sort_values("size_value")
     if known.empty or metric == "speedup":
         return
-    # Of a workload limited by memory all precisions have the same.
+    # Where memory limits a workload, all precisions have one floor.
     one = metric == "percent_of_floor" or (known.groupby("size")["floor_ns"].nunique() == 1).all()
     for precision in [""] if one else precisions(known):
         floor = known[known["precision"] == precision] if precision else known.drop_duplicates("size")
@@ -215,10 +224,8 @@ def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, metric: 
         if amount is None
         else floor[amount] / floor["floor_ns"] * (100 if metric == "percent_of_floor" else 1)
     )
-    figure.add_scatter(
-        x=floor["size_value"], y=y, mode="lines", name=text(name), hoverinfo="skip",
-        line={"color": look.tones.good, "dash": "dot", "width": 1.5},
-    )  # fmt: skip
+    line = {"color": look.tones.good, "dash": "dot", "width": 1.5}
+    figure.add_scatter(x=floor["size_value"], y=y, mode="lines", name=text(name), hoverinfo="skip", line=line)
 
 
 def _shade(figure: go.Figure, regions: pd.DataFrame, look: Look) -> None:
@@ -233,34 +240,31 @@ def _shade(figure: go.Figure, regions: pd.DataFrame, look: Look) -> None:
         last = values.index(inside.iloc[-1])
         left, right = _edges(values)
         end = math.sqrt(values[last] * values[last + 1]) if last + 1 < len(values) else right
-        figure.add_shape(
-            type="rect", xref="x", yref="paper", x0=left, x1=end, y0=0, y1=1, layer="below", line_width=0,
-            fillcolor=look.tones.region[place],
-        )  # fmt: skip
-        figure.add_annotation(
-            xref="x", x=math.log10(left if place else end), yref="paper", y=1, xanchor="left" if place else "right", yanchor="bottom",
-            text=label, showarrow=False, font={"size": 11, "color": look.tones.muted},
-        )  # fmt: skip
+        box = {"xref": "x", "yref": "paper", "x0": left, "x1": end, "y0": 0, "y1": 1}
+        figure.add_shape(type="rect", layer="below", line_width=0, fillcolor=look.tones.region[place], **box)
+        at = {"xref": "x", "x": math.log10(left if place else end), "yref": "paper", "y": 1, "yanchor": "bottom"}
+        font = {"size": 11, "color": look.tones.muted}
+        figure.add_annotation(text=label, xanchor="left" if place else "right", showarrow=False, font=font, **at)
 
 
 def _edges(values: Any) -> tuple[float, float]:
-    """Ends of a logarithmic axis: half the first step beyond the first and last value, at most a tenth of their span."""
+    """Ends of a logarithmic axis: half the first step beyond the first and last value, but at most a tenth of their span."""
     ordered = sorted(set(values))
     step = min(math.sqrt(ordered[1] / ordered[0]), (ordered[-1] / ordered[0]) ** 0.1) if len(ordered) > 1 else 2.0
     return ordered[0] / step, ordered[-1] * step
 
 
-def _hover(row: dict[Any, Any], metric: Metric, axis: _Axis) -> str:
-    ends = format_interval(axis.write(row[axis.low]), axis.write(row[axis.high]))
-    above = ", above the measured ceiling" if metric == "percent_of_floor" and row[metric] > 100 else ""
-    figures = [(axis.title, f"{axis.write(row[metric])} ({ends}){above}")]
+def _hover(point: Point, metric: Metric, axis: _Axis) -> str:
+    figure = axis.of(point)
+    above = ", above the measured ceiling" if metric == "percent_of_floor" and figure.value > 100 else ""
+    figures = [(axis.title, f"{format_estimate(figure, axis.write)}{above}")]
     if metric != "median_ns":
-        figures.append(("median", format_duration(row["median_ns"])))
+        figures.append(("median", format_duration(point.median_ns.value)))
     if metric == "speedup":
-        figures.append(("against", f"{row['baseline']} {row['baseline_config']}".strip()))
+        figures.append(("against", f"{point.baseline} {point.baseline_config}".strip()))
     if metric == "percent_of_floor":
-        figures.append(("floor", f"{format_duration(row['floor_ns'])}, {row['floor_bound']}"))
-    return hover(row, *figures)
+        figures.append(("floor", f"{format_duration(point.floor_ns)}, {point.floor_bound}"))
+    return hover(point, *figures)
 
 
 def _how_many(frame: pd.DataFrame, every: pd.DataFrame) -> str:
@@ -269,36 +273,36 @@ def _how_many(frame: pd.DataFrame, every: pd.DataFrame) -> str:
 
 
 def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that can be first: of rungs and their peers, where there is a rung."""
+    """The rows that can be first: rungs and peers where there is a rung, else all but ceilings."""
     has_rung = (frame["role"] == "rung").any()
     return frame[frame["role"].isin(["rung", "peer"]) if has_rung else frame["role"] != "ceiling"]
 
 
-def _title(known: pd.DataFrame, every: pd.DataFrame, look: Look, series: str, metric: Metric, axis: _Axis) -> str:
-    """Who is first at the largest size, in each precision of the rungs beside the peers that it replaces.
+def _title(known: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
+    """The first at the largest size, in each precision of the rungs, among the variants that are compared in it.
 
     Args:
         known: the rows that are shown.
-        every: with those that are not.
+        every: the same, with those that are not shown.
     """
-    where = ", ".join(filter(None, (known["workload"].iloc[0], series)))
+    where = ", ".join(filter(None, (known["workload"].iloc[0], known["series"].iloc[0])))
     ranked = _ranked(known)
     if ranked.empty:
         return f"{where}: {axis.title}"
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(metric, ascending=not axis.more_is_better)
     found = precisions(largest)
-    firsts = [compared(largest, precision).iloc[0] for precision in found]
     told = []
-    for precision, best in zip(found, firsts, strict=True):
-        figure = f" with {axis.write(best[metric])}"
+    for precision in found:
+        (best,) = records(Point, compared(largest, precision).head(1))
+        figure = f" with {axis.write(axis.of(best).value)}"
         if metric == "percent_of_floor":
-            figure += f" of the {best['floor_bound']} floor"
+            figure += f" of the {best.floor_bound} floor"
         elif metric == "speedup":
-            pair = (best["variant"], best["config"]), (best["baseline"], best["baseline_config"])
-            figure = f", {format_over(best['speedup'], *pair)}"
-        # A peer of fp32 can be ahead of every rung in 3xTF32.
-        ahead = f" (before any in {word(precision)})" if best["precision"] != precision else ""
-        told.append(f"{look.named(best['workload'], best['variant'])}{ahead}{figure}")
+            pair = (best.variant, best.config), (best.baseline, best.baseline_config)
+            figure = f", {format_over(best.speedup.value, *pair)}"
+        # An fp32 peer can be ahead of every rung in 3xTF32.
+        ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
+        told.append(f"{look.named(best.workload, best.variant)}{ahead}{figure}")
     left_out = set(_ranked(every)["variant"]) - set(known["variant"])
     first = f"first of the {known['variant'].nunique()} shown" if left_out else "first"
     return f"{where}: at {largest['size'].iloc[0]}, {first} {'are' if len(told) > 1 else 'is'} {'; '.join(told)}"
@@ -307,23 +311,24 @@ def _title(known: pd.DataFrame, every: pd.DataFrame, look: Look, series: str, me
 def _explain(regions: pd.DataFrame) -> str:
     words = []
     if regions["fits_l2"].any():
-        words.append("Fits L2: inputs and outputs together are no larger than the L2 cache, so a hot cell can pass the floor.")
+        words.append("Fits L2: inputs and outputs together fit in the L2 cache, so a hot cell can be faster than the floor.")
     if regions["launch_bound"].any():
         words.append("Launch-bound: the floor is below the launch latency measured in the same run.")
     return " ".join(words)
 
 
-def _margin(cell: dict[Any, Any]) -> str:
-    if pd.isna(cell["margin"]):
+def _margin(winner: Winner) -> str:
+    if not winner.margin.known:
         return "alone"
-    if cell["tied"]:
-        return f"tied with {cell['runner_up']}"
+    if winner.tied:
+        return f"tied with {winner.runner_up}"
     # 0.31 % says more than 1.00×.
-    return f"by {format_ratio(cell['margin']) if cell['margin'] >= 1.1 else format_percent(100 * (cell['margin'] - 1))}"
+    margin = winner.margin.value
+    return f"by {format_ratio(margin) if margin >= 1.1 else format_percent(100 * (margin - 1))}"
 
 
 def _lines(name: str, room: int) -> list[str]:
-    """A name in lines of so many characters, broken before an underscore where that helps."""
+    """A name in lines of about `room` characters, broken before underscores."""
     lines = [""]
     for part in re.split("(?=_)", name):
         if lines[-1] and len(lines[-1]) + len(part) > room:
@@ -332,18 +337,18 @@ def _lines(name: str, room: int) -> list[str]:
     return lines
 
 
-def _strip_hover(cell: dict[Any, Any]) -> str:
-    lines = [f"<b>{text(cell['variant'])}</b> {text(cell['config'])}".rstrip(), text(cell["title"])]
-    ends = format_ends(Estimate.median_ns(cell), format_duration)
-    lines.append(f"median {text(format_duration(cell['median_ns']))} ({text(ends)})")
-    if pd.notna(cell["margin"]):
-        ends = format_ends(Estimate.of(cell, "margin"), format_ratio)
-        lines.append(f"next: {text(cell['runner_up'])}, {text(format_ratio(cell['margin']))} the time ({text(ends)})")
-    return "<br>".join([*lines, f"{text(cell['case'])} · n = {cell['n']}"])
+def _strip_hover(winner: Winner) -> str:
+    cell = winner.cell
+    lines = [f"<b>{text(cell.variant)}</b> {text(cell.config)}".rstrip(), text(cell.title)]
+    lines.append(f"median {text(format_estimate(cell.median_ns, format_duration))}")
+    if winner.margin.known:
+        ends = format_ends(winner.margin, format_ratio)
+        lines.append(f"next: {text(winner.runner_up)}, {text(format_ratio(winner.margin.value))} the time ({text(ends)})")
+    return "<br>".join([*lines, f"{text(cell.case)} · n = {cell.n}"])
 
 
 def _readable_on(color: str) -> str:
-    """Black or white, whichever stands out more on a colour `#rrggbb` (W3C relative luminance)."""
+    """Black or white: the one with more contrast on a colour `#rrggbb` (W3C relative luminance)."""
     red, green, blue = (_linear(int(color[place : place + 2], 16) / 255) for place in (1, 3, 5))
     return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"
 

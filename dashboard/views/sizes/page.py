@@ -1,4 +1,4 @@
-"""Sizes: which variant wins where."""
+"""Sizes: which variant wins at which size."""
 
 from typing import Final, cast
 
@@ -25,13 +25,13 @@ def page() -> None:
     widgets.heading(VIEW)
     with widgets.controls():
         workload = widgets.choose_workload(run)
-        view = widgets.choose_timing(run, workload)
+        timing = widgets.choose_timing(run, workload)
         all_series = list(runs.ask(run, axes.series, workload))
         series = state.choose("series", "Series", all_series, default=all_series[-1]) if len(all_series) > 1 else all_series[0]
-        frame = runs.ask(run, queries.sizes, workload, view, series)
+        frame = runs.ask(run, queries.sizes, workload, timing, series)
         if frame.empty:
             widgets.nothing(
-                f"No variant of {workload} was timed in {widgets.timing(run, view)}.", "Choose another scope or cache."
+                f"No variant of {workload} was timed in {widgets.timing(run, timing)}.", "Choose another scope or cache."
             )
         metrics = [name for name in _METRICS if frame[name].notna().any()]
         metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
@@ -52,9 +52,9 @@ def page() -> None:
     regions = runs.ask(run, queries.regions, workload, series)
     with chart_place:
         widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown))
-    best = runs.ask(run, winners.best_per_size, workload, view)
-    if len(best):
-        widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, view)))
+    best = runs.ask(run, winners.best_per_size, workload, timing)
+    if best:
+        widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, timing)))
     widgets.end_page()
 
 

@@ -1,29 +1,49 @@
-"""Every variant over the size axis, and who wins where."""
+"""Every variant over the size axis, and the sizes that bandwidth or arithmetic does not limit."""
+
+from dataclasses import dataclass
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import Timing, charted_cases
+from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.cell import Contender
+from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.compare import with_speedups
+from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.floors import add_floors, ceiling
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.winners import best_of_charted
+from warpladder.dashboard.core.timing import Timing
 from warpladder.data.names import Ceiling
 
 
-def sizes(data: RunData, workload: str, view: Timing, series: str = "") -> pd.DataFrame:
-    """Each variant's fastest config at each size of one series.
+@dataclass(frozen=True)
+class Point(Contender):
+    """A row of `sizes`.
+
+    Attributes:
+        speedup: over the baseline.
+        baseline: the variant that speedups are counted from; empty where there is none.
+    """
+
+    size_value: float
+    speedup: Estimate
+    baseline: str
+    baseline_config: str
+
+
+def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.DataFrame:
+    """Each variant's fastest config at each size of one series, by variant and size_rank.
+
+    Specimens are left out, since they show an error and not a time.
 
     Args:
-        series: one of `axes.series`, e.g. `perm=210`.
+        series: one of `axes.series`, such as `perm=210`.
 
     Returns:
-        Rows of `cells` by variant and size_rank with, besides, `size` (e.g. `n=512`), `size_value` (the number of it where the
-        axis is one number, else size_rank) and `speedup`, `speedup_low`, `speedup_high`, `verdict` against the baseline. Specimens
-        are left out: what they show is an error, not a time.
+        Rows of `cells` with the columns of `Point`, and `verdict` of the speedup.
     """
-    best = best_of_charted(data, workload, view)
+    best = best_of_charted(data, workload, timing)
     best = best[(best["series"] == series) & (best["role"] != "specimen")]
-    frame = with_speedups(data, workload, view, best.reset_index(drop=True))
+    frame = with_speedups(data, workload, timing, best.reset_index(drop=True))
     place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
     return (
         frame.assign(place=frame["variant"].map(place))
@@ -34,12 +54,14 @@ def sizes(data: RunData, workload: str, view: Timing, series: str = "") -> pd.Da
 
 
 def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:
-    """Where a size is not limited by memory bandwidth or arithmetic.
+    """The sizes of a series, and whether something else than memory bandwidth or arithmetic limits them.
 
     Returns:
-        One row a size: `case`, `size`, `size_value`, `size_rank`, `min_bytes`, `floor_ns` (of fp32 on one GPU), `fits_l2`
-        (min_bytes known and within the GPU's L2) and `launch_bound` (the measured launch latency exceeds the floor); both False where the
-        run has no GPU.
+        One row for each size: `case`, `size`, `size_value`, `size_rank`, `min_bytes`, and
+
+        - `floor_ns`: of fp32 on one GPU;
+        - `fits_l2`: `min_bytes` is known and within the GPU's L2; False where the run has no GPU;
+        - `launch_bound`: the measured launch latency exceeds the floor; False where the run has no GPU.
     """
     cases = charted_cases(data, workload)
     cases = cases[cases["series"] == series].drop_duplicates("size").reset_index(drop=True)

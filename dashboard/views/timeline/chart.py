@@ -9,6 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
+from warpladder.dashboard.ui.marks import name_rows
 from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.ui.template import Chart, Look, blank, palette, text
 from warpladder.dashboard.ui.ticks import ticks
@@ -23,9 +24,15 @@ _QUIET: Final = {
     "dark": ("#7d8694", "#3c4552", "#4f7d6a", "#8a664e", "#6b6482", "#51677f", "#766b4d", "#805a5f", "#535962"),
 }
 _KINDS: Final = {
-    "h2d": "copy host to device", "d2h": "copy device to host", "d2d": "copy within the device", "p2p": "copy between devices",
-    "h2h": "copy within the host", "memset": "memset", "unified_h2d": "migration to the device", "unified_d2h": "migration to the host",
-}  # fmt: skip
+    "h2d": "copy host to device",
+    "d2h": "copy device to host",
+    "d2d": "copy within the device",
+    "p2p": "copy between devices",
+    "h2h": "copy within the host",
+    "memset": "memset",
+    "unified_h2d": "migration to the device",
+    "unified_d2h": "migration to the host",
+}
 #: Width of the lanes before a browser has told its own.
 PIXELS: Final = 1000
 _LANE_PX: Final = 24
@@ -71,7 +78,10 @@ def _entries(coloring: Coloring, look: Look) -> list[int]:
 
 
 def swatch_names(coloring: Coloring, look: Look) -> list[str]:
-    """What each colour stands for, plain text. A variant's name is followed by its workload where another's has another colour."""
+    """What each colour stands for, plain text.
+
+    A variant's name is followed by its workload where another's has another colour.
+    """
     lone = coloring.by == "variant" and not any(swatch.kind == "variant" for swatch in coloring.swatches)
     kernels = "kernel" if lone else "kernel of no variant" if coloring.by == "variant" else "other kernels"
     shades: dict[str, set[str]] = {}
@@ -120,7 +130,7 @@ def _lines(row: dict[Any, Any], duration_ns: int) -> list[str]:
 def timeline(
     scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look, left_out: int = 0
 ) -> Chart:
-    """The lanes of a window, one polygon set a colour: thousands of bars would take Plotly seconds each.
+    """The lanes of a window, with one set of polygons for each colour, since Plotly takes seconds for thousands of bars.
 
     Args:
         scene: not empty; of more than 24 lanes the first are drawn.
@@ -131,43 +141,53 @@ def timeline(
     below_px = 52 + 22 * -(-len(in_legend) // _LEGEND_COLUMNS)
     figure = blank(look.theme, _LANE_PX * len(drawn) + below_px + 16)
     palette_, labels = colors(coloring.swatches, look), swatch_names(coloring, look)
-    shapes: dict[int, tuple[list[Any], list[Any]]] = {}
-    for place, shown in enumerate(drawn):
-        for color, left, right, height in _rectangles(shown, window, lanes.begin_ns):
-            xs, ys = shapes.setdefault(entries[color], ([], []))
-            bottom = place + 0.42
-            xs += [left, right, right, left, None]
-            ys += [bottom, bottom, bottom - 0.84 * height, bottom - 0.84 * height, None]
+    shapes = _polygons(drawn, window, lanes.begin_ns, entries)
     for color in sorted(shapes, key=lambda each: -each):
         xs, ys = shapes[color]
         figure.add_scatter(
-            x=xs, y=ys, mode="lines", fill="toself", fillcolor=palette_[color], line={"color": palette_[color], "width": 0.4},
-            hoverinfo="skip", name=text(_cut(labels[color])), showlegend=color in in_legend,
+            x=xs,
+            y=ys,
+            mode="lines",
+            fill="toself",
+            fillcolor=palette_[color],
+            line={"color": palette_[color], "width": 0.4},
+            hoverinfo="skip",
+            name=text(_cut(labels[color])),
+            showlegend=color in in_legend,
             legendrank=in_legend.index(color) if color in in_legend else None,
-        )  # fmt: skip
-    figure.update_yaxes(
-        range=[len(drawn) - 0.4, -0.6], tickvals=list(range(len(drawn))), ticktext=[text(_title(shown.lane)) for shown in drawn],
-        showgrid=False, zeroline=False, ticks="", tickfont={"color": look.tones.text, "size": 11},
-    )  # fmt: skip
+        )
+    names = [text(_title(shown.lane)) for shown in drawn]
+    name_rows(figure, names, look, range=[len(drawn) - 0.4, -0.6], zeroline=False, tickfont_size=11)
     begin, end = window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns
     figure.update_xaxes(range=[begin, end], title_text="time from the start of the trace", **_ticks(begin, end))
-    # Below the axis: above the lanes stand the title and the note of an exported figure.
-    figure.update_layout(
-        margin={"b": below_px, "t": 8},
-        legend={
-            "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "xref": "container", "x": 0.01,
-            "entrywidthmode": "fraction", "entrywidth": 0.96 / _LEGEND_COLUMNS,
-        },
-    )  # fmt: skip
+    # Below the axis, because an exported figure has its title and its note above the lanes.
+    place = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "xref": "container", "x": 0.01}
+    width = {"entrywidthmode": "fraction", "entrywidth": 0.96 / _LEGEND_COLUMNS}
+    figure.update_layout(margin={"b": below_px, "t": 8}, legend={**place, **width})
     missing = left_out + len(scene) - len(drawn)
     more = f" {missing} further lanes are left out." if missing else ""
     more += f" {lanes.too_deep:,} events lie below {MOST_LAYERS} others at once and are in no lane." if lanes.too_deep else ""
     title = _answer(scene, window)
     note = look.note(
-        f"each event at its time on the trace's clock. Events narrower than a bar of "
-        f"{format_duration(max((end - begin) // window.bins, 1))} are drawn together: the height is the share of it in which one ran.{more}"
+        f"each event stands at its time on the trace's clock. Events shorter than "
+        f"{format_duration(max((end - begin) // window.bins, 1))} share a bar, whose height is the share of its time that was "
+        f"busy.{more}"
     )
     return Chart("timeline", title, figure, table(scene, window, traces, lanes, coloring, look), note)
+
+
+def _polygons(
+    drawn: Sequence[Shown], window: Window, origin_ns: int, entries: Sequence[int]
+) -> dict[int, tuple[list[Any], list[Any]]]:
+    """The rectangles of all lanes by colour, as the corners of one set of polygons for each."""
+    shapes: dict[int, tuple[list[Any], list[Any]]] = {}
+    for place, shown in enumerate(drawn):
+        for color, left, right, height in _rectangles(shown, window, origin_ns):
+            xs, ys = shapes.setdefault(entries[color], ([], []))
+            bottom = place + 0.42
+            xs += [left, right, right, left, None]
+            ys += [bottom, bottom, bottom - 0.84 * height, bottom - 0.84 * height, None]
+    return shapes
 
 
 def whole(data: RunData, look: Look) -> Chart:

@@ -1,4 +1,4 @@
-"""What a lane shows of a window: the events that are wide enough to be seen, and how busy it is where they are not."""
+"""A lane in a window: events that are wide enough to be drawn alone, and bars for the busy time of the others."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +17,9 @@ _LOOKED_AT: Final = 32
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A piece of time on the trace's clock, from `begin_ns` up to `end_ns`, cut into `bins` of as equal whole nanoseconds as can be."""
+    """A piece of time on the trace's clock, from `begin_ns` up to `end_ns`, cut into `bins` of as equal whole nanoseconds as
+    can be.
+    """
 
     begin_ns: int
     end_ns: int
@@ -41,12 +43,14 @@ class Detail:
     """A lane within a window.
 
     Attributes:
-        alone: places in the lane of the events that are drawn one by one: those at least as long as a bin, and those that no other
+        alone: places in the lane of the events that are drawn one by one: those at least as long as a bin, and those that no
+        other
             short event shares a bin with.
         bin: shape (b,), the bins in which the others are, drawn as one bar each.
         busy_ns: shape (b,), nanoseconds of the bin in which one of them ran.
         count: shape (b,), how many of them are in the bin; one on an edge is in both.
-        looked_at: shape (b, k), places in the lane of up to `_LOOKED_AT` of them, evenly spaced; the last repeats where they are fewer.
+        looked_at: shape (b, k), places in the lane of up to `_LOOKED_AT` of them, evenly spaced; the last repeats where they
+        are fewer.
         looked_ns: shape (b, k), their durations, at least 1 so that events of no duration count; 0 for a repeat.
     """
 

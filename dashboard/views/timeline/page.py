@@ -44,7 +44,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    lanes: Lanes | None = runs.share_as(run, None, build) if runs.load(run).traces else None
+    lanes: Lanes | None = runs.share(runs.as_recorded(run), build) if runs.load(run).traces else None
     if lanes is None:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     shown, left_out, color_by = _choose(run, lanes)
@@ -68,15 +68,27 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
         every = lanes.lanes
         if len(busiest) < len(lanes.lanes):
             which = state.choose(
-                "show", "Lanes shown", ["busiest", "all"], text=lambda name: f"{name} {len(busiest if name == 'busiest' else every)}",
-                style="segmented", labelled=False,
-            )  # fmt: skip
+                "show",
+                "Lanes shown",
+                ["busiest", "all"],
+                text=lambda name: f"{name} {len(busiest if name == 'busiest' else every)}",
+                style="segmented",
+                labelled=False,
+            )
             every = busiest if which == "busiest" else every
         named = not queries.variants(runs.load(run).traces).empty
-        by = state.choose(
-            "color", "Colours", ["variant", "kernel"] if named else ["kernel"], style="segmented", labelled=False,
-            text=lambda name: f"by {_COLOR[name]}",
-        ) if named else "kernel"  # fmt: skip
+        by = (
+            state.choose(
+                "color",
+                "Colours",
+                ["variant", "kernel"] if named else ["kernel"],
+                style="segmented",
+                labelled=False,
+                text=lambda name: f"by {_COLOR[name]}",
+            )
+            if named
+            else "kernel"
+        )
     shown = [lane for lane in every if lane.kind in chosen]
     asked = [lane for lane in lanes.lanes if lane.kind in chosen]
     return shown, len(asked) - len(shown), "variant" if by == "variant" else "kernel"
@@ -84,7 +96,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
 
 @st.fragment
 def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_by: queries.ColorBy) -> None:
-    """The canvas and what was chosen on it: all that changes while somebody pans and zooms."""
+    """Draw the canvas and the chosen event, which change while somebody pans and zooms."""
     traces = runs.load(run).traces
     coloring = runs.share(run, queries.coloring, lanes, color_by)
     look = runs.look_of(run, widgets.theme())
@@ -103,14 +115,15 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
     timeline("timeline", _payload(scene, window, traces, lanes, coloring, look, chosen), act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
-            "Drag to pan, wheel to zoom, click an event to see what belongs to it. Height of a bar: share of its time that was busy."
+            "Drag to pan, wheel to zoom, click an event to see what belongs to it. Height of a bar: share of its time that "
+            "was busy."
         )
         widgets.downloads(
             "timeline", lambda: charts.timeline(scene, window, traces, lanes, coloring, look, left_out), "timeline"
         )
     if chosen:
         _panel(run, traces, lanes, chosen)
-    # What the first narrow window needs of millions of events, read while the browser draws the wide one.
+    # Read the columns that the first narrow window needs while the browser draws the wide one.
     if "ranges" in traces.tables:
         for table in attribution.TABLES:
             if table in traces.tables:
@@ -133,7 +146,7 @@ def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
 
 
 def _follow(run: store.Run, lanes: Lanes, act: Act) -> None:
-    """Keep what was done on the canvas, for the run of the script that follows and for the URL."""
+    """Keep an act on the canvas for the next run of the script and for the URL."""
     length = lanes.end_ns - lanes.begin_ns
     begin, end = max(act.window[0], 0), min(act.window[1], length)
     if begin < end:
@@ -162,25 +175,41 @@ def _payload(
         called, notes = charts.words(traces, lanes, shown)
         drawn.append(
             {
-                "group": lane.group, "label": lane.label, "kind": lane.kind,
-                "start": (lane.start[part.alone] - lanes.begin_ns).tolist(), "end": (lane.end(part.alone) - lanes.begin_ns).tolist(),
-                "color": shown.alone_color.tolist(), "lit": shown.alone_lit.astype(int).tolist(), "row": lane.row[part.alone].tolist(),
+                "group": lane.group,
+                "label": lane.label,
+                "kind": lane.kind,
+                "start": (lane.start[part.alone] - lanes.begin_ns).tolist(),
+                "end": (lane.end(part.alone) - lanes.begin_ns).tolist(),
+                "color": shown.alone_color.tolist(),
+                "lit": shown.alone_lit.astype(int).tolist(),
+                "row": lane.row[part.alone].tolist(),
                 "name": [texts.setdefault(name, len(texts)) for name in called],
                 "note": [texts.setdefault(note, len(texts)) for note in notes],
-                "bin": part.bin.tolist(), "busy": part.busy_ns.tolist(), "count": part.count.tolist(),
-                "barColor": shown.bar_color.tolist(), "barLit": shown.bar_lit.astype(int).tolist(),
+                "bin": part.bin.tolist(),
+                "busy": part.busy_ns.tolist(),
+                "count": part.count.tolist(),
+                "barColor": shown.bar_color.tolist(),
+                "barLit": shown.bar_lit.astype(int).tolist(),
             }
-        )  # fmt: skip
+        )
     return payload(
-        drawn, list(texts), window=(window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns), bins=window.bins,
-        length=lanes.end_ns - lanes.begin_ns, colors=charts.colors(coloring.swatches, look), swatches=charts.swatch_names(coloring, look),
-        legend=charts.legend(scene, coloring, look), thin=[place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
-        tones=look.tones, number=st.session_state.get(_NUMBER, 0), chosen=chosen is not None,
-    )  # fmt: skip
+        drawn,
+        list(texts),
+        window=(window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns),
+        bins=window.bins,
+        length=lanes.end_ns - lanes.begin_ns,
+        colors=charts.colors(coloring.swatches, look),
+        swatches=charts.swatch_names(coloring, look),
+        legend=charts.legend(scene, coloring, look),
+        thin=[place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
+        tones=look.tones,
+        number=st.session_state.get(_NUMBER, 0),
+        chosen=chosen is not None,
+    )
 
 
 def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None:
-    """What belongs to what was chosen, as a table that can be saved."""
+    """Show the events that belong to the chosen one as a table with a download."""
     begin, end = timeline_selection.span(traces, chosen, lanes.end_ns)
     title = timeline_selection.title(traces, chosen)
     st.markdown(f"#### {plain(title if len(title) <= _TITLE_CHARACTERS else title[: _TITLE_CHARACTERS - 1] + '…')}")
@@ -203,9 +232,14 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None
     if len(frame):
         widgets.table(frame, column_config=_COLUMNS, height="content" if len(frame) < 8 else 300)
         st.download_button(
-            "CSV", lambda: spreadsheet.csv(frame), f"timeline-{chosen}.csv", "text/csv", key="download chosen", type="tertiary",
+            "CSV",
+            lambda: spreadsheet.csv(frame),
+            f"timeline-{chosen}.csv",
+            "text/csv",
+            key="download chosen",
+            type="tertiary",
             on_click="ignore",
-        )  # fmt: skip
+        )
 
 
 def _by_what(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

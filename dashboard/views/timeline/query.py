@@ -1,4 +1,4 @@
-"""What the timeline shows of a trace: the lanes in a window, each event with its colour, and what belongs to a chosen one."""
+"""The timeline of a trace: the lanes in a window, the colour of each event, and the events that belong to a chosen one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ Codes = npt.NDArray[np.uint8]
 BY_TIME: Final = ", by time"
 _MOST_NAMES: Final = 9
 _PIECE: Final = 1 << 20
-#: Beyond this many kernels what is said of each is read for a chosen one alone: eight columns of every row take a second.
+#: Up to this many kernels the facts of each are read. Eight columns of more rows take longer than a second.
 _FACTS_OF_MOST: Final = 1_500_000
 _SHAPE: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers")
 
 
 class Swatch(NamedTuple):
-    """What a colour stands for.
+    """The meaning of a colour.
 
     Attributes:
         kind: `variant`, `kernel`, `copy`, `call`, `range`, or `other` for kernels of no own colour.
@@ -62,8 +62,8 @@ _OTHER_CALL: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class Coloring:
-    """Colours of a trace's events, as places in `swatches`; each array is indexed by the codes of a column, or by rows of `ranges`:
-    `of_range` is the colour of a range, `of_launch` that of a kernel launched in it.
+    """Colours of a trace's events, as places in `swatches`; each array is indexed by the codes of a column, or by rows of
+    `ranges`: `of_range` is the colour of a range, `of_launch` that of a kernel launched in it.
     """
 
     swatches: tuple[Swatch, ...]
@@ -171,7 +171,9 @@ def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Cod
 
 
 def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int64s:
-    """Row in `ranges` of the innermost range that each event was called in, or is attributed to by time; `NONE` where it was in none."""
+    """Row in `ranges` of the innermost range that each event was called in, or is attributed to by time; `NONE` where it was in
+    none.
+    """
     of_work = table in ("kernels", "memory_ops")
     wanted = (traces.ranges_of_work(table) if of_work else traces.numbers(table, "range_id"))[rows]
     if "ranges" not in traces.tables:
@@ -181,7 +183,9 @@ def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int6
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A lane in a window, with the colour of each event or bar, as a place in the swatches, and whether it belongs to what was chosen."""
+    """A lane in a window, with the colour of each event or bar, as a place in the swatches, and whether it belongs to what was
+    chosen.
+    """
 
     lane: Lane
     detail: Detail
@@ -193,7 +197,7 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Lit:
-    """What belongs to a chosen event: masks over the rows of the device lanes, of `ranges` and of `api_calls`."""
+    """The events that belong to a chosen one, as masks of the rows of the device lanes, of `ranges` and of `api_calls`."""
 
     device: Bools
     ranges: Bools
@@ -262,11 +266,12 @@ def text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> l
 
 
 def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFrame:
-    """What hovering over an event of a lane tells, beside its name and times.
+    """Facts for the hover text of an event, besides its name and times.
 
     Returns:
-        A row an event: `range` (text of the innermost range, with `, by time` where it is attributed so; empty in none), of kernels `grid_x` to `registers` and of copies `bytes`,
-        `src_memory` and `dst_memory`; null where it has none, and for kernels of a trace of more than 1.5 million of them.
+        A row an event: `range` (text of the innermost range, with `, by time` where it is attributed so; empty in none), of
+        kernels `grid_x` to `registers` and of copies `bytes`, `src_memory` and `dst_memory`; null where it has none, and for
+        kernels of a trace of more than 1.5 million of them.
     """
     rows = lane.row[places].astype(np.int64)
     frame = pd.DataFrame({"range": ""}, index=range(len(rows)))

@@ -1,4 +1,4 @@
-"""What belongs to an event chosen on the timeline: of a range its device work, of device work its call and its ranges."""
+"""The events that belong to a chosen one: the device work of a range, or the call and the ranges of device work."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -44,10 +44,10 @@ def chosen_of(lanes: Lanes, lane: Lane, row: int) -> Chosen:
 
 
 def belongs(traces: Traces, chosen: Chosen) -> Lit:
-    """Masks over all events of what belongs to a chosen one.
+    """Masks of the events that belong to a chosen one.
 
-    Of a range: the ranges in it, and the calls and the work that was launched in it and in these. Of other events: the call, what it caused, and every
-    range around it.
+    Of a range: the ranges in it, and the calls and the work that was launched in it and in these. Of other events: the call,
+    what it caused, and every range around it.
     """
     found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
     found[chosen.table][chosen.row] = True
@@ -69,8 +69,8 @@ def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
         begin_ns: start of the trace, from which first and last are counted.
 
     Returns:
-        Columns `what`, `name`, `count`, `total_ns`, `busy_ns` (in which at least one ran), `bytes` (null for kernels), `first_ns` (start of
-        the first) and `last_ns` (end of the last).
+        Columns `what`, `name`, `count`, `total_ns`, `busy_ns` (in which at least one ran), `bytes` (null for kernels),
+        `first_ns` (start of the first) and `last_ns` (end of the last).
     """
     inside = _inside(traces, chosen.row)
     parts = []
@@ -83,9 +83,12 @@ def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
         frame = pd.DataFrame({"code": code, "start": start, "end": end, "total_ns": end - start, "count": 1})
         frame["bytes"] = traces.numbers(table, "bytes")[rows] if table == "memory_ops" else np.nan
         grouped = frame.groupby("code").agg(
-            count=("count", "sum"), total_ns=("total_ns", "sum"), bytes=("bytes", lambda part: part.sum(min_count=1)),
-            first_ns=("start", "min"), last_ns=("end", "max"),
-        )  # fmt: skip
+            count=("count", "sum"),
+            total_ns=("total_ns", "sum"),
+            bytes=("bytes", lambda part: part.sum(min_count=1)),
+            first_ns=("start", "min"),
+            last_ns=("end", "max"),
+        )
         grouped.insert(0, "what", _WHAT[table])
         grouped.insert(1, "name", [str(names.categories[each]) for each in grouped.index])
         grouped.insert(4, "busy_ns", union_ns(code, start, end, len(names.categories))[grouped.index])

@@ -1,10 +1,11 @@
-"""What the copies of a trace cost, and what they leave of a speedup."""
+"""The cost of the copies of a trace, and the speedups that are left with them."""
 
 import math
 from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.ui.marks import hatch, name_rows
 from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
 from warpladder.dashboard.ui.template import Chart, Look, blank, text
 from warpladder.dashboard.ui.text import cut
@@ -13,14 +14,20 @@ from warpladder.dashboard.views.transfers.query import ASIDE
 
 _MOST_BARS: Final = 12
 _KINDS: Final = {
-    "h2d": "to the device", "d2h": "to the host", "d2d": "on the device", "p2p": "between devices", "h2h": "on the host",
-    "memset": "set", "unified_h2d": "migrated to the device", "unified_d2h": "migrated to the host",
-}  # fmt: skip
+    "h2d": "to the device",
+    "d2h": "to the host",
+    "d2d": "on the device",
+    "p2p": "between devices",
+    "h2h": "on the host",
+    "memset": "set",
+    "unified_h2d": "migrated to the device",
+    "unified_d2h": "migrated to the host",
+}
 _STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": "+ copies", "end_to_end": "end to end"}
 
 
 def transfers(frame: pd.DataFrame, look: Look) -> Chart:
-    """Bars of `query.transfers`, not empty: time, split by whether a kernel ran on the device meanwhile."""
+    """Bars of `query.transfers`, not empty: time with and without a kernel on the device."""
     figure = blank(look.theme, 34 * max(len(frame), 2) + 90)
     rows = frame.to_dict("records")
     longest = float(frame["time_ns"].max())
@@ -31,19 +38,27 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
         (hidden, "while a kernel runs on the device", look.tones.good, "/"),
     ):
         figure.add_bar(
-            x=values, y=places, orientation="h", name=name, width=0.7, hoverinfo="text", hovertext=[_transfer_hover(row) for row in rows],
-            marker={"color": color, "pattern": {"shape": pattern, "fillmode": "overlay", "size": 5, "solidity": 0.25}},
-        )  # fmt: skip
+            x=values,
+            y=places,
+            orientation="h",
+            name=name,
+            width=0.7,
+            hoverinfo="text",
+            hovertext=[_transfer_hover(row) for row in rows],
+            marker={"color": color, "pattern": hatch(pattern, 0.25)},
+        )
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=row["time_ns"], y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
+            x=row["time_ns"],
+            y=place,
+            xanchor="left",
+            xshift=6,
+            showarrow=False,
+            font={"size": 12},
             text=f"<b>{text(format_rate(row['gb_per_s']))}</b>  {text(format_bytes(row['bytes']))} in {row['n']}, "
             f"{text(format_percent(row['percent_of_run']))} of the run",
-        )  # fmt: skip
-    figure.update_yaxes(
-        range=[len(rows) - 0.4, -0.6], tickvals=places, ticktext=[text(_who(row)) for row in rows], showgrid=False, ticks="",
-        tickfont={"color": look.tones.text, "size": 12},
-    )  # fmt: skip
+        )
+    name_rows(figure, [text(_who(row)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
     span = 1.75 * max(longest, 1.0)
     axis = ticks(0, max(longest, 1.0), format_duration, logarithmic=False)
     figure.update_xaxes(range=[0, span], title_text="sum of durations", **axis)
@@ -55,11 +70,12 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
     copies = frame[frame["kind"] != "memset"]
     first = (copies if len(copies) else frame).to_dict("records")[0]
     title = (
-        f"{'Copies' if len(copies) else 'Sets'} take {format_duration((copies if len(copies) else frame)['time_ns'].sum())}, most of it {_who(first)}: {format_bytes(first['bytes'])} at "
+        f"{'Copies' if len(copies) else 'Sets'} take {format_duration((copies if len(copies) else frame)['time_ns'].sum())}, "
+        f"most of it {_who(first)}: {format_bytes(first['bytes'])} at "
         f"{format_rate(first['gb_per_s'])}"
     )
     note = look.note(
-        "activity of the trace; a run lasts from its first call or device work to its last. Share of the run: time in "
+        "all copies of the trace. The run lasts from its first call or device work to its last. Share of the run: time in "
         "which at least one such copy ran. Rate: bytes over the sum of durations."
     )
     return Chart("transfers", title, figure, frame, note)
@@ -75,10 +91,15 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
         style = look.style(row["workload"], row["variant"])
         name = " ".join(filter(None, (row["variant"], row["config"], row["case"])))
         figure.add_scatter(
-            x=labels, y=[row[f"{stage}_ns"] for stage in _STAGES], mode="lines+markers", name=text(cut(name, 40)),
-            line={"color": style.color, "dash": style.dash, "width": 1.8}, marker={"symbol": style.symbol, "size": 9, "color": style.color},
-            hoverinfo="text", hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
-        )  # fmt: skip
+            x=labels,
+            y=[row[f"{stage}_ns"] for stage in _STAGES],
+            mode="lines+markers",
+            name=text(cut(name, 40)),
+            line={"color": style.color, "dash": style.dash, "width": 1.8},
+            marker={"symbol": style.symbol, "size": 9, "color": style.color},
+            hoverinfo="text",
+            hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
+        )
     values = shown[[f"{stage}_ns" for stage in _STAGES]]
     # Room for a tick at 1, 2 or 5 however close the values are.
     low, high = float(values.min().min()) / 2, float(values.max().max()) * 2
@@ -89,9 +110,9 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     counts = f"{shown['n'].min()} to {shown['n'].max()}" if shown["n"].nunique() > 1 else str(shown["n"].iloc[0])
     part = f" {len(shown)} of {len(frame)} rows are drawn; the data has all." if len(shown) < len(frame) else ""
     note = look.note(
-        f"medians over the ranges that hold a kernel and a copy, n = {counts}. Kernel: durations on the device; + launch: "
-        "and of the calls that launched them; + copies: and of the copies; end to end: the range on the host, where these may overlap."
-        f"{part}"
+        f"medians over the ranges with a kernel and a copy, n = {counts}. Kernel: time on the device. + launch: with the "
+        "calls that launched the kernels. + copies: with the copies too. End to end: the range on the host, in which these "
+        f"may overlap.{part}"
     )
     return Chart("transfer-stages", title, figure, frame, note)
 
@@ -99,7 +120,8 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
 def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
     """The title, and the index of the rows that it is about.
 
-    It tells how far the fastest kernel's speedup over the first variant of its case shrinks; of ranges of a foreign report, what copies add.
+    It tells how far the fastest kernel's speedup over the first variant of its case shrinks; of ranges of a foreign report,
+    what copies add.
     """
     compared = frame[~frame["role"].isin(ASIDE)] if not frame["role"].isin(ASIDE).all() else frame
     fast = compared.nlargest(1, "speedup_kernel").iloc[0]
@@ -124,7 +146,9 @@ def _of_case(frame: pd.DataFrame, row: "pd.Series[Any]") -> pd.DataFrame:
 
 
 def _drawn(frame: pd.DataFrame, told: list[Any]) -> pd.DataFrame:
-    """All rows where they can be told apart; else those of one case, that of the rows that the title tells of, and these among them."""
+    """All rows where they can be told apart; else those of one case, that of the rows that the title tells of, and these among
+    them.
+    """
     if len(frame) <= _MOST_BARS:
         return frame
     of_case = _of_case(frame, frame.loc[told[0]]).index
@@ -133,11 +157,14 @@ def _drawn(frame: pd.DataFrame, told: list[Any]) -> pd.DataFrame:
 
 
 def _transfer_hover(row: dict[Any, Any]) -> str:
-    return (
-        f"<b>{text(_who(row))}</b><br>{text(format_bytes(row['bytes']))} in {row['n']}, {text(format_duration(row['time_ns']))}<br>"
-        f"{text(format_rate(row['gb_per_s']))}<br>{text(format_percent(row['overlap_percent']))} while a kernel runs on the device<br>"
-        f"{text(format_percent(row['percent_of_run']))} of the run"
-    )
+    lines = [
+        f"<b>{text(_who(row))}</b>",
+        f"{text(format_bytes(row['bytes']))} in {row['n']}, {text(format_duration(row['time_ns']))}",
+        text(format_rate(row["gb_per_s"])),
+        f"{text(format_percent(row['overlap_percent']))} while a kernel runs on the device",
+        f"{text(format_percent(row['percent_of_run']))} of the run",
+    ]
+    return "<br>".join(lines)
 
 
 def _stage_hover(row: dict[Any, Any], name: str, stage: str) -> str:

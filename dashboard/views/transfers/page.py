@@ -1,4 +1,4 @@
-"""Transfers: what the copies cost, and what they leave of a speedup."""
+"""Transfers: the cost of copies, and the speedups that are left with them."""
 
 from typing import Final
 
@@ -18,12 +18,12 @@ _COLUMNS: Final = {
     "speedup_with_copies": st.column_config.NumberColumn("+ copies", format="%.3g"),
     "speedup_end_to_end": st.column_config.NumberColumn("End to end", format="%.3g"),
     "reuses_to_halve": st.column_config.NumberColumn(
-        "Reuses to halve", help="Launches on the same data after which its copies take no more time than they do."
+        "Reuses to halve", help="Number of launches on the same data after which the copies take at most half of the time."
     ),
     "host": "Host variant",
     "reuses_to_pay": st.column_config.NumberColumn(
         "Reuses to pay",
-        help="Launches on the same data after which they and its copies take less than the fastest host variant.",
+        help="Number of launches on the same data after which launches and copies are faster than the fastest host variant.",
     ),
 }
 

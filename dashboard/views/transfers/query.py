@@ -1,4 +1,4 @@
-"""What the copies of a trace cost: bytes, time and rate, whether kernels ran meanwhile, and what is left of a speedup with them."""
+"""The copies of a trace: bytes, time, rate and overlap with kernels, and the speedups that are left with them."""
 
 import math
 from typing import Any, Final
@@ -14,7 +14,7 @@ from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
-#: Roles of what others are not compared with: a copy, or a known pitfall.
+#: Roles that others are not compared with.
 ASIDE: Final = ("ceiling", "specimen")
 STAGES: Final = ("kernel_ns", "with_launch_ns", "with_copies_ns", "end_to_end_ns")
 
@@ -30,9 +30,9 @@ def transfers(data: RunData) -> pd.DataFrame:
     """Copies, sets and migrations by kind and by the memory of their host side.
 
     Returns:
-        The longest first: `kind`, `host_memory` (`pinned`, `pageable`…; empty where no host is involved), `n`, `bytes`, `time_ns` (sum of
-        durations), `gb_per_s`, `percent_of_run` (time in which one of them ran, of `span_ns`), `overlap_ns` (of the time, how much a
-        kernel ran on the same device) and `overlap_percent`.
+        The longest first: `kind`, `host_memory` (`pinned`, `pageable`…; empty where no host is involved), `n`, `bytes`,
+        `time_ns` (sum of durations), `gb_per_s`, `percent_of_run` (time in which one of them ran, of `span_ns`), `overlap_ns`
+        (of the time, how much a kernel ran on the same device) and `overlap_percent`.
     """
     traces = data.traces
     kind = traces.texts("memory_ops", "kind")
@@ -46,36 +46,54 @@ def transfers(data: RunData) -> pd.DataFrame:
     start, end = traces.numbers("memory_ops", "start_ns"), traces.numbers("memory_ops", "end_ns")
     rows = pd.DataFrame(
         {
-            "kind": names, "host_memory": memory, "n": 1, "bytes": traces.numbers("memory_ops", "bytes"), "time_ns": end - start,
+            "kind": names,
+            "host_memory": memory,
+            "n": 1,
+            "bytes": traces.numbers("memory_ops", "bytes"),
+            "time_ns": end - start,
             "overlap_ns": _overlap(traces, start, end),
         }
-    )  # fmt: skip
+    )
     keys = ["kind", "host_memory"]
     number = rows.groupby(keys, sort=False).ngroup().to_numpy()
     found = rows.groupby(keys, sort=False).sum().reset_index()
     busy = [union_ns(start[number == group], end[number == group]) for group in range(len(found))]
     found = found.assign(
-        gb_per_s=found["bytes"] / found["time_ns"].where(found["time_ns"] > 0), percent_of_run=100 * np.array(busy) / max(span_ns(traces), 1),
+        gb_per_s=found["bytes"] / found["time_ns"].where(found["time_ns"] > 0),
+        percent_of_run=100 * np.array(busy) / max(span_ns(traces), 1),
         overlap_percent=100 * found["overlap_ns"] / found["time_ns"].where(found["time_ns"] > 0),
-    )  # fmt: skip
+    )
     columns = ["kind", "host_memory", "n", "bytes", "time_ns", "gb_per_s", "percent_of_run", "overlap_ns", "overlap_percent"]
     return found.sort_values(["time_ns", "kind"], ascending=[False, True], ignore_index=True)[columns]
 
 
 def stages(data: RunData) -> pd.DataFrame:
-    """What is left of a variant's speed when its launches and its copies count too.
+    """A variant's time and speedup with its launches and its copies.
 
-    Taken from ranges that hold a kernel and a copy: ours by their scope, in a foreign report the outermost ranges by their text.
+    They come from ranges with a kernel and a copy. In our recordings these are ranges with a scope, in other reports the
+    outermost ranges.
 
     Returns:
-        One row a (workload, case, variant, config), the medians over its ranges: `kernel_ns` (durations of the kernels), `with_launch_ns`
-        (and of the calls that launched them), `with_copies_ns` (and of the copies), `end_to_end_ns` (the range itself), `n`; `speedup_…`
-        of each stage over the case's first variant that is no ceiling and no specimen (over its first row where all are); `role`; `copies_ns`; `reuses_to_halve` (launches on the same data after which they take as long
-        as its copies) and `reuses_to_pay` (after which they and the copies take less than `host`; null without samples of the host).
+        One row a (workload, case, variant, config), the medians over its ranges: `kernel_ns` (durations of the kernels),
+        `with_launch_ns` (and of the calls that launched them), `with_copies_ns` (and of the copies), `end_to_end_ns` (the range
+        itself), `n`; `speedup_…` of each stage over the case's first variant that is no ceiling and no specimen (over its first
+        row where all are); `role`; `copies_ns`; `reuses_to_halve` (launches on the same data after which they take as long as
+        its copies) and `reuses_to_pay` (after which they and the copies take less than `host`; null without samples of the
+        host).
     """
     traces = data.traces
-    columns = [*_OF_OURS, "role", *STAGES, "copies_ns", "n", *(f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES), "reuses_to_halve",
-               "host", "host_ns", "reuses_to_pay"]  # fmt: skip
+    columns = [
+        *_OF_OURS,
+        "role",
+        *STAGES,
+        "copies_ns",
+        "n",
+        *(f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES),
+        "reuses_to_halve",
+        "host",
+        "host_ns",
+        "reuses_to_pay",
+    ]
     if not {"ranges", "kernels", "memory_ops"} <= set(traces.tables):
         return pd.DataFrame(columns=columns)
     held = _held(traces)
@@ -108,7 +126,7 @@ def stages(data: RunData) -> pd.DataFrame:
 
 
 def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
-    """Of each memory operation, the nanoseconds in which a kernel ran on its device."""
+    """Nanoseconds of each memory operation in which a kernel ran on the same device."""
     overlap = np.zeros(len(start), dtype=np.int64)
     if "kernels" not in traces.tables:
         return overlap
@@ -122,7 +140,7 @@ def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
 
 
 def _held(traces: Traces) -> pd.DataFrame:
-    """What the ranges that stand for one execution hold: the columns of `_OF_OURS`, `STAGES` and `copies_ns`."""
+    """The contents of each range that stands for one execution: the columns of `_OF_OURS`, `STAGES` and `copies_ns`."""
     parent, scope = parents(traces), traces.texts("ranges", "scope").codes
     ours = bool((scope >= 0).any())
     chosen = scope >= 0 if ours else parent < 0
@@ -146,10 +164,14 @@ def _held(traces: Traces) -> pd.DataFrame:
         names = {"workload": "", "variant": np.asarray(labels(traces)), "config": "", "case": ""}
     frame = pd.DataFrame(
         {
-            **names, "kernel_ns": kernel_ns, "with_launch_ns": kernel_ns + launch_ns, "with_copies_ns": kernel_ns + launch_ns + copies_ns,
-            "end_to_end_ns": range_ns(traces), "copies_ns": copies_ns,
+            **names,
+            "kernel_ns": kernel_ns,
+            "with_launch_ns": kernel_ns + launch_ns,
+            "with_copies_ns": kernel_ns + launch_ns + copies_ns,
+            "end_to_end_ns": range_ns(traces),
+            "copies_ns": copies_ns,
         }
-    )  # fmt: skip
+    )
     return frame[chosen]
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import winners
-from warpladder.dashboard.core.axes import Timing
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.view import OfTiming, View
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iter
     from warpladder.dashboard.views.trust import distribution_chart
 
     largest = winners.at_largest(data, workload, timing)
-    if largest.empty:
+    if not largest:
         return
-    last = largest.iloc[-1]
+    last = largest[-1].cell
     samples = data.samples
     for column in ("workload", "case", "variant", "config"):
-        samples = samples[samples[column] == last[column]]
+        samples = samples[samples[column] == getattr(last, column)]
     samples = samples[(samples["scope"] == timing.scope) & (samples["cache"] == timing.cache)]
     yield distribution_chart.samples_over_rounds(samples, look)
 

@@ -1,4 +1,4 @@
-"""How far collectors agree on the device time of the same cell: CUDA events, CUPTI, Nsight Systems, Nsight Compute."""
+"""The agreement of CUDA events, CUPTI, Nsight Systems and Nsight Compute on the device time of the same cell."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -20,11 +20,12 @@ _TIMES: Final = ["n", "median_ns", "low_ns", "high_ns"]
 
 
 def device_times(data: RunData) -> pd.DataFrame:
-    """Device time of every cell of a run: of its samples, or of the one execution that Nsight Compute counted, with a flushed cache.
+    """Device time of every cell of a run: of its samples, or of the one execution that Nsight Compute counted, with a flushed
+    cache.
 
     Returns:
-        One row a (workload, variant, config, case, cache, gpus): `n`, `median_ns`, `low_ns`, `high_ns` (ends of the median's interval; both
-        the median itself where n is 1) and `source_sha256` of the variant's source as measured.
+        One row a (workload, variant, config, case, cache, gpus): `n`, `median_ns`, `low_ns`, `high_ns` (ends of the median's
+        interval; both the median itself where n is 1) and `source_sha256` of the variant's source as measured.
     """
     groups = data.grouped
     intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
@@ -43,7 +44,7 @@ def device_times(data: RunData) -> pd.DataFrame:
 
 
 def within_the_run(data: RunData) -> list[str]:
-    """What a recording under a tracer found of CUDA events around the very same executions; nothing for others."""
+    """The comparison of a tracer with CUDA events around the same executions, from the recording; nothing for other runs."""
     found = data.diagnostics
     return [f"Within this run: {text}." for text in found.loc[found["source"] == Source.AGREEMENT, "text"]]
 
@@ -56,9 +57,10 @@ def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFr
         others: of other runs on the same device, by collector.
 
     Returns:
-        One row a cell and other collector: the key, `collector`, `n`, `median_ns` of this run, `other_n`, `other_ns`, `ratio` (other over this),
-        `low`, `high` (its interval: both medians' relative half-widths, added as independent errors are), `difference_ns` (other less
-        this), `above` (this run's median is above `AGREE_ABOVE_NS`) and `agrees` (the ratio is within `AGREE_WITHIN` of 1).
+        One row a cell and other collector: the key, `collector`, `n`, `median_ns` of this run, `other_n`, `other_ns`, `ratio`
+        (other over this), `low`, `high` (its interval: both medians' relative half-widths, added as independent errors are),
+        `difference_ns` (other less this), `above` (this run's median is above `AGREE_ABOVE_NS`) and `agrees` (the ratio is
+        within `AGREE_WITHIN` of 1).
     """
     pairs = [
         mine.merge(frame, on=[*_KEY, "source_sha256"], suffixes=("", "_other")).assign(collector=collector)
@@ -97,18 +99,23 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
     """`compare` by the other collector.
 
     Returns:
-        `collector`; above `AGREE_ABOVE_NS`: `above` (cells) and `agree` (of them); below it: `below` (cells), `less` (of them, those in which it tells
-        less than this run) and `difference_ns` (median of the differences without their sign; null where there is no such cell).
+        `collector`; above `AGREE_ABOVE_NS`: `above` (cells) and `agree` (of them); below it: `below` (cells), `less` (of them,
+        those in which it tells less than this run) and `difference_ns` (median of the differences without their sign; null
+        where there is no such cell).
     """
     rows: list[dict[str, Any]] = []
     for collector, cells in frame.groupby("collector", sort=False):
         long, short = cells[cells["above"]], cells[~cells["above"]]
         rows.append(
             {
-                "collector": collector, "above": len(long), "agree": int(long["agrees"].sum()), "below": len(short),
-                "less": int((short["difference_ns"] < 0).sum()), "difference_ns": float(short["difference_ns"].abs().median()),
+                "collector": collector,
+                "above": len(long),
+                "agree": int(long["agrees"].sum()),
+                "below": len(short),
+                "less": int((short["difference_ns"] < 0).sum()),
+                "difference_ns": float(short["difference_ns"].abs().median()),
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows, columns=["collector", "above", "agree", "below", "less", "difference_ns"])
 
 

@@ -13,8 +13,11 @@ from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _HEIGHT: Final = 270
 _SYMBOLS: Final = {
-    "cuda_events": "circle", "cupti": "square", "nsight_systems": "diamond", "nsight_compute": "triangle-up",
-}  # fmt: skip
+    "cuda_events": "circle",
+    "cupti": "square",
+    "nsight_systems": "diamond",
+    "nsight_compute": "triangle-up",
+}
 _COLORS: Final = {"cuda_events": 0, "cupti": 1, "nsight_systems": 2, "nsight_compute": 3}
 
 
@@ -25,30 +28,44 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
         collector: that of this run.
     """
     parts = [part for part in (frame[~frame["above"]], frame[frame["above"]]) if len(part)]
-    figure = make_subplots(rows=1, cols=len(parts), horizontal_spacing=0.09)
-    figure.update_layout(blank(look.theme, _HEIGHT).layout)
+    figure = make_subplots(rows=1, cols=len(parts), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
     palette = figure.layout.template.layout.colorway
     named = set[str]()
     for column, part in enumerate(parts, start=1):
+        place = {"row": 1, "col": column}
         for key, cells in part.groupby(["collector", "cache"], sort=False):
             other, cache = (str(each) for each in key)
             symbol = _SYMBOLS.get(other, "circle")
             percent, low, high = (100 * (cells[name] - 1) for name in ("ratio", "low", "high"))
             name = f"{other}, {cache} L2"
             figure.add_scatter(
-                x=cells["median_ns"], y=percent, mode="markers", name=text(name), legendgroup=name, showlegend=name not in named,
+                x=cells["median_ns"],
+                y=percent,
+                mode="markers",
+                name=text(name),
+                legendgroup=name,
+                showlegend=name not in named,
                 error_y={"type": "data", "array": high - percent, "arrayminus": percent - low, "width": 0, "thickness": 1},
                 marker={
-                    "symbol": symbol if cache == "cold" else f"{symbol}-open", "size": 7, "color": palette[_COLORS.get(other, 4)], "opacity": 0.85,
+                    "symbol": symbol if cache == "cold" else f"{symbol}-open",
+                    "size": 7,
+                    "color": palette[_COLORS.get(other, 4)],
+                    "opacity": 0.85,
                 },
-                hoverinfo="text", hovertext=[_hover(row, collector) for row in cells.to_dict("records")], row=1, col=column,
-            )  # fmt: skip
+                hoverinfo="text",
+                hovertext=[_hover(row, collector) for row in cells.to_dict("records")],
+                **place,
+            )
             named.add(name)
         first, last = float(part["median_ns"].min()) / 1.15, float(part["median_ns"].max()) * 1.15
         figure.update_xaxes(
-            type="log", range=[math.log10(first), math.log10(last)], title_text=f"device time by {text(collector)}",
-            **ticks(first, last, format_duration, logarithmic=True), row=1, col=column,
-        )  # fmt: skip
+            type="log",
+            range=[math.log10(first), math.log10(last)],
+            title_text=f"device time by {text(collector)}",
+            **ticks(first, last, format_duration, logarithmic=True),
+            row=1,
+            col=column,
+        )
         figure.add_hline(y=0, line={"color": look.tones.muted, "width": 1}, row=1, col=column)
         if bool(part["above"].iloc[0]):
             band = 100 * AGREE_WITHIN
@@ -59,9 +76,9 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
     figure.update_yaxes(title_text="difference from it", row=1, col=1)
     figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34})
     note = (
-        f"{look.device}; medians of device time of the same cell and source in runs of different collectors; {samples(frame['n'])} by "
-        f"{collector}, {samples(frame['other_n'])} by the others. Interval: both medians' relative half-widths, added as independent errors. "
-        f"Band: ±{100 * AGREE_WITHIN:g} % above {format_duration(AGREE_ABOVE_NS)}."
+        f"{look.device}; medians of device time of the same cell and source in runs of different collectors; "
+        f"{samples(frame['n'])} by {collector}, {samples(frame['other_n'])} by the others. Interval: both medians' relative "
+        f"half-widths, added as independent errors. Band: ±{100 * AGREE_WITHIN:g} % above {format_duration(AGREE_ABOVE_NS)}."
     )
     return Chart("agreement", verdict(frame), figure, frame, note)
 
@@ -73,10 +90,13 @@ def verdict(frame: pd.DataFrame) -> str:
     worst = shown.iloc[int((shown["ratio"] - 1).abs().to_numpy().argmax())]
     largest = f"{worst['collector']} {_percent(worst['ratio'])} for {worst['variant']} at {worst['case']}"
     if above.empty:
-        return f"No cell above {format_duration(AGREE_ABOVE_NS)} to compare; of the shorter ones the largest difference is {largest}"
+        return (
+            f"No cell above {format_duration(AGREE_ABOVE_NS)} to compare; of the shorter ones the largest difference is "
+            f"{largest}"
+        )
     return (
-        f"{int(above['agrees'].sum())} of {len(above)} cells above {format_duration(AGREE_ABOVE_NS)} agree within {100 * AGREE_WITHIN:g} %; "
-        f"the largest difference is {largest}"
+        f"{int(above['agrees'].sum())} of {len(above)} cells above {format_duration(AGREE_ABOVE_NS)} agree within "
+        f"{100 * AGREE_WITHIN:g} %; the largest difference is {largest}"
     )
 
 
@@ -92,8 +112,8 @@ def in_words(row: dict[Any, Any], collector: str) -> str:
         parts.append(f"{row['agree']} of {row['above']} cells above {limit} within {100 * AGREE_WITHIN:g} % of {collector}")
     if row["below"]:
         parts.append(
-            f"below {limit} it differs from {collector} by {format_duration(row['difference_ns'])} (median of {row['below']}) and tells less in "
-            f"{row['less']}"
+            f"below {limit} it differs from {collector} by {format_duration(row['difference_ns'])} (median of {row['below']}) "
+            f"and tells less in {row['less']}"
         )
     return f"{row['collector']}: {'; '.join(parts)}."
 
@@ -108,9 +128,10 @@ def _hover(row: dict[Any, Any], collector: str) -> str:
     ends = format_interval(format_ratio(row["low"]), format_ratio(row["high"]))
     return "<br>".join(
         [
-            f"<b>{text(row['variant'])}</b>{text(config)}", text(f"{row['case']}, {row['cache']} L2"),
+            f"<b>{text(row['variant'])}</b>{text(config)}",
+            text(f"{row['case']}, {row['cache']} L2"),
             f"{text(collector)}: <b>{text(format_duration(row['median_ns']))}</b>, n = {row['n']}",
             f"{text(row['collector'])}: <b>{text(format_duration(row['other_ns']))}</b>, n = {row['other_n']}",
             f"ratio <b>{format_ratio(row['ratio'])}</b> ({ends})",
         ]
-    )  # fmt: skip
+    )

@@ -1,4 +1,4 @@
-"""What a recording's own trace says against it: launches that no range holds, and copies whose bytes are not the case's."""
+"""Checks of a recording by its own trace: launches outside of ranges, and copies whose bytes differ from the case's."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +17,7 @@ _DIRECTIONS: Final = ("h2d", "d2h")
 
 @dataclass(frozen=True)
 class Attribution:
-    """Kernels of a trace; of these, those outside of any range and those whose launch is unknown, and the nanoseconds of each."""
+    """Numbers of kernels of a trace and their nanoseconds: all, those outside of ranges, and those with an unknown launch."""
 
     kernels: int
     time_ns: int
@@ -28,19 +28,26 @@ class Attribution:
 
 
 def attribution(data: RunData) -> Attribution:
-    """How many kernels of the trace are not attributed; no `kernels` table is none at all."""
+    """The kernels of the trace that are not attributed; zeros without a table `kernels`."""
     if "kernels" not in data.traces.tables:
         return Attribution(0, 0, 0, 0, 0, 0)
     outside, unlaunched = _unattributed(data)
     time_ns = data.traces.durations("kernels")
     return Attribution(
-        len(time_ns), int(time_ns.sum()), int(outside.sum()), int(time_ns[outside].sum()), int(unlaunched.sum()),
+        len(time_ns),
+        int(time_ns.sum()),
+        int(outside.sum()),
+        int(time_ns[outside].sum()),
+        int(unlaunched.sum()),
         int(time_ns[unlaunched].sum()),
-    )  # fmt: skip
+    )
 
 
 def unattributed(data: RunData) -> pd.DataFrame:
-    """Kernels with launches that are not attributed, the longest first: `kernel`, `outside`, `unlaunched` (launches) and `time_ns` of both."""
+    """Kernels with launches that are not attributed, the longest first:
+
+    `kernel`, `outside`, `unlaunched` (launches) and `time_ns` of both.
+    """
     columns = ["kernel", "outside", "unlaunched", "time_ns"]
     if "kernels" not in data.traces.tables:
         return pd.DataFrame(columns=columns)
@@ -49,27 +56,30 @@ def unattributed(data: RunData) -> pd.DataFrame:
     names = data.traces.texts("kernels", "name")
     frame = pd.DataFrame(
         {
-            "kernel": np.asarray(names.categories, dtype=object)[names.codes[rows]], "outside": outside[rows].astype(int),
-            "unlaunched": unlaunched[rows].astype(int), "time_ns": data.traces.durations("kernels")[rows],
+            "kernel": np.asarray(names.categories, dtype=object)[names.codes[rows]],
+            "outside": outside[rows].astype(int),
+            "unlaunched": unlaunched[rows].astype(int),
+            "time_ns": data.traces.durations("kernels")[rows],
         }
-    )  # fmt: skip
+    )
     sums = frame.groupby("kernel", as_index=False, sort=False).sum()
     return sums.sort_values(["time_ns", "kernel"], ascending=[False, True], ignore_index=True)[columns]
 
 
 def dropped(data: RunData) -> tuple[str, ...]:
-    """What the tool itself says that it lost."""
+    """The records that the tool reports as lost."""
     return tuple(data.diagnostics.loc[data.diagnostics["source"] == Source.DROPPED, "text"])
 
 
 def rounds(data: RunData) -> pd.DataFrame:
     """Bytes that each end-to-end round copied, beside those of its case.
 
-    A round is the range of one sample, the baseline's second copy included and warm-ups left out; copies of the ranges within it count.
+    A round is the range of one sample, the baseline's second copy included and warm-ups left out; copies of the ranges within
+    it count.
 
     Returns:
-        `workload`, `variant`, `config`, `case`, `range` (its text), `h2d_bytes`, `d2h_bytes` (copied), `case_h2d_bytes`, `case_d2h_bytes` and
-        `equal`. No rows where the trace has no such range, or does not know its copies.
+        `workload`, `variant`, `config`, `case`, `range` (its text), `h2d_bytes`, `d2h_bytes` (copied), `case_h2d_bytes`,
+        `case_d2h_bytes` and `equal`. No rows where the trace has no such range, or does not know its copies.
     """
     columns = [*VERDICT_CELL, "range", "h2d_bytes", "d2h_bytes", "case_h2d_bytes", "case_d2h_bytes", "equal"]
     traces = data.traces

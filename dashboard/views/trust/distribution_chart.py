@@ -1,4 +1,4 @@
-"""The samples of one cell, to believe its median."""
+"""The samples of one cell over the rounds, beside their distribution."""
 
 from typing import Any, Final
 
@@ -6,6 +6,7 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.intervals import interval_kind, median_interval
+from warpladder.dashboard.ui.marks import ABOVE
 from warpladder.dashboard.ui.numbers import format_duration, format_interval, significant
 from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text, timing
 
@@ -25,8 +26,8 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     """
     first = samples.iloc[0]
     style = look.style(first["workload"], first["variant"])
-    figure = make_subplots(rows=1, cols=2, column_widths=[0.8, 0.2], shared_yaxes=True, horizontal_spacing=0.015)
-    figure.update_layout(blank(look.theme, _HEIGHT).layout)
+    panels = {"cols": 2, "column_widths": [0.8, 0.2], "shared_yaxes": True, "horizontal_spacing": 0.015}
+    figure = make_subplots(rows=1, figure=blank(look.theme, _HEIGHT), **panels)
     own = samples.loc[samples["twin"] == samples["twin"].min(), "duration_ns"]
     median, low, high = median_interval(own)
     step = -(-len(samples) // _MOST_MARKS)
@@ -36,17 +37,27 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
             continue
         shown = every.sort_values("round").iloc[::step]
         figure.add_scatter(
-            x=shown["round"], y=_percent(shown["duration_ns"], median), mode="markers", name=_NAMES[twin], row=1, col=1,
+            x=shown["round"],
+            y=_percent(shown["duration_ns"], median),
+            mode="markers",
+            name=_NAMES[twin],
+            row=1,
+            col=1,
             marker={"color": color, "symbol": symbol, "size": 6, "opacity": 0.85},
-            hovertext=[_hover(row) for row in shown.to_dict("records")], hoverinfo="text",
-        )  # fmt: skip
+            hovertext=[_hover(row) for row in shown.to_dict("records")],
+            hoverinfo="text",
+        )
         figure.add_histogram(
-            y=_percent(every["duration_ns"], median), nbinsy=_BINS, row=1, col=2, showlegend=False, marker={"color": color, "line": {"width": 0}},
-            opacity=0.8 if not twin else 0.45, hovertemplate="%{x} samples<extra></extra>",
-        )  # fmt: skip
-    figure.add_hrect(
-        y0=_percent(low, median), y1=_percent(high, median), fillcolor=style.color, opacity=0.18, line_width=0, row=1, col=1
-    )
+            y=_percent(every["duration_ns"], median),
+            nbinsy=_BINS,
+            row=1,
+            col=2,
+            showlegend=False,
+            marker={"color": color, "line": {"width": 0}, "opacity": 0.8 if not twin else 0.45},
+            hovertemplate="%{x} samples<extra></extra>",
+        )
+    ends = {"y0": _percent(low, median), "y1": _percent(high, median)}
+    figure.add_hrect(fillcolor=style.color, opacity=0.18, line_width=0, row=1, col=1, **ends)
     figure.add_hline(y=0, line={"color": look.tones.text, "width": 1.2}, row=1, col=1)
     figure.update_yaxes(
         title_text=f"from the median of {format_duration(median)}", ticksuffix=" %", tickformat="+.3~g", row=1, col=1
@@ -54,14 +65,12 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     figure.update_xaxes(title_text="round", row=1, col=1)
     figure.update_xaxes(title_text="samples", row=1, col=2, nticks=4)
     figure.update_yaxes(showgrid=True, row=1, col=2)
-    figure.update_layout(
-        barmode="overlay", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34}, bargap=0.05
-    )
+    figure.update_layout(barmode="overlay", legend=ABOVE, margin={"t": 34}, bargap=0.05)
     who = look.named(first["workload"], first["variant"]) + (f" [{first['config']}]" if first["config"] else "")
     title = f"{who}, {first['case']}: median {format_duration(median)}, half-width {significant(50 * (high - low) / median)} %"
     note = (
-        f"{look.device}; {timing(first.to_dict())}; n = {len(own)}; line and band: median and its "
-        f"{interval_kind(len(own))}, {format_interval(format_duration(low), format_duration(high))}."
+        f"{look.device}; {timing(first['scope'], first['cache'], first['gpus'])}; n = {len(own)}; line and band: median and "
+        f"its {interval_kind(len(own))}, {format_interval(format_duration(low), format_duration(high))}."
         + (f" 1 sample of {step} is drawn." if step > 1 else "")
     )
     name = slug("samples", *(str(first[column]) for column in ("workload", "variant", "config", "case", "scope", "cache")))

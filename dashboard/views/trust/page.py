@@ -1,4 +1,4 @@
-"""Runs & checks: what speaks against believing a run, and how each figure was measured."""
+"""Runs & checks: the findings about a run, and how its figures were measured."""
 
 import json
 from typing import Final, Literal
@@ -7,7 +7,8 @@ import pandas as pd
 import streamlit as st
 
 from warpladder import ROOT
-from warpladder.dashboard.core import axes, cells, compare, precision, staleness
+from warpladder.dashboard.core import axes, cells, precision, staleness
+from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_measure, significant
 from warpladder.dashboard.ui.text import plain
@@ -45,9 +46,15 @@ def page() -> None:
     }
     topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented", labelled=False)
     sections = {
-        "findings": _findings, "verdicts": _verdicts, "noise": _noise, "samples": _samples, "collectors": _collectors,
-        "copies": _launches_and_copies, "ceilings": _ceilings, "run": _run,
-    }  # fmt: skip
+        "findings": _findings,
+        "verdicts": _verdicts,
+        "noise": _noise,
+        "samples": _samples,
+        "collectors": _collectors,
+        "copies": _launches_and_copies,
+        "ceilings": _ceilings,
+        "run": _run,
+    }
     sections[topic](run)
     widgets.end_page()
 
@@ -57,7 +64,7 @@ def _heading() -> None:
 
 
 def _bad_runs() -> None:
-    """Runs that cannot be opened, each with its cure; the page says of the run that it shows what is wrong with it."""
+    """List the runs that cannot be opened, each with its cure, except the run of the page."""
     chosen = runs.chosen()
     bad = [each for each in runs.listing(runs.data_dirs()).bad if chosen is None or each.path != chosen.path]
     for each in bad[:_MOST_BAD]:
@@ -87,7 +94,7 @@ def _findings(run: store.Run) -> None:
 
 
 def _list_findings(found: pd.DataFrame) -> None:
-    """Each finding in full: what it is about, and below it what was found."""
+    """List each finding with its subject and its text."""
     for row in found.to_dict("records"):
         about = " / ".join(filter(None, (row["workload"], row["variant"])))
         cells = "1 cell" if row["cells"] == 1 else f"{row['cells']} cells, the first"
@@ -121,14 +128,14 @@ def _verdicts(run: store.Run) -> None:
 
 
 def _noise(run: store.Run) -> None:
-    noise = runs.ask(run, compare.noise_floors)
+    noise = runs.ask(run, noise_floors)
     if noise.empty:
         widgets.nothing("No baseline of this run was sampled twice.", "Record it again: every recording does so.")
     share = 100 * float(noise["holds_one"].mean())
     st.markdown(
         plain(
             f"In each case the baseline is sampled as two variants. The interval of their ratio holds 1 in "
-            f"{int(noise['holds_one'].sum())} of {len(noise)} cells ({share:.0f} %); 95 % is what an honest interval gives."
+            f"{int(noise['holds_one'].sum())} of {len(noise)} cells ({share:.0f} %); an honest interval gives 95 %."
         )
     )
     widgets.table(noise)
@@ -140,16 +147,16 @@ def _samples(run: store.Run) -> None:
     with widgets.controls():
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
-        view = widgets.choose_timing(run, workload)
+        timing = widgets.choose_timing(run, workload)
         here = frame[(frame["workload"] == workload) & (frame["case"] == case)]
-        here = here[(here["scope"] == view.scope) & (here["cache"] == view.cache)]
+        here = here[(here["scope"] == timing.scope) & (here["cache"] == timing.cache)]
         if here.empty:
             widgets.nothing(
-                f"No variant of {workload} was timed at {case} in {widgets.timing(run, view)}.",
+                f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",
                 "Choose another case, scope or cache.",
             )
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
-        baseline: axes.Baseline | None = runs.ask(run, axes.baseline, workload, view)
+        baseline = runs.ask(run, axes.baseline, workload, timing)
         first = f"{baseline.variant} {baseline.config}".strip() if baseline else None
         told = dict(zip(names, here["precision"].map(precision.word), strict=True))
         name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {told[cell]}")
@@ -162,7 +169,7 @@ def _samples(run: store.Run) -> None:
 
 
 def _collectors(run: store.Run) -> None:
-    """The same cells by other collectors, each in a run of its own on the same device."""
+    """Compare the same cells by other collectors, each in its own run on the same device."""
     mine = runs.ask(run, agreement.device_times)
     collector = str(run.info["collector"])
     if mine.empty:
@@ -195,14 +202,15 @@ def _collectors(run: store.Run) -> None:
 
 
 def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
-    """The recordings of a collector on the device of a run, by what the URL calls each, the newest first."""
+    """The recordings of a collector on the device of a run by their names in a URL, the newest first."""
     every = runs.listing(runs.data_dirs()).runs
     here = {
         name: other
         for name, other in every.items()
-        if other.info["collector"] == collector and other.info["device_name"] == run.info["device_name"]
+        if other.info["collector"] == collector
+        and other.info["device_name"] == run.info["device_name"]
         and other.info["kind"] == "recording"
-    }  # fmt: skip
+    }
     newest = sorted(here, key=lambda name: here[name].info["started_at"], reverse=True)
     return {name: here[name] for name in newest}
 
@@ -240,7 +248,7 @@ def _label(run: store.Run) -> str:
 
 
 def _launches_and_copies(run: store.Run) -> None:
-    """What a run's own trace says against it."""
+    """Check the launches and copies of a run by its own trace."""
     if not runs.load(run).traces:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     lost = runs.ask(run, copies.dropped)
@@ -292,7 +300,9 @@ def _in_kib(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ceilings(run: store.Run) -> None:
-    st.caption("What this machine was measured to do, in the same run. Floors are counted from these, never from a data sheet.")
+    st.caption(
+        "Rates and times that this machine reached in the same run. Floors are computed from these, never from a data sheet."
+    )
     ceilings = runs.load(run).ceilings
     if ceilings.empty:
         widgets.nothing("This run measured no ceiling.", "Record it again: make record.")

@@ -1,4 +1,4 @@
-"""What a reviewer asks before believing a run."""
+"""Findings, verdicts and errors of a run, for a reviewer."""
 
 from typing import Final
 
@@ -15,9 +15,9 @@ def findings(data: RunData) -> pd.DataFrame:
     """Diagnostics of one kind about one variant, together.
 
     Returns:
-        `severity` (errors first), `source`, `workload`, `variant`, `role` (of the variant; each of the three empty for a finding about
-        the run), `cells` (how many rows said so), `example` (case and config of the first; empty for none) and its `text`, whose
-        figures differ by cell.
+        `severity` (errors first), `source`, `workload`, `variant`, `role` (of the variant; each of the three empty for a
+        finding about the run), `cells` (how many rows said so), `example` (case and config of the first; empty for none) and
+        its `text`, whose figures differ by cell.
     """
     rows = data.diagnostics.merge(data.variants[["workload", "variant", "role"]], on=["workload", "variant"], how="left")
     about = ["workload", "variant", "role"]
@@ -61,8 +61,8 @@ def stop_reasons(data: RunData) -> pd.DataFrame:
     """Why sampling stopped, of the cells that are ok.
 
     Returns:
-        `workload`, `reason` (e.g. `device cold: converged`; the figures behind it, which differ by cell, are in `results.detail`)
-        and `cells`, most frequent first.
+        `workload`, `reason` (e.g. `device cold: converged`; the figures behind it, which differ by cell, are in
+        `results.detail`) and `cells`, most frequent first.
     """
     passed = data.results.loc[data.results["status"] == "ok", ["workload", "detail"]]
     reasons = passed.assign(reason=passed["detail"].str.split(";")).explode("reason")
@@ -76,13 +76,20 @@ def errors(data: RunData) -> pd.DataFrame:
     """The largest measured errors against float64 by workload and precision, of the cells that are right.
 
     Returns:
-        `workload`, `precision`, `variants` and `cells` (how many of each), `rel_l2_error`, `max_rel_error`, and `tolerance`, the largest that
-        was allowed.
+        `workload`, `precision`, `variants` and `cells` (how many of each), `rel_l2_error`, `max_rel_error`, and `tolerance`,
+        the largest that was allowed.
     """
     frame = data.results[(data.results["status"] == "ok") & data.results["rel_l2_error"].notna()]
     frame = frame.merge(data.variants[["workload", "variant", "precision", "role"]], on=["workload", "variant"])
-    grouped = frame[frame["role"] != "specimen"].groupby(["workload", "precision"], sort=False, as_index=False).agg(
-        variants=("variant", "nunique"), cells=("variant", "size"), rel_l2_error=("rel_l2_error", "max"),
-        max_rel_error=("max_rel_error", "max"), tolerance=("tolerance", "max"),
-    )  # fmt: skip
+    grouped = (
+        frame[frame["role"] != "specimen"]
+        .groupby(["workload", "precision"], sort=False, as_index=False)
+        .agg(
+            variants=("variant", "nunique"),
+            cells=("variant", "size"),
+            rel_l2_error=("rel_l2_error", "max"),
+            max_rel_error=("max_rel_error", "max"),
+            tolerance=("tolerance", "max"),
+        )
+    )
     return grouped.assign(precision=grouped["precision"].map(word))

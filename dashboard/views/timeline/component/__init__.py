@@ -1,4 +1,7 @@
-"""The timeline on a canvas: Python sends what a window shows, the browser draws it, pans and zooms, and asks for the next window."""
+"""The timeline on a canvas:
+
+Python sends what a window shows, the browser draws it, pans and zooms, and asks for the next window.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +37,8 @@ class Act:
         number: tells acts apart; the answer carries it back.
         window: from and to, nanoseconds from the start of the trace.
         pixels: width of the lanes.
-        pick: kind of lane and row of the event that was clicked; `("", -1)` for a click beside all; None where nothing was clicked.
+        pick: kind of lane and row of the event that was clicked; `("", -1)` for a click beside all; None where nothing was
+        clicked.
     """
 
     number: int
@@ -89,10 +93,19 @@ def payload(
         chosen: an event is chosen, so what does not belong to it is drawn faint.
     """
     return {
-        "lanes": list(lanes), "texts": list(texts), "window": list(window), "bins": bins, "length": length, "colors": list(colors),
-        "swatches": list(swatches), "legend": list(legend), "thin": list(thin), "number": number, "chosen": chosen,
+        "lanes": list(lanes),
+        "texts": list(texts),
+        "window": list(window),
+        "bins": bins,
+        "length": length,
+        "colors": list(colors),
+        "swatches": list(swatches),
+        "legend": list(legend),
+        "thin": list(thin),
+        "number": number,
+        "chosen": chosen,
         "tones": {"text": tones.text, "muted": tones.muted, "grid": tones.grid, "paper": tones.paper},
-    }  # fmt: skip
+    }
 
 
 def parse(sent: Any) -> Act | None:

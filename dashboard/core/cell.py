@@ -1,0 +1,47 @@
+"""A cell as a record, and the order of the roles."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from warpladder.dashboard.core.estimate import Estimate
+
+#: The order in which the roles of variants stand in charts and tables.
+ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row of `cells.cells`, which documents its columns; see `records.records`."""
+
+    workload: str
+    variant: str
+    config: str
+    case: str
+    gpus: int
+    cache: str
+    scope: str
+    n: int
+    median_ns: Estimate
+    interval_kind: str
+    role: str
+    kind: str
+    precision: str
+    title: str
+    gb_per_s: Estimate
+    gflop_per_s: Estimate
+    percent_of_floor: Estimate
+    floor_ns: float
+    floor_bound: str
+    status: str
+    detail: str
+    rel_l2_error: float
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Contender(Cell):
+    """A cell of a charted case: `size`, `series` and `size_value` are those of `axes.charted_cases`."""
+
+    size_rank: int
+    size: str
+    series: str
