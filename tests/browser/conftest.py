@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.browser.pages import BROWSERS, PATIENCE_MS, sync_api
+from tests import synthetic_counters, synthetic_run, synthetic_scaling, synthetic_trace
+from tests.browser.pages import BROWSERS, PATIENCE_MS, serving, sync_api
 
 _LOCAL_HOSTS = {"localhost", "127.0.0.1"}
 
@@ -44,6 +45,19 @@ def browser(chromium: str) -> Iterator["sync_api.Browser"]:
         started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         yield started
         started.close()
+
+
+@pytest.fixture(scope="package")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A dashboard on one run of each kind: of a GPU, of a host, with counters, of several GPUs, and a trace of 12300 ns."""
+    runs = tmp_path_factory.mktemp("runs")
+    synthetic_run.write(runs, "gpu", rounds=8)
+    synthetic_run.write_host_run(runs, "host", rounds=8)
+    synthetic_counters.write(runs)
+    synthetic_scaling.write(runs)
+    synthetic_trace.write(runs)
+    with serving(tmp_path_factory.mktemp("log") / "streamlit.log", "--data-dir", str(runs)) as url:
+        yield url
 
 
 @pytest.fixture
