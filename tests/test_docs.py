@@ -180,7 +180,7 @@ def check_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch)
         train = importlib.import_module(module)
         monkeypatch.setattr(train, "train", lambda step, batch, epochs: iter(()))
         assert train.main(words) == 0
-    elif module == "tests.collectors.run_every_kernel":
+    elif module == "tests.collectors.cuda.run_every_kernel":
         workload, option, variant = words
         assert (option, variant in _variants(workload)) == ("--variants", True)
     elif module == "collectors.nsight_compute.metrics":

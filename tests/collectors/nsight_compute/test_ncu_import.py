@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from ncu_reports import CREATED, VERSION, block, field, launch, write
 
 from collectors.cli import app
 from collectors.nsight_compute import metrics, parse
@@ -18,6 +17,7 @@ from collectors.trace.notes import Notes
 from collectors.trace.report import ReportError
 from data import metrics as contract
 from data.store import open_run
+from tests.collectors.nsight_compute.ncu_reports import CREATED, VERSION, block, field, launch, write
 
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "nsys-samples"
 FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "nsight-compute-2025.3" / "report.ncu-rep"

@@ -7,7 +7,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reports import (
+
+from collectors.nsight_systems.parse import import_report
+from data.naming import Naming, NamingError
+from data.store import Run, open_run
+from tests.collectors.nsight_systems.reports import (
     GLOBAL_PID,
     OTHER_TID,
     TID,
@@ -22,10 +26,6 @@ from reports import (
     small,
     write,
 )
-
-from collectors.nsight_systems.parse import import_report
-from data.naming import Naming, NamingError
-from data.store import Run, open_run
 
 
 def imported(folder: Path, tables: Tables, naming: Naming | None = None) -> Run:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reports import schema_3_20, small, without_a_warning, write
 
 from collectors.core.tools import Tool
 from collectors.nsight_systems import run
@@ -19,6 +18,7 @@ from collectors.nsight_systems.source import open_report
 from collectors.trace.report import TEXT_LIMIT, ReportError
 from data import store
 from data.store import StoreError, foreign, open_run
+from tests.collectors.nsight_systems.reports import schema_3_20, small, without_a_warning, write
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -7,11 +7,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from reports import GPU, Tables, call, copy, kernel, schema_3_20, schema_2020, small, without_a_warning, write
 
 from collectors.nsight_systems.facts import driver_version
 from collectors.nsight_systems.parse import import_report
 from data.store import Run, open_run
+from tests.collectors.nsight_systems.reports import (
+    GPU,
+    Tables,
+    call,
+    copy,
+    kernel,
+    schema_3_20,
+    schema_2020,
+    small,
+    without_a_warning,
+    write,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 LAUNCHES = "have no launch in the report"
