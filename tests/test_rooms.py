@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,28 +20,32 @@ ALLOWED = {
 FILES = sorted(file for room in ALLOWED for file in (ROOT / room).rglob("*.py"))
 
 
-def rooms_imported(file: Path) -> set[str]:
-    names: set[str] = set()
+def imports_of(file: Path) -> set[tuple[str, str]]:
+    """Each module that a file imports, wherever in it, with the name that it takes from there; empty for the module itself."""
+    found: set[tuple[str, str]] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
+            found |= {(alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: import by the full name"
-            names.add((node.module or "").split(".")[0])
-    return names & ALLOWED.keys()
+            assert node.level == 0 and node.module, f"{file}: import by the full name"
+            found |= {(node.module, alias.name) for alias in node.names}
+    return found
 
 
 def packages_imported(file: Path) -> set[str]:
-    imports = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
-    return {name.split(".")[0] for name in names}
+    return {module.split(".")[0] for module, _ in imports_of(file)}
+
+
+def modules_imported(name: str, modules: Mapping[str, Path]) -> set[str]:
+    """Those of these modules that one of them imports."""
+    found = {f"{module}.{taken}" if f"{module}.{taken}" in modules else module for module, taken in imports_of(modules[name])}
+    return found & modules.keys()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_a_room_imports_only_the_rooms_that_the_design_allows(file: Path) -> None:
     room = file.relative_to(ROOT).parts[0]
-    assert rooms_imported(file) <= ALLOWED[room]
+    assert packages_imported(file) & ALLOWED.keys() <= ALLOWED[room]
 
 
 COLLECTORS = ROOT / "collectors"
@@ -68,18 +72,6 @@ def folder_of(module: str) -> str:
     return parts[0] if len(parts) > 1 else ""
 
 
-def modules_imported(module: str) -> set[str]:
-    """Those of the collectors, wherever in the file they are imported."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            within = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
-            names |= within if len(within) == len(node.names) else {*within, node.module or ""}
-    return names & MODULES.keys()
-
-
 def floors() -> dict[str, int]:
     """Module -> its floor: one above the highest that it imports. Raises AssertionError for a circle."""
     found: dict[str, int] = {}
@@ -87,7 +79,9 @@ def floors() -> dict[str, int]:
     def floor_of(module: str, below: tuple[str, ...]) -> int:
         assert module not in below, f"a circle: {' -> '.join([*below[below.index(module) :], module])}"
         if module not in found:
-            found[module] = 1 + max((floor_of(other, (*below, module)) for other in modules_imported(module)), default=0)
+            found[module] = 1 + max(
+                (floor_of(other, (*below, module)) for other in modules_imported(module, MODULES)), default=0
+            )
         return found[module]
 
     for module in MODULES:
@@ -98,7 +92,7 @@ def floors() -> dict[str, int]:
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_a_folder_of_the_collectors_imports_only_those_below_it(module: str) -> None:
     folder = folder_of(module)
-    others = {folder_of(other) for other in modules_imported(module)} - {folder}
+    others = {folder_of(other) for other in modules_imported(module, MODULES)} - {folder}
     assert not folder or others <= BELOW[folder]
 
 
@@ -184,18 +178,6 @@ ROOMS = {
 }
 
 
-def imported(name: str) -> set[str]:
-    """The modules of the dashboard that a module of it imports, be it within a function."""
-    found = set()
-    for node in ast.walk(ast.parse(DASHBOARD[name].read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module in DASHBOARD:
-            within = [f"{node.module}.{alias.name}" for alias in node.names]
-            found |= {each if each in DASHBOARD else node.module for each in within}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names} & DASHBOARD.keys()
-    return found
-
-
 def room_of(name: str) -> str:
     """The folder that a module is in; empty for what stands beside the folders."""
     parts = name.split(".")
@@ -219,12 +201,12 @@ def shows(name: str) -> bool:
 
 @pytest.mark.parametrize("name", [name for name in DASHBOARD if room_of(name)])
 def test_a_folder_of_the_dashboard_imports_only_those_that_the_design_allows(name: str) -> None:
-    assert {room_of(other) for other in imported(name)} <= ROOMS[room_of(name)]
+    assert {room_of(other) for other in modules_imported(name, DASHBOARD)} <= ROOMS[room_of(name)]
 
 
 @pytest.mark.parametrize("name", [name for name in DASHBOARD if question_of(name)])
 def test_no_view_imports_another_and_no_detail_of_the_reports_another(name: str) -> None:
-    alike = {question_of(other) for other in imported(name) if room_of(other) == room_of(name)}
+    alike = {question_of(other) for other in modules_imported(name, DASHBOARD) if room_of(other) == room_of(name)}
     assert alike <= {question_of(name), ""}
 
 
@@ -251,7 +233,7 @@ def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows(wanted: Callable
 
 
 def test_no_module_of_the_dashboard_imports_itself_by_way_of_others() -> None:
-    left = {name: imported(name) - {name} for name in DASHBOARD}
+    left = {name: modules_imported(name, DASHBOARD) - {name} for name in DASHBOARD}
     while free := {name for name, others in left.items() if not others & left.keys()}:
         left = {name: others for name, others in left.items() if name not in free}
     assert not left, "these import each other, or what does"
