@@ -41,14 +41,14 @@ SLOW = {
     "test_picked",
     "test_picker_page",
     "test_precision",
-    "test_queries_cells",
+    "test_queries_overview",
     "test_queries_extras",
     "test_ranks",
     "test_record",
     "test_refusals",
     "test_roofline",
     "test_salvage",
-    "test_scaling",
+    "test_scaling_page",
     "test_server",
     "test_signals",
     "test_trace_pages",
@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_configure() -> None:
     """A shell has what it starts in the background ignore interrupts, and nohup hangups; the tests may run so, what they start may not.
 
-    What they record has small ceilings: those of a processor take two seconds of it, and tests record a hundred times.
+    What the tests record has small ceilings: those of a processor take two seconds of it at each recording.
     """
     os.environ[SMALL_VARIABLE] = "1"
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

@@ -9,7 +9,7 @@ import pytest
 
 from data import checks, schema
 from data.columns import Column, Table
-from tests.synthetic_scaling import row
+from tests.synthetic.made_runs import row
 
 CELL = {"workload": "w", "variant": "v", "config": "", "case": "n=1"}
 VARIANT = {"workload": "w", "variant": "v", "kind": "cuda", "role": "rung", "precision": "fp32"}

@@ -1,6 +1,7 @@
 """Runs with known medians, written through the store: what the dashboard's tests and a developer without a GPU look at.
 
-The figures are invented, of the order of an H200's. `median_ns` says what each cell was made to measure.
+`row` and `write_tables` make any other run, of rows counted by hand. The figures are invented, of the order of an H200's.
+`median_ns` says what each cell was made to measure.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from data.schema import SCHEMA_VERSION, TABLES
 from data.store import RunWriter, to_json
@@ -84,6 +86,21 @@ VARIANTS = (
     Made("conv2d", "numba_serial", "Numba, one thread", "host", "host", {"": 0.03}),
     Made("conv2d", "numba_parallel", "Numba, all cores", "host", "host", {"": 0.11}),
 )  # fmt: skip
+GEMM = "gemm"
+#: Shares are of the fp32 rate, 50 TFLOP/s: TF32 may reach 6 of it, and 3xTF32 2.
+PRECISIONS = (
+    Made(GEMM, "v01_naive", "One thread an element", "rung", "cuda", {"": 0.08}, "a tile in shared memory", error=4.0e-7),
+    Made(
+        GEMM, "v02_tile", "8x8 registers a thread", "rung", "cuda", {"tile=64": 0.7, "tile=128": 0.8}, "tensor cores", error=3.0e-7,
+    ),
+    Made(GEMM, "v03_tensor_cores", "TF32 on tensor cores", "rung", "cuda", {"": 3.2}, "lose no digits", "tf32", 3.0e-4),
+    Made(GEMM, "v04_split", "Three TF32 products for one", "rung", "cuda", {"": 1.6}, "asynchronous copies", "3xtf32", 2.0e-7),
+    Made(GEMM, "v05_pipelined", "TF32 with asynchronous copies", "rung", "cuda", {"": 4.8}, "", "tf32", 3.1e-4),
+    Made(GEMM, "cublas", "cuBLAS", "peer", "library", {"": 0.9}, error=2.5e-7),
+    Made(GEMM, "cublas_tf32", "cuBLAS, TF32 allowed", "peer", "library", {"": 4.0}, "", "tf32", 2.9e-4),
+    Made(GEMM, "numpy", "NumPy", "host", "host", {"": 0.02}),
+    Made(GEMM, "numba_serial", "Numba, one thread", "host", "host", {"": 0.01}),
+)  # fmt: skip
 BASELINE = {"tensor_transpose": ("v01_simple", ""), "conv2d": ("v01_naive", "block=8"), "gemm": ("v01_naive", "")}
 HOST_BASELINE = "numba_serial"
 #: Columns of whole numbers that a host has none of.
@@ -96,6 +113,37 @@ FAILED = {
     ("conv2d", "numpy", "", "n=8192"): ("timeout", "not finished after 60 s"),
     ("tensor_transpose", "v04_padded", "tile=16", "n=64,perm=102"): ("launch_error", "CUDA_ERROR_INVALID_VALUE"),
 }
+
+
+def row(table: str, **values: Any) -> dict[str, Any]:
+    """A row with nothing, zero or an empty text in the other columns."""
+    empty = {
+        c.name: None if c.nullable else "" if pa.types.is_string(c.type) or pa.types.is_dictionary(c.type) else 0
+        for c in TABLES[table].columns
+    }
+    return {**empty, **values}
+
+
+def run_row(run_id: str, label: str) -> dict[str, Any]:
+    """The row of table `run` of an import."""
+    return row(
+        "run", run_id=run_id, schema_version=SCHEMA_VERSION, label=label, kind="import", device_count=2,
+        started_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), collector="nsight_systems", collector_version="2025.3", source="report.nsys-rep",
+        device_name="NVIDIA H200 (synthetic)", packages=to_json({}), git_commit="c0ffee00" * 5, python_version="3.11.7",
+    )  # fmt: skip
+
+
+def write_tables(data_dir: Path, run: Mapping[str, Any], tables: Mapping[str, Any]) -> Path:
+    """Write a run of these rows, by table.
+
+    Returns:
+        The folder of the run.
+    """
+    with RunWriter(data_dir, run["run_id"]) as writer:
+        writer.append("run", [run])
+        for name, rows in tables.items():
+            writer.append(name, rows)
+        return writer.commit()
 
 
 def cases(workload: str) -> Iterator[tuple[dict[str, Any], int | None, int, int]]:
@@ -178,6 +226,15 @@ def write_host_run(
     return write_variants(data_dir, run_id, label or run_id, variants, rounds, seed, on_gpu=False)
 
 
+def write_precisions(data_dir: Path, run_id: str = "precisions", *, rounds: int = 20, seed: int = 9) -> Path:
+    """Write a run that looks like an H200's recording of a matrix product in three precisions.
+
+    Returns:
+        The folder of the run.
+    """
+    return write_variants(data_dir, run_id, run_id, PRECISIONS, rounds, seed, on_gpu=True)
+
+
 def write_variants(
     data_dir: Path, run_id: str, label: str, variants: tuple[Made, ...], rounds: int, seed: int, *, on_gpu: bool
 ) -> Path:
@@ -201,22 +258,20 @@ def write_variants(
                 if timed:
                     samples += _samples(cell, made, config, params, min_bytes, rounds, random, on_gpu)
     workloads = dict.fromkeys(made.workload for made in variants)
-    with RunWriter(data_dir, run_id) as writer:
-        writer.append("run", [_run(run_id, label, on_gpu)])
-        writer.append("ceilings", [
+    tables = {
+        "ceilings": [
             {"name": name, "device": device, "value": value, "unit": unit, "method": "invented for tests"}
             for name, device, value, unit in CEILINGS if on_gpu or device == "cpu"
-        ])  # fmt: skip
-        writer.append("variants", [_variant(made) for made in variants])
-        writer.append("cases", [
+        ],
+        "variants": [_variant(made) for made in variants],
+        "cases": [
             {"workload": workload, "case": name_of(params), "size_rank": rank, "params": to_json(params), "flops": flops,
              "min_bytes": min_bytes, "h2d_bytes": min_bytes // 2, "d2h_bytes": min_bytes // 2}
             for workload in workloads for params, rank, flops, min_bytes in cases(workload)
-        ])  # fmt: skip
-        writer.append("results", results)
-        writer.append("samples", _table(samples, rounds))
-        writer.append("diagnostics", list(_diagnostics(on_gpu)))
-        return writer.commit()
+        ],
+        "results": results, "samples": _table(samples, rounds), "diagnostics": list(_diagnostics(on_gpu)),
+    }  # fmt: skip
+    return write_tables(data_dir, _run(run_id, label, on_gpu), tables)
 
 
 def _samples(

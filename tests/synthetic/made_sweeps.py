@@ -1,15 +1,16 @@
-"""Runs of 1, 2 and 4 ranks with known times, written through the store. The figures are invented, of the order of an H200's."""
+"""Runs of 1, 2 and 4 ranks with known times, and one with counters counted by hand. The figures are invented."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from data.schema import TABLES
-from data.store import RunWriter, to_json
-from tests.synthetic_trace import run_row
+from data import metrics, store
+from data.schema import COUNTERS
+from data.store import to_json
+from tests.synthetic import made_runs
+from tests.synthetic.made_runs import row, run_row, write_tables
 
 COUNTS = (1, 2, 4)
 IMAGES = (10, 100, 880, 1000, 2224, 2512, 4856, 5248)
@@ -58,7 +59,7 @@ def step_ns(variant: str, batch: int, ranks: int, scope: str) -> dict[str, float
     return {"operation": whole + 10_000} | ({"phase:allreduce": ALLREDUCE_NS[ranks]} if ranks > 1 else {})
 
 
-def write(data_dir: Path, run_id: str = "scaling", *, rounds: int = 20, seed: int = 3) -> Path:
+def write_scaling(data_dir: Path, run_id: str = "scaling", *, rounds: int = 20, seed: int = 3) -> Path:
     """Write a run that looks like a recording of four H200s.
 
     Returns:
@@ -81,7 +82,7 @@ def write(data_dir: Path, run_id: str = "scaling", *, rounds: int = 20, seed: in
     return _write(data_dir, run_id, "NVIDIA H200 (synthetic)", samples, cases)
 
 
-def write_host_run(data_dir: Path, run_id: str = "scaling-host", *, rounds: int = 12, seed: int = 4) -> Path:
+def write_scaling_on_host(data_dir: Path, run_id: str = "scaling-host", *, rounds: int = 12, seed: int = 4) -> Path:
     """Write a run of one process and of two on a machine without a GPU: half the time and 1 ms more.
 
     Returns:
@@ -127,42 +128,145 @@ def _samples(
                 )  # fmt: skip
 
 
-def row(table: str, **values: Any) -> dict[str, Any]:
-    """A row with nothing, zero or an empty text in the other columns."""
-    empty = {
-        c.name: None if c.nullable else "" if pa.types.is_string(c.type) or pa.types.is_dictionary(c.type) else 0
-        for c in TABLES[table].columns
-    }
-    return {**empty, **values}
-
-
 def _write(
     data_dir: Path, run_id: str, device: str, samples: list[dict[str, Any]], cases: list[tuple[str, str, int]], more: str = ""
 ) -> Path:
     cells = dict.fromkeys((s["workload"], s["variant"], s["config"], s["case"]) for s in samples)
     variants = dict.fromkeys((workload, variant) for workload, variant, *_ in cells)
-    with RunWriter(data_dir, run_id) as writer:
-        facts = {"kind": "recording", "device_name": device, "cpu_name": "Synthetic CPU", "device_count": 4 if device else 0}
-        writer.append("run", [run_row(run_id, run_id) | facts])
-        writer.append("variants", [
+    facts = {"kind": "recording", "device_name": device, "cpu_name": "Synthetic CPU", "device_count": 4 if device else 0}
+    tables = {
+        "variants": [
             row("variants", workload=workload, variant=name, title=_TITLES[name], source_text="",
                 kind="cuda" if device else "host", role="rung" if device else "host", rung=int(name[1:3]) if device else None,
                 precision="tf32" if name == "v12_wgmma" else "fp32")
             for workload, name in variants
-        ])  # fmt: skip
-        writer.append("ceilings", [
+        ],
+        "ceilings": [
             row("ceilings", name=f"nccl_allreduce_{GRADIENT_BYTES}_bytes", device=f"{ranks} GPUs", value=value, unit="us")
             for ranks, value in NCCL_US.items() if device
-        ])  # fmt: skip
-        writer.append("cases", [
+        ],
+        "cases": [
             row("cases", workload=workload, case=f"{axis}={number}{more}", size_rank=rank, flops=1000 * number, min_bytes=number,
                 d2h_bytes=GRADIENT_BYTES if axis == "batch" else IMAGE_BYTES * number,
                 params=to_json({axis: number} | ({"channels": 64} if more else {})))
             for rank, (workload, axis, number) in enumerate(cases)
-        ])  # fmt: skip
-        writer.append("results", [
+        ],
+        "results": [
             row("results", workload=workload, variant=variant, config=config, case=case, status="ok", rel_l2_error=1e-7, tolerance=2e-6)
             for workload, variant, config, case in cells
-        ])  # fmt: skip
-        writer.append("samples", samples)
-        return writer.commit()
+        ],
+        "samples": samples,
+    }  # fmt: skip
+    return write_tables(data_dir, run_row(run_id, run_id) | facts, tables)
+
+
+WORKLOAD, CASE = "tensor_transpose", "n=512,perm=210"
+MIN_BYTES = 8 * 512**3
+
+
+def percents(compute: float, memory: float, dram: float, l2: float, l1: float) -> dict[str, float]:
+    names = (metrics.COMPUTE, metrics.MEMORY, metrics.DRAM, metrics.L2, metrics.L1)
+    return dict(zip(names, (compute, memory, dram, l2, l1), strict=True))
+
+
+def _limits(registers: float, shared: float, warps: float, blocks: float) -> dict[str, float]:
+    return dict(zip(metrics.LIMITS, (registers, shared, warps, blocks, 32.0), strict=True))
+
+
+def stalls(**cycles: float) -> dict[str, float]:
+    return {metrics.stall_metric(reason): cycles.get(reason, 0.0) for reason in metrics.STALLS}
+
+
+def _memory(read: float, write: float, load_sectors: float, store_sectors: float, conflicts: float) -> dict[str, float]:
+    """For 1000 requests and 2000 wavefronts each way."""
+    return {
+        metrics.DRAM_READ: read, metrics.DRAM_WRITE: write, metrics.LOAD_REQUESTS: 1000.0, metrics.LOAD_SECTORS: load_sectors,
+        metrics.STORE_REQUESTS: 1000.0, metrics.STORE_SECTORS: store_sectors, metrics.LOAD_WAVEFRONTS: 2000.0,
+        metrics.LOAD_CONFLICTS: 0.0, metrics.STORE_WAVEFRONTS: 2000.0, metrics.STORE_CONFLICTS: conflicts, metrics.L1_HIT: 12.5,
+        metrics.L2_HIT: 48.0,
+    }  # fmt: skip
+
+
+def _launch(achieved: float, theoretical: float, registers: float, waves: float) -> dict[str, float]:
+    return {
+        metrics.OCCUPANCY: achieved, metrics.THEORETICAL: theoretical, metrics.REGISTERS: registers, metrics.WAVES: waves,
+        metrics.SHARED_BYTES: 16_384.0, metrics.GRID: 4096.0, metrics.BLOCK: 256.0, metrics.ISSUE: 20.0, metrics.TENSOR: 0.0,
+    }  # fmt: skip
+
+
+HALF = MIN_BYTES / 2
+#: (variant, config) -> its launches in order: kernel and metrics.
+CELLS: dict[tuple[str, str], list[tuple[str, dict[str, float]]]] = {
+    ("copy", ""): [
+        (
+            "copy",
+            {metrics.TIME: 250_000.0, **percents(20, 93, 93, 60, 30), **_limits(32, 32, 8, 32), **_memory(HALF, HALF, 16e3, 16e3, 0)}
+            | _launch(90, 100, 20, 15.5) | stalls(selected=1, long_scoreboard=30, wait=3),
+        )
+    ],
+    ("v01_simple", ""): [
+        (
+            "simple",
+            # 32 sectors a load of a warp: each thread touches a sector of its own. 40 of 50 cycles wait for memory.
+            {metrics.TIME: 900_000.0, **percents(12, 45, 40, 44, 38), **_limits(16, 32, 8, 32), **_memory(4 * HALF, HALF, 32e3, 4e3, 0)}
+            | _launch(60, 100, 16, 15.5) | stalls(selected=1, not_selected=1, long_scoreboard=40, lg_throttle=6, wait=2),
+        )
+    ],
+    ("v03_shared", ""): [
+        (
+            "shared",
+            # 500 of 2000 wavefronts of stores are conflicts; registers allow 3 blocks, less than anything else.
+            {metrics.TIME: 400_000.0, **percents(30, 72, 55, 50, 71), **_limits(3, 6, 8, 32), **_memory(HALF, HALF, 4e3, 4e3, 500)}
+            | _launch(30, 37.5, 80, 41) | stalls(selected=1, short_scoreboard=9, barrier=6, long_scoreboard=4),
+        )
+    ],
+    ("v04_padded", "tile=16"): [
+        ("padded", {metrics.TIME: 380_000.0, **percents(85, 40, 30, 40, 38)} | stalls(selected=1, math_pipe_throttle=3)),
+    ],
+    ("v04_padded", "tile=32"): [
+        ("padded", {metrics.TIME: 310_000.0, **percents(86, 41, 31, 41, 38)} | stalls(selected=1, math_pipe_throttle=3)),
+    ],
+    # Two launches of 300 and 100 µs: 100 * 300 / 400 + 60 * 100 / 400 = 90 % of DRAM.
+    ("v05_swizzled", ""): [
+        ("split", {metrics.TIME: 210_000.0, **percents(20, 100, 100, 50, 30), metrics.DRAM_READ: HALF, metrics.DRAM_WRITE: 0.5 * HALF}),
+        ("join", {metrics.TIME: 70_000.0, **percents(20, 60, 60, 50, 30), metrics.DRAM_READ: 0.5 * HALF, metrics.DRAM_WRITE: 0.5 * HALF}),
+    ],
+}  # fmt: skip
+
+
+def counter_rows(cells: Mapping[tuple[str, str], Any] = CELLS) -> list[dict[str, Any]]:
+    """Rows of `counters`."""
+    return [
+        {
+            "workload": WORKLOAD, "variant": variant, "config": config, "case": CASE, "kernel": kernel, "launch_index": index,
+            "metric": name, "value": float(value), "unit": "%" if name.endswith(("pct", "elapsed", "active")) else "",
+        }
+        for (variant, config), launches in cells.items()
+        for index, (kernel, values) in enumerate(launches)
+        for name, value in values.items()
+    ]  # fmt: skip
+
+
+def write_counted(folder: Path, run_id: str = "counted", cells: Mapping[tuple[str, str], Any] = CELLS) -> Path:
+    """A synthetic run of the GPU with these counters.
+
+    Returns:
+        The folder of the run.
+    """
+    path = made_runs.write(folder, run_id, rounds=8)
+    add(path, "counters", counter_rows(cells))
+    return path
+
+
+def add(path: Path, table: str, found: list[dict[str, Any]]) -> None:
+    """Put further rows into a run that is on disk, as a collector would have written them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = path / f"{table}.parquet"
+    made = store.conform(table, found)
+    pq.write_table(pa.concat_tables([pq.read_table(file), made]) if file.exists() else made, file)
+
+
+assert {row["metric"] for row in counter_rows()} <= set(metrics.BY_NAME)
+assert set(counter_rows()[0]) == set(COUNTERS.arrow.names)

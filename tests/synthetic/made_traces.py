@@ -1,6 +1,7 @@
 """Runs with a trace whose sums are counted by hand: two processes, two GPUs, ranges nested on one thread and open on others.
 
-All names are as a profiler gives them; one of them is hostile.
+Beside them: a program annotated without variants, recordings of the same cells by several collectors, and one with a trace.
+Names are as a profiler gives them; one of them is hostile.
 """
 
 from collections.abc import Mapping
@@ -8,8 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from data.schema import SCHEMA_VERSION, TABLES
-from data.store import RunWriter, to_json
+from data import metrics
+from data.schema import TABLES
+from tests.synthetic.made_runs import row, run_row, write_tables
 
 HOSTILE = "<img src=x onerror=alert(1)>[a](b)"
 GEMM = "void gemm<float>(float*)"
@@ -74,7 +76,9 @@ def write(data_dir: Path, run_id: str = "trace", *, label: str = "", without: tu
         "kernels": [_kernel(*row) for row in KERNELS],
         "memory_ops": [_memory_op(*row) for row in MEMORY_OPS],
     }
-    return _write(data_dir, run_id, label, {name: rows for name, rows in tables.items() if name not in without})
+    return write_tables(
+        data_dir, run_row(run_id, label or run_id), {name: rows for name, rows in tables.items() if name not in without}
+    )
 
 
 def write_variants(data_dir: Path, run_id: str = "variants") -> Path:
@@ -110,26 +114,7 @@ def write_variants(data_dir: Path, run_id: str = "variants") -> Path:
                 | {"launch_start_ns": launch[0], "launch_end_ns": launch[1]}
             )
             start = after + 5_000
-    return _write(data_dir, run_id, "", tables)
-
-
-def run_row(run_id: str, label: str) -> dict[str, Any]:
-    """The row of table `run` of an import."""
-    row: dict[str, Any] = {column.name: None if column.nullable else "" for column in TABLES["run"].columns}
-    return row | {
-        "run_id": run_id, "schema_version": SCHEMA_VERSION, "label": label, "kind": "import", "device_count": 2,
-        "started_at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "collector": "nsight_systems", "collector_version": "2025.3",
-        "source": "report.nsys-rep", "device_name": "NVIDIA H200 (synthetic)", "packages": to_json({}),
-        "git_commit": "c0ffee00" * 5, "python_version": "3.11.7",
-    }  # fmt: skip
-
-
-def _write(data_dir: Path, run_id: str, label: str, tables: Mapping[str, list[dict[str, Any]]]) -> Path:
-    with RunWriter(data_dir, run_id) as writer:
-        writer.append("run", [run_row(run_id, label or run_id)])
-        for name, rows in tables.items():
-            writer.append(name, rows)
-        return writer.commit()
+    return write_tables(data_dir, run_row(run_id, run_id), tables)
 
 
 def _range(*row: Any) -> dict[str, Any]:
@@ -163,3 +148,171 @@ def _kernel(*row: Any) -> dict[str, Any]:
 def _memory_op(*row: Any) -> dict[str, Any]:
     names = ("correlation", "process", "start_ns", "end_ns", "kind", "bytes", "src_memory", "dst_memory", "device", "range_id")
     return dict(zip(names, row, strict=True)) | {"stream": 7, "time_range_id": None}
+
+
+#: text, duration on the host, gpu_busy_ns (None: it launched nothing), how many such ranges. Each next one is 10 ns longer in both.
+ANNOTATED = (
+    ("naive n=8", 1_000, 500, 3),
+    ("naive n=16", 2_000, 1_500, 3),
+    ("tiled n=8", 900, 250, 3),
+    ("tiled n=16", 1_100, 400, 3),
+    ("load data", 5_000, None, 2),
+    ("setup", 9_000, 100, 1),
+)
+EXPRESSION = r"^(?P<variant>naive|tiled) (?P<case>n=\d+)$"
+
+
+def write_annotated(data_dir: Path, run_id: str = "annotated", *, unclosed: bool = True) -> Path:
+    """Write the run; ranges of one text follow each other, and the last range of all was never closed.
+
+    Returns:
+        The folder of the run.
+    """
+    ranges: list[dict[str, Any]] = []
+    start = 0
+    for text, host_ns, busy_ns, count in ANNOTATED:
+        for number in range(count):
+            busy = None if busy_ns is None else busy_ns + 10 * number
+            ranges.append(_annotated(len(ranges), text, start, start + host_ns + 10 * number, busy))
+            start += host_ns + 1_000
+    if unclosed:
+        ranges.append(_annotated(len(ranges), "naive n=8", start, None, None))
+    return write_tables(data_dir, run_row(run_id, run_id), {"ranges": ranges})
+
+
+def _annotated(range_id: int, text: str, start: int, end: int | None, busy: int | None) -> dict[str, Any]:
+    by_time = ("time_gpu_start_ns", "time_gpu_end_ns", "time_gpu_busy_ns")
+    nothing = dict.fromkeys(("parent_id", *by_time, "workload", "variant", "config", "case", "scope", "round"))
+    return nothing | {
+        "range_id": range_id, "depth": 0, "process": 1, "thread": 1, "domain": "", "text": text, "style": "push_pop",
+        "start_ns": start, "end_ns": end, "gpu_start_ns": None if busy is None else start,
+        "gpu_end_ns": None if busy is None else start + busy, "gpu_busy_ns": busy,
+    }  # fmt: skip
+
+
+DEVICE = "NVIDIA H200 (synthetic)"
+CASE = "n=512"
+#: Variant -> its device time in ns, by collector: two long variants that agree but for one, and two short ones that do not.
+TIMES: Mapping[str, Mapping[str, int]] = {
+    "cuda_events": {"v01_long": 100_000, "v02_longer": 200_000, "v03_short": 5_000, "v04_shorter": 4_000},
+    "cupti": {"v01_long": 99_000, "v02_longer": 206_000, "v03_short": 3_500, "v04_shorter": 3_500},
+    "nsight_compute": {"v01_long": 102_000, "v03_short": 5_200},
+}
+H2D_BYTES, D2H_BYTES = 4_096, 2_048
+
+
+def write_collected(
+    data_dir: Path,
+    collector: str,
+    run_id: str = "",
+    *,
+    device: str = DEVICE,
+    day: int = 2,
+    sources: Mapping[str, str] | None = None,
+) -> Path:
+    """Write the run of a collector: of each variant of `TIMES` seven samples from 30 ‰ below to 30 ‰ above, cold; of `nsight_compute`
+    the counter of two launches that add up to it.
+
+    Args:
+        sources: hashes of the variants' sources; all `same` where a variant is not named.
+
+    Returns:
+        The folder of the run.
+    """
+    times = TIMES[collector]
+    counted = collector == "nsight_compute"
+    samples = [
+        row("samples") | _cell(variant) | {
+            "gpus": 1, "rank": 0, "cache": "cold", "scope": "device", "twin": 0, "round": number, "position": 0,
+            "duration_ns": time_ns * (1_000 + 10 * (number - 3)) // 1_000,
+        }
+        for variant, time_ns in times.items() for number in range(7) if not counted
+    ]  # fmt: skip
+    counters = [
+        _cell(variant) | {"kernel": "k", "launch_index": index, "metric": metrics.TIME, "value": value, "unit": "ns"}
+        for variant, time_ns in times.items() if counted for index, value in enumerate((time_ns - 1_000.0, 1_000.0))
+    ]  # fmt: skip
+    tables = {
+        "variants": [_variant(name, (sources or {}).get(name, "same")) for name in times], "cases": [_case()], "samples": samples,
+        "counters": counters, "results": [row("results") | _cell(name) | {"status": "ok", "detail": ""} for name in times],
+    }  # fmt: skip
+    info = {"collector": collector, "device_name": device, "started_at": datetime(2026, 1, day, tzinfo=UTC)}
+    return _write_recording(data_dir, run_id or collector, info, tables)
+
+
+def write_traced(data_dir: Path, run_id: str = "traced", *, wrong: bool = False, dropped: bool = False) -> Path:
+    """Write a recording with a trace: rounds 0 and 1 and a twin that copy the case's bytes, a warm-up that copies others, and a device
+    sample; its five kernels of 100 ns are in these ranges. What is wrong where asked: a third round that copies 96 bytes too few, a
+    fourth that copies nothing, a kernel of 300 ns outside of any range, and one of 200 ns with no launch.
+
+    Returns:
+        The folder of the run.
+    """
+    texts = ["end_to_end.hot#0", "end_to_end.hot#1", "end_to_end.hot.twin#1", "end_to_end.hot.warm_up#0", "device.cold#0"]
+    texts += ["end_to_end.hot#2", "end_to_end.hot#3"] if wrong else []
+    ranges: list[dict[str, Any]] = [_sample_range(0, None, "conv2d", {"workload": "conv2d"})]
+    copies: list[dict[str, Any]] = []
+    kernels = []
+    for text in texts:
+        scope = text.split(".")[0]
+        cell = _cell("v01_long") | {"scope": scope, "round": None if "warm_up" in text else int(text[-1])}
+        outer = len(ranges)
+        ranges += [_sample_range(outer, 0, text, cell), _sample_range(outer + 1, outer, "executions=1", cell)]
+        kernels.append(_kernel_in(len(kernels), 100, outer + 1))
+        bytes_in = {"end_to_end.hot#2": H2D_BYTES - 96, "end_to_end.hot.warm_up#0": 7, "end_to_end.hot#3": 0}.get(
+            text, H2D_BYTES
+        )
+        if bytes_in:
+            copies += [
+                # In two pieces, one by the sample's range and one by a range within it.
+                _copy_in("h2d", bytes_in - 1, outer), _copy_in("h2d", 1, outer + 1), _copy_in("d2h", D2H_BYTES, outer + 1),
+                _copy_in("memset", 999, outer),
+            ]  # fmt: skip
+    if wrong:
+        kernels = kernels[:5]
+        kernels += [_kernel_in(5, 300, None), _kernel_in(6, 200, 1) | {"launch_start_ns": None, "launch_end_ns": None}]
+    lost = {"severity": "error", "source": "dropped", "text": "CUPTI dropped 12 records", **dict.fromkeys(_cell(""))}
+    tables = {
+        "variants": [_variant("v01_long", "same")], "cases": [_case()], "ranges": ranges, "kernels": kernels, "memory_ops": copies,
+        "diagnostics": [lost] if dropped else [],
+    }  # fmt: skip
+    info = {"collector": "cupti", "device_name": DEVICE, "started_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    return _write_recording(data_dir, run_id, info, tables)
+
+
+def _write_recording(data_dir: Path, run_id: str, info: Mapping[str, Any], tables: Mapping[str, Any]) -> Path:
+    return write_tables(data_dir, run_row(run_id, run_id) | {"kind": "recording", "source": ""} | info, tables)
+
+
+def _cell(variant: str) -> dict[str, Any]:
+    return {"workload": "conv2d", "variant": variant, "config": "", "case": CASE}
+
+
+def _variant(name: str, source: str) -> dict[str, Any]:
+    about = {"workload": "conv2d", "variant": name, "rung": int(name[1:3]), "kind": "cuda", "role": "rung", "precision": "fp32"}
+    return row("variants") | about | {"title": name, "source_sha256": source}
+
+
+def _case() -> dict[str, Any]:
+    work = {"flops": 10**6, "min_bytes": 10**6, "h2d_bytes": H2D_BYTES, "d2h_bytes": D2H_BYTES}
+    return {"workload": "conv2d", "case": CASE, "size_rank": 0, "params": '{"n":512}', **work}
+
+
+def _sample_range(range_id: int, parent: int | None, text: str, cell: Mapping[str, Any]) -> dict[str, Any]:
+    # The workload's range holds those of the samples, and each of them its executions.
+    depth = 0 if parent is None else 1 if parent == 0 else 2
+    times = {"start_ns": range_id, "end_ns": range_id + 1_000}
+    about = {"range_id": range_id, "parent_id": parent, "depth": depth, "process": 1, "thread": 1, "domain": "warpladder"}
+    return row("ranges") | about | times | {"text": text, "style": "push_pop"} | cell
+
+
+def _kernel_in(correlation: int, duration_ns: int, range_id: int | None) -> dict[str, Any]:
+    name = "inside" if range_id is not None else "outside"
+    times = {"start_ns": 0, "end_ns": duration_ns, "launch_start_ns": 0, "launch_end_ns": 1}
+    about = {"correlation": correlation, "process": 1, "device": 0, "name": name, "full_name": name, "range_id": range_id}
+    return row("kernels") | about | times
+
+
+def _copy_in(kind: str, size: int, range_id: int) -> dict[str, Any]:
+    about = {"correlation": 1, "process": 1, "start_ns": 0, "end_ns": 1, "device": 0}
+    return row("memory_ops") | about | {"kind": kind, "bytes": size, "range_id": range_id}

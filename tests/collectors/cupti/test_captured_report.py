@@ -7,7 +7,7 @@ from collectors.cupti.report import CapturedReport
 from collectors.trace.notes import Notes
 from collectors.trace.tables import write_tables
 from data.store import RunWriter, open_run
-from tests.synthetic_trace import run_row
+from tests.synthetic.made_runs import run_row
 
 TID = 70 << 24 | 71
 

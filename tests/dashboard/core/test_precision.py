@@ -21,9 +21,9 @@ from dashboard.views.sizes import chart as sizes
 from dashboard.views.sizes import query as over_sizes
 from dashboard.views.trust import query as trust
 from data import store
-from tests import synthetic_precisions, synthetic_run
 from tests.dashboard.core.test_queries_cells import COLD, run_of, samples, variant
 from tests.dashboard.test_app import Open, open_app, words
+from tests.synthetic import made_runs
 
 __all__ = ["open_app"]
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.xdist_group("app")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("precisions")
-    synthetic_precisions.write(made, "run")
+    made_runs.write_precisions(made, "run")
     return made
 
 
@@ -240,9 +240,9 @@ def test_the_pages_say_each_precision_and_its_error(open_app: Open, folder: Path
 def test_the_overview_shows_below_what_other_runs_of_the_device_have_timed_and_no_workload_twice(
     open_app: Open, tmp_path: Path
 ) -> None:
-    synthetic_precisions.write(tmp_path, "products", rounds=6)
-    synthetic_run.write(tmp_path, "others", rounds=6)
-    synthetic_precisions.write(tmp_path, "products-again", rounds=6)
+    made_runs.write_precisions(tmp_path, "products", rounds=6)
+    made_runs.write(tmp_path, "others", rounds=6)
+    made_runs.write_precisions(tmp_path, "products-again", rounds=6)
     of_page = words(open_app(tmp_path, run="products"))
     assert "products · " in of_page and "others · " in of_page
     assert of_page.count("**gemm**") == of_page.count("**conv2d**") == 1

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -19,11 +18,10 @@ from dashboard.reports.generator import query as generator
 from dashboard.reports.generator.query import COMPUTE, IN, OUT, REST
 from dashboard.ui.template import look
 from data import store
-from data.schema import TABLES
 from data.store import RunWriter
-from tests import synthetic_run
 from tests.dashboard.pages import lead
-from tests.synthetic_trace import run_row
+from tests.synthetic import made_runs
+from tests.synthetic.made_runs import row, run_row
 
 APP: Final = Path(__file__).resolve().parents[3] / "dashboard" / "app.py"
 MS: Final = 1_000_000
@@ -55,15 +53,6 @@ MEDIANS: Final[Mapping[tuple[str, str, str], Mapping[str, float]]] = {
     ("cudnn", "", CASES[2]): apart(9.0, 4.0, 3.0, 1.0),
     ("numpy", "", CASES[2]): {"operation": 900.0},
 }
-
-
-def row(table: str, **values: Any) -> dict[str, Any]:
-    """A row with nothing, zero or an empty text in the other columns."""
-    empty = {
-        c.name: None if c.nullable else "" if pa.types.is_string(c.type) or pa.types.is_dictionary(c.type) else 0
-        for c in TABLES[table].columns
-    }
-    return {**empty, **values}
 
 
 def params_of(case: str) -> dict[str, int]:
@@ -262,5 +251,5 @@ def test_the_page_draws_both_charts_of_the_largest_number_of_images(tmp_path: Pa
 
 
 def test_a_run_of_other_workloads_has_no_generation(tmp_path: Path) -> None:
-    other = run_data.load(store.open_run(synthetic_run.write(tmp_path, rounds=4)))
+    other = run_data.load(store.open_run(made_runs.write(tmp_path, rounds=4)))
     assert generator.generations(other).empty

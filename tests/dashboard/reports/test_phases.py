@@ -1,10 +1,8 @@
 """A traced step by its phases, on two samples of a program and one of kernels, counted by hand."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from dashboard.core import run_data
@@ -13,10 +11,10 @@ from dashboard.reports.phases import chart as charts
 from dashboard.reports.phases import query as phases
 from dashboard.ui.template import look
 from data import store
-from data.schema import TABLES
 from data.store import RunWriter
 from tests.dashboard.test_app import Open, open_app, words
-from tests.synthetic_trace import run_row, write
+from tests.synthetic.made_runs import row, run_row
+from tests.synthetic.made_traces import write
 
 __all__ = ["open_app"]
 
@@ -54,15 +52,6 @@ KERNELS = (
 )
 #: kind, range_id, duration.
 COPIES = (("h2d", 2, 3_000), ("d2h", 3, 3_000), ("memset", 5, 200))
-
-
-def row(table: str, **values: Any) -> dict[str, Any]:
-    """A row with nothing, zero or an empty text in the other columns."""
-    empty = {
-        c.name: None if c.nullable else "" if pa.types.is_string(c.type) or pa.types.is_dictionary(c.type) else 0
-        for c in TABLES[table].columns
-    }
-    return {**empty, **values}
 
 
 @pytest.fixture(scope="module")

@@ -18,14 +18,14 @@ from dashboard.ui.template import look
 from dashboard.views.ladder import query as ladder
 from dashboard.views.sizes import query as sizes
 from data import store
-from tests import synthetic_run
+from tests.synthetic import made_runs
 
 COLD = Timing("device", "cold")
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunData]:
-    yield load(store.open_run(synthetic_run.write(tmp_path_factory.mktemp("runs"), rounds=20)))
+    yield load(store.open_run(made_runs.write(tmp_path_factory.mktemp("runs"), rounds=20)))
 
 
 def test_a_size_is_in_the_region_that_its_bytes_and_its_floor_put_it_in(run: RunData) -> None:
@@ -118,7 +118,7 @@ def test_speedups_over_the_host_are_smaller_with_the_copies(run: RunData) -> Non
 
 
 def test_a_run_without_a_gpu_has_none_of_the_tables_that_need_one(tmp_path_factory: pytest.TempPathFactory) -> None:
-    host = load(store.open_run(synthetic_run.write_host_run(tmp_path_factory.mktemp("host"), rounds=8)))
+    host = load(store.open_run(made_runs.write_host_run(tmp_path_factory.mktemp("host"), rounds=8)))
     tables: list[pd.DataFrame] = [
         overheads.overheads(host, "conv2d"),
         blocks.block_sensitivity(host, "conv2d"),
@@ -141,7 +141,7 @@ def test_the_copies_of_several_permutations_are_shown_at_one_size_and_first_at_t
     # The report measured 64x64x64.
     assert copies.sizes_to_choose(frame, "tensor_transpose") == (("n=64", "n=256", "n=512"), "n=64")
     chart = charts.with_and_without_copies(frame, look(run), "tensor_transpose", size="n=256")
-    assert list(chart.figure.layout.xaxis.categoryarray) == [f"perm={perm}" for perm in synthetic_run.PERMUTATIONS]
+    assert list(chart.figure.layout.xaxis.categoryarray) == [f"perm={perm}" for perm in made_runs.PERMUTATIONS]
     assert set(chart.data["size"]) == {"n=256"}
     assert chart.title.endswith(", at n=256")
 

@@ -9,9 +9,9 @@ from dashboard import export
 from dashboard.core.run_data import load
 from dashboard.export import charts_of
 from data import store
-from tests import synthetic_run, synthetic_trace
 from tests.dashboard.test_app import PAGES, Open, open_app, words
-from tests.synthetic_trace import HOSTILE
+from tests.synthetic import made_runs, made_traces
+from tests.synthetic.made_traces import HOSTILE
 
 __all__ = ["open_app"]
 
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.xdist_group("app")
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("traced")
-    synthetic_trace.write(folder)
-    synthetic_trace.write_variants(folder)
-    synthetic_trace.write(folder, "calls only", without=("ranges", "kernels", "memory_ops"))
-    synthetic_run.write_host_run(folder, "host", rounds=8)
+    made_traces.write(folder)
+    made_traces.write_variants(folder)
+    made_traces.write(folder, "calls only", without=("ranges", "kernels", "memory_ops"))
+    made_runs.write_host_run(folder, "host", rounds=8)
     return folder
 
 
@@ -93,7 +93,7 @@ NOTHING_OF_TRACES = ("ranges", "kernels", "memory_ops", "api_calls")
 def test_a_page_says_what_an_imported_report_lacks_and_the_option_that_adds_it(
     open_app: Open, tmp_path: Path, page: str, without: tuple[str, ...], lacks: str, option: str
 ) -> None:
-    synthetic_trace.write(tmp_path, without=without)
+    made_traces.write(tmp_path, without=without)
     app = open_app(tmp_path, page, run="trace")
     assert "The report report.nsys-rep has " in words(app) and lacks in words(app)
     assert "Import a report" not in words(app)
@@ -115,6 +115,6 @@ def test_a_hostile_kernel_name_is_text_in_every_chart(traced: Path, tmp_path: Pa
     charts = list(charts_of(data))
     assert [chart.name for chart in charts] == ["timeline", "trace-kernels", "trace-api-calls", "transfers", "transfer-stages"]
     assert all("<img" not in chart.figure.to_json() for chart in charts)
-    hostile = load(store.open_run(synthetic_trace.write(tmp_path, label=HOSTILE)))
+    hostile = load(store.open_run(made_traces.write(tmp_path, label=HOSTILE)))
     export.write(hostile, tmp_path / "out", ["csv"])
     assert "<img src=x" not in (tmp_path / "out" / "report.html").read_text()

@@ -13,10 +13,9 @@ from dashboard.trace import samples as trace_samples
 from dashboard.views.calls import query as trace_sums
 from data import store
 from data.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
-from data.schema import TABLES
-from data.store import RunWriter
-from tests import synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
+from tests.synthetic import made_traces
+from tests.synthetic.made_runs import row, run_row, write_tables
 
 __all__ = ["open_app"]
 
@@ -80,15 +79,8 @@ def write(data_dir: Path, run_id: str = "recorded", *, kind: str = "recording", 
             {"kind": what, "bytes": size, "end_ns": ns, "range_id": inside} for what, size, ns, inside in MEMORY_OPS
         ],
     }
-    with RunWriter(data_dir, run_id) as writer:
-        writer.append("run", [synthetic_trace.run_row(run_id, run_id) | {"kind": kind}])
-        for name, rows in tables.items():
-            empty = {
-                column.name: None if column.nullable else "" if str(column.type) == "string" else 0
-                for column in TABLES[name].columns
-            }
-            writer.append(name, [empty | row for row in rows])
-        return writer.commit()
+    filled = {name: [row(name, **given) for given in rows] for name, rows in tables.items()}
+    return write_tables(data_dir, run_row(run_id, run_id) | {"kind": kind}, filled)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +99,7 @@ def recorded(folder: Path) -> RunData:
 def test_a_recording_offers_its_samples_first_and_an_import_all_alone(folder: Path, recorded: RunData, tmp_path: Path) -> None:
     assert trace_samples.parts(recorded) == ("samples", "all")
     assert trace_samples.parts(load(store.open_run(folder / "imported"))) == ("all",)
-    foreign = load(store.open_run(synthetic_trace.write(tmp_path)))
+    foreign = load(store.open_run(made_traces.write(tmp_path)))
     foreign = replace(foreign, info={**foreign.info, "kind": "recording"})
     assert trace_samples.parts(foreign) == ("all",), "no range of it is a sample"
 

@@ -21,13 +21,13 @@ from dashboard.views.calls import query as trace_sums
 from dashboard.views.transfers import chart as charts
 from dashboard.views.transfers import query as transfers
 from data import store
-from tests import synthetic_run, synthetic_trace
-from tests.synthetic_trace import GEMM, HOSTILE
+from tests.synthetic import made_runs, made_traces
+from tests.synthetic.made_traces import GEMM, HOSTILE
 
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> RunData:
-    return load(store.open_run(synthetic_trace.write(tmp_path_factory.mktemp("runs"))))
+    return load(store.open_run(made_traces.write(tmp_path_factory.mktemp("runs"))))
 
 
 def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
@@ -126,18 +126,18 @@ def test_kernels_belong_to_every_range_open_at_their_launch(trace: RunData) -> N
 def test_a_kernel_in_two_nested_ranges_of_one_name_is_one_instance_whose_time_counts_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    renamed = [(*row[:6], "step", *row[7:]) if row[0] == 1 else row for row in synthetic_trace.RANGES]
-    monkeypatch.setattr(synthetic_trace, "RANGES", renamed)
-    found = trace_sums.summary(load(store.open_run(synthetic_trace.write(tmp_path))), "nvtx_kern_sum")
+    renamed = [(*row[:6], "step", *row[7:]) if row[0] == 1 else row for row in made_traces.RANGES]
+    monkeypatch.setattr(made_traces, "RANGES", renamed)
+    found = trace_sums.summary(load(store.open_run(made_traces.write(tmp_path))), "nvtx_kern_sum")
     gemm = found[(found["NVTX Range"] == "step") & (found["TID"] == 101) & (found["Kernel Name"] == GEMM)]
     # Ranges 2 and 4 and the one around both; kernels of 1000 and 2000 ns, each in two of them.
     assert gemm[["NVTX Inst", "Kern Inst", "Total Time (ns)"]].to_numpy().tolist() == [[3, 2, 6000]]
 
 
 def test_graphs_traced_as_a_whole_stand_in_a_summary_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs = [(*row[:5], GRAPH, *row[6:]) if row[5] == GEMM else row for row in synthetic_trace.KERNELS]
-    monkeypatch.setattr(synthetic_trace, "KERNELS", graphs)
-    some = load(store.open_run(synthetic_trace.write(tmp_path / "some")))
+    graphs = [(*row[:5], GRAPH, *row[6:]) if row[5] == GEMM else row for row in made_traces.KERNELS]
+    monkeypatch.setattr(made_traces, "KERNELS", graphs)
+    some = load(store.open_run(made_traces.write(tmp_path / "some")))
     assert trace_sums.available(some) == (*trace_sums.SUMMARIES, "graph_launches")
     assert trace_sums.cuda_gpu_kern_sum(some)["Name"].tolist() == ["relu", HOSTILE]
     assert rows(trace_sums.summary(some, "graph_launches")) == [(100.0, 3600, 3, 1200.0, 1000.0, 600, 2000, 721.1, GRAPH)]
@@ -146,13 +146,13 @@ def test_graphs_traced_as_a_whole_stand_in_a_summary_of_their_own(tmp_path: Path
     found = trace_sums.summary(some, "nvtx_gpu_proj_sum")
     assert found.loc[found["Range"] == "train", ["Total Proj Time (ns)", "Total GPU Ops"]].to_numpy().tolist() == [[7800, 3]]
     assert "lib:inner" not in set(found["Range"])
-    monkeypatch.setattr(synthetic_trace, "KERNELS", [row for row in graphs if row[5] == GRAPH])
-    alone = load(store.open_run(synthetic_trace.write(tmp_path / "alone")))
+    monkeypatch.setattr(made_traces, "KERNELS", [row for row in graphs if row[5] == GRAPH])
+    alone = load(store.open_run(made_traces.write(tmp_path / "alone")))
     assert set(trace_sums.SUMMARIES) - set(trace_sums.available(alone)) == {"cuda_gpu_kern_sum", "nvtx_kern_sum"}
 
 
 def test_ranges_without_device_work_are_not_projected(tmp_path: Path) -> None:
-    idle = load(store.open_run(synthetic_trace.write(tmp_path, without=("kernels", "memory_ops"))))
+    idle = load(store.open_run(made_traces.write(tmp_path, without=("kernels", "memory_ops"))))
     assert trace_sums.summary(idle, "nvtx_gpu_proj_sum").empty
 
 
@@ -164,10 +164,10 @@ def test_ranges_that_overlap_without_nesting_hold_each_kernel_launched_in_them(
         (1, None, 0, 100, 101, "", "a", 0, 1_650, 1_000, 2_000),
         (2, None, 0, 100, 101, "", "b", 650, 3_000, 1_000, 2_500),
     ]
-    monkeypatch.setattr(synthetic_trace, "RANGES", ranges)
-    monkeypatch.setattr(synthetic_trace, "API_CALLS", [(*row[:6], 2) for row in synthetic_trace.API_CALLS[:2]])
-    monkeypatch.setattr(synthetic_trace, "KERNELS", [(*row[:6], 2) for row in synthetic_trace.KERNELS[:2]])
-    run = load(store.open_run(synthetic_trace.write(tmp_path, without=("memory_ops",))))
+    monkeypatch.setattr(made_traces, "RANGES", ranges)
+    monkeypatch.setattr(made_traces, "API_CALLS", [(*row[:6], 2) for row in made_traces.API_CALLS[:2]])
+    monkeypatch.setattr(made_traces, "KERNELS", [(*row[:6], 2) for row in made_traces.KERNELS[:2]])
+    run = load(store.open_run(made_traces.write(tmp_path, without=("memory_ops",))))
     found = trace_sums.summary(run, "nvtx_kern_sum")
     assert rows(found[["NVTX Range", "NVTX Inst", "Kern Inst", "Total Time (ns)", "Kernel Name"]]) == [
         ("a", 1, 1, 1000, GEMM),
@@ -182,7 +182,7 @@ def test_ranges_that_overlap_without_nesting_hold_each_kernel_launched_in_them(
 
 
 def test_columns_are_read_piece_by_piece_or_at_once_alike(tmp_path: Path) -> None:
-    traces = load(store.open_run(synthetic_trace.write(tmp_path))).traces
+    traces = load(store.open_run(made_traces.write(tmp_path))).traces
     for _ in ("from the files", "from what is kept"):
         rows_found, correlation, thread = traces.find("api_calls", "correlation", np.array([9, 3]), "thread")
         kept = np.isin(correlation, [9, 3])
@@ -197,15 +197,15 @@ def test_columns_are_read_piece_by_piece_or_at_once_alike(tmp_path: Path) -> Non
 
 def test_a_run_offers_the_summaries_that_its_tables_allow(tmp_path: Path, trace: RunData) -> None:
     assert trace_sums.available(trace) == tuple(trace_sums.SUMMARIES)
-    bare = load(store.open_run(synthetic_trace.write(tmp_path, without=("ranges", "memory_ops", "kernels"))))
+    bare = load(store.open_run(made_traces.write(tmp_path, without=("ranges", "memory_ops", "kernels"))))
     assert trace_sums.available(bare) == ("cuda_api_sum",)
-    recording = load(store.open_run(synthetic_run.write_host_run(tmp_path, "host", rounds=8)))
+    recording = load(store.open_run(made_runs.write_host_run(tmp_path, "host", rounds=8)))
     assert not recording.traces
     assert trace_sums.available(recording) == ()
 
 
 def test_kernels_without_traced_calls_have_no_thread(tmp_path: Path) -> None:
-    found = trace_sums.summary(load(store.open_run(synthetic_trace.write(tmp_path, without=("api_calls",)))), "nvtx_kern_sum")
+    found = trace_sums.summary(load(store.open_run(made_traces.write(tmp_path, without=("api_calls",)))), "nvtx_kern_sum")
     assert found.loc[found["NVTX Range"].isna(), "TID"].isna().tolist() == [True, True]
 
 
@@ -243,7 +243,7 @@ def test_overlapping_intervals_count_once() -> None:
 
 
 def test_a_speedup_shrinks_by_launch_and_copies_and_a_copy_pays_after_some_reuses(tmp_path: Path) -> None:
-    found = transfers.stages(load(store.open_run(synthetic_trace.write_variants(tmp_path))))
+    found = transfers.stages(load(store.open_run(made_traces.write_variants(tmp_path))))
     assert rows(found[["variant", *transfers.STAGES, "copies_ns", "n", "reuses_to_halve", "reuses_to_pay"]]) == [
         ("v01_slow", 8000.0, 9000.0, 17000.0, 18000.0, 8000.0, 2, 1, None),
         ("v02_fast", 2000.0, 3000.0, 11000.0, 12000.0, 8000.0, 2, 3, None),
@@ -279,7 +279,7 @@ def test_stages_are_compared_with_the_first_variant_that_is_no_ceiling() -> None
 
 
 def test_the_speedups_of_stages_are_over_the_first_variant_that_is_no_ceiling(tmp_path: Path) -> None:
-    traced = load(store.open_run(synthetic_trace.write_variants(tmp_path)))
+    traced = load(store.open_run(made_traces.write_variants(tmp_path)))
     roles = transfers.stages(traced)[["workload", "variant"]].assign(role=["ceiling", "rung"])
     found = transfers.stages(replace(traced, variants=roles))
     # 8000 ns of kernel, and 2000.

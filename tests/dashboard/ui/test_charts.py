@@ -19,14 +19,15 @@ from dashboard.views.sizes import chart as sizes
 from dashboard.views.sizes import query as over_sizes
 from dashboard.views.trust import distribution_chart as distribution
 from data import store
-from tests import hostile_run, synthetic_counters, synthetic_run, synthetic_scaling, synthetic_trace
+from tests import hostile_run
+from tests.synthetic import made_runs, made_sweeps, made_traces
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunData]:
-    yield load(store.open_run(synthetic_run.write(tmp_path_factory.mktemp("runs"), rounds=12)))
+    yield load(store.open_run(made_runs.write(tmp_path_factory.mktemp("runs"), rounds=12)))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_the_ladder_states_its_answer_and_writes_the_gain_of_each_step(run: RunD
 
 
 def test_a_name_out_of_a_run_is_text_in_every_figure(tmp_path: Path) -> None:
-    run = load(store.open_run(synthetic_run.write(tmp_path, rounds=12, workloads=("conv2d",))))
+    run = load(store.open_run(made_runs.write(tmp_path, rounds=12, workloads=("conv2d",))))
     names = {"v04_sliding": HOSTILE, "rows=8": HOSTILE, "conv2d": f"conv2d{HOSTILE}"}
     frames = {name: getattr(run, name).replace(names) for name in ("variants", "cases", "results", "diagnostics")}
     texts = run.samples.columns[run.samples.dtypes == "category"]
@@ -121,11 +122,11 @@ def test_a_name_out_of_a_run_is_text_in_every_figure(tmp_path: Path) -> None:
     assert {name.split("-")[0] for name, figure in drawn.items() if "&lt;img" not in figure} == {"block", "samples"}
 
 
-@pytest.mark.parametrize("write", [synthetic_trace.write, synthetic_counters.write, synthetic_scaling.write])
+@pytest.mark.parametrize("write", [made_traces.write, made_sweeps.write_counted, made_sweeps.write_scaling])
 def test_no_figure_has_a_link_or_a_template_out_of_a_run(tmp_path: Path, write: Callable[..., Path]) -> None:
     made = write(tmp_path)
     # A report's own charts know its workload and cases by their names.
-    keep = ("workload", "case") if write is synthetic_scaling.write else ()
+    keep = ("workload", "case") if write is made_sweeps.write_scaling else ()
     hostile = load(store.open_run(hostile_run.write(made, tmp_path / "hostile" / made.name, keep=keep)))
     texts = [found for chart in charts_of(hostile) for found in texts_of(chart.figure.to_plotly_json())]
     assert any("&lt;a href" in text for _, text in texts)
@@ -209,7 +210,7 @@ def test_a_cell_above_its_ceiling_says_so_in_the_hover_and_in_the_note(run: RunD
 
 
 def test_the_caches_of_a_processor_are_no_l2_of_a_gpu(tmp_path: Path) -> None:
-    host = load(store.open_run(synthetic_run.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
+    host = load(store.open_run(made_runs.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
     notes = [chart.note for chart in charts_of(host) if chart.name != "bank-conflicts"]
     assert notes and all("operation time, caches warm" in note and " L2" not in note for note in notes)
 

@@ -12,10 +12,10 @@ from dashboard.views.counters import chart as charts
 from dashboard.views.counters import query as queries
 from dashboard.views.counters import words
 from data import metrics, store
-from tests import synthetic_counters, synthetic_run
 from tests.dashboard.test_app import PAGES, Open, open_app
 from tests.dashboard.test_app import words as words_of
-from tests.synthetic_counters import CASE, MIN_BYTES, WORKLOAD, percents, stalls
+from tests.synthetic import made_runs, made_sweeps
+from tests.synthetic.made_sweeps import CASE, MIN_BYTES, WORKLOAD, percents, stalls
 
 __all__ = ["open_app"]
 
@@ -26,9 +26,9 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("counted")
-    synthetic_counters.write(made)
-    synthetic_run.write(made, "uncounted", rounds=8)
-    (synthetic_counters.write(made, "counters alone") / "samples.parquet").unlink()
+    made_sweeps.write_counted(made)
+    made_runs.write(made, "uncounted", rounds=8)
+    (made_sweeps.write_counted(made, "counters alone") / "samples.parquet").unlink()
     return made
 
 
@@ -44,7 +44,7 @@ def of(data: RunData, variant: str, config: str = "") -> dict[str, object]:
 
 def one(tmp_path: Path, values: dict[str, float]) -> dict[str, object]:
     """The row of a variant that has these counters."""
-    path = synthetic_counters.write(tmp_path, "one", {("v01_simple", ""): [("k", values)]})
+    path = made_sweeps.write_counted(tmp_path, "one", {("v01_simple", ""): [("k", values)]})
     return of(load(store.open_run(path)), "v01_simple")
 
 
@@ -75,7 +75,7 @@ def test_launches_of_one_execution_are_weighted_by_their_time_and_their_bytes_ad
 
 def test_launches_without_a_time_count_alike(tmp_path: Path) -> None:
     cells = {("v01_simple", ""): [("a", {metrics.DRAM: 10.0}), ("b", {metrics.DRAM: 30.0, metrics.TIME: 5.0})]}
-    row = of(load(store.open_run(synthetic_counters.write(tmp_path, "untimed", cells))), "v01_simple")
+    row = of(load(store.open_run(made_sweeps.write_counted(tmp_path, "untimed", cells))), "v01_simple")
     assert row["dram_percent"] == 20
 
 
@@ -198,7 +198,7 @@ def test_the_export_has_the_counters(data: RunData) -> None:
 
 def test_a_hostile_kernel_name_is_text(tmp_path: Path) -> None:
     cells = {("v01_simple", HOSTILE): [(HOSTILE, {metrics.TIME: 9.0, **percents(1, 2, 2, 1, 1), **stalls(wait=2)})]}
-    hostile = load(store.open_run(synthetic_counters.write(tmp_path, "hostile", cells)))
+    hostile = load(store.open_run(made_sweeps.write_counted(tmp_path, "hostile", cells)))
     frame = queries.best(counters.by_config(hostile, WORKLOAD, CASE))
     drawn = [
         draw(frame, look(hostile), WORKLOAD, CASE, "").figure.to_json()
@@ -242,7 +242,7 @@ def test_a_run_without_counters_leads_to_one_of_the_same_device(open_app: Open, 
 
 
 def test_where_there_are_none_at_all_the_command_is_shown(open_app: Open, tmp_path: Path) -> None:
-    synthetic_run.write(tmp_path, "alone", rounds=8)
+    made_runs.write(tmp_path, "alone", rounds=8)
     app = open_app(tmp_path, "counters", run="alone")
     assert [block.value for block in app.main.code] == [
         "python -m collectors record tensor_transpose --collector nsight_compute"
@@ -250,9 +250,9 @@ def test_where_there_are_none_at_all_the_command_is_shown(open_app: Open, tmp_pa
 
 
 def test_denied_counters_are_told_with_the_cure(open_app: Open, tmp_path: Path) -> None:
-    path = synthetic_run.write(tmp_path, "denied", rounds=8)
+    path = made_runs.write(tmp_path, "denied", rounds=8)
     cell = dict.fromkeys(("workload", "variant", "config", "case"))
     text = "the driver denies counters (ERR_NVGPUCTRPERM); run as root"
-    synthetic_counters.add(path, "diagnostics", [{"severity": "warning", "source": "counters", "text": text, **cell}])
+    made_sweeps.add(path, "diagnostics", [{"severity": "warning", "source": "counters", "text": text, **cell}])
     app = open_app(tmp_path, "counters", run="denied")
     assert [block.value.replace("\\", "") for block in app.main.warning] == [text]

@@ -16,15 +16,15 @@ from dashboard.views.picker import query, suggestions
 from dashboard.views.transfers import query as transfers
 from data import store
 from data.naming import Naming, NamingError
-from tests import synthetic_ranges, synthetic_trace
-from tests.synthetic_ranges import EXPRESSION
+from tests.synthetic import made_traces
+from tests.synthetic.made_traces import EXPRESSION
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "nsight-systems-2025.3" / "graph_traced_by_node" / "report.sqlite"
 
 
 @pytest.fixture(scope="module")
 def annotated(tmp_path_factory: pytest.TempPathFactory) -> RunData:
-    return load(store.open_run(synthetic_ranges.write(tmp_path_factory.mktemp("runs"))))
+    return load(store.open_run(made_traces.write_annotated(tmp_path_factory.mktemp("runs"))))
 
 
 def pick(data: RunData, expression: str) -> RunData:
@@ -73,7 +73,7 @@ def test_what_was_picked_and_what_it_means_is_among_the_findings(annotated: RunD
     assert texts[1].startswith("13 NVTX ranges are taken as samples")
     assert len(texts) == 2
     # Both `step` of the first process are done on the device before they end on the host; `inner` is not.
-    early = pick(load(store.open_run(synthetic_trace.write(tmp_path))), "^(?P<variant>inner|step)$").diagnostics["text"]
+    early = pick(load(store.open_run(made_traces.write(tmp_path))), "^(?P<variant>inner|step)$").diagnostics["text"]
     assert early.iloc[-1].startswith("1 of the named ranges end before the work that they launched")
 
 
@@ -81,7 +81,7 @@ def test_picking_again_replaces_what_was_picked_and_what_the_run_was_recorded_wi
     again = pick(pick(annotated, EXPRESSION), "^(?P<variant>setup)$")
     assert list(again.variants["variant"]) == ["setup"]
     assert again.diagnostics["text"].str.startswith("Variants were picked").sum() == 1
-    ours = load(store.open_run(synthetic_trace.write_variants(tmp_path)))
+    ours = load(store.open_run(made_traces.write_variants(tmp_path)))
     other = pick(ours, r"^(?P<variant>end_to_end)#(?P<case>\d)$")
     assert list(other.cases["case"]) == ["0", "1"]
     assert len(transfers.stages(other)) > 0
@@ -119,11 +119,11 @@ def test_a_pattern_that_gives_nothing_is_refused_in_one_line(annotated: RunData,
 
 def test_a_run_without_ranges_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NamingError, match="no NVTX ranges"):
-        pick(load(store.open_run(synthetic_trace.write(tmp_path, without=("ranges",)))), EXPRESSION)
+        pick(load(store.open_run(made_traces.write(tmp_path, without=("ranges",)))), EXPRESSION)
 
 
 def test_an_export_of_picked_variants_has_their_charts_and_says_by_what_they_were_picked(tmp_path: Path) -> None:
-    synthetic_ranges.write(tmp_path)
+    made_traces.write_annotated(tmp_path)
     order = ["export", "annotated", "--data-dir", str(tmp_path), "--format", "csv", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, [*order, "--variant-from", f"nvtx:{EXPRESSION}"])
     assert done.exit_code == 0, done.output
@@ -148,8 +148,8 @@ def test_more_variants_or_cells_than_a_page_can_show_are_refused(annotated: RunD
 
 def test_a_pattern_without_end_stops_in_time(annotated: RunData, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(picked, "SECONDS", 0.5)
-    monkeypatch.setattr(synthetic_ranges, "RANGES", (("a" * 60 + "!", 10, 5, 2),))
-    data = load(store.open_run(synthetic_ranges.write(tmp_path)))
+    monkeypatch.setattr(made_traces, "ANNOTATED", (("a" * 60 + "!", 10, 5, 2),))
+    data = load(store.open_run(made_traces.write_annotated(tmp_path)))
     began = time.monotonic()
     with pytest.raises(NamingError, match="not done within"):
         pick(data, "^(?P<variant>(a+)+)$")
@@ -178,16 +178,16 @@ def test_texts_that_differ_in_one_word_and_in_numbers_are_the_first_suggestion(a
 def test_suggestions_follow_the_words_and_numbers_in_which_texts_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: tuple[str, ...], expression: str
 ) -> None:
-    monkeypatch.setattr(synthetic_ranges, "RANGES", tuple((text, 100, 50, 2) for text in texts))
-    data = load(store.open_run(synthetic_ranges.write(tmp_path, unclosed=False)))
+    monkeypatch.setattr(made_traces, "ANNOTATED", tuple((text, 100, 50, 2) for text in texts))
+    data = load(store.open_run(made_traces.write_annotated(tmp_path, unclosed=False)))
     assert suggestions.suggestions(data)["expression"].iloc[0] == expression
 
 
 def test_texts_that_have_nothing_in_common_give_no_suggestion_with_cases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(synthetic_ranges, "RANGES", (("alone", 10, 5, 2),))
-    assert suggestions.suggestions(load(store.open_run(synthetic_ranges.write(tmp_path, unclosed=False)))).empty
+    monkeypatch.setattr(made_traces, "ANNOTATED", (("alone", 10, 5, 2),))
+    assert suggestions.suggestions(load(store.open_run(made_traces.write_annotated(tmp_path, unclosed=False)))).empty
 
 
 def test_a_text_with_placeholders_is_a_pattern_whose_other_characters_mean_themselves() -> None:

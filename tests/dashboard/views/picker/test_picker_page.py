@@ -7,9 +7,9 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.trace import picked
 from dashboard.ui import runs
-from tests import synthetic_ranges, synthetic_run
 from tests.dashboard.test_app import PAGES, Open, open_app, words
-from tests.synthetic_ranges import EXPRESSION
+from tests.synthetic import made_runs, made_traces
+from tests.synthetic.made_traces import EXPRESSION
 
 __all__ = ["open_app"]
 
@@ -20,8 +20,8 @@ PICK = f"nvtx:{EXPRESSION}"
 @pytest.fixture(scope="module")
 def annotated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("annotated")
-    synthetic_ranges.write(folder)
-    synthetic_run.write_host_run(folder, "host", rounds=8)
+    made_traces.write_annotated(folder)
+    made_runs.write_host_run(folder, "host", rounds=8)
     return folder
 
 
@@ -109,8 +109,8 @@ def test_a_link_with_a_pattern_that_finds_nothing_says_so_and_can_be_undone(open
 def test_a_pattern_without_end_does_not_hang_the_page_and_is_tried_once(
     open_app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(synthetic_ranges, "RANGES", (("a" * 60 + "!", 10, 5, 2),))
-    synthetic_ranges.write(tmp_path)
+    monkeypatch.setattr(made_traces, "ANNOTATED", (("a" * 60 + "!", 10, 5, 2),))
+    made_traces.write_annotated(tmp_path)
     monkeypatch.setattr(picked, "SECONDS", 0.5)
     tried: list[str] = []
     monkeypatch.setattr(runs, "pick", lambda data, naming: tried.append(naming.expression) or picked.pick(data, naming))

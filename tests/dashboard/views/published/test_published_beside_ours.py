@@ -11,12 +11,12 @@ from dashboard.views.published import query as published
 from dashboard.views.published.query import Source
 from data import store
 from data.figures import COLUMNS
-from tests import synthetic_run
+from tests.synthetic import made_runs
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
-    return run_data.load(store.open_run(synthetic_run.write(tmp_path_factory.mktemp("runs"))))
+    return run_data.load(store.open_run(made_runs.write(tmp_path_factory.mktemp("runs"))))
 
 
 def figure(**values: object) -> pd.DataFrame:

@@ -13,9 +13,9 @@ from dashboard.ui.template import look
 from dashboard.views.roofline import chart as charts
 from dashboard.views.roofline import query as queries
 from data import metrics, store
-from tests import synthetic_counters, synthetic_run
 from tests.dashboard.core.test_queries_cells import COLD, frame, run_of, samples, variant
 from tests.dashboard.test_app import Open, open_app, words
+from tests.synthetic import made_runs, made_sweeps
 
 __all__ = ["open_app"]
 
@@ -167,19 +167,19 @@ def test_above_a_roof_the_note_says_how_that_can_be() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has counters of two variants of conv2d besides its samples, the one of them on tensor cores; and a host run."""
     made = tmp_path_factory.mktemp("roofline")
-    path = synthetic_run.write(made, "gpu", rounds=8)
+    path = made_runs.write(made, "gpu", rounds=8)
     values = {
         **{metrics.operation_metric(name): 0.0 for name in ("fmul", "dadd", "dmul", "dfma")},
         metrics.operation_metric("ffma"): 1000.0, metrics.operation_metric("fadd"): 500.0, metrics.TIME: 1000.0,
         metrics.DRAM_READ: 100.0, metrics.DRAM_WRITE: 150.0,
     }  # fmt: skip
     cell = {"workload": "conv2d", "config": "", "case": "n=2048", "kernel": "k", "launch_index": 0, "unit": ""}
-    synthetic_counters.add(path, "counters", [
+    made_sweeps.add(path, "counters", [
         {**cell, "variant": name, "metric": metric, "value": value}
         for name, tensor in (("v03_register_tile", 0.0), ("cudnn", 40.0))
         for metric, value in {**values, metrics.TENSOR: tensor}.items()
     ])  # fmt: skip
-    synthetic_run.write_host_run(made, "host", rounds=8)
+    made_runs.write_host_run(made, "host", rounds=8)
     return made
 
 

@@ -16,15 +16,14 @@ from dashboard.views.timeline import selection as timeline_selection
 from dashboard.views.timeline.detail import Window, detail
 from dashboard.views.timeline.selection import Chosen
 from data import store
-from data.schema import TABLES
-from data.store import RunWriter
-from tests import synthetic_trace
-from tests.synthetic_trace import GEMM
+from tests.synthetic import made_traces
+from tests.synthetic.made_runs import row, run_row, write_tables
+from tests.synthetic.made_traces import GEMM
 
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
-    return Traces(store.open_run(synthetic_trace.write(tmp_path_factory.mktemp("runs"))))
+    return Traces(store.open_run(made_traces.write(tmp_path_factory.mktemp("runs"))))
 
 
 def lanes_of(traces: Traces) -> Lanes:
@@ -41,16 +40,9 @@ def lane_of(start: Any, end: Any) -> Lane:
 
 def write_trace(folder: Path, **tables: list[dict[str, Any]]) -> Traces:
     """A run of these rows, each given by what is not null or zero in it."""
-    with RunWriter(folder, "run") as writer:
-        writer.append("run", [synthetic_trace.run_row("run", "run")])
-        for name, rows in tables.items():
-            empty = {
-                column.name: None if column.nullable else "" if str(column.type) == "string" else 0
-                for column in TABLES[name].columns
-            }
-            style = {"style": "push_pop"} if name == "ranges" else {"kind": "h2d"} if name == "memory_ops" else {}
-            writer.append(name, [empty | style | row for row in rows])
-        return Traces(store.open_run(writer.commit()))
+    usual = {"ranges": {"style": "push_pop"}, "memory_ops": {"kind": "h2d"}}
+    filled = {name: [row(name, **usual.get(name, {}) | given) for given in rows] for name, rows in tables.items()}
+    return Traces(store.open_run(write_tables(folder, run_row("run", "run"), filled)))
 
 
 def test_streams_stand_above_threads_process_by_process_and_overlapping_work_gets_a_lane_of_its_own(traces: Traces) -> None:
@@ -148,7 +140,7 @@ def test_many_events_draw_no_more_than_a_bar_and_an_event_a_bin() -> None:
 
 
 def test_colours_are_those_of_the_variant_around_the_launch(tmp_path: Path) -> None:
-    traces = Traces(store.open_run(synthetic_trace.write_variants(tmp_path)))
+    traces = Traces(store.open_run(made_traces.write_variants(tmp_path)))
     lanes = lanes_of(traces)
     colors = timeline.coloring(traces, lanes, "variant")
     window = timeline_detail.window(lanes.begin_ns, lanes.end_ns, len(lanes.lanes), 1000)

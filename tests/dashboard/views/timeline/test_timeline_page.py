@@ -16,10 +16,10 @@ from dashboard.views.timeline import detail as timeline_detail
 from dashboard.views.timeline import query as timeline
 from dashboard.views.timeline.component import Act, parse
 from data import store
-from tests import synthetic_run, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.views.timeline.test_timeline import write_trace
-from tests.synthetic_trace import HOSTILE
+from tests.synthetic import made_runs, made_traces
+from tests.synthetic.made_traces import HOSTILE
 
 __all__ = ["open_app"]
 
@@ -29,12 +29,12 @@ pytestmark = pytest.mark.xdist_group("app")
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("traced")
-    synthetic_trace.write(folder)
-    synthetic_trace.write_variants(folder)
-    synthetic_trace.write(folder, "calls only", without=("ranges", "kernels", "memory_ops"))
-    synthetic_trace.write(folder, "no ranges", without=("ranges",))
-    synthetic_trace.write(folder, "ranges only", without=("kernels", "memory_ops", "api_calls"))
-    synthetic_run.write_host_run(folder, "host", rounds=8)
+    made_traces.write(folder)
+    made_traces.write_variants(folder)
+    made_traces.write(folder, "calls only", without=("ranges", "kernels", "memory_ops"))
+    made_traces.write(folder, "no ranges", without=("ranges",))
+    made_traces.write(folder, "ranges only", without=("kernels", "memory_ops", "api_calls"))
+    made_runs.write_host_run(folder, "host", rounds=8)
     return folder
 
 

@@ -11,8 +11,8 @@ from dashboard.ui.template import look
 from dashboard.views.trust import agreement, copies
 from dashboard.views.trust import agreement_chart as charts
 from data.store import RECORDED, list_runs, open_run
-from tests import synthetic_agreement, synthetic_trace
 from tests.dashboard.test_app import Open, open_app, words
+from tests.synthetic import made_traces
 
 __all__ = ["open_app"]
 
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.xdist_group("app")
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recorded")
-    for collector in synthetic_agreement.TIMES:
-        synthetic_agreement.write(folder, collector)
-    synthetic_agreement.write(folder, "cupti", "older", day=1)
-    synthetic_agreement.write(folder, "cupti", "elsewhere", day=9, device="another GPU")
-    synthetic_agreement.write_traced(folder)
-    synthetic_agreement.write_traced(folder, "wrong", wrong=True, dropped=True)
+    for collector in made_traces.TIMES:
+        made_traces.write_collected(folder, collector)
+    made_traces.write_collected(folder, "cupti", "older", day=1)
+    made_traces.write_collected(folder, "cupti", "elsewhere", day=9, device="another GPU")
+    made_traces.write_traced(folder)
+    made_traces.write_traced(folder, "wrong", wrong=True, dropped=True)
     return folder
 
 
@@ -37,7 +37,7 @@ def data_of(folder: Path, run_id: str) -> RunData:
 
 @pytest.fixture(scope="module")
 def compared(recorded: Path) -> pd.DataFrame:
-    times = {name: agreement.device_times(data_of(recorded, name)) for name in synthetic_agreement.TIMES}
+    times = {name: agreement.device_times(data_of(recorded, name)) for name in made_traces.TIMES}
     return agreement.compare(times.pop("cuda_events"), times)
 
 
@@ -76,8 +76,8 @@ def test_the_interval_of_a_ratio_adds_both_halves_as_independent_errors(compared
 
 
 def test_a_cell_whose_source_changed_is_left_out_and_counted(tmp_path: Path) -> None:
-    synthetic_agreement.write(tmp_path, "cuda_events")
-    synthetic_agreement.write(tmp_path, "cupti", sources={"v01_long": "changed"})
+    made_traces.write_collected(tmp_path, "cuda_events")
+    made_traces.write_collected(tmp_path, "cupti", sources={"v01_long": "changed"})
     mine, other = (agreement.device_times(data_of(tmp_path, name)) for name in ("cuda_events", "cupti"))
     assert "v01_long" not in set(agreement.compare(mine, {"cupti": other})["variant"])
     assert agreement.left_out(mine, {"cupti": other}) == 1
@@ -136,7 +136,7 @@ def test_kernels_outside_of_ranges_and_without_launch_are_counted_with_their_tim
     assert copies.attribution(wrong) == copies.Attribution(7, 1_000, 1, 300, 1, 200)
     assert copies.unattributed(wrong).to_numpy().tolist() == [["outside", 1, 0, 300], ["inside", 0, 1, 200]]
     assert copies.dropped(wrong) == ("CUPTI dropped 12 records",)
-    foreign = load(open_run(synthetic_trace.write(tmp_path, without=("kernels",))))
+    foreign = load(open_run(made_traces.write(tmp_path, without=("kernels",))))
     assert copies.attribution(foreign).kernels == 0
     assert copies.rounds(foreign).empty
     assert copies.unattributed(foreign).empty
@@ -161,10 +161,10 @@ def test_the_page_compares_with_the_newest_run_of_each_other_collector_on_the_de
 def test_the_page_begins_with_a_run_that_has_a_cell_in_common_though_a_newer_one_has_none(
     open_app: Open, tmp_path: Path
 ) -> None:
-    changed = dict.fromkeys(synthetic_agreement.TIMES["cupti"], "changed")
-    synthetic_agreement.write(tmp_path, "cuda_events", "mine", day=2)
-    synthetic_agreement.write(tmp_path, "cupti", "older", day=3)
-    synthetic_agreement.write(tmp_path, "cupti", "newer", day=4, sources=changed)
+    changed = dict.fromkeys(made_traces.TIMES["cupti"], "changed")
+    made_traces.write_collected(tmp_path, "cuda_events", "mine", day=2)
+    made_traces.write_collected(tmp_path, "cupti", "older", day=3)
+    made_traces.write_collected(tmp_path, "cupti", "newer", day=4, sources=changed)
     app = open_app(tmp_path, "trust", run="mine", topic="collectors")
     assert app.query_params["with.cupti"] == "older"
     assert "2 of 2 cells" in words(app) or "1 of 2 cells" in words(app)

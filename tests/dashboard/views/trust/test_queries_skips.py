@@ -8,11 +8,11 @@ import pandas as pd
 from dashboard.core import run_data
 from dashboard.views.trust import query as trust
 from data import store
-from tests import synthetic_run
+from tests.synthetic import made_runs
 
 
 def test_skipped_cells_are_counted_by_workload_and_reason(tmp_path: Path) -> None:
-    data = run_data.load(store.open_run(synthetic_run.write(tmp_path, rounds=6)))
+    data = run_data.load(store.open_run(made_runs.write(tmp_path, rounds=6)))
     skips = trust.skips(data)
     row = skips[skips["detail"] == "rows=16 leaves 32 blocks for 132 multiprocessors"].iloc[0]
     assert (row["workload"], row["variants"], row["cells"]) == ("conv2d", 1, 1)
@@ -21,7 +21,7 @@ def test_skipped_cells_are_counted_by_workload_and_reason(tmp_path: Path) -> Non
 
 
 def test_findings_of_one_kind_about_one_variant_are_one_row_with_the_first_case_and_text(tmp_path: Path) -> None:
-    data = run_data.load(store.open_run(synthetic_run.write(tmp_path, rounds=6)))
+    data = run_data.load(store.open_run(made_runs.write(tmp_path, rounds=6)))
     throttled = data.diagnostics[data.diagnostics["source"] == "throttling"]
     again = throttled.assign(case="n=4096", text="5 samples under a power cap were taken again")
     several = replace(data, diagnostics=pd.concat([data.diagnostics, again], ignore_index=True))
