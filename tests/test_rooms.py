@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ ALLOWED = {
 FILES = sorted(file for room in ALLOWED for file in (ROOT / room).rglob("*.py"))
 
 
+@cache
 def imports_of(file: Path) -> set[tuple[str, str]]:
     """Each module that a file imports, wherever in it, with the name that it takes from there; empty for the module itself."""
     found: set[tuple[str, str]] = set()
