@@ -12,11 +12,11 @@ GPU_REQUIREMENTS := $(if $(CUDA),$(if $(filter 11 12,$(CUDA)),requirements-gpu-c
 .PHONY: app record test test-fast test-gpu lint format clean
 
 app: $(BIN)/.app
-	$(BIN)/python -m collectors record --if-none --cases quick --label "this machine" --data-dir "$(DATA_DIR)"
-	$(BIN)/python -m dashboard app --port $(PORT) --data-dir "$(DATA_DIR)"
+	$(BIN)/warpladder record --if-none --cases quick --label "this machine" --data-dir "$(DATA_DIR)"
+	$(BIN)/warpladder app --port $(PORT) --data-dir "$(DATA_DIR)"
 
 record: $(BIN)/.app
-	$(BIN)/python -m collectors record $(ARGS) --data-dir $(DATA_DIR)
+	$(BIN)/warpladder record $(ARGS) --data-dir $(DATA_DIR)
 
 # Compiled files are kept for the hundreds of processes that tests start; and threads of BLAS would wait for each other, spinning, where three
 # workers share the processors.

@@ -33,9 +33,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dashboard.core.run_data import load
-from dashboard.views.calls import query as trace_sums
-from data import store
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.data import store
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SMALL: Final = ROOT / "tests" / "fixtures" / "nsight-systems-2023.4" / "nested" / "report.sqlite"

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from data import store
+from warpladder.data import store
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RUN: Final = store.RECORDED / "20261122T160555Z-h200-mlp-training-5224"

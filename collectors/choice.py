@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from collectors.core.tools import CollectorError, has_module
-from collectors.nsight_compute.tool import NCU
-from collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.core.tools import CollectorError, has_module
+from warpladder.collectors.nsight_compute.tool import NCU
+from warpladder.collectors.nsight_systems.tool import NSYS
 
 #: Those that `auto` tries, best first.
 TIMING: Final = ("nsight_systems", "cupti", "cuda_events", "host_clock")

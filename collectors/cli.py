@@ -1,4 +1,4 @@
-"""The command line: `python -m collectors record|profile|import|list|runs|doctor`."""
+"""The command line: `warpladder record|profile|import|list|runs|doctor`."""
 
 import sys
 from collections.abc import Sequence
@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import click
 
-from collectors import choice
+from warpladder.collectors import choice
 
 #: What a user can get wrong, by module; each message is one line that says where, what, and what to do.
 _MISTAKES: Final = {
-    "collectors.core.plan": "PlanError",
-    "collectors.core.tools": "CollectorError",
-    "collectors.core.runs": "LabelError",
-    "collectors.trace.report": "ReportError",
-    "data.naming": "NamingError",
-    "data.store": "StoreError",
-    "workloads.api": "WorkloadError",
+    "warpladder.collectors.core.plan": "PlanError",
+    "warpladder.collectors.core.tools": "CollectorError",
+    "warpladder.collectors.core.runs": "LabelError",
+    "warpladder.collectors.trace.report": "ReportError",
+    "warpladder.data.naming": "NamingError",
+    "warpladder.data.store": "StoreError",
+    "warpladder.workloads.api": "WorkloadError",
 }
 
 
@@ -40,7 +40,7 @@ def _mistakes() -> tuple[type[Exception], ...]:
 
 
 def _folder(text: str) -> Path:
-    from data import store
+    from warpladder.data import store
 
     return store.folder(text)
 
@@ -125,10 +125,10 @@ def record_command(
 
     WORKLOAD: those to record; all when none is named.
     """
-    from collectors import commands
-    from collectors.core import plan
-    from collectors.ranks import launchers
-    from data import store
+    from warpladder.collectors import commands
+    from warpladder.collectors.core import plan
+    from warpladder.collectors.ranks import launchers
+    from warpladder.data import store
 
     if form not in _FORMATS:
         raise plan.PlanError(f"--format {form}: no such format; choose {', '.join(_FORMATS)}")
@@ -157,7 +157,7 @@ def record_command(
 @click.option("--keep", type=_FILE, metavar="FILE", help="Keep the report as this .nsys-rep file.")
 def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
     """Profile a program of your own under Nsight Systems and import what it did. The run's id is the last line of stdout."""
-    from collectors import report_commands
+    from warpladder.collectors import report_commands
 
     report_commands.profile(command, data_dir, label, variant_from, keep)
 
@@ -172,7 +172,7 @@ def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
 
     PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.
     """
-    from collectors import report_commands
+    from warpladder.collectors import report_commands
 
     report_commands.import_reports(paths, data_dir, label, variant_from)
 
@@ -185,8 +185,8 @@ def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> No
 
     WORKLOAD: those to list; all when none is named.
     """
-    from workloads import registry
-    from workloads.api import format_params
+    from warpladder.workloads import registry
+    from warpladder.workloads.api import format_params
 
     for workload in registry.load_all(workloads, workload_files):
         print(f"{workload.name}: {workload.title}")
@@ -203,7 +203,7 @@ def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> No
 @_data_dir
 def runs_command(data_dir: Path) -> None:
     """List the runs there are: those that ship with the project, and those in the data folder."""
-    from data import store
+    from warpladder.data import store
 
     good, bad = store.list_runs([store.RECORDED, data_dir])
     for run in good:
@@ -218,7 +218,7 @@ def doctor_command() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from collectors import doctor
+    from warpladder.collectors import doctor
 
     table = Table("", "what", "found, or how to get it", box=None)
     for finding in doctor.examine():

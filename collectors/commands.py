@@ -1,4 +1,4 @@
-"""What the command that measures does, once its options are known; see `collectors.cli`."""
+"""What the command that measures does, once its options are known; see `warpladder.collectors.cli`."""
 
 import subprocess
 import sys
@@ -13,20 +13,20 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from collectors import choice
-from collectors.core import plan, record, runs
-from collectors.core.salvage import salvage
-from collectors.core.signals import Stop
-from collectors.core.tools import CollectorError
-from collectors.core.verdicts import Cell
-from collectors.nsight_compute import record as nsight_compute_record
-from collectors.nsight_systems import record as nsight_systems_record
-from collectors.ranks import launchers
-from collectors.ranks.programs import TOGETHER
-from collectors.screen import print_id, say
-from collectors.trace.report import ReportError
-from collectors.wiring import collector_of
-from data import store
+from warpladder.collectors import choice
+from warpladder.collectors.core import plan, record, runs
+from warpladder.collectors.core.salvage import salvage
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import CollectorError
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.collectors.nsight_compute import record as nsight_compute_record
+from warpladder.collectors.nsight_systems import record as nsight_systems_record
+from warpladder.collectors.ranks import launchers
+from warpladder.collectors.ranks.programs import TOGETHER
+from warpladder.collectors.screen import print_id, say
+from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
 
 
 class _Screen(Console):
@@ -149,7 +149,7 @@ class _BarProgress(record.Progress):
 def _answer(path: Path, form: str) -> None:
     """Print which variants win. The dashboard compares runs, and no room here imports it."""
     project = Path(__file__).resolve().parent.parent
-    command = [sys.executable, "-m", "dashboard.answer", str(path.resolve()), form]
+    command = [sys.executable, "-m", "warpladder.dashboard.answer", str(path.resolve()), form]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     with suppress(OSError):
         print(done.stdout, end="", flush=True)

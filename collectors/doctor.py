@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Final
 
-from collectors.choice import GPU_MODULES, gpu_problem
-from collectors.core.environment import cpu_name
-from collectors.core.tools import Tool, has_module
-from collectors.nsight_compute.tool import NCU
-from collectors.nsight_systems.tool import NSYS
-from collectors.ranks.programs import LAUNCHERS, launcher_program
+from warpladder.collectors.choice import GPU_MODULES, gpu_problem
+from warpladder.collectors.core.environment import cpu_name
+from warpladder.collectors.core.tools import Tool, has_module
+from warpladder.collectors.nsight_compute.tool import NCU
+from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Module -> the peers that it brings.

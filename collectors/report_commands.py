@@ -1,4 +1,4 @@
-"""What the commands that read reports do, once their options are known; see `collectors.cli`."""
+"""What the commands that read reports do, once their options are known; see `warpladder.collectors.cli`."""
 
 import sys
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ from typing import Final
 
 import click
 
-from collectors.core import runs
-from collectors.core.salvage import salvage
-from collectors.core.signals import Leave, Stop
-from collectors.nsight_compute import parse as nsight_compute
-from collectors.nsight_systems.parse import import_report
-from collectors.screen import print_id, say
-from collectors.trace.notes import Notes
-from collectors.trace.report import ReportError
-from data import files, store
-from data.naming import Naming, NamingError
+from warpladder.collectors.core import runs
+from warpladder.collectors.core.salvage import salvage
+from warpladder.collectors.core.signals import Leave, Stop
+from warpladder.collectors.nsight_compute import parse as nsight_compute
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.screen import print_id, say
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data import files, store
+from warpladder.data.naming import Naming, NamingError
 
 #: Of an import; Nsight Systems may leave dozens in a report.
 _MOST_WARNINGS: Final = 10
@@ -24,7 +24,7 @@ _MOST_WARNINGS: Final = 10
 
 def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
     """Profile a program under Nsight Systems and import what it did."""
-    from collectors.nsight_systems import profile as nsight_systems_profile
+    from warpladder.collectors.nsight_systems import profile as nsight_systems_profile
 
     runs.check_label(label)
     naming = Naming.parse(variant_from) if variant_from else None

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from collectors.choice import SINGLE_LAUNCH
-from collectors.core.bench import Bench, MakeBench
-from collectors.core.captures import Capture, NoCapture
-from collectors.core.collector import Collector, Description, Told
-from collectors.core.plan import Plan
-from data.store import RunWriter, conform
+from warpladder.collectors.choice import SINGLE_LAUNCH
+from warpladder.collectors.core.bench import Bench, MakeBench
+from warpladder.collectors.core.captures import Capture, NoCapture
+from warpladder.collectors.core.collector import Collector, Description, Told
+from warpladder.collectors.core.plan import Plan
+from warpladder.data.store import RunWriter, conform
 
 
 def collector_of(name: str) -> Collector:
@@ -42,13 +42,13 @@ def benches() -> Mapping[str, MakeBench]:
 
 
 def _host_bench() -> Mapping[str, MakeBench]:
-    from collectors.host.host_clock import HostBench
+    from warpladder.collectors.host.host_clock import HostBench
 
     return {"host": HostBench}
 
 
 def _cuda_bench(*arguments: Any) -> Bench:
-    from collectors.cuda.events import CudaBench
+    from warpladder.collectors.cuda.events import CudaBench
 
     return CudaBench(*arguments)
 
@@ -58,45 +58,45 @@ def _single_launch_benches() -> Mapping[str, MakeBench]:
 
 
 def _single_launch_bench(*arguments: Any) -> Bench:
-    from collectors.cuda.events import SingleLaunchBench
+    from warpladder.collectors.cuda.events import SingleLaunchBench
 
     return SingleLaunchBench(*arguments)
 
 
 def _describe_host() -> Description:
-    from collectors.core.environment import NO_GPU
-    from collectors.host.ceilings import host_ceilings
+    from warpladder.collectors.core.environment import NO_GPU
+    from warpladder.collectors.host.ceilings import host_ceilings
 
     return NO_GPU, host_ceilings()
 
 
 def _describe(ceilings: bool) -> Description:
-    from collectors.cuda.ceilings import cuda_ceilings
-    from collectors.cuda.device import current_device
-    from collectors.host.ceilings import host_ceilings
+    from warpladder.collectors.cuda.ceilings import cuda_ceilings
+    from warpladder.collectors.cuda.device import current_device
+    from warpladder.collectors.host.ceilings import host_ceilings
 
     device = current_device()
     return device.facts(), [*cuda_ceilings(device), *host_ceilings()] if ceilings else []
 
 
 def _capture_by_cupti() -> Capture:
-    from collectors.cupti.capture import CuptiCapture
+    from warpladder.collectors.cupti.capture import CuptiCapture
 
     return CuptiCapture()
 
 
 def _profiler_range() -> Capture:
-    from collectors.cuda.profiler_range import ProfilerRange
+    from warpladder.collectors.cuda.profiler_range import ProfilerRange
 
     return ProfilerRange()
 
 
 def _compile_ahead(plan: Plan, told: Told, check: Callable[[], object], *, on_gpu: bool, libraries: bool = True) -> None:
-    from collectors.cuda import compile_ahead
+    from warpladder.collectors.cuda import compile_ahead
 
     architectures: Sequence[str] = ()
     if on_gpu:
-        from collectors.cuda.gpu_state import architectures as of_gpus
+        from warpladder.collectors.cuda.gpu_state import architectures as of_gpus
 
         architectures = of_gpus()
     jobs = compile_ahead.jobs_of(plan, architectures, libraries)
@@ -106,15 +106,15 @@ def _compile_ahead(plan: Plan, told: Told, check: Callable[[], object], *, on_gp
 
 
 def _averages(plan: Plan) -> Mapping[int, Sequence[int]]:
-    from collectors.cuda.averages import sizes_of
+    from warpladder.collectors.cuda.averages import sizes_of
 
     return sizes_of(plan)
 
 
 def _add_captured(writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
-    from collectors.cupti.report import CapturedReport
-    from collectors.trace.notes import Notes
-    from collectors.trace.tables import add_trace
+    from warpladder.collectors.cupti.report import CapturedReport
+    from warpladder.collectors.trace.notes import Notes
+    from warpladder.collectors.trace.tables import add_trace
 
     report, notes = CapturedReport(captured), Notes()
     retimed, found = add_trace(writer, report, samples.to_pandas(), notes)

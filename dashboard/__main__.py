@@ -10,13 +10,13 @@ from typing import Final
 
 import click
 
-from dashboard import answer
-from dashboard import export as exporter
-from dashboard.core import run_data
-from dashboard.core.run_data import RunData
-from dashboard.trace.picked import pick
-from data import store
-from data.naming import Naming, NamingError
+from warpladder.dashboard import answer
+from warpladder.dashboard import export as exporter
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.trace.picked import pick
+from warpladder.data import store
+from warpladder.data.naming import Naming, NamingError
 
 _DEFAULT_FORMATS: Final = ",".join(exporter.DEFAULT_FORMATS)
 
@@ -51,7 +51,7 @@ def app() -> None:
 )
 def app_command(data_dirs: Sequence[str], port: int | None, address: str) -> None:
     """Serve the pages to browsers of this machine, until Ctrl-C."""
-    from dashboard import server  # Streamlit takes a second to load
+    from warpladder.dashboard import server  # Streamlit takes a second to load
 
     try:
         server.serve([store.folder(text) for text in data_dirs], address, port)

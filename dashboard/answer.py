@@ -11,11 +11,11 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from dashboard.core import run_data
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import word
-from dashboard.core.run_data import RunData
-from dashboard.ui.numbers import (
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.numbers import (
     ITSELF,
     NOTHING,
     format_duration,
@@ -24,9 +24,9 @@ from dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from dashboard.ui.spreadsheet import csv
-from dashboard.views.overview.query import overview
-from data import store
+from warpladder.dashboard.ui.spreadsheet import csv
+from warpladder.dashboard.views.overview.query import overview
+from warpladder.data import store
 
 Format = Literal["table", "markdown", "csv", "json"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)

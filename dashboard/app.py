@@ -1,4 +1,4 @@
-"""The dashboard: `python -m dashboard app`, with `--data-dir FOLDER` for runs kept elsewhere."""
+"""The dashboard: `warpladder app`, with `--data-dir FOLDER` for runs kept elsewhere."""
 
 import argparse
 import sys
@@ -12,13 +12,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import streamlit as st
 
-from dashboard import server
-from dashboard.ui import runs, state
-from dashboard.ui.text import plain
-from dashboard.ui.view import page_of
-from dashboard.views import GROUPS, VIEWS
-from data import store
-from data.naming import Naming, NamingError
+from warpladder.dashboard import server
+from warpladder.dashboard.ui import runs, state
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.views import GROUPS, VIEWS
+from warpladder.data import store
+from warpladder.data.naming import Naming, NamingError
 
 _HERE = Path(__file__).resolve().parent
 _SHOWN = "run shown last"
@@ -54,7 +54,7 @@ def _choose_run() -> None:
     try:
         folders = runs.data_dirs()
     except (argparse.ArgumentError, store.StoreError) as error:
-        st.error(plain(f"{error}; start the dashboard with: python -m dashboard app --data-dir FOLDER"))
+        st.error(plain(f"{error}; start the dashboard with: warpladder app --data-dir FOLDER"))
         st.stop()
     found = runs.listing(folders)
     asked = {st.query_params.get("run"), st.session_state.get(_SHOWN)}

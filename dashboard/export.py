@@ -10,16 +10,16 @@ from typing import Final
 
 from plotly.offline import get_plotlyjs
 
-from dashboard.core import axes
-from dashboard.core.run_data import RunData
-from dashboard.report import report
-from dashboard.ui import images
-from dashboard.ui.document import CONFIG
-from dashboard.ui.spreadsheet import csv
-from dashboard.ui.template import Chart, Look, Theme, look
-from dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
-from dashboard.views import VIEWS
-from dashboard.views.overview.query import overview
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.report import report
+from warpladder.dashboard.ui import images
+from warpladder.dashboard.ui.document import CONFIG
+from warpladder.dashboard.ui.spreadsheet import csv
+from warpladder.dashboard.ui.template import Chart, Look, Theme, look
+from warpladder.dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
+from warpladder.dashboard.views import VIEWS
+from warpladder.dashboard.views.overview.query import overview
 
 FORMATS: Final = ("html", *images.FORMATS, "csv")
 DEFAULT_FORMATS: Final = ("html", "svg", "png", "csv")

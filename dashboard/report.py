@@ -8,11 +8,11 @@ from typing import Any, Final
 import pandas as pd
 from plotly.offline import get_plotlyjs
 
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import word
-from dashboard.core.run_data import RunData
-from dashboard.ui.document import page, section, table, table_of_rows, text_of
-from dashboard.ui.numbers import (
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.document import page, section, table, table_of_rows, text_of
+from warpladder.dashboard.ui.numbers import (
     ITSELF,
     format_duration,
     format_error,
@@ -20,8 +20,8 @@ from dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from dashboard.ui.template import Chart
-from dashboard.views.trust import query as trust
+from warpladder.dashboard.ui.template import Chart
+from warpladder.dashboard.views.trust import query as trust
 
 _FACTS: Final = (
     ("device_name", "GPU"), ("device_count", "GPUs"), ("compute_capability", "compute capability"), ("driver_version", "driver"),

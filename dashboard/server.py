@@ -1,6 +1,6 @@
 """The dashboard's server: it answers this machine alone, and a page of it asks no other machine for anything.
 
-`python -m dashboard app` starts it by `serve`; under `streamlit run dashboard/app.py` Streamlit starts what `app.py` sets up.
+`warpladder app` starts it by `serve`; under `streamlit run dashboard/app.py` Streamlit starts what `app.py` sets up.
 Both take their options from `.streamlit/config.toml` beside `app.py`.
 """
 
@@ -100,7 +100,7 @@ def refuse_other_addresses() -> None:
     if address not in (HERE, "localhost", "::1"):
         print(
             f"Warpladder does not listen on {address or 'every address'}: anyone who reaches it can read every run. "
-            "If that is meant, start it with: python -m dashboard app --address ADDRESS",
+            "If that is meant, start it with: warpladder app --address ADDRESS",
             file=sys.stderr,
         )
         sys.exit(2)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data import schema
-from data.columns import Column, Table
+from warpladder.data import schema
+from warpladder.data.columns import Column, Table
 
 Int64s = npt.NDArray[np.int64]
 

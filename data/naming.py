@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from data.matching import TooSlow, find_within
+from warpladder.data.matching import TooSlow, find_within
 
 Int64s = npt.NDArray[np.int64]
 
@@ -89,7 +89,7 @@ class Naming:
 
     @property
     def option(self) -> str:
-        """The option of `python -m collectors import` that names the same, as a shell takes it."""
+        """The option of `warpladder import` that names the same, as a shell takes it."""
         return f"--variant-from {shlex.quote(_SOURCE + self.expression)}"
 
     def name(self, texts: Sequence[str], default_workload: str, seconds: float) -> list[CellName | None]:

@@ -1,13 +1,13 @@
 """Every table of a run: its columns, types, units and meanings, each written once.
 
-`store` refuses what does not fit this module, and `python -m data.schema` prints the data dictionary `data/README.md`.
+`store` refuses what does not fit this module, and `python -m warpladder.data.schema` prints the data dictionary `data/README.md`.
 """
 
 from typing import Final
 
 import pyarrow as pa
 
-from data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
+from warpladder.data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
 
 SCHEMA_VERSION: Final = 1
 
@@ -348,7 +348,7 @@ def dictionary() -> str:
     lines = [
         "# Data dictionary",
         "",
-        f"Schema version {SCHEMA_VERSION}. Generated from `data/schema.py`: `python -m data.schema > data/README.md`.",
+        f"Schema version {SCHEMA_VERSION}. Generated from `data/schema.py`: `python -m warpladder.data.schema > data/README.md`.",
         "",
         "A run is a folder `<data-dir>/<run_id>/` of parquet files, one for each table. A table with no rows may be absent.",
         "A run is written to a temporary folder beside it, and renamed when it is complete. It is never changed afterwards.",

@@ -6,8 +6,8 @@ import signal
 import pytest
 from hypothesis import settings
 
-from collectors.choice import gpu_problem
-from collectors.host.ceilings import SMALL_VARIABLE
+from warpladder.collectors.choice import gpu_problem
+from warpladder.collectors.host.ceilings import SMALL_VARIABLE
 
 # A machine that does other work too is no failure.
 settings.register_profile("no deadline", deadline=None)

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from data import schema
-from data.columns import Column
-from data.schema import TABLES
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from tests.synthetic.made_runs import row
+from warpladder.data import schema
+from warpladder.data.columns import Column
+from warpladder.data.schema import TABLES
 
 #: Variants of conv2d that the whole run has.
 _VARIANTS: Final = ("copy", "v01_naive", "v03_register_tile", "cudnn", "numpy")

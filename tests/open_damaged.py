@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from dashboard.core.run_data import load
-from dashboard.export import charts_of
-from dashboard.report import report
-from dashboard.views.overview.query import overview
-from data import store
 from tests.damage import Damage, copy_of, every_damage
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.report import report
+from warpladder.dashboard.views.overview.query import overview
+from warpladder.data import store
 
 
 def main(arguments: Sequence[str]) -> None:

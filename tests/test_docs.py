@@ -11,17 +11,17 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-import collectors.cli
 import dashboard.__main__
 import dashboard.export
-from dashboard.ui import template
-from data import schema, store
+import warpladder.collectors.cli
 from tests.doc_pages import BLOCKS, NEW_RUNG, PAGES, ROOT, Block, name_of, prose_of
 from tests.emulator import emulator
 from tests.workloads.declared import emulation_cases, inputs_and_outputs, kernels
-from workloads import registry
-from workloads.api import Case, CudaVariant
-from workloads.communication import AllReduce, RowsOf
+from warpladder.dashboard.ui import template
+from warpladder.data import schema, store
+from warpladder.workloads import registry
+from warpladder.workloads.api import Case, CudaVariant
+from warpladder.workloads.communication import AllReduce, RowsOf
 
 #: Options of such programs, of pytest, of nsys and of the project's modules without click, as far as the text names them.
 OTHER_OPTIONS: Final = {"--type", "--cuda-graph-trace", "--bind-to"}
@@ -90,7 +90,7 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
     (source,) = (block.text for block in BLOCKS if block.language == "cpp")
     (entry,) = (text for text in EXAMPLES if NEW_RUNG in text)
     (tmp_path / f"{NEW_RUNG}.cu").write_text(source)
-    workload, rungs = registry.load("conv2d"), importlib.import_module("workloads.conv2d.rungs")
+    workload, rungs = registry.load("conv2d"), importlib.import_module("warpladder.workloads.conv2d.rungs")
     monkeypatch.setattr(rungs, "KERNELS", tmp_path)
     names = dict(vars(rungs))
     exec(f"rung = {entry}", names)
@@ -109,8 +109,8 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
 
 def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
     _, query, chart = EXAMPLES
-    axes, run_data = (importlib.import_module(f"dashboard.core.{name}") for name in ("axes", "run_data"))
-    names = dict(vars(importlib.import_module("dashboard.views.ladder.query")))
+    axes, run_data = (importlib.import_module(f"warpladder.dashboard.core.{name}") for name in ("axes", "run_data"))
+    names = dict(vars(importlib.import_module("warpladder.dashboard.views.ladder.query")))
     exec(query, names)
     data = run_data.load(store.find_run("H200 conv2d", [store.RECORDED]))
     frame = names["spread"](data, "conv2d", "n=512", axes.timings(data, "conv2d")[0])
@@ -171,7 +171,7 @@ def test_files_and_options_that_the_text_names_are_there(page: Path) -> None:
             assert (ROOT / text).exists() or text == "data/local/" or "my_kernel" in text or made_by_contributing, text
     options = {
         option
-        for app in (collectors.cli.app, dashboard.__main__.app)
+        for app in (warpladder.collectors.cli.app, dashboard.__main__.app)
         for command in app.commands.values()
         for parameter in command.params
         for option in parameter.opts

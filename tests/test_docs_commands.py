@@ -13,13 +13,13 @@ from typing import Any, Final
 import pytest
 from click.testing import CliRunner, Result
 
-import collectors.cli
 import dashboard.__main__
 import dashboard.export
-from collectors import choice, commands
-from data.naming import Naming
+import warpladder.collectors.cli
 from tests.doc_pages import BLOCKS, NEW_RUNG, ROOT, name_of
-from workloads import registry
+from warpladder.collectors import choice, commands
+from warpladder.data.naming import Naming
+from warpladder.workloads import registry
 
 FIXTURES: Final = ROOT / "tests" / "fixtures"
 REPORTS: Final = {
@@ -111,14 +111,14 @@ def check_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch)
         check_dashboard(words, monkeypatch)
     elif module == "pytest":
         check_tests(words)
-    elif module == "workloads.mlp_training.train":
+    elif module == "warpladder.workloads.mlp_training.train":
         train = importlib.import_module(module)
         monkeypatch.setattr(train, "train", lambda step, batch, epochs: iter(()))
         assert train.main(words) == 0
     elif module == "tests.collectors.cuda.run_every_kernel":
         workload, option, variant = words
         assert (option, variant in _variants(workload)) == ("--variants", True)
-    elif module == "collectors.nsight_compute.metrics":
+    elif module == "warpladder.collectors.nsight_compute.metrics":
         monkeypatch.delitem(sys.modules, module, raising=False)
         runpy.run_module(module, run_name="__main__")
     else:
@@ -132,12 +132,12 @@ def check_collectors(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if command == "record":
         check_recording(words, monkeypatch)
     elif command == "import" and "--variant-from" not in rest and (made := [each for each in map(_report, rest) if each]):
-        _done(CliRunner().invoke(collectors.cli.app, ["import", *made, "--data-dir", "runs"]))
+        _done(CliRunner().invoke(warpladder.collectors.cli.app, ["import", *made, "--data-dir", "runs"]))
     elif command in ("import", "profile"):
-        given = collectors.cli.app.commands[command].make_context(command, rest).params
+        given = warpladder.collectors.cli.app.commands[command].make_context(command, rest).params
         assert given["variant_from"] == "" or Naming.parse(given["variant_from"])
     else:
-        _done(CliRunner().invoke(collectors.cli.app, words))
+        _done(CliRunner().invoke(warpladder.collectors.cli.app, words))
 
 
 def _report(word: str) -> str:
@@ -152,7 +152,7 @@ def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to the plan, which names no workload, variant, case or axis that there is not."""
     asked: list[Any] = []
     monkeypatch.setattr(commands, "record_run", lambda *arguments: asked.append(arguments))
-    _done(CliRunner().invoke(collectors.cli.app, words))
+    _done(CliRunner().invoke(warpladder.collectors.cli.app, words))
     ((request, collector, *_),) = asked
     assert collector in ("auto", *choice.COLLECTORS)
     assert sys.modules[type(request).__module__].make_plan(request).jobs

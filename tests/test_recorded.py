@@ -5,12 +5,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.core import axes, run_data, staleness
-from dashboard.reports import DETAILS
-from dashboard.reports.detail import Detail
-from dashboard.views.published.query import OUR_HOST
-from data import store
-from workloads import registry
+from warpladder.dashboard.core import axes, run_data, staleness
+from warpladder.dashboard.reports import DETAILS
+from warpladder.dashboard.reports.detail import Detail
+from warpladder.dashboard.views.published.query import OUR_HOST
+from warpladder.data import store
+from warpladder.workloads import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 GOOD, BAD = store.list_runs([store.RECORDED])

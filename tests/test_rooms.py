@@ -123,7 +123,7 @@ def test_the_dashboard_and_the_workloads_import_no_gpu_package() -> None:
 
 def test_listing_the_workloads_loads_neither_cupy_nor_torch_nor_numba() -> None:
     code = (
-        "import sys; from workloads import registry; registry.load_all([], []);"
+        "import sys; from warpladder.workloads import registry; registry.load_all([], []);"
         "print([m for m in ('cupy', 'torch', 'numba') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -131,14 +131,14 @@ def test_listing_the_workloads_loads_neither_cupy_nor_torch_nor_numba() -> None:
 
 
 def test_the_collectors_command_line_starts_without_a_gpu_package() -> None:
-    code = "import sys; import collectors.cli; print([m for m in ('cupy', 'cuda', 'pynvml', 'torch') if m in sys.modules])"
+    code = "import sys; import warpladder.collectors.cli; print([m for m in ('cupy', 'cuda', 'pynvml', 'torch') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -> None:
     code = (
-        "import sys, collectors.core.worker, collectors.child; from collectors.wiring import collector_of;"
+        "import sys, warpladder.collectors.core.worker, warpladder.collectors.child; from warpladder.collectors.wiring import collector_of;"
         "collector_of('host_clock').make_benches(); print([m for m in ('pandas', 'numba', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -151,14 +151,14 @@ def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -
         (["list"], {"pandas", "pyarrow", "pydantic", "rich"}),
         (["runs"], {"pandas", "pydantic", "rich"}),
         (["doctor"], {"pandas", "pyarrow", "pydantic", "numpy"}),
-        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "collectors.core.record"}),
+        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "warpladder.collectors.core.record"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_a_command_imports_nothing_slow_that_it_has_no_use_for(command: list[str], unneeded: set[str], tmp_path: Path) -> None:
     data_dir = ["--data-dir", str(tmp_path)] if command[0] in ("runs", "import") else []
     code = (
-        "import sys, atexit; from collectors.cli import app;"
+        "import sys, atexit; from warpladder.collectors.cli import app;"
         f"atexit.register(lambda: print(sorted({unneeded!r} & sys.modules.keys()), file=sys.stderr)); app({[*command, *data_dir]!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

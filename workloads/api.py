@@ -17,8 +17,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from workloads.axes import Axis, AxisError, describe, parse_params
-from workloads.cases import (
+from warpladder.workloads.axes import Axis, AxisError, describe, parse_params
+from warpladder.workloads.cases import (
     LARGEST,
     Array,
     Buffer,
@@ -32,9 +32,9 @@ from workloads.cases import (
     format_params,
     split_evenly,
 )
-from workloads.end_to_end import EndToEnd, Overlapped, Pageable, Pinned
-from workloads.launches import Launch, Step, TensorMap, ceil_div, kernels_of
-from workloads.sources import parse_header, read_source
+from warpladder.workloads.end_to_end import EndToEnd, Overlapped, Pageable, Pinned
+from warpladder.workloads.launches import Launch, Step, TensorMap, ceil_div, kernels_of
+from warpladder.workloads.sources import parse_header, read_source
 
 __all__ = [
     "LARGEST",

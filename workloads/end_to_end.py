@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from workloads.cases import Case, Params, Part
+from warpladder.workloads.cases import Case, Params, Part
 
 
 def _whole(case: Case, config: Params) -> Sequence[Part]:

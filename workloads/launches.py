@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from workloads.communication import AllReduce
+from warpladder.workloads.communication import AllReduce
 
 
 @dataclass(frozen=True)

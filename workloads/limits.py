@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from workloads.api import Case, Params
+from warpladder.workloads.api import Case, Params
 
 
 def up_to(most: int, unit: str, count: Callable[[Case], float]) -> Callable[[Case, Params], str | None]:

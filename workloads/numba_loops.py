@@ -8,7 +8,7 @@ from functools import cache, wraps
 from types import FunctionType
 from typing import Any
 
-from workloads.api import Buffers, Case
+from warpladder.workloads.api import Buffers, Case
 
 prange = range  # `compiled` puts numba.prange in its place; import it by this name
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from workloads import neighbours
-from workloads.api import Workload, WorkloadError
+from warpladder.workloads import neighbours
+from warpladder.workloads.api import Workload, WorkloadError
 
 _HERE = Path(__file__).resolve().parent
 
@@ -24,7 +24,7 @@ def load(name: str) -> Workload:
     """
     if name not in names():
         raise WorkloadError(f"{name}: no such workload; known: {', '.join(names())}. A file of your own: --workload FILE.py")
-    return _workload_of(importlib.import_module(f"workloads.{name}.workload"), f"workloads/{name}/workload.py")
+    return _workload_of(importlib.import_module(f"warpladder.workloads.{name}.workload"), f"workloads/{name}/workload.py")
 
 
 def load_file(path: Path) -> Workload:

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from workloads.cases import WorkloadError
+from warpladder.workloads.cases import WorkloadError
 
 _HEADER_FIELDS: Final = ("Idea", "Bottleneck", "Next", "Source")
 _INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
-from workloads.api import Array
-from workloads.communication import Communicator
+from warpladder.workloads.api import Array
+from warpladder.workloads.communication import Communicator
 
 #: Modules that `compile_for_graph` takes, as a variant's `requires` names them.
 COMPILER: Final = ("torch._inductor.compile_fx", "triton")

@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload
-from workloads.communication import Alone, Communicator
+from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload
+from warpladder.workloads.communication import Alone, Communicator
 
 #: Compared at once: as much as fits a processor's cache.
 _CHUNK_BYTES: Final = 1 << 18
@@ -170,7 +170,7 @@ class Bench(Protocol):
         ...
 
     def poison(self, again: bool) -> None:
-        """Fill everything that outputs are read from, as `collectors.core.verify.poison` does."""
+        """Fill everything that outputs are read from, as `warpladder.collectors.core.verify.poison` does."""
         ...
 
     def changed(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from data.store import RunWriter
+from warpladder.data.store import RunWriter
 
 #: Writes the trace tables of what was captured, by case; gives the samples with its device times, and rows of `diagnostics`.
 AddCaptured = Callable[[RunWriter, Sequence[Any], pa.Table], tuple[pa.Table, list[dict[str, Any]]]]

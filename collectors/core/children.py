@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.core.messages import CELL, STEP, Answer, Question
-from collectors.core.processes import ENTRY, POLL_S, Guarded, never
-from collectors.core.verdicts import Cell
+from warpladder.collectors.core.messages import CELL, STEP, Answer, Question
+from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded, never
+from warpladder.collectors.core.verdicts import Cell
 
 #: Starting a child imports CuPy, and perhaps PyTorch, and compiles.
 START_TIMEOUT_S: Final = 180.0
@@ -38,7 +38,7 @@ class Child(ABC):
 
     Attributes:
         connection: to the one that answers.
-        progress: shared with it; see `collectors.core.messages`.
+        progress: shared with it; see `warpladder.collectors.core.messages`.
     """
 
     connection: Connection
@@ -55,7 +55,7 @@ class Child(ABC):
         """Send a question and hand every answer to `take` until it returns True.
 
         Args:
-            question: see `collectors.core.messages`.
+            question: see `warpladder.collectors.core.messages`.
             cells: those that the child numbers.
             timeout_s: longest time without a step.
             take: given an answer.

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from collectors.core.bench import MakeBench
-from collectors.core.captures import AddCaptured, Capture
-from collectors.core.plan import Plan
+from warpladder.collectors.core.bench import MakeBench
+from warpladder.collectors.core.captures import AddCaptured, Capture
+from warpladder.collectors.core.plan import Plan
 
 #: Facts of the GPU, as columns of `run`, and the ceilings of GPU and processor, as rows of `ceilings`.
 Description = tuple[dict[str, Any], list[dict[str, Any]]]

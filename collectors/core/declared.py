@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from workloads.api import LARGEST, Case, CudaVariant, LibraryVariant, Variant, Workload, WorkloadError
+from warpladder.workloads.api import LARGEST, Case, CudaVariant, LibraryVariant, Variant, Workload, WorkloadError
 
 
 def case_row(workload: Workload, case: Case) -> dict[str, Any]:

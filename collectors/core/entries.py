@@ -1,18 +1,18 @@
-"""What a recording notes while it runs: the events that `collectors.core.recording` takes."""
+"""What a recording notes while it runs: the events that `warpladder.collectors.core.recording` takes."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
-from collectors.core.declared import case_row, variant_row
-from collectors.core.environment import host_facts
-from collectors.core.jobs import Job
-from collectors.core.plan import Plan
-from collectors.core.recording import FORMAT, Event, Rows
-from collectors.core.verdicts import Cell
-from data import schema
-from data.store import conform
+from warpladder.collectors.core.declared import case_row, variant_row
+from warpladder.collectors.core.environment import host_facts
+from warpladder.collectors.core.jobs import Job
+from warpladder.collectors.core.plan import Plan
+from warpladder.collectors.core.recording import FORMAT, Event, Rows
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.data import schema
+from warpladder.data.store import conform
 
 #: Raised when the same plan would give other numbers. 2: device times without those of the events around them.
 _VERSION: Final = "2"

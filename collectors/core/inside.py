@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any, Final
 
-from data import schema, store
-from data.diagnostics import diagnostic_row
-from data.staging import Staging
+from warpladder.data import schema, store
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.staging import Staging
 
 _FOLDER: Final = "inside"
 _RUNS: Final = "runs"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors.core.verdicts import Cell
-from workloads import registry
-from workloads.api import Workload
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.workloads import registry
+from warpladder.workloads.api import Workload
 
 
 @dataclass(frozen=True)

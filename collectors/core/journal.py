@@ -9,11 +9,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from collectors.core.captures import AddCaptured
-from collectors.core.recording import Event, Recording, to_line
-from collectors.core.runs import open_writer
-from collectors.core.spool import Spool, SpoolError
-from data.store import RunWriter, StoreError
+from warpladder.collectors.core.captures import AddCaptured
+from warpladder.collectors.core.recording import Event, Recording, to_line
+from warpladder.collectors.core.runs import open_writer
+from warpladder.collectors.core.spool import Spool, SpoolError
+from warpladder.data.store import RunWriter, StoreError
 
 #: Where a run goes that its own folder cannot take: the system's folder for temporary files, else memory.
 _ELSEWHERE: Final[tuple[Callable[[], str], ...]] = (tempfile.gettempdir, lambda: "/dev/shm")
@@ -78,7 +78,7 @@ class Journal:
         """Take an event; it is on disk when this returns, in another folder if the run's own takes no more.
 
         Args:
-            event: see `collectors.core.recording`.
+            event: see `warpladder.collectors.core.recording`.
             samples: that it brings.
             durable: False where nothing is lost if the power fails.
         """

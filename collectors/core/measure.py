@@ -12,15 +12,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from collectors.core.bench import Bench, Failed, MakeBench, Operation, Pass, Reading, Unavailable, check_declared, writes
-from collectors.core.jobs import Job
-from collectors.core.nvtx_ranges import nvtx_range
-from collectors.core.problem import Problem
-from collectors.core.rounds import Entry, Limits, RoundsResult, SampleFailed, run_rounds
-from collectors.core.verdicts import Cell, result_row
-from collectors.core.verify import Verdict, compare, overlapping
-from data.range_texts import TWIN, WARM_UP, sample_text
-from workloads.api import Case, Variant, Workload, format_params
+from warpladder.collectors.core.bench import (
+    Bench,
+    Failed,
+    MakeBench,
+    Operation,
+    Pass,
+    Reading,
+    Unavailable,
+    check_declared,
+    writes,
+)
+from warpladder.collectors.core.jobs import Job
+from warpladder.collectors.core.nvtx_ranges import nvtx_range
+from warpladder.collectors.core.problem import Problem
+from warpladder.collectors.core.rounds import Entry, Limits, RoundsResult, SampleFailed, run_rounds
+from warpladder.collectors.core.verdicts import Cell, result_row
+from warpladder.collectors.core.verify import Verdict, compare, overlapping
+from warpladder.data.range_texts import TWIN, WARM_UP, sample_text
+from warpladder.workloads.api import Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.
 WARM_UPS = 3

@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from collectors.core.jobs import Job
-from collectors.core.rounds import Limits
-from collectors.core.verdicts import Cell
+from warpladder.collectors.core.jobs import Job
+from warpladder.collectors.core.rounds import Limits
+from warpladder.collectors.core.verdicts import Cell
 
 #: Index in the shared progress array: number of the cell being worked on (-1 for none), and a counter of steps.
 CELL, STEP = 0, 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import nvtx
 
-from data.range_texts import DOMAIN
+from warpladder.data.range_texts import DOMAIN
 
 
 @cache

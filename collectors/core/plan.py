@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, get_args
 
-from collectors.core.declared import case_row, variant_row
-from collectors.core.jobs import Job, WorkloadRef
-from collectors.core.rounds import Limits
-from collectors.core.shares import check_covered, rows_of
-from collectors.core.verdicts import Cell
-from workloads import registry
-from workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
-from workloads.axes import AxisError, sweep
+from warpladder.collectors.core.declared import case_row, variant_row
+from warpladder.collectors.core.jobs import Job, WorkloadRef
+from warpladder.collectors.core.rounds import Limits
+from warpladder.collectors.core.shares import check_covered, rows_of
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.workloads import registry
+from warpladder.workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
+from warpladder.workloads.axes import AxisError, sweep
 
 CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
 
@@ -84,7 +84,7 @@ class Request:
     gpus: Sequence[int] = (1,)
 
     def arguments(self) -> list[str]:
-        """The same request as arguments of `python -m collectors record`, from any folder."""
+        """The same request as arguments of `warpladder record`, from any folder."""
         arguments = [*self.names, "--cases", self.case_set, "--seed", str(self.seed)]
         arguments += [f"--workload={file.resolve()}" for file in self.files]
         arguments += [f"--case={name}" for name in self.cases]

@@ -5,9 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
-from collectors.core.bench import Bench
-from collectors.core.verify import check_inputs, check_reference
-from workloads.api import Array, Case, Variant, Workload
+from warpladder.collectors.core.bench import Bench
+from warpladder.collectors.core.verify import check_inputs, check_reference
+from warpladder.workloads.api import Array, Case, Variant, Workload
 
 Reference = Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, with all that they fork; see `collectors.core.guard`."""
+"""Processes that end with the one that started them, with all that they fork; see `warpladder.collectors.core.guard`."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ _GUARD: Final = Path(__file__).with_name("guard.py")
 _END_TIMEOUT_S: Final = 15.0
 POLL_S: Final = 0.1
 #: The module that child processes begin with. It knows every collector, so that no other module names it in an import.
-ENTRY: Final = "collectors.child"
+ENTRY: Final = "warpladder.collectors.child"
 
 
 def never() -> bool:

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from collectors.core import kernel_cache
-from collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
-from collectors.core.collector import Collector
-from collectors.core.entries import begin, job_event, unreached_event
-from collectors.core.jobs import Job
-from collectors.core.journal import Journal
-from collectors.core.messages import (
+from warpladder.collectors.core import kernel_cache
+from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
+from warpladder.collectors.core.collector import Collector
+from warpladder.collectors.core.entries import begin, job_event, unreached_event
+from warpladder.collectors.core.jobs import Job
+from warpladder.collectors.core.journal import Journal
+from warpladder.collectors.core.messages import (
     Answer,
     Captured,
     Crashed,
@@ -33,12 +33,12 @@ from collectors.core.messages import (
     Samples,
     Taken,
 )
-from collectors.core.plan import Plan
-from collectors.core.processes import POLL_S
-from collectors.core.signals import Stop, Stopped
-from collectors.core.verdicts import Cell, result_row
-from data.diagnostics import diagnostic_row
-from workloads.api import HostVariant, LibraryVariant
+from warpladder.collectors.core.plan import Plan
+from warpladder.collectors.core.processes import POLL_S
+from warpladder.collectors.core.signals import Stop, Stopped
+from warpladder.collectors.core.verdicts import Cell, result_row
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.workloads.api import HostVariant, LibraryVariant
 
 _LEAVE_TIMEOUT_S: Final = 60.0
 #: Time for a signal to reach this process that has reached a child.
@@ -219,7 +219,7 @@ class Recorder:
     def _leave_out(self, jobs: Sequence[Job]) -> None:
         """What there was no time for is no part of the run; how to record it is said once."""
         cases = list(dict.fromkeys((job.workload, job.case) for job in jobs))
-        words = ["python -m collectors record"]
+        words = ["warpladder record"]
         words += dict.fromkeys(
             f"--workload {of.file.name}" if of.file else of.name for of, _ in cases
         )  # as table run has the command

@@ -1,6 +1,6 @@
 """What a recording has found so far, built up event by event, and the run that this makes.
 
-The events are JSON, so that they can be kept on disk while the recording runs; see `collectors.core.spool`. A recording that ends well and one
+The events are JSON, so that they can be kept on disk while the recording runs; see `warpladder.collectors.core.spool`. A recording that ends well and one
 that another process finishes become a run by the same code.
 """
 
@@ -12,13 +12,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from collectors.core import trust
-from collectors.core.captures import AddCaptured
-from collectors.core.environment import NO_GPU
-from collectors.core.verdicts import Cell, Verdicts, result_row
-from data import schema
-from data.diagnostics import diagnostic_row
-from data.store import RunWriter
+from warpladder.collectors.core import trust
+from warpladder.collectors.core.captures import AddCaptured
+from warpladder.collectors.core.environment import NO_GPU
+from warpladder.collectors.core.verdicts import Cell, Verdicts, result_row
+from warpladder.data import schema
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.store import RunWriter
 
 #: Of the events; raised when they change.
 FORMAT: Final = 1

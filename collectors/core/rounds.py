@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.core.bench import Pass, Reading
-from collectors.core.verdicts import Cell
-from data.statistics import median_interval
+from warpladder.collectors.core.bench import Pass, Reading
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.data.statistics import median_interval
 
 #: A throttled sample is taken again this often before it is kept, with its throttle reasons beside it.
 RETRIES: Final = 3

@@ -5,7 +5,7 @@ import secrets
 from datetime import datetime
 from pathlib import Path
 
-from data.store import RunExists, RunWriter
+from warpladder.data.store import RunExists, RunWriter
 
 
 class LabelError(Exception):

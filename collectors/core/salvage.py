@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from data.staging import Staging, abandoned
+from warpladder.data.staging import Staging, abandoned
 
 _UNREACHED = "the recording was cut off before it"
 
@@ -29,11 +29,11 @@ def salvage(data_dir: Path) -> None:
 def _taken_up(data_dir: Path, staging: Staging) -> str:
     """What became of it; empty where there is nothing to say."""
     # Here, since most commands find nothing to take up.
-    from collectors.core import spool
-    from collectors.core.inside import runs_of, without_trace
-    from collectors.core.recording import FORMAT, Recording
-    from data.diagnostics import diagnostic_row
-    from data.store import RunWriter, StoreError, list_runs
+    from warpladder.collectors.core import spool
+    from warpladder.collectors.core.inside import runs_of, without_trace
+    from warpladder.collectors.core.recording import FORMAT, Recording
+    from warpladder.data.diagnostics import diagnostic_row
+    from warpladder.data.store import RunWriter, StoreError, list_runs
 
     if not staging.tables.exists():  # killed between the commit and the end
         staging.remove()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workloads.api import Buffer, Part, Workload, WorkloadError
+from warpladder.workloads.api import Buffer, Part, Workload, WorkloadError
 
 
 @dataclass(frozen=True)

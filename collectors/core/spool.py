@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from data import schema
-from data.staging import sync
+from warpladder.data import schema
+from warpladder.data.staging import sync
 
 _EVENTS: Final = "events.jsonl"
 _SAMPLES: Final = "samples.arrows"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from data.diagnostics import diagnostic_row
+from warpladder.data.diagnostics import diagnostic_row
 
 #: How far above the measured copy bandwidth a case's least bytes over its time may lie: a little from cold cache, where
 #: reads are faster than copies; further where data can stay in a GPU's L2, or in a processor's caches.

@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.core.environment import command_line
-from collectors.core.inside import without_trace
-from collectors.core.journal import store_run
-from collectors.core.plan import Request
-from collectors.core.processes import POLL_S, Guarded
-from collectors.core.runs import open_writer
-from collectors.core.salvage import salvage
-from collectors.core.signals import Stop
-from collectors.core.tools import CollectorError
-from data import store
-from data.staging import living_writers
+from warpladder.collectors.core.environment import command_line
+from warpladder.collectors.core.inside import without_trace
+from warpladder.collectors.core.journal import store_run
+from warpladder.collectors.core.plan import Request
+from warpladder.collectors.core.processes import POLL_S, Guarded
+from warpladder.collectors.core.runs import open_writer
+from warpladder.collectors.core.salvage import salvage
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import CollectorError
+from warpladder.data import store
+from warpladder.data.staging import living_writers
 
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 

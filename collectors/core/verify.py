@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Array, Buffer, Buffers, WorkloadError
+from warpladder.workloads.api import Array, Buffer, Buffers, WorkloadError
 
 #: Elements compared at once: as many as fit the processor's caches, and as keep a device busy.
 _HOST_CHUNK: Final = 1 << 16

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from collectors.core.bench import MakeBench
-from collectors.core.collector import Collector
-from collectors.core.jobs import Job
-from collectors.core.measure import CellCrashed, measure_case
-from collectors.core.messages import (
+from warpladder.collectors.core.bench import MakeBench
+from warpladder.collectors.core.collector import Collector
+from warpladder.collectors.core.jobs import Job
+from warpladder.collectors.core.measure import CellCrashed, measure_case
+from warpladder.collectors.core.messages import (
     CELL,
     STEP,
     Captured,
@@ -30,9 +30,9 @@ from collectors.core.messages import (
     Samples,
     Taken,
 )
-from collectors.core.verdicts import Cell
-from data.diagnostics import diagnostic_row
-from data.store import conform
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.store import conform
 
 
 class PipeReporter:

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import cupy
 
-from collectors.core.bench import BenchCommunicator
-from collectors.cuda.launch import bind, pinned_like
-from collectors.cuda.nccl import nccl_module, nccl_of
-from collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
-from collectors.cuda.streams import Stream
-from workloads.api import Array, Buffers, Step, WorkloadError, ceil_div
-from workloads.communication import AllReduce, RowsOf
+from warpladder.collectors.core.bench import BenchCommunicator
+from warpladder.collectors.cuda.launch import bind, pinned_like
+from warpladder.collectors.cuda.nccl import nccl_module, nccl_of
+from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
+from warpladder.collectors.cuda.streams import Stream
+from warpladder.workloads.api import Array, Buffers, Step, WorkloadError, ceil_div
+from warpladder.workloads.communication import AllReduce, RowsOf
 
 _AVERAGE: Final = 4  # ncclAvg, for which CuPy has no name
 #: So that its few blocks come before those that wait of a kernel beside it.

@@ -2,10 +2,10 @@
 
 import math
 
-from collectors.core.plan import Plan
-from collectors.cuda.steps import rows_taken
-from workloads.api import Buffer, Case, CudaVariant, Params, Workload
-from workloads.communication import AllReduce
+from warpladder.collectors.core.plan import Plan
+from warpladder.collectors.cuda.steps import rows_taken
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Params, Workload
+from warpladder.workloads.communication import AllReduce
 
 
 def averaged_bytes(workload: Workload, case: Case, variant: CudaVariant, config: Params) -> int:

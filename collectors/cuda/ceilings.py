@@ -8,12 +8,12 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.cuda.compiler import compile_variant
-from collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
-from collectors.cuda.launch import bind, load
-from collectors.host.host_clock import median_duration_ns
-from workloads.api import CudaVariant, Launch
-from workloads.hopper import ALIGNMENT_BYTES, DEPTH
+from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
+from warpladder.collectors.cuda.launch import bind, load
+from warpladder.collectors.host.host_clock import median_duration_ns
+from warpladder.workloads.api import CudaVariant, Launch
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, DEPTH
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _MEDIAN: Final = f"median of {REPETITIONS}"

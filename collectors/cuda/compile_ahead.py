@@ -2,7 +2,7 @@
 
 That is kernels, functions of Numba, and what PyTorch's compiler makes of library variants. The machine code goes to the caches on disk, where
 the process that measures finds it. What does not compile here is left for that process, which gives the cell its verdict.
-`python -m collectors.child compile COUNT` takes a job a line on its input and says of each when it is done.
+`python -m warpladder.collectors.child compile COUNT` takes a job a line on its input and says of each when it is done.
 """
 
 import json
@@ -25,15 +25,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.core import kernel_cache
-from collectors.core.bench import MakeBench
-from collectors.core.environment import cpu_name
-from collectors.core.jobs import WorkloadRef
-from collectors.core.plan import Plan
-from collectors.core.processes import ENTRY, POLL_S, Guarded
-from collectors.cuda.transfers import kernel_names, plan_parts
-from workloads import torch_bridge
-from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
+from warpladder.collectors.core import kernel_cache
+from warpladder.collectors.core.bench import MakeBench
+from warpladder.collectors.core.environment import cpu_name
+from warpladder.collectors.core.jobs import WorkloadRef
+from warpladder.collectors.core.plan import Plan
+from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded
+from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
+from warpladder.workloads import torch_bridge
+from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
 
 #: The phase is given up when nothing was done for so long.
 _PATIENCE_S: Final = 120.0
@@ -42,7 +42,7 @@ _RUN_ONCE: Final = "run once"
 
 @dataclass(frozen=True)
 class Kernels:
-    """Compile kernels. The attributes are those of `collectors.cuda.compiler.Compilation`."""
+    """Compile kernels. The attributes are those of `warpladder.collectors.cuda.compiler.Compilation`."""
 
     source: str
     where: str
@@ -136,7 +136,7 @@ def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
 
 
 def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, architectures: Sequence[str]) -> Iterator[Job]:
-    from collectors.cuda.compiler import compilation_of
+    from warpladder.collectors.cuda.compiler import compilation_of
 
     parts = plan_parts(workload, case, variant, config)
     names = kernel_names(variant.launches(case, config), parts)
@@ -201,7 +201,7 @@ def _do(job: Job, make_benches: MakeBenches) -> None:
     """One job. What goes wrong is left for the process that measures."""
     with suppress(Exception):
         if isinstance(job, Kernels):
-            from collectors.cuda.compiler import Compilation, compiled
+            from warpladder.collectors.cuda.compiler import Compilation, compiled
 
             kernels, constants, options = map(tuple, (job.kernels, job.constants, job.options))
             compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options))
@@ -213,8 +213,8 @@ def _do(job: Job, make_benches: MakeBenches) -> None:
 
 def _run_once(workload: Workload, case: Case, variant: Variant, make_benches: MakeBenches) -> None:
     """Run a variant and compare what it gives, so that what both compile at their first call is in the caches."""
-    from collectors.core.problem import Problem
-    from collectors.core.verify import compare
+    from warpladder.collectors.core.problem import Problem
+    from warpladder.collectors.core.verify import compare
 
     torch_bridge.time_algorithms = False
     problem = Problem(workload, case, np.random.default_rng(0))

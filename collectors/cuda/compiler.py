@@ -8,9 +8,9 @@ from typing import Any
 
 from cuda.bindings import nvrtc
 
-from collectors.core.kernel_cache import key_of, read, write
-from collectors.cuda.compiled import CompiledKernel, CompiledModule
-from workloads.api import CudaVariant
+from warpladder.collectors.core.kernel_cache import key_of, read, write
+from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
+from warpladder.workloads.api import CudaVariant
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'")
 _SPILL = re.compile(r"(\d+) bytes spill stores")

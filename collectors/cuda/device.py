@@ -13,12 +13,12 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.core.nvtx_ranges import nvtx_range
-from collectors.cuda.compiler import compile_variant
-from collectors.cuda.gpu_state import GpuState
-from collectors.cuda.launch import load
-from data.range_texts import executions_text
-from workloads.api import Array, CudaVariant
+from warpladder.collectors.core.nvtx_ranges import nvtx_range
+from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.collectors.cuda.gpu_state import GpuState
+from warpladder.collectors.cuda.launch import load
+from warpladder.data.range_texts import executions_text
+from warpladder.workloads.api import Array, CudaVariant
 
 #: Repetitions of what is measured of the device itself, and kernels in a row where one is too short to time.
 REPETITIONS: Final = 15

@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.core.bench import (
+from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     BenchCommunicator,
     Failed,
@@ -23,21 +23,21 @@ from collectors.core.bench import (
     Unavailable,
     check_importable,
 )
-from collectors.core.nvtx_ranges import nvtx_range
-from collectors.core.verify import poison
-from collectors.cuda.allreduce import bound_steps, in_one_piece
-from collectors.cuda.compiler import compile_variant
-from collectors.cuda.device import current_device
-from collectors.cuda.gpu_state import is_throttled
-from collectors.cuda.launch import graph_of, load, make_scratch, pinned_like
-from collectors.cuda.nccl import Gathered
-from collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOperation
-from collectors.cuda.overlap import overlap
-from collectors.cuda.timed_stream import fault_of, look
-from collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
-from data.range_texts import executions_text
-from workloads import torch_bridge
-from workloads.api import (
+from warpladder.collectors.core.nvtx_ranges import nvtx_range
+from warpladder.collectors.core.verify import poison
+from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
+from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.collectors.cuda.device import current_device
+from warpladder.collectors.cuda.gpu_state import is_throttled
+from warpladder.collectors.cuda.launch import graph_of, load, make_scratch, pinned_like
+from warpladder.collectors.cuda.nccl import Gathered
+from warpladder.collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOperation
+from warpladder.collectors.cuda.overlap import overlap
+from warpladder.collectors.cuda.timed_stream import fault_of, look
+from warpladder.collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
+from warpladder.data.range_texts import executions_text
+from warpladder.workloads import torch_bridge
+from warpladder.workloads.api import (
     Array,
     Buffers,
     Case,

@@ -8,12 +8,12 @@ import numpy as np
 from cupy.cuda import driver, runtime
 from cupy.cuda.function import Module
 
-from collectors.core.verify import poison
-from collectors.cuda.compiled import CompiledModule
-from collectors.cuda.tensor_maps import encode
-from workloads import torch_bridge
-from workloads.api import Array, Buffer, Buffers, Launch, TensorMap
-from workloads.communication import RowsOf
+from warpladder.collectors.core.verify import poison
+from warpladder.collectors.cuda.compiled import CompiledModule
+from warpladder.collectors.cuda.tensor_maps import encode
+from warpladder.workloads import torch_bridge
+from warpladder.workloads.api import Array, Buffer, Buffers, Launch, TensorMap
+from warpladder.workloads.communication import RowsOf
 
 _MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _STATIC_SHARED_LIMIT: Final = 48 * 1024

@@ -5,8 +5,8 @@ from typing import Any, Final
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.core.bench import BenchCommunicator, Unavailable
-from workloads.api import Array
+from warpladder.collectors.core.bench import BenchCommunicator, Unavailable
+from warpladder.workloads.api import Array
 
 _PIECE_BYTES: Final = 256  # pieces are multiples of it, so that each begins where the device copies whole vectors
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from collectors.core.bench import Operation, Pass
+from warpladder.collectors.core.bench import Operation, Pass
 
 COLD: Final = Pass("device", "cold")
 HOT: Final = Pass("device", "hot")
@@ -13,7 +13,7 @@ END_TO_END: Final = Pass("end_to_end", "hot")
 
 
 class Averaging(Protocol):
-    """An allreduce among the launches of an operation; see `collectors.cuda.allreduce.BoundAllReduce`."""
+    """An allreduce among the launches of an operation; see `warpladder.collectors.cuda.allreduce.BoundAllReduce`."""
 
     waits: bool
     timed: bool

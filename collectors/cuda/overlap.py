@@ -10,10 +10,10 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from collectors.cuda.launch import bind, make_scratch
-from collectors.cuda.nccl import Gathered
-from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan
-from workloads.api import Array, Buffer, Buffers
+from warpladder.collectors.cuda.launch import bind, make_scratch
+from warpladder.collectors.cuda.nccl import Gathered
+from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan
+from warpladder.workloads.api import Array, Buffer, Buffers
 
 
 def overlap(

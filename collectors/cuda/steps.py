@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from collectors.cuda.streams import Event, Stream
-from workloads.api import Step, TensorMap
-from workloads.communication import AllReduce, RowsOf
+from warpladder.collectors.cuda.streams import Event, Stream
+from warpladder.workloads.api import Step, TensorMap
+from warpladder.workloads.communication import AllReduce, RowsOf
 
 _EVERY_ROW: Final = 1 << 62
 

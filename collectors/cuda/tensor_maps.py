@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from cuda.bindings import driver
 
-from workloads.api import TensorMap
+from warpladder.workloads.api import TensorMap
 
 _BYTES = 128
 _SWIZZLES = {

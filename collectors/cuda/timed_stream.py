@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from collectors.core.bench import check_declared
-from collectors.core.verify import overlapping, poison
-from workloads.api import Array, Buffer, Buffers
+from warpladder.collectors.core.bench import check_declared
+from warpladder.collectors.core.verify import overlapping, poison
+from warpladder.workloads.api import Array, Buffer, Buffers
 
 #: The stream is held for this long and twice the call, so that work elsewhere has come to its end meanwhile.
 _SETTLE_S: Final = 0.002
@@ -21,7 +21,7 @@ _LIMIT_S: Final = 0.05
 
 _CURE: Final = "enqueue on CuPy's current stream, or let your own stream wait for it first and let it wait for yours at the end"
 _CURE_TORCH: Final = (
-    "PyTorch's current stream is another one: call workloads.torch_bridge.use_current_stream() in `prepare`, "
+    "PyTorch's current stream is another one: call warpladder.workloads.torch_bridge.use_current_stream() in `prepare`, "
     "or torch.cuda.set_stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))"
 )
 

@@ -4,10 +4,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from collectors.core.shares import Rows, check_covered, rows_of
-from collectors.cuda.streams import Event, Stream
-from workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Params, Step, TensorMap, Workload, WorkloadError
-from workloads.communication import AllReduce, RowsOf
+from warpladder.collectors.core.shares import Rows, check_covered, rows_of
+from warpladder.collectors.cuda.streams import Event, Stream
+from warpladder.workloads.api import (
+    Buffer,
+    Case,
+    CudaVariant,
+    Launch,
+    Overlapped,
+    Params,
+    Step,
+    TensorMap,
+    Workload,
+    WorkloadError,
+)
+from warpladder.workloads.communication import AllReduce, RowsOf
 
 #: What a launch waits for: rows that are copied, or the name of scratch that launches of an earlier part make for all.
 Awaited = Rows | str

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from collectors.trace.report import BATCH_ROWS, Report
+from warpladder.collectors.trace.report import BATCH_ROWS, Report
 
 #: Columns that hold texts, and stand for ids of `StringIds` in a report.
 _TEXT_IDS: Final = ("demangledName", "shortName", "nameId")

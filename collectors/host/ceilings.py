@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.host.host_clock import median_duration_ns
+from warpladder.collectors.host.host_clock import median_duration_ns
 
 #: Set to anything, it has little copied and multiplied: for a recording of which only the rows are looked at, not the figures.
 SMALL_VARIABLE: Final = "WARPLADDER_SMALL_CEILINGS"

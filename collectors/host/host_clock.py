@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from collectors.core.bench import (
+from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     BenchCommunicator,
     Failed,
@@ -24,9 +24,9 @@ from collectors.core.bench import (
     same,
     writes,
 )
-from collectors.core.verify import poison
-from workloads.api import Array, Buffers, Case, HostVariant, Params, Variant, Workload
-from workloads.communication import Communicator
+from warpladder.collectors.core.verify import poison
+from warpladder.workloads.api import Array, Buffers, Case, HostVariant, Params, Variant, Workload
+from warpladder.workloads.communication import Communicator
 
 NAME: Final = "host_clock"
 #: In what NumPy and Numba raise where code writes to an array that it must not, once hyphens are left out.

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from collectors.nsight_compute.metrics import SHAPE
-from collectors.trace.notes import Notes
-from data.naming import CellName, Naming
-from data.range_texts import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT
+from warpladder.collectors.nsight_compute.metrics import SHAPE
+from warpladder.collectors.trace.notes import Notes
+from warpladder.data.naming import CellName, Naming
+from warpladder.data.range_texts import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT
 
 #: How long the pattern of `--variant-from` may take.
 _SECONDS: Final = 60.0

@@ -6,12 +6,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.core.environment import NO_GPU, host_facts
-from collectors.nsight_compute.cells import Launch
-from collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
-from collectors.nsight_compute.session import read_session
-from collectors.trace.notes import Notes, date_of_file
-from data.store import to_json
+from warpladder.collectors.core.environment import NO_GPU, host_facts
+from warpladder.collectors.nsight_compute.cells import Launch
+from warpladder.collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
+from warpladder.collectors.nsight_compute.session import read_session
+from warpladder.collectors.trace.notes import Notes, date_of_file
+from warpladder.data.store import to_json
 
 #: Of a report that does not say; what this machine has is not what it was captured on.
 _UNKNOWN: Final = dict.fromkeys(("cpu_name", "os", "driver_version", "cuda_version", "collector_version"), "")

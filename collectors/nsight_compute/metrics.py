@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from data import metrics
+from warpladder.data import metrics
 
 #: What `ncu` is asked for, and what is taken over from anybody's report.
 METRICS: Final = tuple(metric.name for metric in metrics.METRICS)

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.core.runs import open_writer
-from collectors.core.tools import has_module
-from collectors.nsight_compute.cells import Launch, cells_of
-from collectors.nsight_compute.facts import run_facts
-from collectors.nsight_compute.metrics import METRICS
-from collectors.nsight_compute.session import MAGIC, read_session
-from collectors.trace.notes import Notes
-from collectors.trace.report import ReportError
-from data import naming, schema
-from data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
-from data.naming import CellName, Naming
+from warpladder.collectors.core.runs import open_writer
+from warpladder.collectors.core.tools import has_module
+from warpladder.collectors.nsight_compute.cells import Launch, cells_of
+from warpladder.collectors.nsight_compute.facts import run_facts
+from warpladder.collectors.nsight_compute.metrics import METRICS
+from warpladder.collectors.nsight_compute.session import MAGIC, read_session
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data import naming, schema
+from warpladder.data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
+from warpladder.data.naming import CellName, Naming
 
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 _MOST_BYTES: Final = 2 << 30
@@ -78,7 +78,7 @@ def read_report(path: Path) -> Report:
         raise ReportError(f"{path.name}: {_NO_READER}")
     session = read_session(path)
     with tempfile.TemporaryFile() as output:
-        command = [sys.executable, "-m", "collectors.nsight_compute.reader", str(path.resolve())]
+        command = [sys.executable, "-m", "warpladder.collectors.nsight_compute.reader", str(path.resolve())]
         try:
             done = subprocess.run(command, cwd=_PROJECT, stdout=output, stderr=subprocess.DEVNULL, timeout=_SECONDS)
         except subprocess.TimeoutExpired as error:
@@ -199,5 +199,5 @@ def _note_what_is_missing(report: Report, notes: Notes) -> None:
             "info",
             _SOURCE,
             f"the report has no metric of {', '.join(missing)}; to have them, profile with ncu --set full, or with the metrics of "
-            "python -m collectors.nsight_compute.metrics",
+            "python -m warpladder.collectors.nsight_compute.metrics",
         )

@@ -1,4 +1,4 @@
-"""`python -m collectors.nsight_compute.reader REPORT`: the launches of a report as JSON on stdout.
+"""`python -m warpladder.collectors.nsight_compute.reader REPORT`: the launches of a report as JSON on stdout.
 
 A program of its own, since NVIDIA's reader is native code and the report is somebody else's file: what crashes or hangs here becomes one line
 of the importer's.
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
-from collectors.nsight_compute.metrics import ATTRIBUTES, DEVICE_NAME, METRICS
+from warpladder.collectors.nsight_compute.metrics import ATTRIBUTES, DEVICE_NAME, METRICS
 
 MOST_LAUNCHES: Final = 10_000
 _MOST_DOMAINS: Final = 32

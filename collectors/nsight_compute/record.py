@@ -5,16 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from collectors.core.inside import diagnostics, make_folder
-from collectors.core.plan import Request
-from collectors.core.signals import Stop
-from collectors.core.tools import CollectorError
-from collectors.core.under_tool import begin, finish, record_inside, take_over
-from collectors.nsight_compute.metrics import METRICS
-from collectors.nsight_compute.parse import counters_of
-from collectors.nsight_compute.tool import NCU
-from collectors.trace.report import ReportError
-from data.store import RunWriter
+from warpladder.collectors.core.inside import diagnostics, make_folder
+from warpladder.collectors.core.plan import Request
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import CollectorError
+from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
+from warpladder.collectors.nsight_compute.metrics import METRICS
+from warpladder.collectors.nsight_compute.parse import counters_of
+from warpladder.collectors.nsight_compute.tool import NCU
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data.store import RunWriter
 
 NAME: Final = "nsight_compute"
 _DENIED: Final = "ERR_NVGPUCTRPERM"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from collectors.trace.report import ReportError
+from warpladder.collectors.trace.report import ReportError
 
 MAGIC: Final = b"NVR\0"
 #: Largest block header that is read; that of kernels holds the table of strings.

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from collectors.core.environment import NO_GPU, host_facts
-from collectors.trace.report import Report
+from warpladder.collectors.core.environment import NO_GPU, host_facts
+from warpladder.collectors.trace.report import Report
 
 #: The only entries of TARGET_INFO_SYSTEM_ENV that are looked at -> column of `run`.
 _TAKEN: Final = {"NvDriverVersion": "driver_version", "CpuDescription": "cpu_name", "OsDescription": "os"}

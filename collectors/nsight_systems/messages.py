@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from collectors.trace.notes import PROFILER, Notes
-from collectors.trace.report import Report
+from warpladder.collectors.trace.notes import PROFILER, Notes
+from warpladder.collectors.trace.report import Report
 
 _SEVERITIES: Final = {2: "warning", 3: "error", 4: "error"}
 _MOST: Final = 50

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from collectors.core.runs import open_writer
-from collectors.nsight_systems import facts
-from collectors.nsight_systems.messages import take_over_messages, tell_what_is_not_taken
-from collectors.nsight_systems.source import open_report
-from collectors.trace.notes import Notes, date_of_file
-from collectors.trace.tables import write_tables
-from data import schema
-from data.naming import Naming
+from warpladder.collectors.core.runs import open_writer
+from warpladder.collectors.nsight_systems import facts
+from warpladder.collectors.nsight_systems.messages import take_over_messages, tell_what_is_not_taken
+from warpladder.collectors.nsight_systems.source import open_report
+from warpladder.collectors.trace.notes import Notes, date_of_file
+from warpladder.collectors.trace.tables import write_tables
+from warpladder.data import schema
+from warpladder.data.naming import Naming
 
 _COMPRESSION_LEVEL: Final = 1
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from collectors.core.processes import POLL_S, Guarded
-from collectors.core.signals import Stop
-from collectors.core.tools import CollectorError
-from collectors.core.under_tool import begin
-from collectors.nsight_systems.run import profile_command
-from collectors.nsight_systems.tool import NSYS
-from collectors.trace.notes import Notes
-from data.naming import Naming
-from data.store import StoreError
+from warpladder.collectors.core.processes import POLL_S, Guarded
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import CollectorError
+from warpladder.collectors.core.under_tool import begin
+from warpladder.collectors.nsight_systems.run import profile_command
+from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.trace.notes import Notes
+from warpladder.data.naming import Naming
+from warpladder.data.store import StoreError
 
 ImportReport = Callable[[Path, Path, str, Naming | None, Sequence[str], Notes | None], str]
 
@@ -34,7 +34,7 @@ def profile(
     """Run a command under `nsys` and write what it did as a run.
 
     Args:
-        import_report: see `collectors.nsight_systems.parse`.
+        import_report: see `warpladder.collectors.nsight_systems.parse`.
         command: the program and its arguments.
         data_dir: where the run's folder goes.
         label: the user's name for the run; when empty, the program's.
@@ -55,9 +55,7 @@ def profile(
     if NSYS.problem:
         raise CollectorError(NSYS.problem)
     if shutil.which(command[0]) is None:
-        raise CollectorError(
-            f"{command[0]}: no such program; check its name, as in: python -m collectors profile -- python train.py"
-        )
+        raise CollectorError(f"{command[0]}: no such program; check its name, as in: warpladder profile -- python train.py")
     if keep is not None and (keep.exists() or not keep.parent.is_dir()):
         what = "exists; choose another name" if keep.exists() else "its folder does not exist; make it first"
         raise CollectorError(f"--keep {keep}: {what}")
@@ -76,7 +74,7 @@ def profile(
             return import_report(report, data_dir, label or name, naming, arguments, notes), exit_code
         except StoreError as error:
             kept = keep or shutil.move(report, Path(tempfile.mkdtemp(prefix="warpladder-")))
-            raise StoreError(f"{error}; the report is kept: python -m collectors import {kept}") from error
+            raise StoreError(f"{error}; the report is kept: warpladder import {kept}") from error
 
 
 def _run(command: Sequence[str], stop: Stop) -> int:

@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from collectors.core.inside import diagnostics, make_folder
-from collectors.core.plan import Request
-from collectors.core.signals import Stop
-from collectors.core.tools import CollectorError
-from collectors.core.under_tool import begin, finish, record_inside, take_over
-from collectors.nsight_systems.run import profile_command
-from collectors.nsight_systems.source import open_report
-from collectors.nsight_systems.tool import NSYS
-from collectors.trace.notes import Notes
-from collectors.trace.report import ReportError
-from collectors.trace.tables import add_trace
-from data.store import RunWriter
+from warpladder.collectors.core.inside import diagnostics, make_folder
+from warpladder.collectors.core.plan import Request
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import CollectorError
+from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
+from warpladder.collectors.nsight_systems.run import profile_command
+from warpladder.collectors.nsight_systems.source import open_report
+from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.tables import add_trace
+from warpladder.data.store import RunWriter
 
 NAME: Final = "nsight_systems"
 

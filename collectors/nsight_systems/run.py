@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from collectors.nsight_systems.tool import NSYS
-from collectors.trace.report import ReportError
+from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.trace.report import ReportError
 
 _EXPORT_TIMEOUT_S: Final = 1800
 _TRACE: Final = ("--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=node", "--force-overwrite=true")

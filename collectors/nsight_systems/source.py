@@ -17,10 +17,10 @@ from urllib.parse import quote
 import adbc_driver_sqlite.dbapi as adbc
 import pyarrow as pa
 
-from collectors.nsight_systems.run import export
-from collectors.nsight_systems.unsettled import settled
-from collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
-from data import store
+from warpladder.collectors.nsight_systems.run import export
+from warpladder.collectors.nsight_systems.unsettled import settled
+from warpladder.collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
+from warpladder.data import store
 
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _NSYS_MAGIC: Final = b"NVIDIA Tegra Profiler Report"

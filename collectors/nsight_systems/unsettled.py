@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from collectors.trace.report import ReportError
+from warpladder.collectors.trace.report import ReportError
 
 Remarks: TypeAlias = Sequence[tuple[str, str]]
 

@@ -17,13 +17,13 @@ from typing import Final
 
 import numpy as np
 
-from collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
-from collectors.core.messages import CELL, Refused
-from collectors.core.plan import Plan, PlanError
-from collectors.core.processes import ENTRY, POLL_S, Guarded, never
-from collectors.core.tools import has_module
-from collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
-from collectors.ranks.ranked_bench import name_ranks
+from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
+from warpladder.collectors.core.messages import CELL, Refused
+from warpladder.collectors.core.plan import Plan, PlanError
+from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded, never
+from warpladder.collectors.core.tools import has_module
+from warpladder.collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
+from warpladder.collectors.ranks.ranked_bench import name_ranks
 
 #: What rank 0 finds in its environment, and in the folder that it names.
 FOLDER_VARIABLE: Final = "WARPLADDER_RANKS"

@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 
 class MpiCommunicator:
-    """See `collectors.core.bench.BenchCommunicator`.
+    """See `warpladder.collectors.core.bench.BenchCommunicator`.
 
     Args:
         comm: of all ranks. Collectives go through a communicator of their own, made from it: all ranks make one at once.

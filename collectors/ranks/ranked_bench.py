@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
-from collectors.core.bench import (
+from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     Bench,
     BenchCommunicator,
@@ -22,10 +22,10 @@ from collectors.core.bench import (
     check_declared,
     of_all,
 )
-from collectors.core.jobs import WorkloadRef
-from collectors.core.measure import classify, is_sticky
-from collectors.core.shares import Rows, rows_of
-from workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
+from warpladder.collectors.core.jobs import WorkloadRef
+from warpladder.collectors.core.measure import classify, is_sticky
+from warpladder.collectors.core.shares import Rows, rows_of
+from warpladder.workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
 
 
 @dataclass

@@ -21,13 +21,13 @@ import numpy as np
 from mpi4py import MPI
 from threadpoolctl import threadpool_limits
 
-from collectors.core.bench import MakeBench
-from collectors.core.collector import Collector
-from collectors.core.jobs import Job
-from collectors.core.measure import classify
-from collectors.core.messages import DescribeAllReduce, Refused
-from collectors.core.worker import serve
-from collectors.ranks.launchers import (
+from warpladder.collectors.core.bench import MakeBench
+from warpladder.collectors.core.collector import Collector
+from warpladder.collectors.core.jobs import Job
+from warpladder.collectors.core.measure import classify
+from warpladder.collectors.core.messages import DescribeAllReduce, Refused
+from warpladder.collectors.core.worker import serve
+from warpladder.collectors.ranks.launchers import (
     FOLDER_VARIABLE,
     ISSUED,
     MARK,
@@ -39,8 +39,8 @@ from collectors.ranks.launchers import (
     problem_of,
     processors_of,
 )
-from collectors.ranks.mpi import MpiCommunicator
-from collectors.ranks.ranked_bench import Command, Failure, Local, RankedBench, answers_of, attempt, name_ranks
+from warpladder.collectors.ranks.mpi import MpiCommunicator
+from warpladder.collectors.ranks.ranked_bench import Command, Failure, Local, RankedBench, answers_of, attempt, name_ranks
 
 _COMMAND, _ANSWER = 1, 2
 _SHORTEST_PAUSE_S: Final = 50e-6
@@ -64,8 +64,8 @@ class TimeAllReduce:
     nbytes: int
 
     def do(self, local: Local) -> tuple[list[int], float]:
-        from collectors.cuda.allreduce import allreduce_ns
-        from collectors.cuda.device import current_device
+        from warpladder.collectors.cuda.allreduce import allreduce_ns
+        from warpladder.collectors.cuda.device import current_device
 
         device = current_device()
         return allreduce_ns(device, local.communicator, self.nbytes), device.empty_kernels.event_overhead_ns
@@ -118,7 +118,7 @@ class World:
 
     def allreduce_ceiling(self, nbytes: int) -> dict[str, Any]:
         """On rank 0: the row of `ceilings` of an average of so many bytes by NCCL alone. Raises Failed or Unavailable."""
-        from collectors.cuda.allreduce import ceiling_row
+        from warpladder.collectors.cuda.allreduce import ceiling_row
 
         answers = answers_of(self, [TimeAllReduce(nbytes)] * self.size)
         return ceiling_row([times for times, _ in answers], answers[0][1], nbytes)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from collectors.trace import coverage
+from warpladder.collectors.trace import coverage
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 

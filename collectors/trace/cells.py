@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.trace.attribution import NONE, Int64s, Launches, around, depths, parents
-from collectors.trace.ranges import Ranges, process_of
-from data import naming
-from data.naming import CellName, Naming, distinct
-from data.range_texts import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP
+from warpladder.collectors.trace.attribution import NONE, Int64s, Launches, around, depths, parents
+from warpladder.collectors.trace.ranges import Ranges, process_of
+from warpladder.data import naming
+from warpladder.data.naming import CellName, Naming, distinct
+from warpladder.data.range_texts import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP
 
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
 #: How long the pattern of `--variant-from` may take.

@@ -8,13 +8,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, Launches
-from collectors.trace.notes import Notes
-from collectors.trace.ranges import process_of, thread_of
-from collectors.trace.report import Report
-from collectors.trace.strings import Codes, Strings, or_else
-from data import schema
-from data.columns import FAR, MOST_WORK
+from warpladder.collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, Launches
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.ranges import process_of, thread_of
+from warpladder.collectors.trace.report import Report
+from warpladder.collectors.trace.strings import Codes, Strings, or_else
+from warpladder.data import schema
+from warpladder.data.columns import FAR, MOST_WORK
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"

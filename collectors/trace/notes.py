@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from data.diagnostics import diagnostic_row
+from warpladder.data.diagnostics import diagnostic_row
 
 #: Source of what Nsight Systems itself left in a report.
 PROFILER: Final = "nsys"

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.trace import attribution
-from collectors.trace.attribution import Int64s, Launches
-from collectors.trace.notes import Notes
-from collectors.trace.ranges import Ranges, process_of, thread_of
-from collectors.trace.report import Report
-from collectors.trace.strings import Strings, as_dictionary, or_else
-from data import schema
+from warpladder.collectors.trace import attribution
+from warpladder.collectors.trace.attribution import Int64s, Launches
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.ranges import Ranges, process_of, thread_of
+from warpladder.collectors.trace.report import Report
+from warpladder.collectors.trace.strings import Strings, as_dictionary, or_else
+from warpladder.data import schema
 
 #: NvtxEventType of ranges -> our styles.
 _STYLES: Final = dict(zip((59, 60), schema.RANGE_STYLES, strict=True))

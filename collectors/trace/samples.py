@@ -8,10 +8,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.trace.strings import as_dictionary
-from data.diagnostics import diagnostic_row
-from data.range_texts import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
-from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
+from warpladder.collectors.trace.strings import as_dictionary
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.range_texts import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
+from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _CELL: Final = ["workload", "variant", "config", "case"]
 #: What tells one device sample from another.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.trace.report import Report
+from warpladder.collectors.trace.report import Report
 
 #: As `nsys stats` has it: `_v` and four characters. `cudaGraphLaunch_v10000`, with five, and the `cudaLaunchKernel_ptsz` of a stream per
 #: thread keep their names, so that ours are those that a user sees there; `cuMemAlloc_v2` is another function than `cuMemAlloc`.

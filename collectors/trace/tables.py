@@ -7,18 +7,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors.trace import device_tables as device
-from collectors.trace.attribution import ByTime, Innermost
-from collectors.trace.cells import Cells
-from collectors.trace.notes import Notes
-from collectors.trace.nvtx_table import range_rows, read_ranges
-from collectors.trace.ranges import Ranges
-from collectors.trace.report import BATCH_ROWS, Report
-from collectors.trace.samples import retimed, traced_samples
-from collectors.trace.strings import Strings
-from data.diagnostics import diagnostic_row
-from data.naming import ENDED_EARLY, TAKEN, Naming
-from data.store import RunWriter
+from warpladder.collectors.trace import device_tables as device
+from warpladder.collectors.trace.attribution import ByTime, Innermost
+from warpladder.collectors.trace.cells import Cells
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.nvtx_table import range_rows, read_ranges
+from warpladder.collectors.trace.ranges import Ranges
+from warpladder.collectors.trace.report import BATCH_ROWS, Report
+from warpladder.collectors.trace.samples import retimed, traced_samples
+from warpladder.collectors.trace.strings import Strings
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.naming import ENDED_EARLY, TAKEN, Naming
+from warpladder.data.store import RunWriter
 
 _TEXT_BYTES_AT_ONCE: Final = 100_000_000
 #: Share of device work without a launch up to which a capture is as good as whole.

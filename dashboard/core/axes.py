@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_data import RunData
 
 #: The host variant that speedups are counted from where none was sampled twice.
 FALLBACK_HOST_BASELINE: Final = "numba_serial"

@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.floors import add_floors
-from dashboard.core.intervals import grouped_median_intervals, interval_kind
-from dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.floors import add_floors
+from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 
 ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
 

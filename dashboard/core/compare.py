@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import Timing, baseline
-from dashboard.core.cells import best_config, cells, select
-from dashboard.core.intervals import RatioInterval, paired_ratio
-from dashboard.core.precision import FULL
-from dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.axes import Timing, baseline
+from warpladder.dashboard.core.cells import best_config, cells, select
+from warpladder.dashboard.core.intervals import RatioInterval, paired_ratio
+from warpladder.dashboard.core.precision import FULL
+from warpladder.dashboard.core.run_data import Copy, RunData
 
 _SPEEDUP: Final = {"low": "speedup_low", "high": "speedup_high"}
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.cells import ROLE_ORDER
-from dashboard.core.run_data import RunData
-from data import metrics
+from warpladder.dashboard.core.cells import ROLE_ORDER
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import metrics
 
 #: At this share of its peak a part of the device is taken as what limits a kernel.
 BOUND_PERCENT: Final = 80.0

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_data import RunData
 
 #: Ceilings of arithmetic, of which a device's is the highest, and the part of it that a precision can use: 3xTF32 takes three tensor
 #: products for each product.

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.estimate import Estimate
-from data.statistics import median_interval, median_ranks
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.data.statistics import median_interval, median_ranks
 
 __all__ = [
     "MIN_SAMPLES",

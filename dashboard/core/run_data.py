@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.traces import NO_TRACES, Traces
-from data import schema, store
+from warpladder.dashboard.core.traces import NO_TRACES, Traces
+from warpladder.data import schema, store
 
 #: A number that Python wrote with a positive exponent. One with a negative exponent is a relative error, and stays as it is.
 _EXPONENT: Final = re.compile(r"(?<![\w.])(\d(?:\.\d+)?e\+\d{1,2})(?![\w.]*\w)")

@@ -7,7 +7,7 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_data import RunData
 
 _INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
 
@@ -15,7 +15,7 @@ _INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
 def stale_variants(data: RunData, root: Path) -> pd.DataFrame:
     """Variants whose recorded source is not what stands at their source_path below `root` now.
 
-    A `.cu` file is compared by the SHA-256 of its text, with what it includes in place as `workloads.api.read_source` has it; of a Python file, which holds several variants, it is asked whether it still has
+    A `.cu` file is compared by the SHA-256 of its text, with what it includes in place as `warpladder.workloads.api.read_source` has it; of a Python file, which holds several variants, it is asked whether it still has
     the recorded text.
 
     Returns:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from data import schema, store
+from warpladder.data import schema, store
 
 Int64s = npt.NDArray[np.int64]
 TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import Timing, charted_cases
-from dashboard.core.cells import best_config, cells
-from dashboard.core.compare import noise_of, verdict
-from dashboard.core.intervals import paired_ratio
-from dashboard.core.precision import compared, precisions
-from dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.axes import Timing, charted_cases
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.compare import noise_of, verdict
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.precision import compared, precisions
+from warpladder.dashboard.core.run_data import Copy, RunData
 
 _BEST_COLUMNS: Final = [
     "workload", "case", "series", "size", "size_rank", "compared_in", "variant", "precision", "config", "title", "median_ns", "low_ns", "high_ns",

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from dashboard.reports import blocks, conflicts, copies, generator, matrices, overheads, phases
-from dashboard.reports.detail import Detail
+from warpladder.dashboard.reports import blocks, conflicts, copies, generator, matrices, overheads, phases
+from warpladder.dashboard.reports.detail import Detail
 
 #: What the page Details offers, in its order.
 DETAILS: Final[tuple[Detail, ...]] = (

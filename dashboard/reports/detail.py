@@ -5,7 +5,7 @@ Nothing here loads Plotly or Streamlit.
 
 from dataclasses import dataclass, field
 
-from dashboard.ui.view import OfRun, OfWorkload
+from warpladder.dashboard.ui.view import OfRun, OfWorkload
 
 
 @dataclass(frozen=True)

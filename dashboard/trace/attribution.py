@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import NONE, Int64s, Traces, of_calls
-from data.naming import LooseWork
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, of_calls
+from warpladder.data.naming import LooseWork
 
 TABLES: Final = ("kernels", "memory_ops")
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.traces import Int64s
+from warpladder.dashboard.core.traces import Int64s
 
 _TENTH: Final = Decimal("0.1")
 #: Cells of the table in which short durations are counted: 32 MB.

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.traces import NONE, Int64s, Traces
-from dashboard.trace.layers import layers
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces
+from warpladder.dashboard.trace.layers import layers
 
 Kind = Literal["device", "ranges", "calls"]
 

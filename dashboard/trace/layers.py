@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from dashboard.core.traces import Int64s
+from warpladder.dashboard.core.traces import Int64s
 
 #: Beyond so many at once, one event after the other takes less time than all of them level by level.
 _MOST_PASSES: Final = 64

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dashboard.core.traces import NONE, Int64s, Traces, codes_of, lookup, of_calls
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, codes_of, lookup, of_calls
 
 
 class Places(NamedTuple):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dashboard.core.traces import Int64s
+from warpladder.dashboard.core.traces import Int64s
 
 
 def union_ns(start: Int64s, end: Int64s) -> int:

@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import Int64s, Traces
-from dashboard.trace import attribution
-from data import naming, schema, store
-from data.naming import CellName, Naming, NamingError
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import Int64s, Traces
+from warpladder.dashboard.trace import attribution
+from warpladder.data import naming, schema, store
+from warpladder.data.naming import CellName, Naming, NamingError
 
 #: How long a pattern may take on a page; `import --variant-from` gives it a minute.
 SECONDS: Final = 5.0

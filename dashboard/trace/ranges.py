@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import GRAPH, MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, lookup
-from dashboard.trace import nesting as trace_nesting
-from dashboard.trace import windows as trace_windows
-from dashboard.trace.describe import describe, rounded, times
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, lookup
+from warpladder.dashboard.trace import nesting as trace_nesting
+from warpladder.dashboard.trace import windows as trace_windows
+from warpladder.dashboard.trace.describe import describe, rounded, times
 
 #: What `nsys stats` calls the ways to open and close a range.
 STYLES: Final = {"push_pop": "PushPop", "start_end": "StartEnd"}

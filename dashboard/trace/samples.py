@@ -10,9 +10,9 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import Int64s, Places, Traces
-from dashboard.trace.ranges import nearest, parents
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import Int64s, Places, Traces
+from warpladder.dashboard.trace.ranges import nearest, parents
 
 #: The variants' samples, or all that was traced.
 Part = Literal["samples", "all"]

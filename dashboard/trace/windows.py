@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.traces import NONE, Int64s
+from warpladder.dashboard.core.traces import NONE, Int64s
 
 
 class Windows(NamedTuple):

@@ -8,8 +8,8 @@ import pandas as pd
 import plotly.io as pio
 from plotly.offline import get_plotlyjs
 
-from dashboard.ui.numbers import significant
-from dashboard.ui.template import Chart
+from warpladder.dashboard.ui.numbers import significant
+from warpladder.dashboard.ui.template import Chart
 
 CONFIG: Final = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 #: The browser itself refuses what a name out of a run might ask for.

@@ -14,7 +14,7 @@ import kaleido
 import plotly.graph_objects as go
 from choreographer.browsers.chromium import Chromium
 
-from dashboard.ui.template import Chart, text
+from warpladder.dashboard.ui.template import Chart, text
 
 FORMATS: Final = ("png", "svg", "pdf")
 INSTALL: Final = (

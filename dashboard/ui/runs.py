@@ -14,14 +14,14 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import streamlit as st
 
-from dashboard.core import run_data
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import Traces
-from dashboard.trace.lanes import Lanes
-from dashboard.trace.picked import pick
-from dashboard.ui.template import Look, Theme, look
-from data import files, store
-from data.naming import Naming, NamingError
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import Traces
+from warpladder.dashboard.trace.lanes import Lanes
+from warpladder.dashboard.trace.picked import pick
+from warpladder.dashboard.ui.template import Look, Theme, look
+from warpladder.data import files, store
+from warpladder.data.naming import Naming, NamingError
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 DATA_DIR_VARIABLE: Final = "WARPLADDER_DATA_DIR"

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 import streamlit as st
 
-from dashboard.ui.text import plain, short
+from warpladder.dashboard.ui.text import plain, short
 
 Style = Literal["select", "segmented"]
 

@@ -10,10 +10,17 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.axes import Timing
-from dashboard.core.precision import is_mixed, named, word
-from dashboard.core.run_data import RunData
-from dashboard.ui.numbers import format_bytes, format_duration, format_error, format_percent, format_rate, format_ratio
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.precision import is_mixed, named, word
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.numbers import (
+    format_bytes,
+    format_duration,
+    format_error,
+    format_percent,
+    format_rate,
+    format_ratio,
+)
 
 __all__ = [
     "SYMBOLS", "Chart", "Look", "Style", "Theme", "Tones", "blank", "format_bytes", "format_duration", "format_error", "format_percent", "format_rate",

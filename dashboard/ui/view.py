@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dashboard.core.axes import Timing
-from dashboard.core.run_data import RunData
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.run_data import RunData
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,20 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.core import axes
-from dashboard.core.axes import Timing
-from dashboard.trace import attribution as of_ranges
-from dashboard.ui import document, images, runs, spreadsheet, state
-from dashboard.ui.template import Chart, Theme
-from dashboard.ui.text import plain
-from dashboard.ui.view import View, page_of
-from data import store
-from data.naming import NamingError
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.trace import attribution as of_ranges
+from warpladder.dashboard.ui import document, images, runs, spreadsheet, state
+from warpladder.dashboard.ui.template import Chart, Theme
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import View, page_of
+from warpladder.data import store
+from warpladder.data.naming import NamingError
 
 #: What the dashboard says where nothing was recorded yet.
 HOW_TO_RECORD: Final = "make record"
 #: What it says where a run has no trace.
-HOW_TO_IMPORT: Final = "python -m collectors import REPORT"
+HOW_TO_IMPORT: Final = "warpladder import REPORT"
 _MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
 _FORMATS: Final = {
     "ratio": "%.4f",

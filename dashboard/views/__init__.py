@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Final
 
-from dashboard.ui.view import View
-from dashboard.views import (
+from warpladder.dashboard.ui.view import View
+from warpladder.dashboard.views import (
     calls,
     counters,
     details,

@@ -5,12 +5,12 @@ reads against `schema` and names the file, the column and the cure where somethi
 the runs of a folder to list, is imported where a frame is made.
 """
 
-from data.store.errors import RunExists, StoreError
-from data.store.foreign import foreign_columns, scan_foreign
-from data.store.listing import DATA_DIR, LOCAL, RECORDED, find_run, folder, list_runs, open_run
-from data.store.rows import Rows, conform, frame, to_json
-from data.store.run import BadRun, Run
-from data.store.writer import RunWriter
+from warpladder.data.store.errors import RunExists, StoreError
+from warpladder.data.store.foreign import foreign_columns, scan_foreign
+from warpladder.data.store.listing import DATA_DIR, LOCAL, RECORDED, find_run, folder, list_runs, open_run
+from warpladder.data.store.rows import Rows, conform, frame, to_json
+from warpladder.data.store.run import BadRun, Run
+from warpladder.data.store.writer import RunWriter
 
 __all__ = [
     "DATA_DIR",

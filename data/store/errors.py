@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from data.files import one_line
+from warpladder.data.files import one_line
 
 
 class StoreError(Exception):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from data.store.errors import StoreError, first_line
+from warpladder.data.store.errors import StoreError, first_line
 
 _TEXT_BYTES_A_GROUP: Final = 1_000_000_000
 

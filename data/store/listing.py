@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from data import checks, files, schema
-from data.columns import Table
-from data.files import one_line, state_of
-from data.store.errors import StoreError, cure, happened
-from data.store.run import BadRun, Run
-from data.store.tables import SUFFIX, check_columns, opened, with_later
+from warpladder.data import checks, files, schema
+from warpladder.data.columns import Table
+from warpladder.data.files import one_line, state_of
+from warpladder.data.store.errors import StoreError, cure, happened
+from warpladder.data.store.run import BadRun, Run
+from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_later
 
 DATA_DIR: Final = Path(__file__).resolve().parent.parent
 RECORDED: Final = DATA_DIR / "recorded"
@@ -59,7 +59,7 @@ def open_run(path: Path) -> Run:
             damaged pages or values that `schema` does not allow.
     """
     if not files.is_folder(path):
-        raise StoreError(f"{path}: no such run; `python -m collectors runs` lists those there are")
+        raise StoreError(f"{path}: no such run; `warpladder runs` lists those there are")
     found = _glance(path)
     if isinstance(found, BadRun):
         raise StoreError(found.reason)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from data import schema
-from data.columns import Table
-from data.store.errors import StoreError
+from warpladder.data import schema
+from warpladder.data.columns import Table
+from warpladder.data.store.errors import StoreError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from data import schema
-from data.files import one_line
-from data.store.rows import as_frame
-from data.store.tables import SUFFIX, check_columns, opened, with_later
+from warpladder.data import schema
+from warpladder.data.files import one_line
+from warpladder.data.store.rows import as_frame
+from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_later
 
 if TYPE_CHECKING:
     import pandas as pd

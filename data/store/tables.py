@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data import files, schema
-from data.columns import Table
-from data.store.errors import StoreError, cure, happened
+from warpladder.data import files, schema
+from warpladder.data.columns import Table
+from warpladder.data.store.errors import StoreError, cure, happened
 
 SUFFIX: Final = ".parquet"
 

@@ -11,11 +11,11 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data import schema
-from data.staging import Staging, is_taken, sync
-from data.store.errors import RunExists, StoreError, first_line
-from data.store.rows import Rows, conform
-from data.store.tables import SUFFIX
+from warpladder.data import schema
+from warpladder.data.staging import Staging, is_taken, sync
+from warpladder.data.store.errors import RunExists, StoreError, first_line
+from warpladder.data.store.rows import Rows, conform
+from warpladder.data.store.tables import SUFFIX
 
 _ROWS_A_GROUP: Final = 1_000_000
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, HostVariant, Launch, Workload, ceil_div
+from warpladder.workloads.api import Buffer, Case, CudaVariant, HostVariant, Launch, Workload, ceil_div
 
 KERNEL = """
 template <int kLanes, int kColumns> __global__ void row_sum(const float* x, float* sums, int rows) {

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.big_report import SMALL, enlarge
-from collectors.nsight_systems.parse import import_report
-from dashboard.core.run_data import RunData, load
-from dashboard.views.calls import query as trace_sums
-from data.store import open_run
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.data.store import open_run
 
 
 def imported(report: Path, folder: Path) -> RunData:

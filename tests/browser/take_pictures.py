@@ -6,8 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from data import store
 from tests.browser.pages import BROWSERS, READY, ROOT, open_page, serving
+from warpladder.data import store
 
 PICTURES = {
     "overview": "?run={run}",

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from collectors import choice, cli, commands
-from collectors.core.tools import CollectorError
-from data import store
+from warpladder.collectors import choice, cli, commands
+from warpladder.collectors.core.tools import CollectorError
+from warpladder.data import store
 
 ROOT = Path(__file__).resolve().parents[2]
 MISBEHAVING = Path(__file__).parent / "core" / "misbehaving.py"
@@ -160,7 +160,7 @@ def test_where_auto_chose_a_tool_that_fails_the_recording_goes_on_without_it(
 def test_help_and_the_list_of_workloads_load_nothing_that_they_do_not_need() -> None:
     for arguments in (["--help"], ["list", "conv2d"]):
         code = (
-            "import sys; from collectors.cli import app; app(sys.argv[1:], standalone_mode=False);"
+            "import sys; from warpladder.collectors.cli import app; app(sys.argv[1:], standalone_mode=False);"
             "print([m for m in ('pandas', 'pyarrow', 'numba', 'multiprocessing') if m in sys.modules], file=sys.stderr)"
         )
         done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)

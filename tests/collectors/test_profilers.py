@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from collectors import choice
-from collectors.commands import UNDER_TOOL
-from collectors.core.plan import Request, make_plan
-from collectors.core.record import Recorder
-from collectors.wiring import collector_of
-from data import store
+from warpladder.collectors import choice
+from warpladder.collectors.commands import UNDER_TOOL
+from warpladder.collectors.core.plan import Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
 
 pytestmark = pytest.mark.gpu
 

@@ -5,9 +5,9 @@ import json
 import pandas as pd
 import pytest
 
-from dashboard import answer
-from dashboard.core import run_data
-from data import store
+from warpladder.dashboard import answer
+from warpladder.dashboard.core import run_data
+from warpladder.data import store
 
 RUN = store.RECORDED / "20261121T225545Z-h200-gan-tconv-7d25"
 

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.views import VIEWS
-from data import figures, store
 from tests.dashboard.pages import lead
 from tests.synthetic import made_runs
+from warpladder.dashboard.views import VIEWS
+from warpladder.data import figures, store
 
 APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
 PAGES = tuple(view.name for view in VIEWS)

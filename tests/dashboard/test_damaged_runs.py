@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from data import store
 from tests import damage, open_damaged
 from tests.dashboard.test_app import PAGES, Open, open_app, words
+from warpladder.data import store
 
 __all__ = ["open_app"]
 

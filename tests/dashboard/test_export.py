@@ -14,13 +14,13 @@ import pytest
 from choreographer.channels.pipe import Pipe
 from click.testing import CliRunner
 
-from dashboard import export
-from dashboard.__main__ import app
-from dashboard.core.run_data import RunData, load
-from dashboard.ui import document, images, spreadsheet
-from dashboard.ui.template import Chart
-from data import store
 from tests.synthetic import made_runs
+from warpladder.dashboard import export
+from warpladder.dashboard.__main__ import app
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.ui import document, images, spreadsheet
+from warpladder.dashboard.ui.template import Chart
+from warpladder.data import store
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 needs_chromium = pytest.mark.skipif(images.browser() is None, reason="no Chromium on this machine")

@@ -246,7 +246,7 @@ def test_streamlit_that_was_told_to_listen_on_more_than_this_machine_is_refused(
     else:
         said = refused(environment, command, STREAMLIT_SERVER_ADDRESS=address)
     assert f"does not listen on {address}" in said
-    assert "python -m dashboard app --address" in said
+    assert "warpladder app --address" in said
 
 
 def test_a_port_that_is_taken_is_one_clear_line(environment: dict[str, str]) -> None:

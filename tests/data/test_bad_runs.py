@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from collectors import cli
-from dashboard.__main__ import app as dashboard
-from data import store
-from data.store import listing, tables
-from data.store import run as run_module
 from tests.data.test_store import case_row, rewrite, write
+from warpladder.collectors import cli
+from warpladder.dashboard.__main__ import app as dashboard
+from warpladder.data import store
+from warpladder.data.store import listing, tables
+from warpladder.data.store import run as run_module
 
 
 @pytest.fixture

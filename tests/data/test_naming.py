@@ -5,9 +5,9 @@ import time
 import numpy as np
 import pytest
 
-from data import naming
-from data.matching import TooSlow, find, find_within
-from data.naming import MOST_CHARACTERS, CellName, Naming, NamingError
+from warpladder.data import naming
+from warpladder.data.matching import TooSlow, find, find_within
+from warpladder.data.naming import MOST_CHARACTERS, CellName, Naming, NamingError
 
 
 def named(expression: str, *texts: str) -> list[CellName | None]:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from data import figures
-from data.figures import COLUMNS, FiguresError
-from workloads import registry
-from workloads.api import format_params
+from warpladder.data import figures
+from warpladder.data.figures import COLUMNS, FiguresError
+from warpladder.workloads import registry
+from warpladder.workloads.api import format_params
 
 #: 2 x 4 bytes x 64^3: each element of the report's tensor read once and written once.
 TENSOR_BYTES = 2_097_152

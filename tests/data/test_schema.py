@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
-from data import schema
+from warpladder.data import schema
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_data_dictionary_is_the_one_generated_from_the_schema() -> None:
-    assert (ROOT / "data" / "README.md").read_text() == schema.dictionary(), "run: python -m data.schema > data/README.md"
+    assert (ROOT / "data" / "README.md").read_text() == schema.dictionary(), (
+        "run: python -m warpladder.data.schema > data/README.md"
+    )
 
 
 def test_the_data_dictionary_says_what_the_row_of_a_whole_cuda_graph_is() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from data.statistics import median_interval, median_ranks
+from warpladder.data.statistics import median_interval, median_ranks
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data import schema, store
+from warpladder.data import schema, store
 
 
 def run_row(run_id: str, **changes: Any) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from typing import Final, Literal
 import numpy as np
 import pytest
 
-from workloads.api import CudaVariant, Launch
-from workloads.communication import RowsOf
+from warpladder.workloads.api import CudaVariant, Launch
+from warpladder.workloads.communication import RowsOf
 
 Order = Literal["forward", "backward"]
 

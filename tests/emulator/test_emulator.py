@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import EmulationError, build, needs_compiler, run
-from workloads.api import CudaVariant, Launch
+from warpladder.workloads.api import CudaVariant, Launch
 
 pytestmark = needs_compiler
 

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from data.schema import SCHEMA_VERSION, TABLES
-from data.store import RunWriter, to_json
+from warpladder.data.schema import SCHEMA_VERSION, TABLES
+from warpladder.data.store import RunWriter, to_json
 
 PERMUTATIONS = ("012", "021", "102", "120", "201", "210")
 COPY_GB_PER_S = 4000.0
@@ -364,7 +364,7 @@ def _run(run_id: str, label: str, on_gpu: bool) -> dict[str, Any]:
         "started_at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "collector_version": "0.1.0", "source": "",
         **(gpu if on_gpu else {**host, "collector": "host_clock"}), "cpu_name": "Synthetic CPU", "os": "Linux",
         "python_version": "3.11.9", "packages": to_json({"numpy": np.__version__}), "git_commit": "0" * 40,
-        "git_dirty": False, "command": "python -m collectors record --cases full",
+        "git_dirty": False, "command": "warpladder record --cases full",
     }  # fmt: skip
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from data import metrics, store
-from data.schema import COUNTERS
-from data.store import to_json
 from tests.synthetic import made_runs
 from tests.synthetic.made_runs import row, run_row, write_tables
+from warpladder.data import metrics, store
+from warpladder.data.schema import COUNTERS
+from warpladder.data.store import to_json
 
 COUNTS = (1, 2, 4)
 IMAGES = (10, 100, 880, 1000, 2224, 2512, 4856, 5248)

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from data import metrics
-from data.schema import TABLES
 from tests.synthetic.made_runs import row, run_row, write_tables
+from warpladder.data import metrics
+from warpladder.data.schema import TABLES
 
 HOSTILE = "<img src=x onerror=alert(1)>[a](b)"
 GEMM = "void gemm<float>(float*)"

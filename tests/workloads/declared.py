@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from workloads import registry
-from workloads.api import Case, CudaVariant, HostVariant, Launch, Params, Variant, Workload, kernels_of
+from warpladder.workloads import registry
+from warpladder.workloads.api import Case, CudaVariant, HostVariant, Launch, Params, Variant, Workload, kernels_of
 
 WORKLOADS = registry.load_all([], [])
 
@@ -31,7 +31,7 @@ def name_of(value: object) -> str | None:
 
 def emulation_cases(workload: Workload) -> tuple[Case, ...]:
     """Small cases, from the function `emulation_cases` that every `workload.py` has."""
-    cases = importlib.import_module(f"workloads.{workload.name}.workload").emulation_cases()
+    cases = importlib.import_module(f"warpladder.workloads.{workload.name}.workload").emulation_cases()
     assert isinstance(cases, tuple)
     return cases
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from collectors.core.plan import Request, make_plan
 from tests.workloads.declared import WORKLOADS, name_of
-from workloads import registry
-from workloads.api import WorkloadError
-from workloads.axes import Axis, AxisError, parse_params, sweep
+from warpladder.collectors.core.plan import Request, make_plan
+from warpladder.workloads import registry
+from warpladder.workloads.api import WorkloadError
+from warpladder.workloads.axes import Axis, AxisError, parse_params, sweep
 
 AXES = (
     Axis("n", 1, 100),

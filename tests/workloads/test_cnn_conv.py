@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import build, needs_compiler
-from workloads.api import CudaVariant, HostVariant, read_source
-from workloads.cnn_conv import rungs
-from workloads.cnn_conv.problem import case, emulation_cases, shape_of
-from workloads.cnn_conv.workload import TOLERANCE, WORKLOAD
+from warpladder.workloads.api import CudaVariant, HostVariant, read_source
+from warpladder.workloads.cnn_conv import rungs
+from warpladder.workloads.cnn_conv.problem import case, emulation_cases, shape_of
+from warpladder.workloads.cnn_conv.workload import TOLERANCE, WORKLOAD
 
 PROJECT = Path(__file__).resolve().parents[2]
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
@@ -51,7 +51,7 @@ def test_reference_does_not_depend_on_how_many_images_it_takes_at_once(monkeypat
     a_case = of(2, "5x9x11")
     inputs = WORKLOAD.make_inputs(a_case, np.random.default_rng(3))
     whole = WORKLOAD.reference(a_case, inputs)["y"]
-    monkeypatch.setattr("workloads.cnn_conv.host._BLOCK_BYTES", 1)
+    monkeypatch.setattr("warpladder.workloads.cnn_conv.host._BLOCK_BYTES", 1)
     np.testing.assert_allclose(WORKLOAD.reference(a_case, inputs)["y"], whole, rtol=0, atol=1e-13)
 
 

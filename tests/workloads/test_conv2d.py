@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from workloads.api import CudaVariant, HostVariant
-from workloads.conv2d.problem import emulation_cases, image_shape, make_case
-from workloads.conv2d.rungs import KERNELS
-from workloads.conv2d.workload import FP32_TOLERANCE, WORKLOAD
+from warpladder.workloads.api import CudaVariant, HostVariant
+from warpladder.workloads.conv2d.problem import emulation_cases, image_shape, make_case
+from warpladder.workloads.conv2d.rungs import KERNELS
+from warpladder.workloads.conv2d.workload import FP32_TOLERANCE, WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
 CONVOLUTIONS = [variant for variant in CUDA if variant.role == "rung"]

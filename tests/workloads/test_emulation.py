@@ -5,7 +5,6 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from collectors.core.verify import compare, poison
 from tests.emulator.emulator import Order, build, needs_compiler
 from tests.workloads.declared import (
     CUDA,
@@ -18,6 +17,7 @@ from tests.workloads.declared import (
     name_of,
     same_as,
 )
+from warpladder.collectors.core.verify import compare, poison
 
 
 @needs_compiler

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectors.core.verify import compare, poison
-from collectors.cuda.transfers import plan_parts
 from tests.emulator.emulator import build, needs_compiler
-from workloads.api import CudaVariant, HostVariant, Launch, Overlapped
-from workloads.gan_tconv.host import scale_and_shift
-from workloads.gan_tconv.problem import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
-from workloads.gan_tconv.rungs import parts_of
-from workloads.gan_tconv.wgmma import width_of_units
-from workloads.gan_tconv.workload import WORKLOAD
+from warpladder.collectors.core.verify import compare, poison
+from warpladder.collectors.cuda.transfers import plan_parts
+from warpladder.workloads.api import CudaVariant, HostVariant, Launch, Overlapped
+from warpladder.workloads.gan_tconv.host import scale_and_shift
+from warpladder.workloads.gan_tconv.problem import EPSILON, channels_of, emulation_cases, images_of, layers, make_case
+from warpladder.workloads.gan_tconv.rungs import parts_of
+from warpladder.workloads.gan_tconv.wgmma import width_of_units
+from warpladder.workloads.gan_tconv.workload import WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
 HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
@@ -70,7 +70,7 @@ def test_reference_of_many_images_is_that_of_each():
 @pytest.mark.parametrize("threads", ["2", "3"])
 def test_reference_does_not_depend_on_the_number_of_threads(threads):
     program = (
-        "import hashlib, numpy as np; from workloads.gan_tconv.workload import WORKLOAD; from workloads.gan_tconv.problem import make_case;"
+        "import hashlib, numpy as np; from warpladder.workloads.gan_tconv.workload import WORKLOAD; from warpladder.workloads.gan_tconv.problem import make_case;"
         "case = make_case({'images': 9}); images = WORKLOAD.reference(case, WORKLOAD.make_inputs(case, np.random.default_rng(3)))['images'];"
         "print(hashlib.sha256(images.tobytes()).hexdigest())"
     )

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from collectors.cuda.compiler import compile_variant
 from tests.workloads.declared import CUDA, WORKLOADS, cells, emulation_cases, kernels, name_of, same_as
-from workloads.api import CudaVariant, Workload
+from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.workloads.api import CudaVariant, Workload
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 #: Compile every specialisation for every architecture, which takes five minutes of a processor. By default those that are measured are

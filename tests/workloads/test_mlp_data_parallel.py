@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from collectors.core.verify import compare
 from tests.emulator.emulator import build, needs_compiler
-from workloads import registry
-from workloads.api import Case, CudaVariant, kernels_of
-from workloads.mlp_data_parallel.workload import WORKLOAD
-from workloads.mlp_training.problem import make_case
+from warpladder.collectors.core.verify import compare
+from warpladder.workloads import registry
+from warpladder.workloads.api import Case, CudaVariant, kernels_of
+from warpladder.workloads.mlp_data_parallel.workload import WORKLOAD
+from warpladder.workloads.mlp_training.problem import make_case
 
 #: Odd in all directions, and vectors over several tiles.
 SIZES = ({"batch": 19, "inputs": 67, "hidden": 131}, {"batch": 37, "inputs": 196, "hidden": 36})

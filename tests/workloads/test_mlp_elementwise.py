@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from workloads.mlp_elementwise.problem import BINARY, OPERATIONS, TOLERANCES, make_case
-from workloads.mlp_elementwise.workload import WORKLOAD
+from warpladder.workloads.mlp_elementwise.problem import BINARY, OPERATIONS, TOLERANCES, make_case
+from warpladder.workloads.mlp_elementwise.workload import WORKLOAD
 
 MATRIX = np.array([[1.0, 2.0, 3.0], [-1.0, 0.0, 5.0]], np.float32)  # columns (1, 2, 3) and (-1, 0, 5): 3 rows, 2 columns
 

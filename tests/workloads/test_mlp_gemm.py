@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import Order, needs_compiler, run
-from workloads.api import CudaVariant, HostVariant
-from workloads.mlp_gemm.problem import ALPHA, BETA, TOLERANCES, Size, make_case, size_of
-from workloads.mlp_gemm.workload import WORKLOAD
+from warpladder.workloads.api import CudaVariant, HostVariant
+from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, TOLERANCES, Size, make_case, size_of
+from warpladder.workloads.mlp_gemm.workload import WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
 HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]

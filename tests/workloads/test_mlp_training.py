@@ -10,12 +10,20 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import build, needs_compiler
-from workloads.api import CudaVariant, HostVariant, Launch, TensorMap, read_source
-from workloads.mlp_training import fused, programs, train, wgmma
-from workloads.mlp_training.digits import DEV, enlarged, one_hot, training_and_dev
-from workloads.mlp_training.problem import OUTPUTS, RATE, REGULARIZATION, TOLERANCES, Size, emulation_cases, make_case
-from workloads.mlp_training.whole_matrices import Matrix, matrices, product_arguments
-from workloads.mlp_training.workload import WORKLOAD
+from warpladder.workloads.api import CudaVariant, HostVariant, Launch, TensorMap, read_source
+from warpladder.workloads.mlp_training import fused, programs, train, wgmma
+from warpladder.workloads.mlp_training.digits import DEV, enlarged, one_hot, training_and_dev
+from warpladder.workloads.mlp_training.problem import (
+    OUTPUTS,
+    RATE,
+    REGULARIZATION,
+    TOLERANCES,
+    Size,
+    emulation_cases,
+    make_case,
+)
+from warpladder.workloads.mlp_training.whole_matrices import Matrix, matrices, product_arguments
+from warpladder.workloads.mlp_training.workload import WORKLOAD
 
 #: Most that the report's precision on the dev set differs by, between 1 and 6 processes: 0.972 to 0.976 (its table 2).
 REPORT_SPREAD = 0.004
@@ -385,7 +393,9 @@ def test_all_cores_add_a_batch_of_8192_up_in_blocks():
 
 
 def test_importing_the_workload_imports_neither_numba_nor_torch():
-    code = "import sys, workloads.mlp_training.workload; print({'numba', 'torch', 'cupy', 'nvtx'} & set(sys.modules))"
+    code = (
+        "import sys, warpladder.workloads.mlp_training.workload; print({'numba', 'torch', 'cupy', 'nvtx'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.cuda.compiler import compile_variant
-from collectors.wiring import collector_of
-from data import store
 from tests.emulator import emulator
-from workloads import registry
-from workloads.api import Case, CudaVariant, HostVariant, Launch, Workload, WorkloadError
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.workloads import registry
+from warpladder.workloads.api import Case, CudaVariant, HostVariant, Launch, Workload, WorkloadError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLE = DOCS / "examples" / "row_sum.py"

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from workloads.api import CudaVariant
-from workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE, passes
-from workloads.tensor_transpose.problem import PERMUTATIONS, case, perm_of, shape_of
-from workloads.tensor_transpose.rungs import PlaneStack, plane_stack
-from workloads.tensor_transpose.workload import WORKLOAD
+from warpladder.workloads.api import CudaVariant
+from warpladder.workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE, passes
+from warpladder.workloads.tensor_transpose.problem import PERMUTATIONS, case, perm_of, shape_of
+from warpladder.workloads.tensor_transpose.rungs import PlaneStack, plane_stack
+from warpladder.workloads.tensor_transpose.workload import WORKLOAD
 
 
 def of(shape: str, perm: str):

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectors.core.verify import Verdict, compare, poison
 from tests.emulator.emulator import Order, needs_compiler, run
 from tests.workloads.declared import inputs_and_outputs
-from workloads.api import CudaVariant
-from workloads.tensor_transpose.problem import case
-from workloads.tensor_transpose.workload import WORKLOAD
+from warpladder.collectors.core.verify import Verdict, compare, poison
+from warpladder.workloads.api import CudaVariant
+from warpladder.workloads.tensor_transpose.problem import case
+from warpladder.workloads.tensor_transpose.workload import WORKLOAD
 
 pytestmark = needs_compiler
 

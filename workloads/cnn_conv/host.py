@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from workloads.api import Array, Buffers, Case
-from workloads.cnn_conv.problem import SIZE, shape_of
-from workloads.numba_loops import compiled, prange
+from warpladder.workloads.api import Array, Buffers, Case
+from warpladder.workloads.cnn_conv.problem import SIZE, shape_of
+from warpladder.workloads.numba_loops import compiled, prange
 
 _BLOCK_BYTES = 1 << 24  # of unrolled images at a time, which stay in the last cache
 

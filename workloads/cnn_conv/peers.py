@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from workloads.api import Buffers, Case
+from warpladder.workloads.api import Buffers, Case
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -31,7 +31,7 @@ def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
 def _convolution(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
     import torch
 
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten

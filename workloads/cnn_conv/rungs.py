@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Case, CudaVariant, Launch, Params, ceil_div
-from workloads.cnn_conv.problem import SIZE, Shape, shape_of
-from workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
+from warpladder.workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.cnn_conv.problem import SIZE, Shape, shape_of
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 

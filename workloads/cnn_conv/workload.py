@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from workloads.api import Case, HostVariant, LibraryVariant, Workload
-from workloads.cnn_conv import host, peers, problem
-from workloads.cnn_conv.rungs import CUDA_VARIANTS
-from workloads.limits import up_to
+from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.cnn_conv import host, peers, problem
+from warpladder.workloads.cnn_conv.rungs import CUDA_VARIANTS
+from warpladder.workloads.limits import up_to
 
 #: Relative L2 error that passes. Operands are uniform in [-1, 1), an output is a sum of 49 or 196 products.
 #: fp32: a rounding of 2^-24 an addition, which fall both ways: 1.3e-7 and 2.5e-7 on an H200, four times that much passes.

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from workloads.api import Array, Buffers, Case
-from workloads.numba_loops import compiled, prange
+from warpladder.workloads.api import Array, Buffers, Case
+from warpladder.workloads.numba_loops import compiled, prange
 
 SIZE = 5
 RADIUS = SIZE // 2

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Buffers, Case, NotInstalled
-from workloads.conv2d.host import RADIUS, SIZE, reference
+from warpladder.workloads.api import Buffers, Case, NotInstalled
+from warpladder.workloads.conv2d.host import RADIUS, SIZE, reference
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -37,7 +37,7 @@ def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
 def _convolution(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
     import torch
 
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten

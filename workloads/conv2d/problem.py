@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CaseSet, Params
-from workloads.axes import Axis
-from workloads.conv2d.host import SIZE
+from warpladder.workloads.api import Buffer, Case, CaseSet, Params
+from warpladder.workloads.axes import Axis
+from warpladder.workloads.conv2d.host import SIZE
 
 AXES: Final = (Axis("n", 1, 32768), Axis("shape", 1, 32768, extents=2, instead_of="n"))
 

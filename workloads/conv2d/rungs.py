@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Case, CudaVariant, Launch, Params, ceil_div
-from workloads.conv2d.problem import image_shape
+from warpladder.workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.conv2d.problem import image_shape
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
-from workloads.conv2d import host, peers, problem
-from workloads.conv2d.rungs import CUDA_VARIANTS
+from warpladder.workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.conv2d import host, peers, problem
+from warpladder.workloads.conv2d.rungs import CUDA_VARIANTS
 
 #: Relative L2 error that passes. 25 products added in float32, at most 26 roundings of 2^-24 each: 1.5e-6 if all went the
 #: same way, near 1e-7 as they fall. One pixel of a 513 x 1027 image missing is near 1e-3.

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Array, Buffers, Case
-from workloads.gan_tconv.problem import COLOURS, EPSILON, KERNEL_SIZE, Layer, channels_of, layers, side_of
-from workloads.numba_loops import compiled, prange
+from warpladder.workloads.api import Array, Buffers, Case
+from warpladder.workloads.gan_tconv.problem import COLOURS, EPSILON, KERNEL_SIZE, Layer, channels_of, layers, side_of
+from warpladder.workloads.numba_loops import compiled, prange
 
 _IMAGES_AT_ONCE = 16  # what a layer adds stays in the caches; fewer, and the matrix products are small for many cores
 

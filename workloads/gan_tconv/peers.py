@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from workloads.api import Buffers, Case
-from workloads.gan_tconv.problem import EPSILON, channels_of, layers, side_of
+from warpladder.workloads.api import Buffers, Case
+from warpladder.workloads.gan_tconv.problem import EPSILON, channels_of, layers, side_of
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -78,7 +78,7 @@ def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -
     import torch
     from torch.nn import functional
 
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     given = {name: torch_bridge.as_tensor(array) for name, array in inputs.items()}
@@ -112,7 +112,7 @@ def _normalised(given: Mapping[str, Any], x: Any, number: int) -> Any:
 def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, channels_last: bool) -> Callable[[], None]:
     import torch
 
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten

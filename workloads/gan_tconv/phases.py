@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Launch, Params, ceil_div
-from workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
+from warpladder.workloads.api import Buffer, Case, Launch, Params, ceil_div
+from warpladder.workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
 
 #: Kernel of one layer's product with the tile's rows and columns, threads a block, and dynamic shared memory.
 Product = Callable[[Layer, Params], tuple[str, int, int, int, int]]

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CaseSet, Params, Part, split_evenly
+from warpladder.workloads.api import Buffer, Case, CaseSet, Params, Part, split_evenly
 
 LATENT: Final = 100
 KERNEL_SIZE: Final = 5

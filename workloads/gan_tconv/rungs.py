@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Params, Part, Pinned, Precision, ceil_div
-from workloads.gan_tconv import phases, wgmma
-from workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
-from workloads.limits import up_to
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Params, Part, Pinned, Precision, ceil_div
+from warpladder.workloads.gan_tconv import phases, wgmma
+from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
+from warpladder.workloads.limits import up_to
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 

@@ -5,10 +5,10 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
-from workloads.gan_tconv import phases
-from workloads.gan_tconv.problem import KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
-from workloads.hopper import ALIGNMENT_BYTES, DEPTH, MULTIPROCESSORS, THREADS
+from warpladder.workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
+from warpladder.workloads.gan_tconv import phases
+from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, DEPTH, MULTIPROCESSORS, THREADS
 
 _IMAGES: Final = 128  # of a tile
 _FEW: Final = 2 * _IMAGES

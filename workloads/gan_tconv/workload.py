@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
-from workloads.axes import Axis
-from workloads.gan_tconv import host, peers, problem
-from workloads.gan_tconv.rungs import CUDA_VARIANTS
-from workloads.limits import up_to
-from workloads.torch_bridge import COMPILER
+from warpladder.workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.axes import Axis
+from warpladder.workloads.gan_tconv import host, peers, problem
+from warpladder.workloads.gan_tconv.rungs import CUDA_VARIANTS
+from warpladder.workloads.limits import up_to
+from warpladder.workloads.torch_bridge import COMPILER
 
 #: Relative L2 error that passes. The longest sum has 4,608 products; one accumulator that takes them in turn in float32 errs by 1e-6
 #: after all layers, measured on an H200, and three products in TF32 for each by as much or twice. One image of the 5,248 that is

@@ -1,9 +1,9 @@
 """The step on the host: BLAS on each rank, MPI between them."""
 
-from workloads.api import Buffers, Case
-from workloads.communication import ALONE, Communicator
-from workloads.mlp_training import host
-from workloads.mlp_training.problem import OUTPUTS
+from warpladder.workloads.api import Buffers, Case
+from warpladder.workloads.communication import ALONE, Communicator
+from warpladder.workloads.mlp_training import host
+from warpladder.workloads.mlp_training.problem import OUTPUTS
 
 
 def numpy_allreduce(case: Case, inputs: Buffers, outputs: Buffers, communicator: Communicator = ALONE) -> None:

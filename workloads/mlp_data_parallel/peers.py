@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffers, Case
-from workloads.communication import Communicator
-from workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
+from warpladder.workloads.api import Buffers, Case
+from warpladder.workloads.communication import Communicator
+from warpladder.workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
 
 #: Steps before the first that is measured: DistributedDataParallel arranges its buckets after the first, and takes times of ten.
 _WARM_UPS: Final = 11
@@ -25,7 +25,7 @@ def torch_ddp(case: Case, inputs: Buffers, outputs: Buffers, communicator: Commu
     from torch import nn
     from torch.nn import functional
 
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     x, y = (torch_bridge.as_tensor(inputs[name]) for name in ("x", "y"))

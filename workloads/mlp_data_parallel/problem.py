@@ -13,8 +13,8 @@ of `mlp_training` on its rows. As many bytes are summed as of the gradient: 4 ti
 from collections.abc import Sequence
 from typing import Final
 
-from workloads.api import TOLERANCE, Case, CaseSet, Part, split_evenly
-from workloads.mlp_training.problem import ODD_BATCH, make_case, rate_of, size_of
+from warpladder.workloads.api import TOLERANCE, Case, CaseSet, Part, split_evenly
+from warpladder.workloads.mlp_training.problem import ODD_BATCH, make_case, rate_of, size_of
 
 #: The report's: a batch of 800 for any number of processes (its figure 3), and 400 for each of 1, 2 and 4 (figure 4, table 3); and 8,192 for
 #: each, which leaves communication a small share.

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from workloads.api import Case, CudaVariant, Launch, Params, Step
-from workloads.communication import AllReduce
-from workloads.mlp_data_parallel import overlapped
-from workloads.mlp_training import fused, wgmma
-from workloads.mlp_training.problem import OUTPUTS
+from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Step
+from warpladder.workloads.communication import AllReduce
+from warpladder.workloads.mlp_data_parallel import overlapped
+from warpladder.workloads.mlp_training import fused, wgmma
+from warpladder.workloads.mlp_training.problem import OUTPUTS
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 

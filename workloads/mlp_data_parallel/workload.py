@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from workloads.api import Case, HostVariant, LibraryVariant, Workload
-from workloads.axes import Axis
-from workloads.limits import up_to
-from workloads.mlp_data_parallel import host, peers, problem
-from workloads.mlp_data_parallel.rungs import CUDA_VARIANTS
-from workloads.mlp_training import problem as step
+from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.axes import Axis
+from warpladder.workloads.limits import up_to
+from warpladder.workloads.mlp_data_parallel import host, peers, problem
+from warpladder.workloads.mlp_data_parallel.rungs import CUDA_VARIANTS
+from warpladder.workloads.mlp_training import problem as step
 
 LIBRARY_VARIANTS: Final = (
     LibraryVariant("torch_ddp", "PyTorch DDP", "peer", "fp32", requires=("torch",), prepare=peers.torch_ddp, communicates=True),

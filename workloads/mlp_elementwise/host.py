@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Array, Buffers, Case
-from workloads.mlp_elementwise.problem import OPERATIONS, operation_of
-from workloads.numba_loops import compiled, prange
+from warpladder.workloads.api import Array, Buffers, Case
+from warpladder.workloads.mlp_elementwise.problem import OPERATIONS, operation_of
+from warpladder.workloads.numba_loops import compiled, prange
 
 _TRANSPOSE, _SUBTRACT, _MULTIPLY, _COLUMN_SUM, _SIGMOID, _SOFTMAX = range(len(OPERATIONS))
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from workloads.api import Buffers, Case
-from workloads.mlp_elementwise.problem import operation_of
+from warpladder.workloads.api import Buffers, Case
+from warpladder.workloads.mlp_elementwise.problem import operation_of
 
 
 def torch_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -17,7 +17,7 @@ def torch_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: Several of these in one kernel, which is what a training step can do (workload mlp_training).
     Source: PyTorch, torch.ops.aten.
     """
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     x, y = torch_bridge.as_tensor(inputs["x"]), torch_bridge.as_tensor(outputs["y"])
@@ -56,7 +56,7 @@ def torch_compiled(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[]
     """
     import torch
 
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     x, y = torch_bridge.as_tensor(inputs["x"]), torch_bridge.as_tensor(outputs["y"])

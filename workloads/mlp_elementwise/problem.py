@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
-from workloads.axes import Axis
+from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
+from warpladder.workloads.axes import Axis
 
 #: Operation -> arithmetic operations of an element by its definition, an exponential and a division counted as one each.
 #: softmax: compared with the largest, which is subtracted, exp, added up, divided.

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Case, CudaVariant, Launch, Params, ceil_div
-from workloads.mlp_elementwise.problem import BINARY, operation_of, rows_and_columns
+from warpladder.workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.mlp_elementwise.problem import BINARY, operation_of, rows_and_columns
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 

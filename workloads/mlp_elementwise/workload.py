@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from workloads.api import Case, HostVariant, LibraryVariant, Workload
-from workloads.mlp_elementwise import host, peers, problem
-from workloads.mlp_elementwise.rungs import CUDA_VARIANTS
-from workloads.torch_bridge import COMPILER
+from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.mlp_elementwise import host, peers, problem
+from warpladder.workloads.mlp_elementwise.rungs import CUDA_VARIANTS
+from warpladder.workloads.torch_bridge import COMPILER
 
 HOST_VARIANTS: Final = (
     HostVariant("numpy", "NumPy", "host", run=host.numpy_whole_arrays),

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from workloads.api import Array, Buffers, Case
-from workloads.mlp_gemm.problem import ALPHA, BETA
-from workloads.numba_loops import compiled, prange
+from warpladder.workloads.api import Array, Buffers, Case
+from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA
+from warpladder.workloads.numba_loops import compiled, prange
 
 
 def numpy_blas(case: Case, inputs: Buffers, outputs: Buffers) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from workloads.api import Buffers, Case
-from workloads.mlp_gemm.problem import ALPHA, BETA
+from warpladder.workloads.api import Buffers, Case
+from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA
 
 
 def cublas_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -32,7 +32,7 @@ def cublas_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], N
 def _addmm(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
     import torch
 
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     a, b, c, d = (torch_bridge.as_tensor(array) for array in (inputs["a"], inputs["b"], inputs["c"], outputs["d"]))

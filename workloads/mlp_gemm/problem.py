@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
+from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
 
 #: Neither is 0, 1 or -1, so that no kernel may leave a term out or take it as it is; both are exact in float32.
 ALPHA: Final = 1.25

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, ceil_div
-from workloads.hopper import MULTIPROCESSORS
-from workloads.limits import up_to
-from workloads.mlp_gemm.problem import ALPHA, BETA, Size, size_of
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Params, Precision, ceil_div
+from warpladder.workloads.hopper import MULTIPROCESSORS
+from warpladder.workloads.limits import up_to
+from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, size_of
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 

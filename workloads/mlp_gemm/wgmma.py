@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, Params, TensorMap, ceil_div
-from workloads.hopper import ALIGNMENT_BYTES, BOX, DEPTH, MULTIPROCESSORS, THREADS
-from workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
-from workloads.mlp_gemm.rungs import KERNELS
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Params, TensorMap, ceil_div
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, BOX, DEPTH, MULTIPROCESSORS, THREADS
+from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
+from warpladder.workloads.mlp_gemm.rungs import KERNELS
 
 _ROWS: Final = 128  # of a tile, as in wgmma_tile.cuh
 _FLOAT: Final = 4

@@ -1,11 +1,11 @@
 """D = alpha A B + beta C in column-major float32: the product that a perceptron's training spends its time in."""
 
-from workloads.api import Case, HostVariant, LibraryVariant, Workload
-from workloads.axes import Axis
-from workloads.limits import up_to
-from workloads.mlp_gemm import host, peers, problem
-from workloads.mlp_gemm.rungs import CUDA_VARIANTS
-from workloads.mlp_gemm.wgmma import WGMMA_VARIANTS
+from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.axes import Axis
+from warpladder.workloads.limits import up_to
+from warpladder.workloads.mlp_gemm import host, peers, problem
+from warpladder.workloads.mlp_gemm.rungs import CUDA_VARIANTS
+from warpladder.workloads.mlp_gemm.wgmma import WGMMA_VARIANTS
 
 LIBRARY_VARIANTS = (
     LibraryVariant("cublas", "cuBLAS", "peer", "fp32", requires=("torch",), prepare=peers.cublas_fp32),

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Launch, Params, ceil_div
-from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+from warpladder.workloads.api import Buffer, Case, Launch, Params, ceil_div
+from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
 #: As in the kernels.
 TILE_ROWS, TILE_COLUMNS, _DEPTH, TILE_THREADS = 64, 128, 16, 128

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Array, Buffers, Case
-from workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
-from workloads.numba_loops import compiled, prange
+from warpladder.workloads.api import Array, Buffers, Case
+from warpladder.workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
+from warpladder.workloads.numba_loops import compiled, prange
 
 #: Samples whose gradients are added up before they meet the weights: added one after another, in float32, 8192 lose what is asked for.
 SAMPLES_ADDED: Final = 256

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from workloads.api import Buffers, Case
-from workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
+from warpladder.workloads.api import Buffers, Case
+from warpladder.workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
 
 
 def torch_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -32,7 +32,7 @@ def torch_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
 def _step(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
     import torch
 
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     x, y, w1, b1, w2, b2 = (torch_bridge.as_tensor(inputs[name]) for name in ("x", "y", *INPUTS))
@@ -90,7 +90,7 @@ def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[],
 def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
     import torch
 
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     x, y, w1, b1, w2, b2 = (torch_bridge.as_tensor(inputs[name]) for name in ("x", "y", *INPUTS))

@@ -18,8 +18,8 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
-from workloads.mlp_training.digits import CLASSES, PIXELS, one_hot, training_and_dev
+from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
+from warpladder.workloads.mlp_training.digits import CLASSES, PIXELS, one_hot, training_and_dev
 
 HIDDEN: Final = 1000
 REGULARIZATION: Final = 1e-4

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffers, Case, ceil_div, read_source
-from workloads.mlp_training.host import sigmoid, softmax
-from workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of, size_of
-from workloads.mlp_training.whole_matrices import Matrix, matrices, product_arguments
+from warpladder.workloads.api import Buffers, Case, ceil_div, read_source
+from warpladder.workloads.mlp_training.host import sigmoid, softmax
+from warpladder.workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of, size_of
+from warpladder.workloads.mlp_training.whole_matrices import Matrix, matrices, product_arguments
 
 SOURCE: Final = Path(__file__).resolve().parent / "kernels" / "two_dimensional.cuh"
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from workloads.api import Case, CudaVariant, Launch, Params, Precision, ceil_div
-from workloads.mlp_training import fused, wgmma, whole_matrices
+from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Precision, ceil_div
+from warpladder.workloads.mlp_training import fused, wgmma, whole_matrices
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 

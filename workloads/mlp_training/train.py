@@ -1,4 +1,4 @@
-"""Trains the network on the handwritten digits with any variant's step: `python -m workloads.mlp_training.train --variant numpy`.
+"""Trains the network on the handwritten digits with any variant's step: `python -m warpladder.workloads.mlp_training.train --variant numpy`.
 
 Prints, epoch by epoch, what part of the digits that were held back it recognises. Variants of the host run anywhere; those of the
 GPU need CuPy, and PyTorch where they are PyTorch's; those with tensor maps are for the recording alone. Nothing is timed here: for
@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant, kernels_of
-from workloads.mlp_training import problem
-from workloads.mlp_training.digits import Digits, one_hot, training_and_dev
-from workloads.mlp_training.host import forward
-from workloads.mlp_training.problem import INPUTS
+from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant, kernels_of
+from warpladder.workloads.mlp_training import problem
+from warpladder.workloads.mlp_training.digits import Digits, one_hot, training_and_dev
+from warpladder.workloads.mlp_training.host import forward
+from warpladder.workloads.mlp_training.problem import INPUTS
 
 #: Smaller batches and a larger rate than the report's: it had 60,000 digits; 1,497 in batches of 800 are two steps an epoch.
 BATCH: Final = 50
@@ -116,11 +116,11 @@ def _runner(variant: Variant, case: Case, inputs: dict[str, Any], outputs: dict[
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command. Gives 2 for a variant that is not there or cannot run here."""
-    from workloads.mlp_training.workload import WORKLOAD
+    from warpladder.workloads.mlp_training.workload import WORKLOAD
 
     names = [variant.name for variant in WORKLOAD.variants if trains(variant)]
     parser = argparse.ArgumentParser(
-        prog="python -m workloads.mlp_training.train", description=(__doc__ or "").split("\n\n")[1]
+        prog="python -m warpladder.workloads.mlp_training.train", description=(__doc__ or "").split("\n\n")[1]
     )
     parser.add_argument("--variant", choices=names, default="numpy", help="whose step; numpy by default")
     parser.add_argument(

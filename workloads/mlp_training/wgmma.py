@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
-from workloads.hopper import ALIGNMENT_BYTES, BOX, DEPTH, MULTIPROCESSORS, THREADS
-from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+from warpladder.workloads.api import Buffer, Case, Launch, Params, TensorMap, ceil_div
+from warpladder.workloads.hopper import ALIGNMENT_BYTES, BOX, DEPTH, MULTIPROCESSORS, THREADS
+from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
 #: Blocks beside those of the product on the way back, which update the weights but w1.
 SPARE_BLOCKS: Final = 20

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, Launch, Params, ceil_div
-from workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
+from warpladder.workloads.api import Buffer, Case, Launch, Params, ceil_div
+from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
 _THREADS: Final = 256
 

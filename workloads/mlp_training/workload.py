@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from workloads.api import Case, HostVariant, LibraryVariant, Workload
-from workloads.axes import Axis
-from workloads.limits import up_to
-from workloads.mlp_training import host, peers, problem, programs
-from workloads.mlp_training.rungs import CUDA_VARIANTS
-from workloads.torch_bridge import COMPILER
+from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.axes import Axis
+from warpladder.workloads.limits import up_to
+from warpladder.workloads.mlp_training import host, peers, problem, programs
+from warpladder.workloads.mlp_training.rungs import CUDA_VARIANTS
+from warpladder.workloads.torch_bridge import COMPILER
 
 PROGRAM: Final = LibraryVariant(
     name="v01_products_only",

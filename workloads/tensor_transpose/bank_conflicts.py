@@ -7,7 +7,7 @@ one bank. The tile's threads are numbered along x, then y, then z, so that a war
 from collections import defaultdict
 from typing import Final
 
-from workloads.tensor_transpose.problem import Triple
+from warpladder.workloads.tensor_transpose.problem import Triple
 
 BANKS: Final = 32
 WARP: Final = 32

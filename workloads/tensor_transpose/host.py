@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Array, Buffers, Case
-from workloads.numba_loops import compiled, prange
-from workloads.tensor_transpose.problem import out_strides_of, perm_of
+from warpladder.workloads.api import Array, Buffers, Case
+from warpladder.workloads.numba_loops import compiled, prange
+from warpladder.workloads.tensor_transpose.problem import out_strides_of, perm_of
 
 
 def numpy_copy(case: Case, inputs: Buffers, outputs: Buffers) -> None:

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from workloads.api import Buffers, Case
-from workloads.tensor_transpose.problem import perm_of
+from warpladder.workloads.api import Buffers, Case
+from warpladder.workloads.tensor_transpose.problem import perm_of
 
 
 def cupy_copy(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -32,7 +32,7 @@ def torch_copy(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     Next: A library that knows tensors: cuTENSOR.
     Source: torch.Tensor.copy_.
     """
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     view = torch_bridge.as_tensor(inputs["x"]).permute(perm_of(case))
@@ -128,7 +128,7 @@ def torch_compiled(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[]
     Next: Tiles and block order by hand: the last rungs.
     Source: torch.compile of `out.copy_(x.permute(...))`, TorchInductor.
     """
-    from workloads import torch_bridge
+    from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     view = torch_bridge.as_tensor(inputs["x"]).permute(perm_of(case))

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CaseSet, Params
-from workloads.axes import Axis
+from warpladder.workloads.api import Buffer, Case, CaseSet, Params
+from warpladder.workloads.axes import Axis
 
 Triple = tuple[int, int, int]
 

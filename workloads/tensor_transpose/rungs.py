@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from workloads.api import Case, CudaVariant, Launch, Params, ceil_div
-from workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE
-from workloads.tensor_transpose.problem import copy_reference, out_strides_of, perm_of, shape_of
+from warpladder.workloads.api import Case, CudaVariant, Launch, Params, ceil_div
+from warpladder.workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE
+from warpladder.workloads.tensor_transpose.problem import copy_reference, out_strides_of, perm_of, shape_of
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _PADDING: Final = {"report": REPORT_PADDING, "fewest": FEWEST_PADDING}

@@ -3,11 +3,11 @@
 import math
 from typing import Final
 
-from workloads.api import Case, HostVariant, LibraryVariant, Workload
-from workloads.limits import up_to
-from workloads.tensor_transpose import host, peers, problem
-from workloads.tensor_transpose.rungs import CUDA_VARIANTS
-from workloads.torch_bridge import COMPILER
+from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.limits import up_to
+from warpladder.workloads.tensor_transpose import host, peers, problem
+from warpladder.workloads.tensor_transpose.rungs import CUDA_VARIANTS
+from warpladder.workloads.torch_bridge import COMPILER
 
 LIBRARY_VARIANTS = (
     LibraryVariant(name="cupy", title="CuPy copyto", role="peer", requires=("cupy",), prepare=peers.cupy_copy),

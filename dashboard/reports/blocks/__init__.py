@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.reports.detail import Detail
-from dashboard.ui.view import OfWorkload
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.detail import Detail
+from warpladder.dashboard.ui.view import OfWorkload
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
-    from dashboard.reports.blocks import chart, query
+    from warpladder.dashboard.reports.blocks import chart, query
 
     frame = query.block_sensitivity(data, workload)
     if len(frame):

@@ -5,9 +5,9 @@ from typing import Any
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.core.estimate import Estimate
-from dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
-from dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
+from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
 
 
 def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:

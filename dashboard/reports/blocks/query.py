@@ -5,10 +5,10 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.axes import Timing, timings
-from dashboard.core.cells import cells
-from dashboard.core.intervals import paired_ratio
-from dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.axes import Timing, timings
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.run_data import Copy, RunData
 
 _BLOCK_CONFIG: Final = re.compile(r"block=(\d+)")
 

@@ -5,8 +5,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.reports.conflicts.query import DEFINITION
-from dashboard.ui.template import Chart, Look, blank
+from warpladder.dashboard.reports.conflicts.query import DEFINITION
+from warpladder.dashboard.ui.template import Chart, Look, blank
 
 _CONFLICT_COLUMNS: Final = {
     "published": "as published", "store": "store, ours", "store_inverse": "store, inverse<br>permutation", "load": "load, ours",

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from data import figures
+from warpladder.data import figures
 
 BANKS: Final = 32
 WARP: Final = 32

@@ -5,11 +5,11 @@ from typing import Any
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.core.axes import Timing
-from dashboard.core.estimate import Estimate
-from dashboard.ui.numbers import format_ends, format_ratio
-from dashboard.ui.template import Chart, Look, blank, samples, slug, text
-from dashboard.ui.ticks import ticks
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.ui.numbers import format_ends, format_ratio
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
+from warpladder.dashboard.ui.ticks import ticks
 
 
 def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size: str = "") -> Chart:

@@ -2,12 +2,12 @@
 
 import pandas as pd
 
-from dashboard.core.axes import Timing, baseline, charted_cases
-from dashboard.core.cells import best_config, cells
-from dashboard.core.compare import find_copy
-from dashboard.core.intervals import paired_ratio
-from dashboard.core.run_data import Copy, RunData
-from data import figures
+from warpladder.dashboard.core.axes import Timing, baseline, charted_cases
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.compare import find_copy
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.data import figures
 
 
 def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:

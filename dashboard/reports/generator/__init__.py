@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.reports.detail import Detail, Names
-from dashboard.reports.generator import executions, query
-from dashboard.ui.view import OfRun
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.detail import Detail, Names
+from warpladder.dashboard.reports.generator import executions, query
+from warpladder.dashboard.ui.view import OfRun
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
-    from dashboard.reports.generator import chart, executions_chart
+    from warpladder.dashboard.reports.generator import chart, executions_chart
 
     frame = query.generations(data)
     if frame.empty:

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.estimate import Estimate
-from dashboard.reports.generator.query import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
-from dashboard.ui.numbers import format_duration, format_ends, format_percent, format_ratio
-from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
-from dashboard.ui.ticks import apart, ticks
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.reports.generator.query import AIM, COMPUTE, IN, OUT, OVERLAPPED, PARTS, PINNED, REST, WORKLOAD
+from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_percent, format_ratio
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
+from warpladder.dashboard.ui.ticks import apart, ticks
 
 _LOOKS: Final = dict(zip(PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True))
 _NOT_KNOWN: Final = "overlapped, parts not known"

@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import NONE, Int64s, Traces, lookup
-from dashboard.reports.generator.query import IN, OUT, WORKLOAD
-from dashboard.trace.overlap import overlap_ns
-from dashboard.trace.ranges import nearest, parents
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
+from warpladder.dashboard.reports.generator.query import IN, OUT, WORKLOAD
+from warpladder.dashboard.trace.overlap import overlap_ns
+from warpladder.dashboard.trace.ranges import nearest, parents
 
 MIXED, OVERLAPPED = "v05_mixed", "v07_overlapped"
 #: What the report shows of a (variant, config), in the order of its rows.

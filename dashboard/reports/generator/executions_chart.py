@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.reports.generator.executions import (
+from warpladder.dashboard.reports.generator.executions import (
     COPIES,
     DENSE,
     DIRECT,
@@ -17,10 +17,10 @@ from dashboard.reports.generator.executions import (
     OVERLAPPED,
     PRODUCTS,
 )
-from dashboard.reports.generator.query import IN, OUT
-from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
-from dashboard.ui.template import Chart, Look, blank, palette, samples, slug, text
-from dashboard.ui.ticks import ticks
+from warpladder.dashboard.reports.generator.query import IN, OUT
+from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
+from warpladder.dashboard.ui.template import Chart, Look, blank, palette, samples, slug, text
+from warpladder.dashboard.ui.ticks import ticks
 
 #: Places in the palette; copies have the colours of `charts.generator.parts`.
 _COLORS: Final = {PRODUCTS: 0, OPERANDS: 3, DIRECT: 1, NORMS: 2, DENSE: 6, LAST: 7, IN: 5, OUT: 4}

@@ -5,9 +5,9 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.compare import verdict
-from dashboard.core.estimate import Estimate
-from dashboard.reports.generator import query as generator
+from warpladder.dashboard.core.compare import verdict
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.reports.generator import query as generator
 
 #: S. Yi, SHPC 2021 Fall Term Project Report, section 4: GPUs a node, on two nodes, by the images from which they are advised.
 _ADVISED: Final = ((1001, 4), (200, 2), (0, 1))

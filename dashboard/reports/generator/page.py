@@ -3,12 +3,12 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.reports.generator import chart, executions, executions_chart, query
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.template import Look
-from dashboard.ui.text import plain
-from dashboard.ui.view import page_of
-from data import store
+from warpladder.dashboard.reports.generator import chart, executions, executions_chart, query
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
+from warpladder.data import store
 
 
 def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
@@ -17,7 +17,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     if frame.empty:
         widgets.nothing(
             f"No generation of images ({query.WORKLOAD}) was timed end to end on a GPU in this run.",
-            f"Choose another run, or record one: python -m collectors record {query.WORKLOAD}.",
+            f"Choose another run, or record one: warpladder record {query.WORKLOAD}.",
         )
     with controls:
         case = state.choose("case", "Case", list(frame["case"].unique()), default=query.case_to_show(frame))
@@ -32,7 +32,7 @@ def _executions(run: store.Run, case: str, look: Look) -> None:
     """Figures 2 to 6 of the report, and of each row the way to its window on the Timeline; how to record them where there are none."""
     frame = runs.ask(run, executions.executions, case)
     if frame.empty:
-        command = f"python -m collectors record {query.WORKLOAD} --case {case} --collector nsight_systems"
+        command = f"warpladder record {query.WORKLOAD} --case {case} --collector nsight_systems"
         st.caption(plain(f"The report's figures 2 to 6 are drawn here of a run that {command} makes."))
         return
     widgets.show_chart(executions_chart.figures_2_to_6(frame, look, case))

@@ -4,9 +4,9 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.cells import best_config, cells
-from dashboard.core.run_data import RunData
-from data import figures
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import figures
 
 WORKLOAD: Final = "gan_tconv"
 PINNED, OVERLAPPED = "pinned", "overlapped"

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.reports.detail import Detail, Names
-from dashboard.reports.matrices import query
-from dashboard.ui.view import OfRun
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.detail import Detail, Names
+from warpladder.dashboard.reports.matrices import query
+from warpladder.dashboard.ui.view import OfRun
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
-    from dashboard.reports.matrices import chart
+    from warpladder.dashboard.reports.matrices import chart
 
     frame = query.matrix_and_tensor(data)
     if len(frame):

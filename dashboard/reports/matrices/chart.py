@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from dashboard.core.estimate import Estimate
-from dashboard.reports.matrices.query import WORKLOAD
-from dashboard.ui.numbers import format_estimate, format_rate
-from dashboard.ui.template import Chart, Look, blank, hover, measured, text
-from dashboard.ui.ticks import ticks
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.reports.matrices.query import WORKLOAD
+from warpladder.dashboard.ui.numbers import format_estimate, format_rate
+from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, text
+from warpladder.dashboard.ui.ticks import ticks
 
 
 def matrix_and_tensor(frame: pd.DataFrame, look: Look) -> Chart:

@@ -2,10 +2,10 @@
 
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.reports.matrices import chart, query
-from dashboard.ui import runs, widgets
-from dashboard.ui.template import Look
-from data import store
+from warpladder.dashboard.reports.matrices import chart, query
+from warpladder.dashboard.ui import runs, widgets
+from warpladder.dashboard.ui.template import Look
+from warpladder.data import store
 
 
 def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:

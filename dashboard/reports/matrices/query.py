@@ -4,9 +4,9 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.axes import Timing, charted_cases, timings
-from dashboard.core.cells import cells
-from dashboard.core.run_data import RunData
+from warpladder.dashboard.core.axes import Timing, charted_cases, timings
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.run_data import RunData
 
 WORKLOAD: Final = "tensor_transpose"
 #: Which variant does what.

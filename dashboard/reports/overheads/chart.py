@@ -4,9 +4,9 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.estimate import Estimate
-from dashboard.ui.numbers import format_duration, format_ends, format_percent
-from dashboard.ui.template import Chart, Look, blank, samples, slug, text
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_percent
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
 
 _PARTS: Final = {"allocate": "|", "h2d": "\\", "compute": "", "d2h": "/", "free": "x"}
 

@@ -4,8 +4,8 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.cells import best_config, cells
-from dashboard.core.run_data import RunData
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.run_data import RunData
 
 PARTS: Final = {f"phase:{part}": part for part in ("allocate", "h2d", "compute", "d2h", "free")}
 

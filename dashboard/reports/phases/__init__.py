@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.reports.detail import Detail, Names
-from dashboard.reports.phases import query
-from dashboard.ui.view import OfWorkload
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.detail import Detail, Names
+from warpladder.dashboard.reports.phases import query
+from warpladder.dashboard.ui.view import OfWorkload
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
-    from dashboard.reports.phases import chart
+    from warpladder.dashboard.reports.phases import chart
 
     frame = query.phases(data, workload)
     if len(frame):

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.reports.phases.query import COPIES, OTHER, PARTS, REST
-from dashboard.ui.numbers import format_duration, format_percent
-from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
+from warpladder.dashboard.reports.phases.query import COPIES, OTHER, PARTS, REST
+from warpladder.dashboard.ui.numbers import format_duration, format_percent
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
 
 _LOOKS: Final = dict(
     zip(

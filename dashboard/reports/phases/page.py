@@ -2,10 +2,10 @@
 
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.reports.phases import chart, query
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.template import Look
-from data import store
+from warpladder.dashboard.reports.phases import chart, query
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.template import Look
+from warpladder.data import store
 
 
 def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
@@ -14,7 +14,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     if not among:
         widgets.nothing(
             "No kernel of this run was traced that is named after a phase of a step (forward, backward, update).",
-            "Choose another run, or record one: python -m collectors record mlp_training --collector nsight_systems.",
+            "Choose another run, or record one: warpladder record mlp_training --collector nsight_systems.",
         )
     with controls:
         workload = widgets.choose_workload(run, among)

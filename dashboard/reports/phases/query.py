@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import Int64s, Traces, lookup
-from dashboard.trace.ranges import nearest, parents, range_ns
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import Int64s, Traces, lookup
+from warpladder.dashboard.trace.ranges import nearest, parents, range_ns
 
 #: Parts of an operation, in the order in which they are stacked.
 PHASES: Final = ("forward", "backward", "update")

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfRun, View
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     """The kernels, and the calls, that make up the time."""
-    from dashboard.trace import samples
-    from dashboard.views.calls import chart, query
+    from warpladder.dashboard.trace import samples
+    from warpladder.dashboard.views.calls import chart, query
 
     part = samples.parts(data)[0]
     available = query.available(data, part)

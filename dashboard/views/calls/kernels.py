@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, of_calls
-from dashboard.trace import nesting as trace_nesting
-from dashboard.trace import windows as trace_windows
-from dashboard.trace.describe import Tally, rounded, statistics, tally
-from dashboard.trace.ranges import distinct, has_graphs, named, parents, without_graphs
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import MOST_MARKS, NONE, Int64s, Places, Traces, codes_of, of_calls
+from warpladder.dashboard.trace import nesting as trace_nesting
+from warpladder.dashboard.trace import windows as trace_windows
+from warpladder.dashboard.trace.describe import Tally, rounded, statistics, tally
+from warpladder.dashboard.trace.ranges import distinct, has_graphs, named, parents, without_graphs
 
 #: Below this number of groups a table of counters is faster than sorting or hashing.
 _MOST_COUNTERS: Final = 1 << 22

@@ -4,14 +4,14 @@ from typing import Final
 
 import streamlit as st
 
-from dashboard.trace import samples as trace_samples
-from dashboard.trace.samples import Part
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.text import plain
-from dashboard.views.calls import VIEW
-from dashboard.views.calls import chart as charts
-from dashboard.views.calls import query as trace_sums
-from data import store
+from warpladder.dashboard.trace import samples as trace_samples
+from warpladder.dashboard.trace.samples import Part
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.calls import VIEW
+from warpladder.dashboard.views.calls import chart as charts
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.data import store
 
 _LABELS: Final = {
     "cuda_gpu_kern_sum": "Kernels",

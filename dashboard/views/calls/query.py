@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import GRAPH, Int64s, Traces
-from dashboard.trace import samples as trace_samples
-from dashboard.trace.describe import describe, times
-from dashboard.trace.ranges import has_graphs, nvtx_gpu_proj_sum, nvtx_sum, without_graphs
-from dashboard.trace.samples import Part
-from dashboard.views.calls.kernels import nvtx_kern_sum
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import GRAPH, Int64s, Traces
+from warpladder.dashboard.trace import samples as trace_samples
+from warpladder.dashboard.trace.describe import describe, times
+from warpladder.dashboard.trace.ranges import has_graphs, nvtx_gpu_proj_sum, nvtx_sum, without_graphs
+from warpladder.dashboard.trace.samples import Part
+from warpladder.dashboard.views.calls.kernels import nvtx_kern_sum
 
 #: What `nsys stats` calls each kind of memory operation.
 OPERATIONS: Final = {

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core import counters
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfRun, View
+from warpladder.dashboard.core import counters
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     """Of the last case of each workload that has counters."""
-    from dashboard.views.counters import chart, query, words
+    from warpladder.dashboard.views.counters import chart, query, words
 
     for workload in counters.counted_workloads(data):
         case = counters.counted_cases(data, workload)[-1]

@@ -8,11 +8,11 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
-from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
-from dashboard.ui.template import Chart, Look, Theme, blank, slug, text
-from dashboard.ui.ticks import ticks
-from dashboard.views.counters.words import THRESHOLDS, answer, reason_name, short_verdict, verdict
+from warpladder.dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
+from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
+from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, slug, text
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.counters.words import THRESHOLDS, answer, reason_name, short_verdict, verdict
 
 _ROW_PX: Final = 26
 _ROOFS: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram_percent": "DRAM"}

@@ -4,14 +4,14 @@ from typing import Final
 
 import streamlit as st
 
-from dashboard.core import counters
-from dashboard.ui import runs, spreadsheet, state, widgets
-from dashboard.ui.text import plain
-from dashboard.ui.view import page_of
-from dashboard.views.counters import VIEW, words
-from dashboard.views.counters import chart as charts
-from dashboard.views.counters import query as queries
-from data import store
+from warpladder.dashboard.core import counters
+from warpladder.dashboard.ui import runs, spreadsheet, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.views.counters import VIEW, words
+from warpladder.dashboard.views.counters import chart as charts
+from warpladder.dashboard.views.counters import query as queries
+from warpladder.data import store
 
 _TOPICS: Final = {
     "roofs": "Speed of light",
@@ -20,7 +20,7 @@ _TOPICS: Final = {
     "stalls": "Warp stalls",
     "metrics": "All metrics",
 }
-_HOW_TO_RECORD: Final = "python -m collectors record {workload} --collector nsight_compute"
+_HOW_TO_RECORD: Final = "warpladder record {workload} --collector nsight_compute"
 _MEMORY: Final = {
     "variant": "Variant",
     "config": "Config",
@@ -134,7 +134,7 @@ def _no_counters(run: store.Run) -> None:
             "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the sidebar:"
         )
         st.code(_HOW_TO_RECORD.format(workload=workloads[0] if workloads else "WORKLOAD"), language="bash")
-        st.caption("Or import a report: python -m collectors import report.ncu-rep")
+        st.caption("Or import a report: warpladder import report.ncu-rep")
     widgets.end_page()
     st.stop()
 

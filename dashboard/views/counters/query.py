@@ -4,8 +4,8 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from data import metrics
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import metrics
 
 #: As many are drawn.
 MOST_VARIANTS: Final = 24

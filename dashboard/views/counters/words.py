@@ -4,10 +4,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
-from dashboard.core.run_data import RunData
-from dashboard.ui.numbers import format_percent, significant
-from data import metrics
+from warpladder.dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.numbers import format_percent, significant
+from warpladder.data import metrics
 
 LABELS: Final = {"memory": "memory-bound", "compute": "compute-bound", "latency": "latency-bound", "neither": "short of a roof"}
 THRESHOLDS: Final = f"Bound by a roof: at {BOUND_PERCENT:.0f} % of it or more; latency-bound: below {LATENCY_PERCENT:.0f} % of compute and of memory."

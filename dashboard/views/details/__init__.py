@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.reports import DETAILS
-from dashboard.ui.view import OfRun, OfWorkload, View
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports import DETAILS
+from warpladder.dashboard.ui.view import OfRun, OfWorkload, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":

@@ -2,13 +2,13 @@
 
 from importlib import import_module
 
-from dashboard.reports import DETAILS
-from dashboard.reports.copies import query as copies
-from dashboard.reports.generator import query as generator
-from dashboard.reports.phases import query as phases
-from dashboard.ui import runs, state, widgets
-from dashboard.views.details import VIEW
-from data import store
+from warpladder.dashboard.reports import DETAILS
+from warpladder.dashboard.reports.copies import query as copies
+from warpladder.dashboard.reports.generator import query as generator
+from warpladder.dashboard.reports.phases import query as phases
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.views.details import VIEW
+from warpladder.data import store
 
 
 def page() -> None:

@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core import axes
-from dashboard.core.axes import Timing
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfRun, View
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     """Of each workload that several ranks measured, in each way of timing: the best number of the fastest variant, what all gain at the
     largest case; in the first of them also skew, weak scaling at the most a rank, and the shares of each variant that has phases."""
-    from dashboard.views.gpus import query
+    from warpladder.dashboard.views.gpus import query
 
     for workload in axes.scaled_workloads(data):
         for place, timing in enumerate(query.timings(data, workload)):
@@ -23,8 +23,8 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
 
 
 def _of_timing(data: RunData, look: "Look", workload: str, timing: Timing, *, first: bool) -> "Iterator[Chart]":
-    from dashboard.reports.generator import guidance
-    from dashboard.views.gpus import chart, counts_chart, query
+    from warpladder.dashboard.reports.generator import guidance
+    from warpladder.dashboard.views.gpus import chart, counts_chart, query
 
     frame = query.scaling(data, workload, timing)
     if frame.empty:

@@ -9,12 +9,12 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.core.axes import Timing
-from dashboard.core.estimate import Estimate
-from dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
-from dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
-from dashboard.ui.ticks import ticks
-from dashboard.views.gpus.query import PARTS
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, stack_shares, text
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.gpus.query import PARTS
 
 _HEIGHT: Final = 400
 #: Times further apart than this cannot be told on one linear axis.

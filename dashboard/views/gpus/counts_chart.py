@@ -6,13 +6,13 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.axes import Timing
-from dashboard.core.estimate import Estimate
-from dashboard.reports.generator.guidance import Finding, images_of
-from dashboard.reports.generator.query import WORKLOAD
-from dashboard.ui.numbers import format_duration, format_ends, format_estimate, format_ratio, significant
-from dashboard.ui.template import Chart, Look, Theme, blank, samples, slug, text
-from dashboard.views.gpus.chart import ranks_words
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.reports.generator.guidance import Finding, images_of
+from warpladder.dashboard.reports.generator.query import WORKLOAD
+from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_estimate, format_ratio, significant
+from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, samples, slug, text
+from warpladder.dashboard.views.gpus.chart import ranks_words
 
 _ROW_PX: Final = 40
 _PLACES: Final = ("best", "tied", "slower")

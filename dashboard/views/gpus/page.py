@@ -5,17 +5,17 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from dashboard.core import axes
-from dashboard.core.axes import Timing
-from dashboard.reports.generator import guidance as gpu_guidance
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.template import Chart, Look
-from dashboard.ui.view import page_of
-from dashboard.views.gpus import VIEW
-from dashboard.views.gpus import chart as charts
-from dashboard.views.gpus import counts_chart as gpu_counts
-from dashboard.views.gpus import query as queries
-from data import store
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.reports.generator import guidance as gpu_guidance
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.views.gpus import VIEW
+from warpladder.dashboard.views.gpus import chart as charts
+from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import query as queries
+from warpladder.data import store
 
 _SHOWN: Final = {
     "best": "Best number",
@@ -24,7 +24,7 @@ _SHOWN: Final = {
     "skew": "Rank skew",
     "shares": "Copies & communication",
 }
-_HOW_TO_RECORD: Final = "python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"
+_HOW_TO_RECORD: Final = "warpladder record gan_tconv mlp_data_parallel --gpus 1,2,4"
 
 
 def page() -> None:

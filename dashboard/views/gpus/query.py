@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import Timing, charted_cases
-from dashboard.core.cells import best_config, cells
-from dashboard.core.compare import noise_of, verdict
-from dashboard.core.estimate import Estimate
-from dashboard.core.intervals import grouped_median_intervals, paired_ratio
-from dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.axes import Timing, charted_cases
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.compare import noise_of, verdict
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
+from warpladder.dashboard.core.run_data import Copy, RunData
 
 #: What a slowest rank spends its time on, of what is sampled as a phase, in the order in which it is stacked.
 PARTS: Final = {"phase:h2d": "copies in", "phase:d2h": "copies out", "phase:allreduce": "communication"}

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core import axes, winners
-from dashboard.core.axes import Timing
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfTiming, View
+from warpladder.dashboard.core import axes, winners
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfTiming, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
     """The ladder of the largest size: in the first timing of every series, with error and time; else of the last series."""
-    from dashboard.views.ladder import chart, error_chart, query
+    from warpladder.dashboard.views.ladder import chart, error_chart, query
 
     first = timing == axes.timings(data, workload)[0]
     largest = winners.at_largest(data, workload, timing)["case"]

@@ -6,9 +6,9 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import is_peer_of, precisions, word
-from dashboard.ui.numbers import (
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import is_peer_of, precisions, word
+from warpladder.dashboard.ui.numbers import (
     format_duration,
     format_error,
     format_estimate,
@@ -19,8 +19,8 @@ from dashboard.ui.numbers import (
     format_rate,
     format_ratio,
 )
-from dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, share_of_floor, slug, text
-from dashboard.ui.ticks import ticks
+from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, share_of_floor, slug, text
+from warpladder.dashboard.ui.ticks import ticks
 
 _Items = list[dict[str, Any]]
 

@@ -6,11 +6,11 @@ from typing import Any, Final
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import named
-from dashboard.ui.numbers import format_duration, format_ends, format_error, format_ratio
-from dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
-from dashboard.ui.ticks import ticks
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import named
+from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_error, format_ratio
+from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
+from warpladder.dashboard.ui.ticks import ticks
 
 _HEIGHT: Final = 410
 #: Parts of the data's own span, in decades, that the axes have beyond it; on the left stand the names of the front.

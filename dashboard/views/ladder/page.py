@@ -5,15 +5,15 @@ from typing import Any, Final, cast
 import pandas as pd
 import streamlit as st
 
-from dashboard.core import precision, staleness
-from dashboard.core.axes import Timing
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.text import plain
-from dashboard.views.ladder import VIEW
-from dashboard.views.ladder import chart as charts
-from dashboard.views.ladder import error_chart as pareto
-from dashboard.views.ladder import query as queries
-from data import store
+from warpladder.dashboard.core import precision, staleness
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.ladder import VIEW
+from warpladder.dashboard.views.ladder import chart as charts
+from warpladder.dashboard.views.ladder import error_chart as pareto
+from warpladder.dashboard.views.ladder import query as queries
+from warpladder.data import store
 
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))

@@ -4,10 +4,10 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.axes import Timing
-from dashboard.core.cells import ROLE_ORDER, best_config, cells, select
-from dashboard.core.compare import steps_of, with_speedups
-from dashboard.core.run_data import RunData
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.cells import ROLE_ORDER, best_config, cells, select
+from warpladder.dashboard.core.compare import steps_of, with_speedups
+from warpladder.dashboard.core.run_data import RunData
 
 _GAIN: Final = {
     "low": "gain_low", "high": "gain_high", "verdict": "gain_verdict", "previous_variant": "gain_over", "previous_precision": "gain_from",

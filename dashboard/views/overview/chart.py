@@ -4,10 +4,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.axes import Timing
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import word
-from dashboard.ui.numbers import (
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.ui.numbers import (
     format_duration,
     format_ends,
     format_error,
@@ -15,7 +15,7 @@ from dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from dashboard.ui.template import Chart, Look, above_ceiling, blank, samples, text
+from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, samples, text
 
 _BAR_PX: Final = 24
 _WORKLOAD_GAP: Final = 0.9

@@ -7,11 +7,11 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.core.axes import scaled_workloads
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import named, word
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.numbers import (
+from warpladder.dashboard.core.axes import scaled_workloads
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import named, word
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.numbers import (
     ITSELF,
     format_duration,
     format_ends,
@@ -19,12 +19,12 @@ from dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from dashboard.ui.text import plain
-from dashboard.ui.view import page_of
-from dashboard.views.overview import VIEW
-from dashboard.views.overview import chart as charts
-from dashboard.views.overview import query as queries
-from data import store
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.views.overview import VIEW
+from warpladder.dashboard.views.overview import chart as charts
+from warpladder.dashboard.views.overview import query as queries
+from warpladder.data import store
 
 _COLUMNS = (
     ("Workload", 2.0),

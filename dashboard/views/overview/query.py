@@ -7,14 +7,14 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.axes import Baseline, Timing, baseline, charted_cases, timings
-from dashboard.core.cells import best_config, cells
-from dashboard.core.compare import find_copy, noise_floors
-from dashboard.core.estimate import Estimate
-from dashboard.core.intervals import paired_ratio
-from dashboard.core.precision import is_peer_of, precisions
-from dashboard.core.run_data import Copy, RunData
-from dashboard.core.staleness import stale_variants
+from warpladder.dashboard.core.axes import Baseline, Timing, baseline, charted_cases, timings
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.compare import find_copy, noise_floors
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.precision import is_peer_of, precisions
+from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.core.staleness import stale_variants
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
 #: Of the fastest time of a case, what is as good.

@@ -1,5 +1,5 @@
 """Which NVTX ranges are variants of one another?"""
 
-from dashboard.ui.view import View
+from warpladder.dashboard.ui.view import View
 
 VIEW = View("picker", "Pick variants", "Which NVTX ranges are variants of one another?")

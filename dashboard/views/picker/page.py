@@ -6,12 +6,12 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from dashboard.trace import picked
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.text import plain
-from dashboard.views.picker import VIEW, query, suggestions
-from data import store
-from data.naming import MOST_CHARACTERS, Naming, NamingError
+from warpladder.dashboard.trace import picked
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.picker import VIEW, query, suggestions
+from warpladder.data import store
+from warpladder.data.naming import MOST_CHARACTERS, Naming, NamingError
 
 _PATTERN: Final = "pattern"
 _SUGGESTION: Final = "suggestion"

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
-from dashboard.core.intervals import grouped_median_intervals
-from dashboard.core.run_data import RunData
-from data import naming
-from data.naming import CellName
+from warpladder.dashboard.core.intervals import grouped_median_intervals
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import naming
+from warpladder.data.naming import CellName
 
 
 def preview(data: RunData) -> pd.DataFrame:

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.trace import picked
-from data.matching import find
-from data.naming import MOST_CHARACTERS, CellName, Naming
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.trace import picked
+from warpladder.data.matching import find
+from warpladder.data.naming import MOST_CHARACTERS, CellName, Naming
 
 #: Texts that are looked at: those with the most time, and of these the short ones, in which alone a pattern is to be seen.
 MOST_TEXTS: Final = 2_000
@@ -180,4 +180,4 @@ def _expression(slots: _Slots) -> str | None:
 
 def command(chosen: Naming, source: str) -> str:
     """The command line that gives the same run out of its report."""
-    return f"python -m collectors import {shlex.quote(source) if source else 'REPORT'} {chosen.option}"
+    return f"warpladder import {shlex.quote(source) if source else 'REPORT'} {chosen.option}"

@@ -1,5 +1,5 @@
 """What did the reports measure, and what does the same work take here?"""
 
-from dashboard.ui.view import View
+from warpladder.dashboard.ui.view import View
 
 VIEW = View("published", "Published", "What did the reports measure, and what does the same work take here?")

@@ -6,11 +6,11 @@ from typing import Any, Final
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.core.estimate import Estimate
-from dashboard.ui.numbers import significant
-from dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, samples, slug, text
-from dashboard.ui.ticks import ticks
-from dashboard.views.published.query import ELSEWHERE, Source
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.ui.numbers import significant
+from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, samples, slug, text
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.published.query import ELSEWHERE, Source
 
 #: Values that spread further than this stand on a logarithmic axis.
 _LOG_FROM: Final = 20.0

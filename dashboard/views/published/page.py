@@ -3,13 +3,13 @@
 import pandas as pd
 import streamlit as st
 
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.numbers import format_half_width
-from dashboard.ui.text import plain
-from dashboard.views.published import VIEW
-from dashboard.views.published import chart as charts
-from dashboard.views.published import query as queries
-from data import figures
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.numbers import format_half_width
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.published import VIEW
+from warpladder.dashboard.views.published import chart as charts
+from warpladder.dashboard.views.published import query as queries
+from warpladder.data import figures
 
 _SOURCES = {
     "tensor_transpose": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated. GeForce GTX 1070, Core i5-4690K.',

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.core.cells import best_config, cells
-from dashboard.core.compare import find_copy
-from dashboard.core.estimate import Estimate
-from dashboard.core.intervals import paired_ratio
-from dashboard.core.run_data import Copy, RunData
-from dashboard.reports.conflicts.query import bank_conflicts
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.compare import find_copy
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.run_data import Copy, RunData
+from warpladder.dashboard.reports.conflicts.query import bank_conflicts
 
 #: Operations a point that the convolution report counts, and that we count: a multiply and an add for each of 25 elements.
 THEIR_OPERATIONS: Final = 25

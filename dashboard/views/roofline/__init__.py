@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfWorkload, View
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfWorkload, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
     """The largest case that has points on paper and, where this run has counters, by these; and the variant nearest to its roof over sizes."""
-    from dashboard.views.roofline import chart, query
+    from warpladder.dashboard.views.roofline import chart, query
 
     for timing in query.timings(data, workload)[:1]:
         roofs = query.roofs(data)

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import word
-from dashboard.ui.numbers import format_duration, format_ends, format_percent, format_rate, significant
-from dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
-from dashboard.ui.ticks import ticks
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_percent, format_rate, significant
+from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
+from warpladder.dashboard.ui.ticks import ticks
 
 _HEIGHT: Final = 410
 #: The plot begins and ends this many times beyond the marks and ridges, so that roofs can be read beside them.

@@ -5,15 +5,15 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from dashboard.core.axes import Timing
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.template import Look
-from dashboard.ui.text import plain
-from dashboard.ui.view import page_of
-from dashboard.views.roofline import VIEW
-from dashboard.views.roofline import chart as charts
-from dashboard.views.roofline import query as queries
-from data import store
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.views.roofline import VIEW
+from warpladder.dashboard.views.roofline import chart as charts
+from warpladder.dashboard.views.roofline import query as queries
+from warpladder.data import store
 
 _SHOWN: Final = {"variants": "Variants at one size", "sizes": "One variant over sizes"}
 _INTENSITIES: Final = {"paper": "On paper", "counters": "By counters"}

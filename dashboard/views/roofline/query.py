@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from dashboard.core import counters
-from dashboard.core.axes import Timing, charted_cases
-from dashboard.core.cells import best_config, cells
-from dashboard.core.floors import COMPUTE, HOST, compute_ceiling
-from dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core import counters
+from warpladder.dashboard.core.axes import Timing, charted_cases
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.floors import COMPUTE, HOST, compute_ceiling
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 
 _ROLES = ("rung", "peer", "host")
 _ROOFS = ["name", "kind", "precision", "value", "unit", "share", "method"]

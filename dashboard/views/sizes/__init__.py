@@ -3,21 +3,21 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from dashboard.core import axes, winners
-from dashboard.core.axes import Timing
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfTiming, View
+from warpladder.dashboard.core import axes, winners
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfTiming, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
-    from dashboard.views.sizes.chart import Metric
+    from warpladder.dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.views.sizes.chart import Metric
 
 _METRICS: "Final[tuple[Metric, ...]]" = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
 
 
 def _strip(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
     """Who wins where."""
-    from dashboard.views.sizes import chart
+    from warpladder.dashboard.views.sizes import chart
 
     found = winners.best_per_size(data, workload, timing)
     if len(found):
@@ -26,7 +26,7 @@ def _strip(data: RunData, look: "Look", workload: str, timing: Timing) -> "Itera
 
 def _over_size(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
     """Time over size: in the first timing of every series, with percent of floor, and of the last series every other metric."""
-    from dashboard.views.sizes import chart, query
+    from warpladder.dashboard.views.sizes import chart, query
 
     if winners.best_per_size(data, workload, timing).empty:
         return

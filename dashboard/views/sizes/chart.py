@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.core.estimate import Estimate
-from dashboard.core.precision import compared, precisions, word
-from dashboard.ui.numbers import (
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import compared, precisions, word
+from warpladder.dashboard.ui.numbers import (
     format_duration,
     format_ends,
     format_interval,
@@ -21,8 +21,8 @@ from dashboard.ui.numbers import (
     format_rate,
     format_ratio,
 )
-from dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
-from dashboard.ui.ticks import apart, ticks
+from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
+from warpladder.dashboard.ui.ticks import apart, ticks
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
 

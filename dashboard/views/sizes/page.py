@@ -4,11 +4,11 @@ from typing import Final, cast
 
 import streamlit as st
 
-from dashboard.core import axes, winners
-from dashboard.ui import runs, state, widgets
-from dashboard.views.sizes import VIEW
-from dashboard.views.sizes import chart as charts
-from dashboard.views.sizes import query as queries
+from warpladder.dashboard.core import axes, winners
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.views.sizes import VIEW
+from warpladder.dashboard.views.sizes import chart as charts
+from warpladder.dashboard.views.sizes import query as queries
 
 _METRICS: Final[dict[str, str]] = {
     "median_ns": "Time",

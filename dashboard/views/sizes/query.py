@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from dashboard.core.axes import Timing, charted_cases
-from dashboard.core.compare import with_speedups
-from dashboard.core.floors import add_floors, ceiling
-from dashboard.core.run_data import RunData
-from dashboard.core.winners import best_of_charted
+from warpladder.dashboard.core.axes import Timing, charted_cases
+from warpladder.dashboard.core.compare import with_speedups
+from warpladder.dashboard.core.floors import add_floors, ceiling
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.winners import best_of_charted
 
 
 def sizes(data: RunData, workload: str, view: Timing, series: str = "") -> pd.DataFrame:

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfRun, View
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     """The whole trace."""
-    from dashboard.views.timeline import chart
+    from warpladder.dashboard.views.timeline import chart
 
     if data.traces:
         yield chart.whole(data, look)

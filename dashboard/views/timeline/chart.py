@@ -6,16 +6,16 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import Traces
-from dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
-from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
-from dashboard.ui.template import Chart, Look, blank, palette, text
-from dashboard.ui.ticks import ticks
-from dashboard.views.timeline import detail as timeline_detail
-from dashboard.views.timeline import query as queries
-from dashboard.views.timeline.detail import Window
-from dashboard.views.timeline.query import Coloring, Shown, Swatch, facts, names
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import Traces
+from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
+from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
+from warpladder.dashboard.ui.template import Chart, Look, blank, palette, text
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.timeline import detail as timeline_detail
+from warpladder.dashboard.views.timeline import query as queries
+from warpladder.dashboard.views.timeline.detail import Window
+from warpladder.dashboard.views.timeline.query import Coloring, Shown, Swatch, facts, names
 
 #: Of what is no variant and no kernel, by its place among the swatches: quieter than those.
 _QUIET: Final = {

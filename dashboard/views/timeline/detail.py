@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from dashboard.core.traces import Int64s
-from dashboard.trace.lanes import BLOCK, Lane
+from warpladder.dashboard.core.traces import Int64s
+from warpladder.dashboard.trace.lanes import BLOCK, Lane
 
 #: Rectangles and bars that all lanes of a window together take about at most.
 MOST_DRAWN: Final = 12_000

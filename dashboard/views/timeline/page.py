@@ -5,21 +5,21 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from dashboard.core.traces import Traces
-from dashboard.trace import attribution
-from dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
-from dashboard.ui import runs, spreadsheet, state, widgets
-from dashboard.ui.numbers import format_duration
-from dashboard.ui.template import Look
-from dashboard.ui.text import plain, short
-from dashboard.views.timeline import VIEW
-from dashboard.views.timeline import chart as charts
-from dashboard.views.timeline import detail as timeline_detail
-from dashboard.views.timeline import query as queries
-from dashboard.views.timeline import selection as timeline_selection
-from dashboard.views.timeline.component import Act, payload, timeline
-from dashboard.views.timeline.selection import Chosen
-from data import store
+from warpladder.dashboard.core.traces import Traces
+from warpladder.dashboard.trace import attribution
+from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
+from warpladder.dashboard.ui import runs, spreadsheet, state, widgets
+from warpladder.dashboard.ui.numbers import format_duration
+from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.ui.text import plain, short
+from warpladder.dashboard.views.timeline import VIEW
+from warpladder.dashboard.views.timeline import chart as charts
+from warpladder.dashboard.views.timeline import detail as timeline_detail
+from warpladder.dashboard.views.timeline import query as queries
+from warpladder.dashboard.views.timeline import selection as timeline_selection
+from warpladder.dashboard.views.timeline.component import Act, payload, timeline
+from warpladder.dashboard.views.timeline.selection import Chosen
+from warpladder.data import store
 
 _KINDS: Final = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
 _COLOR: Final = {"variant": "variant", "kernel": "kernel name"}

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.traces import NONE, Int64s, Traces, lookup
-from dashboard.trace.lanes import Int32s, Lane, Lanes
-from dashboard.trace.ranges import nearest, parents
-from dashboard.trace.samples import of_the_measurement
-from dashboard.views.timeline.detail import Detail, Window, detail
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
+from warpladder.dashboard.trace.lanes import Int32s, Lane, Lanes
+from warpladder.dashboard.trace.ranges import nearest, parents
+from warpladder.dashboard.trace.samples import of_the_measurement
+from warpladder.dashboard.views.timeline.detail import Detail, Window, detail
 
 ColorBy = Literal["variant", "kernel"]
 Bools = npt.NDArray[np.bool_]

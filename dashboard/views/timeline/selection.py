@@ -6,10 +6,10 @@ from typing import Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from dashboard.core.traces import NONE, Int64s, Traces, lookup
-from dashboard.trace.lanes import Lane, Lanes
-from dashboard.trace.ranges import nearest, parents
-from dashboard.views.timeline.query import Bools, Lit, ranges_of, text_of
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
+from warpladder.dashboard.trace.lanes import Lane, Lanes
+from warpladder.dashboard.trace.ranges import nearest, parents
+from warpladder.dashboard.views.timeline.query import Bools, Lit, ranges_of, text_of
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
 _WHAT: Final = {"ranges": "range", "kernels": "kernel", "memory_ops": "memory operation", "api_calls": "API call"}

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfRun, View
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     """The copies of the trace, and what they leave of a speedup."""
-    from dashboard.views.transfers import chart, query
+    from warpladder.dashboard.views.transfers import chart, query
 
     if "memory_ops" in data.traces.tables:
         yield chart.transfers(query.transfers(data), look)

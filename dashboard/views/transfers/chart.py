@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
-from dashboard.ui.template import Chart, Look, blank, text
-from dashboard.ui.text import cut
-from dashboard.ui.ticks import ticks
-from dashboard.views.transfers.query import ASIDE
+from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
+from warpladder.dashboard.ui.template import Chart, Look, blank, text
+from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.views.transfers.query import ASIDE
 
 _MOST_BARS: Final = 12
 _KINDS: Final = {

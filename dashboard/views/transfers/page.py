@@ -4,10 +4,10 @@ from typing import Final
 
 import streamlit as st
 
-from dashboard.ui import runs, widgets
-from dashboard.views.transfers import VIEW
-from dashboard.views.transfers import chart as charts
-from dashboard.views.transfers import query as queries
+from warpladder.dashboard.ui import runs, widgets
+from warpladder.dashboard.views.transfers import VIEW
+from warpladder.dashboard.views.transfers import chart as charts
+from warpladder.dashboard.views.transfers import query as queries
 
 _COLUMNS: Final = {
     "variant": "Variant or range",

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.run_data import RunData
-from dashboard.core.traces import Int64s, Traces, lookup
-from dashboard.trace.overlap import overlap_ns, union_ns
-from dashboard.trace.ranges import labels, nearest, parents, range_ns
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.traces import Int64s, Traces, lookup
+from warpladder.dashboard.trace.overlap import overlap_ns, union_ns
+from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
 _OF_OURS: Final = ("workload", "variant", "config", "case")

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dashboard.core import winners
-from dashboard.core.axes import Timing
-from dashboard.core.run_data import RunData
-from dashboard.ui.view import OfTiming, View
+from warpladder.dashboard.core import winners
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.view import OfTiming, View
 
 if TYPE_CHECKING:
-    from dashboard.ui.template import Chart, Look
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
     """The samples of the variant that wins the last of the largest cases."""
-    from dashboard.views.trust import distribution_chart
+    from warpladder.dashboard.views.trust import distribution_chart
 
     largest = winners.at_largest(data, workload, timing)
     if largest.empty:

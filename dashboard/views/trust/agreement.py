@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dashboard.core.intervals import grouped_median_intervals
-from dashboard.core.run_data import VERDICT_CELL, RunData
-from data import metrics
-from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
+from warpladder.dashboard.core.intervals import grouped_median_intervals
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.data import metrics
+from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 COLLECTORS: Final = ("cuda_events", "cupti", "nsight_systems", "nsight_compute")
 _KEY: Final = [*VERDICT_CELL, "cache", "gpus"]

@@ -6,10 +6,10 @@ from typing import Any, Final
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.ui.numbers import format_duration, format_interval, format_ratio, significant
-from dashboard.ui.template import Chart, Look, blank, samples, text
-from dashboard.ui.ticks import ticks
-from data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
+from warpladder.dashboard.ui.numbers import format_duration, format_interval, format_ratio, significant
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, text
+from warpladder.dashboard.ui.ticks import ticks
+from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _HEIGHT: Final = 270
 _SYMBOLS: Final = {

@@ -6,9 +6,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dashboard.core.run_data import VERDICT_CELL, RunData
-from dashboard.core.traces import NONE, Int64s, lookup
-from dashboard.trace.ranges import nearest
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.traces import NONE, Int64s, lookup
+from warpladder.dashboard.trace.ranges import nearest
 
 _SCOPE: Final = "end_to_end"
 _DIRECTIONS: Final = ("h2d", "d2h")

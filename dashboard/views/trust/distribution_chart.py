@@ -5,9 +5,9 @@ from typing import Any, Final
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from dashboard.core.intervals import interval_kind, median_interval
-from dashboard.ui.numbers import format_duration, format_interval, significant
-from dashboard.ui.template import Chart, Look, blank, slug, text, timing
+from warpladder.dashboard.core.intervals import interval_kind, median_interval
+from warpladder.dashboard.ui.numbers import format_duration, format_interval, significant
+from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text, timing
 
 _HEIGHT: Final = 320
 _MOST_MARKS: Final = 500

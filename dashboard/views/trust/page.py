@@ -6,20 +6,20 @@ from typing import Final, Literal
 import pandas as pd
 import streamlit as st
 
-from dashboard.core import axes, cells, compare, precision, staleness
-from dashboard.ui import runs, state, widgets
-from dashboard.ui.numbers import format_measure, significant
-from dashboard.ui.text import plain
-from dashboard.views.trust import VIEW, agreement, copies
-from dashboard.views.trust import agreement_chart as charts
-from dashboard.views.trust import distribution_chart as distribution
-from dashboard.views.trust import query as trust
-from data import store
+from warpladder.dashboard.core import axes, cells, compare, precision, staleness
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.numbers import format_measure, significant
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.trust import VIEW, agreement, copies
+from warpladder.dashboard.views.trust import agreement_chart as charts
+from warpladder.dashboard.views.trust import distribution_chart as distribution
+from warpladder.dashboard.views.trust import query as trust
+from warpladder.data import store
 
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
 _MOST_BAD: Final = 20
 _RECORD_ANOTHER: Final = (
-    "Record the same cases by one: python -m collectors record --collector cupti (or nsight_systems, or nsight_compute)."
+    "Record the same cases by one: warpladder record --collector cupti (or nsight_systems, or nsight_compute)."
 )
 _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 

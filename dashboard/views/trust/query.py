@@ -4,8 +4,8 @@ from typing import Final
 
 import pandas as pd
 
-from dashboard.core.precision import word
-from dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
 _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "timeout", "skipped")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Buffer, Case, HostVariant, Workload
+from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
 calls: dict[str, int] = {}
 kept: dict[str, Any] = {}

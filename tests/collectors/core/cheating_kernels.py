@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, HostVariant, Launch, LibraryVariant, Workload
+from warpladder.workloads.api import Buffer, Case, CudaVariant, HostVariant, Launch, LibraryVariant, Workload
 
 SOURCE = """
 __device__ unsigned calls;

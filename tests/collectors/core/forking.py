@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Buffer, Case, HostVariant, Workload
+from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
 _SPIN = "while True: pass"
 _left = False

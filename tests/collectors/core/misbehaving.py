@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Buffer, Case, HostVariant, Workload
+from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
 
 def good(case: Case, inputs: Any, outputs: Any) -> None:

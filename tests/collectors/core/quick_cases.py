@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Buffer, Case, HostVariant, Workload
+from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
 
 def multiply(case: Case, inputs: Any, outputs: Any) -> None:

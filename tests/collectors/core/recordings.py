@@ -18,7 +18,7 @@ _PATIENCE_S = 120.0
 
 
 class Recording:
-    """`python -m collectors record` as a process of its own, outside the terminal's group.
+    """`warpladder record` as a process of its own, outside the terminal's group.
 
     Args:
         folder: the run's data folder is `data` in it.

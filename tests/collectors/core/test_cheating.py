@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collectors.core.jobs import Job, WorkloadRef
-from collectors.core.measure import measure_case
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.core.verdicts import Cell
-from collectors.host.host_clock import HostBench
-from collectors.wiring import collector_of
-from data import store
 from tests.collectors.core import cheating, cheating_kernels
 from tests.collectors.core.test_measure import Kept
-from workloads.api import Buffer, Case, HostVariant, Workload, WorkloadError
+from warpladder.collectors.core.jobs import Job, WorkloadRef
+from warpladder.collectors.core.measure import measure_case
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.collectors.host.host_clock import HostBench
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.workloads.api import Buffer, Case, HostVariant, Workload, WorkloadError
 
 LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=10.0, max_rounds=8, budget_s=None)
 # Recorded once, not by each worker.

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from collectors.core import kernel_cache
-from collectors.cuda import compiler
-from workloads.api import CudaVariant
+from warpladder.collectors.core import kernel_cache
+from warpladder.collectors.cuda import compiler
+from warpladder.workloads.api import CudaVariant
 
 SOURCE = "__constant__ float c; template <int N> __global__ void k(float* y) { y[threadIdx.x] = N * c; }"
 VARIANT = CudaVariant("v01_tiny", "tiny", "rung", source=SOURCE, constants={"c": "x"})

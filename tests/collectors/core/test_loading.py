@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from collectors import cli
-from collectors.core.declared import case_row
-from collectors.core.plan import Request, make_plan
-from workloads import registry
-from workloads.api import Buffer, Case, HostVariant, Workload, WorkloadError
+from warpladder.collectors import cli
+from warpladder.collectors.core.declared import case_row
+from warpladder.collectors.core.plan import Request, make_plan
+from warpladder.workloads import registry
+from warpladder.workloads.api import Buffer, Case, HostVariant, Workload, WorkloadError
 
 TEMPLATE = """
 import numpy as np
-from workloads.api import Buffer, Case, HostVariant, Workload
+from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
 def double(case, inputs, outputs):
     outputs["y"][:] = 2 * inputs["x"]

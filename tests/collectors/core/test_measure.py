@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from collectors.core.bench import Operation, Pass, Reading
-from collectors.core.jobs import Job, WorkloadRef
-from collectors.core.measure import measure_case
-from collectors.core.plan import LIMITS
-from collectors.core.verdicts import Cell
-from collectors.core.verify import poison
-from workloads.api import Buffer, Case, HostVariant, Variant, Workload
+from warpladder.collectors.core.bench import Operation, Pass, Reading
+from warpladder.collectors.core.jobs import Job, WorkloadRef
+from warpladder.collectors.core.measure import measure_case
+from warpladder.collectors.core.plan import LIMITS
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.collectors.core.verify import poison
+from warpladder.workloads.api import Buffer, Case, HostVariant, Variant, Workload
 
 DEVICE, END_TO_END = Pass("device", "cold"), Pass("end_to_end", "hot")
 

@@ -11,15 +11,15 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
-from collectors import cli
-from collectors.core import kernel_cache, under_tool
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.cuda import compile_ahead
-from collectors.wiring import collector_of
-from data import store
-from workloads import registry
-from workloads.api import HostVariant, WorkloadError
+from warpladder.collectors import cli
+from warpladder.collectors.core import kernel_cache, under_tool
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.cuda import compile_ahead
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.workloads import registry
+from warpladder.workloads.api import HostVariant, WorkloadError
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 BENCH: Final = """
@@ -28,7 +28,7 @@ import data
 import helpers
 from kit import tiles
 from kit.deep.inner import DEPTH
-from workloads.api import Buffer, Case, HostVariant, Workload
+from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
 
 def scaled(case, inputs, outputs):

@@ -8,13 +8,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from collectors.core.declared import variant_row
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.wiring import collector_of
-from data import store
 from tests.collectors.core.recordings import MISBEHAVING, Recording
-from workloads import registry
+from warpladder.collectors.core.declared import variant_row
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.workloads import registry
 
 # Recorded once, not by each worker.
 pytestmark = pytest.mark.xdist_group("record")
@@ -86,7 +86,7 @@ def test_the_baseline_runs_twice_in_every_round(run: store.Run) -> None:
 
 
 def test_the_run_tells_what_it_was_without_paths_of_the_machine(run: store.Run) -> None:
-    assert run.info["command"] == "python -m collectors record --workload bad.py"
+    assert run.info["command"] == "warpladder record --workload bad.py"
     assert run.info["label"] == "bad ones"
     assert run.info["device_count"] == 0
     assert set(run.table("ceilings")["name"]) == {"host_copy", "host_fma"}

@@ -6,9 +6,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from collectors.core.bench import Pass, Reading
-from collectors.core.rounds import RETRIES, Entry, Limits, RoundsResult, SampleFailed, relative_half_width, run_rounds
-from collectors.core.verdicts import Cell
+from warpladder.collectors.core.bench import Pass, Reading
+from warpladder.collectors.core.rounds import (
+    RETRIES,
+    Entry,
+    Limits,
+    RoundsResult,
+    SampleFailed,
+    relative_half_width,
+    run_rounds,
+)
+from warpladder.collectors.core.verdicts import Cell
 
 A, B = (Cell("w", name, "", "n=1") for name in "ab")
 ENTRIES = (Entry(A), Entry(B), Entry(A, twin=1))

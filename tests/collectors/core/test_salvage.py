@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from collectors.core import journal, runs, spool
-from collectors.core.entries import begin, job_event
-from collectors.core.journal import Journal, SavedElsewhere
-from collectors.core.plan import Request, make_plan
-from collectors.core.record import Recorder
-from collectors.core.salvage import salvage
-from collectors.core.verdicts import Cell, result_row
-from collectors.wiring import collector_of
-from data import store
-from data.staging import Staging, abandoned
 from tests.collectors.core.recordings import QUICK_CASES, ROOT
+from warpladder.collectors.core import journal, runs, spool
+from warpladder.collectors.core.entries import begin, job_event
+from warpladder.collectors.core.journal import Journal, SavedElsewhere
+from warpladder.collectors.core.plan import Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.salvage import salvage
+from warpladder.collectors.core.verdicts import Cell, result_row
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.data.staging import Staging, abandoned
 
 PLAN = make_plan(Request(files=[QUICK_CASES], cases=[f"n={n}" for n in (100, 101, 102)], variants=["multiply"]))
 STARTED = datetime(2026, 11, 22, 12, tzinfo=UTC)

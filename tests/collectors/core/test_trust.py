@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from collectors.core import trust
+from warpladder.collectors.core import trust
 
 VARIANTS = [
     {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))

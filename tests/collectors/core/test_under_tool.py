@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from collectors.core import under_tool
-from collectors.core.plan import Request
-from collectors.core.signals import Stop
-from collectors.core.tools import CollectorError, Tool
-from collectors.nsight_systems import profile as profiling
-from collectors.nsight_systems import run as nsys_run
-from collectors.nsight_systems.parse import import_report
-from data.store import RunWriter, StoreError, list_runs, open_run
 from tests.collectors.core.recordings import QUICK_CASES
+from warpladder.collectors.core import under_tool
+from warpladder.collectors.core.plan import Request
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import CollectorError, Tool
+from warpladder.collectors.nsight_systems import profile as profiling
+from warpladder.collectors.nsight_systems import run as nsys_run
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.data.store import RunWriter, StoreError, list_runs, open_run
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "nsight-systems-2025.3" / "graph_traced_by_node"
 HOST_ONLY = Request(names=["tensor_transpose"], cases=["n=64,perm=210"], variants=["numpy"], max_rounds=6)
@@ -167,9 +167,7 @@ def test_a_report_that_cannot_be_imported_for_want_of_room_is_kept(tmp_path: Pat
     def full(*_: object) -> str:
         raise StoreError("runs: cannot be written (No space left on device)")
 
-    with pytest.raises(
-        StoreError, match=r"No space .*; the report is kept: python -m collectors import /\S+/true.nsys-rep$"
-    ) as error:
+    with pytest.raises(StoreError, match=r"No space .*; the report is kept: warpladder import /\S+/true.nsys-rep$") as error:
         profiling.profile(full, ["true"], tmp_path / "runs", "", None, None, [])
     kept = Path(str(error.value).split()[-1])
     assert kept.read_bytes().startswith(b"NVIDIA Tegra")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from collectors.core.verify import compare, overlapping, poison
+from warpladder.collectors.core.verify import compare, overlapping, poison
 
 
 def verdict(output: np.ndarray, reference: np.ndarray, tolerance: float = 1e-6):  # type: ignore[no-untyped-def]

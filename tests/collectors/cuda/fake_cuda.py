@@ -10,10 +10,10 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from collectors import cuda as ours
-from collectors.core.bench import OneProcess
+from warpladder.collectors import cuda as ours
+from warpladder.collectors.core.bench import OneProcess
 
-#: Those of `collectors.cuda` that import CuPy or NVML.
+#: Those of `warpladder.collectors.cuda` that import CuPy or NVML.
 _OURS = ("allreduce", "device", "events", "gpu_state", "launch", "nccl", "overlap")
 
 
@@ -132,7 +132,7 @@ class FakeCommunicator(OneProcess):
 
 
 def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> ModuleType:
-    """A module of `collectors.cuda` on this CuPy, every two events of which are 33 us apart; as it was after the test."""
+    """A module of `warpladder.collectors.cuda` on this CuPy, every two events of which are 33 us apart; as it was after the test."""
     cuda, function, cupy = ModuleType("cupy.cuda"), ModuleType("cupy.cuda.function"), ModuleType("cupy")
     properties = {
         "major": 9,
@@ -169,11 +169,11 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
         monkeypatch.setitem(sys.modules, owner.__name__, owner)
     monkeypatch.setitem(sys.modules, "pynvml", MagicMock())
     for name in _OURS:
-        monkeypatch.delitem(sys.modules, f"collectors.cuda.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"warpladder.collectors.cuda.{name}", raising=False)
         monkeypatch.delattr(ours, name, raising=False)
-    found = importlib.import_module(f"collectors.cuda.{module}")
+    found = importlib.import_module(f"warpladder.collectors.cuda.{module}")
     for name in _OURS:  # so that whoever comes next imports it anew
-        sys.modules.pop(f"collectors.cuda.{name}", None)
+        sys.modules.pop(f"warpladder.collectors.cuda.{name}", None)
         vars(ours).pop(name, None)
     return found
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, LibraryVariant, Workload
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, LibraryVariant, Workload
 
 SOURCE = """
 extern "C" __global__ void doubled(const float* x, float* y, int n) {

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Buffer, Case, CudaVariant, Launch, Workload
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Workload
 
 N = 1024
 

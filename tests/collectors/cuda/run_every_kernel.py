@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.choice import gpu_problem
-from collectors.core.bench import Unavailable
-from collectors.core.verify import compare, poison
-from workloads import registry
-from workloads.api import Case, CudaVariant, Params, Workload, WorkloadError
+from warpladder.collectors.choice import gpu_problem
+from warpladder.collectors.core.bench import Unavailable
+from warpladder.collectors.core.verify import compare, poison
+from warpladder.workloads import registry
+from warpladder.workloads.api import Case, CudaVariant, Params, Workload, WorkloadError
 
 
 def cells(workload: Workload, names: Collection[str] = ()) -> list[tuple[Case, CudaVariant, Params]]:
@@ -47,7 +47,7 @@ def run(workload: Workload, names: Collection[str], *, leave_unwritten: bool) ->
     """Whether each cell is right, and a line that says so."""
     import cupy
 
-    from collectors.cuda import device, events
+    from warpladder.collectors.cuda import device, events
 
     cupy.cuda.set_allocator(None)
     # Nothing is timed here, and 15 times 500 empty kernels take minutes under a tool.

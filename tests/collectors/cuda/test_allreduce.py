@@ -7,19 +7,19 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from collectors.core.bench import OneProcess, Unavailable
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.cuda.averages import averaged_bytes, sizes_of
-from collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
-from collectors.ranks.launchers import Launcher, gpus_here
-from collectors.wiring import collector_of
-from data import store
 from tests.collectors.cuda.fake_cuda import FakeArray, FakeCommunicator, install, install_events
 from tests.collectors.cuda.test_transfers import FakeEvent, FakeStream
-from workloads import registry
-from workloads.api import Launch, TensorMap, kernels_of
-from workloads.communication import AllReduce, RowsOf
+from warpladder.collectors.core.bench import OneProcess, Unavailable
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.cuda.averages import averaged_bytes, sizes_of
+from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
+from warpladder.collectors.ranks.launchers import Launcher, gpus_here
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.workloads import registry
+from warpladder.workloads.api import Launch, TensorMap, kernels_of
+from warpladder.workloads.communication import AllReduce, RowsOf
 
 TRAINING = registry.load("mlp_data_parallel")
 OVERLAPPED = TRAINING.variant("v03_overlapped")

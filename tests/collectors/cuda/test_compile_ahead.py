@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from collectors.core import kernel_cache
-from collectors.core.plan import Request, make_plan
-from collectors.core.signals import Stopped
-from collectors.cuda import compile_ahead
-from collectors.cuda.compile_ahead import Kernels, RunOnce
-from collectors.cuda.compiler import compilation_of, compiled
-from data import store
-from workloads import registry
+from warpladder.collectors.core import kernel_cache
+from warpladder.collectors.core.plan import Request, make_plan
+from warpladder.collectors.core.signals import Stopped
+from warpladder.collectors.cuda import compile_ahead
+from warpladder.collectors.cuda.compile_ahead import Kernels, RunOnce
+from warpladder.collectors.cuda.compiler import compilation_of, compiled
+from warpladder.data import store
+from warpladder.workloads import registry
 
 PLAN = make_plan(
     Request(["conv2d"], cases=["n=256"], variants=["v02_naive_global", "v03_coalesced", "numba_serial", "numpy", "cudnn"])
@@ -106,7 +106,7 @@ def test_a_module_that_cannot_be_imported_or_ends_its_process_costs_the_recordin
 
 OWN = """
 import numpy as np
-from workloads.api import Buffer, Case, HostVariant, Workload
+from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
 def double(case, inputs, outputs):
     outputs["y"][:] = 2 * inputs["x"]

@@ -6,11 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.wiring import collector_of
-from data import store
-from workloads import registry
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.workloads import registry
 
 pytestmark = pytest.mark.gpu
 

@@ -7,12 +7,12 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from collectors.core.bench import OneProcess
 from tests.collectors.cuda.fake_cuda import FakeCommunicator, install, install_events
-from workloads import registry
-from workloads.api import Overlapped
-from workloads.gan_tconv.problem import make_case
-from workloads.gan_tconv.rungs import parts_of
+from warpladder.collectors.core.bench import OneProcess
+from warpladder.workloads import registry
+from warpladder.workloads.api import Overlapped
+from warpladder.workloads.gan_tconv.problem import make_case
+from warpladder.workloads.gan_tconv.rungs import parts_of
 
 GAN = registry.load("gan_tconv")
 LARGE = ("w0", "w1", "w2")

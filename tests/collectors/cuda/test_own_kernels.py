@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import collectors
-from collectors.cuda.compiler import compile_variant
 from tests.emulator.emulator import needs_compiler, run
-from workloads.api import CudaVariant, Launch
+from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.workloads.api import CudaVariant, Launch
 
 KERNELS = Path(collectors.__file__).parent / "cuda" / "kernels"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from collectors.core.tools import Tool
-from collectors.cuda.compiler import compile_variant
 from tests.collectors.cuda import run_every_kernel
 from tests.workloads.declared import CUDA, WORKLOADS, name_of
-from workloads import registry
+from warpladder.collectors.core.tools import Tool
+from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.workloads import registry
 
 PROJECT = Path(__file__).resolve().parents[3]
 PLANTED = Path(__file__).parent / "planted_faults.py"

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.cuda import timed_stream
-from collectors.cuda.timed_stream import Prints, fault_of, look
-from collectors.wiring import collector_of
-from data import store
 from tests.collectors.cuda import torch_streams
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.cuda import timed_stream
+from warpladder.collectors.cuda.timed_stream import Prints, fault_of, look
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
 
 POISON, RIGHT, HALF = 1, 2, 3
 
@@ -43,7 +43,7 @@ def test_the_message_names_the_output_and_the_call_that_is_missing() -> None:
     assert said.startswith(
         "its work is not on the timed stream: output y is written while that stream is held; PyTorch's current"
     )
-    assert "workloads.torch_bridge.use_current_stream()" in said and "torch.cuda.set_stream(" in said
+    assert "warpladder.workloads.torch_bridge.use_current_stream()" in said and "torch.cuda.set_stream(" in said
     said = fault_of({"y": Prints(POISON, POISON, POISON, RIGHT)}, torch_elsewhere=False)
     assert said == (
         "its work is not all on the timed stream: output y is written after that stream is done; enqueue on CuPy's current stream, "

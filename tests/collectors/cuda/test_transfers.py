@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from collectors.core.plan import Request, make_plan
-from collectors.core.record import Recorder
-from collectors.core.shares import Rows
-from collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, plan_parts
-from collectors.wiring import collector_of
-from data import store
 from tests.collectors.cuda import fake_cuda
-from workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Part, TensorMap, Workload, WorkloadError
+from warpladder.collectors.core.plan import Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.shares import Rows
+from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, plan_parts
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.workloads.api import Buffer, Case, CudaVariant, Launch, Overlapped, Part, TensorMap, Workload, WorkloadError
 
 
 def case_of(n):

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from workloads import torch_bridge
-from workloads.api import Buffer, Case, LibraryVariant, Workload
+from warpladder.workloads import torch_bridge
+from warpladder.workloads.api import Buffer, Case, LibraryVariant, Workload
 
 Run = Callable[[], Any]
 
@@ -113,7 +113,7 @@ def library(prepare: Callable[..., Run], **options: Any) -> LibraryVariant:
 
 HONEST: Final = {"uses_current_stream", "returns_its_own", "joins_its_own_stream"}
 _ELSEWHERE = "its work is not on the timed stream: output y is written while that stream is held; "
-_CALL = "call workloads.torch_bridge.use_current_stream() in `prepare`"
+_CALL = "call warpladder.workloads.torch_bridge.use_current_stream() in `prepare`"
 _JOIN = "let your own stream wait for it first"
 #: What the verdict says of the others, in pieces.
 FAULTS: Final = {

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from collectors.cupti.report import CapturedReport
-from collectors.trace.notes import Notes
-from collectors.trace.tables import write_tables
-from data.store import RunWriter, open_run
 from tests.synthetic.made_runs import run_row
+from warpladder.collectors.cupti.report import CapturedReport
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.tables import write_tables
+from warpladder.data.store import RunWriter, open_run
 
 TID = 70 << 24 | 71
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collectors.host.ceilings import SMALL_VARIABLE, host_ceilings
+from warpladder.collectors.host.ceilings import SMALL_VARIABLE, host_ceilings
 
 
 @pytest.mark.parametrize(("small", "copied", "side"), [("", "128 MiB", 1024), ("1", "1 MiB", 64)])

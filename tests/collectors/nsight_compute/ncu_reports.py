@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from collectors.nsight_compute.cells import Launch
-from collectors.nsight_compute.metrics import SHAPE
-from collectors.nsight_compute.session import MAGIC
+from warpladder.collectors.nsight_compute.cells import Launch
+from warpladder.collectors.nsight_compute.metrics import SHAPE
+from warpladder.collectors.nsight_compute.session import MAGIC
 
 VERSION = "2025.3.1.0"
 CREATED = 1_700_000_000  # 2023-11-14 22:13:20 UTC

@@ -1,9 +1,9 @@
 """Which launch belongs to which cell."""
 
-from collectors.nsight_compute.cells import cells_of
-from collectors.trace.notes import Notes
-from data.naming import CellName, Naming
 from tests.collectors.nsight_compute.ncu_reports import launch
+from warpladder.collectors.nsight_compute.cells import cells_of
+from warpladder.collectors.trace.notes import Notes
+from warpladder.data.naming import CellName, Naming
 
 OURS = ("conv2d", "n=512", "v01_naive[block=8]")
 CELL = CellName("conv2d", "v01_naive", "block=8", "n=512")

@@ -5,9 +5,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.nsight_compute.session import MAGIC, read_session
-from collectors.trace.report import ReportError
 from tests.collectors.nsight_compute.ncu_reports import block, write
+from warpladder.collectors.nsight_compute.session import MAGIC, read_session
+from warpladder.collectors.trace.report import ReportError
 
 
 def refused_or_read(path: Path) -> None:

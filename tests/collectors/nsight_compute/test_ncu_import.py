@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from collectors.cli import app
-from collectors.nsight_compute import metrics, parse
-from collectors.nsight_compute.parse import counters_of, import_report, is_report, read_report
-from collectors.nsight_compute.session import MAGIC, read_session
-from collectors.trace.notes import Notes
-from collectors.trace.report import ReportError
-from data import metrics as contract
-from data.store import open_run
 from tests.collectors.nsight_compute.ncu_reports import CREATED, VERSION, block, field, launch, write
+from warpladder.collectors.cli import app
+from warpladder.collectors.nsight_compute import metrics, parse
+from warpladder.collectors.nsight_compute.parse import counters_of, import_report, is_report, read_report
+from warpladder.collectors.nsight_compute.session import MAGIC, read_session
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data import metrics as contract
+from warpladder.data.store import open_run
 
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "nsys-samples"
 FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "nsight-compute-2025.3" / "report.ncu-rep"
@@ -46,7 +46,7 @@ def test_a_report_becomes_a_run_with_its_device_and_its_counters(tmp_path: Path,
     assert (info["device_name"], info["compute_capability"], info["sm_count"]) == ("NVIDIA H200", "9.0", 132)
     assert (info["driver_version"], info["cpu_name"], info["os"]) == ("570.133.20", "A processor", "Linux")
     assert info["started_at"] == datetime.fromtimestamp(CREATED, UTC)
-    assert info["command"] == "python -m collectors import Train.ncu-rep"
+    assert info["command"] == "warpladder import Train.ncu-rep"
     assert "the-host" not in str(info)
     counters = run.table("counters")
     times = counters[counters["metric"] == contract.TIME]

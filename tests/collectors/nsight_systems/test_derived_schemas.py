@@ -14,10 +14,6 @@ from typing import Any, Final
 import pandas as pd
 import pytest
 
-from collectors.nsight_systems.parse import import_report
-from dashboard.core.run_data import load
-from dashboard.views.calls import query as trace_sums
-from data.store import Run, open_run
 from tests.collectors.nsight_systems.test_nsys_stats import (
     FIXTURES,
     RANGE_HEADINGS,
@@ -27,6 +23,10 @@ from tests.collectors.nsight_systems.test_nsys_stats import (
     sorted_by,
     stored,
 )
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.data.store import Run, open_run
 
 CAPTURE: Final = FIXTURES / "nsight-systems-2025.3" / "graph_traced_by_node"
 API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"

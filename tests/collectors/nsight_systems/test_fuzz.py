@@ -10,11 +10,11 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collectors.nsight_systems.parse import import_report
-from collectors.trace.report import ReportError
-from data.naming import Naming
-from data.store import StoreError, open_run
 from tests.collectors.nsight_systems.reports import Tables, nvtx, schema_2_9, schema_3_20, schema_2020, write
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data.naming import Naming
+from warpladder.data.store import StoreError, open_run
 
 #: Reports that are made up; 150 with WARPLADDER_EVERY_DAMAGE=1.
 EXAMPLES = 150 if os.environ.get("WARPLADDER_EVERY_DAMAGE") else 40

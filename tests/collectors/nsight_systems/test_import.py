@@ -8,9 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from collectors.nsight_systems.parse import import_report
-from data.naming import Naming, NamingError
-from data.store import Run, open_run
 from tests.collectors.nsight_systems.reports import (
     GLOBAL_PID,
     OTHER_TID,
@@ -26,6 +23,9 @@ from tests.collectors.nsight_systems.reports import (
     small,
     write,
 )
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.data.naming import Naming, NamingError
+from warpladder.data.store import Run, open_run
 
 
 def imported(folder: Path, tables: Tables, naming: Naming | None = None) -> Run:
@@ -119,7 +119,7 @@ def test_the_device_is_found_in_the_tables_of_every_version(
 def test_the_run_keeps_the_time_of_the_capture_and_nothing_of_its_host(tmp_path: Path) -> None:
     run = imported(tmp_path, schema_3_20())
     assert run.info["started_at"] == datetime(2025, 6, 15, 15, 6, 40, tzinfo=UTC)
-    assert run.info["command"] == "python -m collectors import report.sqlite"
+    assert run.info["command"] == "warpladder import report.sqlite"
     everything = "".join(run.table(name).to_csv() for name in run.tables)
     assert "secret" not in everything
     assert str(tmp_path) not in everything

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from collectors.nsight_systems import source
-from collectors.nsight_systems.parse import import_report
-from collectors.trace.report import ReportError
-from data.range_texts import DOMAIN
-from data.store import Run, open_run
 from tests.collectors.nsight_systems.reports import TID, Tables, call, kernel, nvtx, small, write
 from tests.limits import cpu_seconds
+from warpladder.collectors.nsight_systems import source
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data.range_texts import DOMAIN
+from warpladder.data.store import Run, open_run
 
 ROOT = Path(__file__).resolve().parents[3]
 LONG = "long " * 1600

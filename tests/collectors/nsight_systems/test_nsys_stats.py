@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from collectors.nsight_systems.parse import import_report
-from dashboard.core.run_data import RunData, load
-from dashboard.views.calls import query as trace_sums
-from data.store import open_run
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.data.store import open_run
 
 FIXTURES: Final = Path(__file__).resolve().parents[2] / "fixtures"
 CAPTURES: Final = sorted(path.parent for path in FIXTURES.glob("nsight-systems-*/*/report.sqlite"))

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from collectors.core.tools import Tool
-from collectors.nsight_systems import run
-from collectors.nsight_systems.parse import import_report
-from collectors.nsight_systems.source import open_report
-from collectors.trace.report import TEXT_LIMIT, ReportError
-from data import store
-from data.store import StoreError, foreign, open_run
 from tests.collectors.nsight_systems.reports import schema_3_20, small, without_a_warning, write
+from warpladder.collectors.core.tools import Tool
+from warpladder.collectors.nsight_systems import run
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.nsight_systems.source import open_report
+from warpladder.collectors.trace.report import TEXT_LIMIT, ReportError
+from warpladder.data import store
+from warpladder.data.store import StoreError, foreign, open_run
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from collectors.nsight_systems.parse import import_report
-from collectors.trace.report import ReportError
-from data.store import open_run
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data.store import open_run
 
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "nsys-samples"
 BAD = ("Agtm48+gpu3__nsys_report.sqlite", "not-nsys__net.nsys-rep")

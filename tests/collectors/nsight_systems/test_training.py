@@ -10,20 +10,20 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from collectors.nsight_systems.parse import import_report
-from dashboard.core import cells
-from dashboard.core.run_data import RunData, load
-from dashboard.trace import attribution, picked
-from dashboard.trace import lanes as timeline_lanes
-from dashboard.views.calls import query as trace_sums
-from dashboard.views.picker import query
-from dashboard.views.timeline import query as timeline
-from dashboard.views.timeline import selection as timeline_selection
-from dashboard.views.timeline.selection import Chosen
-from data import store
-from data.naming import Naming
 from tests.collectors.nsight_systems.reports import Tables, write
 from tests.collectors.nsight_systems.training import BY_TIME_NS, OUTSIDE_NS, OWN_NS, STEPS, training
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.dashboard.core import cells
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.trace import attribution, picked
+from warpladder.dashboard.trace import lanes as timeline_lanes
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.dashboard.views.picker import query
+from warpladder.dashboard.views.timeline import query as timeline
+from warpladder.dashboard.views.timeline import selection as timeline_selection
+from warpladder.dashboard.views.timeline.selection import Chosen
+from warpladder.data import store
+from warpladder.data.naming import Naming
 
 FIXTURES: Final = sorted(
     (Path(__file__).resolve().parents[2] / "fixtures").glob("nsight-systems-*/torch_training/report.sqlite")

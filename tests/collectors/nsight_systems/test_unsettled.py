@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from collectors.nsight_systems.parse import import_report
-from collectors.trace.report import ReportError
-from data.store import Run, open_run
 from tests.collectors.nsight_systems.reports import kernel, small, write
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data.store import Run, open_run
 
 
 def imported(path: Path, folder: Path) -> Run:

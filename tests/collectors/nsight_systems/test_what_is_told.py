@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from collectors.nsight_systems.facts import driver_version
-from collectors.nsight_systems.parse import import_report
-from data.store import Run, open_run
 from tests.collectors.nsight_systems.reports import (
     GPU,
     Tables,
@@ -23,6 +20,9 @@ from tests.collectors.nsight_systems.reports import (
     without_a_warning,
     write,
 )
+from warpladder.collectors.nsight_systems.facts import driver_version
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.data.store import Run, open_run
 
 ROOT = Path(__file__).resolve().parents[3]
 LAUNCHES = "have no launch in the report"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.core.jobs import WorkloadRef
-from collectors.host.host_clock import HostBench
-from collectors.ranks.ranked_bench import RankedBench
-from workloads import registry
-from workloads.gan_tconv.problem import make_case
+from warpladder.collectors.core.jobs import WorkloadRef
+from warpladder.collectors.host.host_clock import HostBench
+from warpladder.collectors.ranks.ranked_bench import RankedBench
+from warpladder.workloads import registry
+from warpladder.workloads.gan_tconv.problem import make_case
 
 CASE = make_case({"images": 5, "channels": 8, "side": 2})
 WORKLOAD = replace(registry.load("gan_tconv"), cases=(CASE,))
@@ -21,7 +21,7 @@ WORKLOAD = replace(registry.load("gan_tconv"), cases=(CASE,))
 def main() -> None:
     from mpi4py import MPI
 
-    from collectors.ranks.ranks import World
+    from warpladder.collectors.ranks.ranks import World
 
     world = World(MPI.COMM_WORLD, {"host": HostBench})
     if world.rank:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workloads.api import Buffer, Case, HostVariant, Part, Workload, split_evenly
-from workloads.communication import ALONE
+from warpladder.workloads.api import Buffer, Case, HostVariant, Part, Workload, split_evenly
+from warpladder.workloads.communication import ALONE
 
 
 def world() -> Any:

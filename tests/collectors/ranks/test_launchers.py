@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-from collectors.core.plan import PlanError, Request, counts_of, make_plan
-from collectors.ranks import launchers
-from collectors.ranks.launchers import Launcher, Started, problem_of, why_ended
-from workloads import registry
+from warpladder.collectors.core.plan import PlanError, Request, counts_of, make_plan
+from warpladder.collectors.ranks import launchers
+from warpladder.collectors.ranks.launchers import Launcher, Started, problem_of, why_ended
+from warpladder.workloads import registry
 
 # -- the plan ----------------------------------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ def test_a_launcher_that_cannot_be_is_refused(name: str, arguments: str, said: s
 def test_arguments_of_the_launcher_stand_before_the_program() -> None:
     command = Launcher.parse("mpirun", "--hostfile 'my hosts'").command(4, "cuda_events")
     assert command[1:5] == ["-n", "4", "--hostfile", "my hosts"]
-    assert command[-4:] == ["-m", "collectors.child", "rank", "cuda_events"]
+    assert command[-4:] == ["-m", "warpladder.collectors.child", "rank", "cuda_events"]
 
 
 # -- what launchers say of a rank that died --------------------------------------------------------------------------------

@@ -13,22 +13,22 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from collectors import cli
-from collectors.core.bench import ONE_PROCESS, Failed, Pass, Reading, Unavailable, of_all
-from collectors.core.jobs import WorkloadRef
-from collectors.core.plan import LIMITS, Request, make_plan
-from collectors.core.record import Recorder
-from collectors.core.rounds import Entry, Limits, run_rounds
-from collectors.core.tools import has_module
-from collectors.core.verdicts import Cell, Verdicts
-from collectors.host.host_clock import HostBench
-from collectors.ranks.launchers import Launcher, gpus_here, processors_of
-from collectors.ranks.ranked_bench import Failure, Local, RankedBench, attempt
-from collectors.wiring import collector_of
-from data import store
-from workloads import registry
-from workloads.api import NotShareable, split_evenly
-from workloads.gan_tconv.problem import make_case
+from warpladder.collectors import cli
+from warpladder.collectors.core.bench import ONE_PROCESS, Failed, Pass, Reading, Unavailable, of_all
+from warpladder.collectors.core.jobs import WorkloadRef
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.rounds import Entry, Limits, run_rounds
+from warpladder.collectors.core.tools import has_module
+from warpladder.collectors.core.verdicts import Cell, Verdicts
+from warpladder.collectors.host.host_clock import HostBench
+from warpladder.collectors.ranks.launchers import Launcher, gpus_here, processors_of
+from warpladder.collectors.ranks.ranked_bench import Failure, Local, RankedBench, attempt
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.workloads import registry
+from warpladder.workloads.api import NotShareable, split_evenly
+from warpladder.workloads.gan_tconv.problem import make_case
 
 ROOT = Path(__file__).resolve().parents[3]
 MISBEHAVING = Path(__file__).parent / "misbehaving_ranks.py"
@@ -309,7 +309,7 @@ def test_ranks_that_may_use_the_same_processors_share_them(may_use: list[set[int
 @needs_mpi
 def test_blas_and_numba_start_no_more_threads_than_a_rank_has_processors() -> None:
     program = (
-        "from mpi4py import MPI; from collectors.ranks import ranks; "
+        "from mpi4py import MPI; from warpladder.collectors.ranks import ranks; "
         "ranks._place(MPI.COMM_WORLD, 'host_clock'); import numba, numpy, threadpoolctl; "
         "own = numba.get_num_threads(), *{each['num_threads'] for each in threadpoolctl.threadpool_info()};"
         "every = MPI.COMM_WORLD.gather(own); every and print(every)"

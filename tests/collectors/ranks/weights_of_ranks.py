@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.core.bench import Pass
-from collectors.core.jobs import WorkloadRef
-from collectors.core.verify import compare
-from collectors.host.host_clock import HostBench
-from collectors.ranks.ranked_bench import RankedBench
-from workloads import registry
-from workloads.mlp_training.problem import make_case
+from warpladder.collectors.core.bench import Pass
+from warpladder.collectors.core.jobs import WorkloadRef
+from warpladder.collectors.core.verify import compare
+from warpladder.collectors.host.host_clock import HostBench
+from warpladder.collectors.ranks.ranked_bench import RankedBench
+from warpladder.workloads import registry
+from warpladder.workloads.mlp_training.problem import make_case
 
 CASES = tuple(
     make_case({"batch": batch, "inputs": inputs, "hidden": hidden}) for batch, inputs, hidden in ((3, 5, 3), (37, 67, 131))
@@ -25,7 +25,7 @@ WORKLOAD = replace(registry.load("mlp_data_parallel"), cases=CASES)
 def main() -> None:
     from mpi4py import MPI
 
-    from collectors.ranks.ranks import World
+    from warpladder.collectors.ranks.ranks import World
 
     world = World(MPI.COMM_WORLD, {"host": HostBench})
     if world.rank:

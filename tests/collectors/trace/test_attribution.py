@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.trace import attribution, coverage
-from collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Launches, depths, device_time, parents
 from tests.limits import cpu_seconds
+from warpladder.collectors.trace import attribution, coverage
+from warpladder.collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Launches, depths, device_time, parents
 
 
 def columns(*rows: tuple[int, ...]) -> list[np.ndarray]:

@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from collectors.nsight_systems.source import open_report
-from collectors.trace.notes import Notes
-from collectors.trace.tables import add_trace
-from data import schema, store
-from data.store import RunWriter
 from tests.collectors.nsight_systems import reports
+from warpladder.collectors.nsight_systems.source import open_report
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.tables import add_trace
+from warpladder.data import schema, store
+from warpladder.data.store import RunWriter
 
 
 def sample(cache: str, round_number: int, duration_ns: int, twin: int = 0, scope: str = "device") -> dict[str, Any]:

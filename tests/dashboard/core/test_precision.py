@@ -4,26 +4,26 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.core import compare, winners
-from dashboard.core.cells import cells
-from dashboard.core.run_data import RunData, load
-from dashboard.export import charts_of
-from dashboard.reports.copies import chart as copy_charts
-from dashboard.reports.copies import query as copies
-from dashboard.ui import numbers
-from dashboard.ui.template import look
-from dashboard.views.ladder import chart as ladder
-from dashboard.views.ladder import error_chart as pareto
-from dashboard.views.ladder import query as ladders
-from dashboard.views.overview import chart as overview
-from dashboard.views.overview import query as overviews
-from dashboard.views.sizes import chart as sizes
-from dashboard.views.sizes import query as over_sizes
-from dashboard.views.trust import query as trust
-from data import store
 from tests.dashboard.core.test_queries_cells import COLD, run_of, samples, variant
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs
+from warpladder.dashboard.core import compare, winners
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.reports.copies import chart as copy_charts
+from warpladder.dashboard.reports.copies import query as copies
+from warpladder.dashboard.ui import numbers
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.ladder import chart as ladder
+from warpladder.dashboard.views.ladder import error_chart as pareto
+from warpladder.dashboard.views.ladder import query as ladders
+from warpladder.dashboard.views.overview import chart as overview
+from warpladder.dashboard.views.overview import query as overviews
+from warpladder.dashboard.views.sizes import chart as sizes
+from warpladder.dashboard.views.sizes import query as over_sizes
+from warpladder.dashboard.views.trust import query as trust
+from warpladder.data import store
 
 __all__ = ["open_app"]
 

@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.core.axes import Timing
-from dashboard.core.cells import best_config, cells
-from dashboard.core.run_data import RunData
 from tests.synthetic.made_runs import row
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.run_data import RunData
 
 COLD = Timing("device", "cold")
 STEADY = (100, 100, 100, 100, 100, 100)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dashboard.core import compare, winners
-from dashboard.core.axes import Timing, baseline, charted_cases, series
-from dashboard.core.run_data import RunData
 from tests.dashboard.core.test_queries_cells import COLD, STEADY, run_of, samples, variant
+from warpladder.dashboard.core import compare, winners
+from warpladder.dashboard.core.axes import Timing, baseline, charted_cases, series
+from warpladder.dashboard.core.run_data import RunData
 
 
 def ladder_run() -> RunData:

@@ -3,8 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from dashboard.core import staleness
 from tests.dashboard.core.test_queries_cells import run_of, variant
+from warpladder.dashboard.core import staleness
 
 
 def test_a_variant_is_stale_when_its_source_is_not_what_was_measured(tmp_path: Path) -> None:

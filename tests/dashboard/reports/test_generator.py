@@ -10,18 +10,18 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import export
-from dashboard.core import run_data
-from dashboard.core.run_data import RunData
-from dashboard.reports.generator import chart as charts
-from dashboard.reports.generator import query as generator
-from dashboard.reports.generator.query import COMPUTE, IN, OUT, REST
-from dashboard.ui.template import look
-from data import store
-from data.store import RunWriter
 from tests.dashboard.pages import lead
 from tests.synthetic import made_runs
 from tests.synthetic.made_runs import row, run_row
+from warpladder.dashboard import export
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.generator import chart as charts
+from warpladder.dashboard.reports.generator import query as generator
+from warpladder.dashboard.reports.generator.query import COMPUTE, IN, OUT, REST
+from warpladder.dashboard.ui.template import look
+from warpladder.data import store
+from warpladder.data.store import RunWriter
 
 APP: Final = Path(__file__).resolve().parents[3] / "dashboard" / "app.py"
 MS: Final = 1_000_000
@@ -247,7 +247,7 @@ def test_the_page_draws_both_charts_of_the_largest_number_of_images(tmp_path: Pa
     assert "At images=1000, v11_one_product · TF32 is fastest end to end with 2.00 ms" in headings
     assert "1,000 images take 2.60 ms by v09_graph · fp32" in headings
     captions = " ".join(str(block.value) for block in app.main.caption).replace("\\", "")
-    assert "python -m collectors record gan_tconv --case images=1000 --collector nsight_systems" in captions
+    assert "warpladder record gan_tconv --case images=1000 --collector nsight_systems" in captions
 
 
 def test_a_run_of_other_workloads_has_no_generation(tmp_path: Path) -> None:

@@ -8,19 +8,19 @@ from typing import Any, Final
 import pandas as pd
 import pytest
 
-from dashboard import export
-from dashboard.core.run_data import RunData
-from dashboard.reports.generator import executions as queries
-from dashboard.reports.generator import executions_chart as charts
-from dashboard.reports.generator.executions import DENSE, DIRECT, LAST, NORMS, OPERANDS, PRODUCTS
-from dashboard.reports.generator.query import IN, OUT
-from dashboard.trace.lanes import build
-from dashboard.ui.template import look
 from tests.dashboard.reports.test_generator import CASES, row, write
 from tests.dashboard.test_app import Open, open_app
-from workloads.api import format_params
-from workloads.gan_tconv.problem import make_case
-from workloads.gan_tconv.workload import WORKLOAD
+from warpladder.dashboard import export
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.generator import executions as queries
+from warpladder.dashboard.reports.generator import executions_chart as charts
+from warpladder.dashboard.reports.generator.executions import DENSE, DIRECT, LAST, NORMS, OPERANDS, PRODUCTS
+from warpladder.dashboard.reports.generator.query import IN, OUT
+from warpladder.dashboard.trace.lanes import build
+from warpladder.dashboard.ui.template import look
+from warpladder.workloads.api import format_params
+from warpladder.workloads.gan_tconv.problem import make_case
+from warpladder.workloads.gan_tconv.workload import WORKLOAD
 
 __all__ = ["open_app"]
 

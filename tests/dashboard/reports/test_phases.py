@@ -5,16 +5,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.core import run_data
-from dashboard.core.run_data import RunData
-from dashboard.reports.phases import chart as charts
-from dashboard.reports.phases import query as phases
-from dashboard.ui.template import look
-from data import store
-from data.store import RunWriter
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_runs import row, run_row
 from tests.synthetic.made_traces import write
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.phases import chart as charts
+from warpladder.dashboard.reports.phases import query as phases
+from warpladder.dashboard.ui.template import look
+from warpladder.data import store
+from warpladder.data.store import RunWriter
 
 __all__ = ["open_app"]
 

@@ -5,20 +5,20 @@ from collections.abc import Iterator
 import pandas as pd
 import pytest
 
-from dashboard.core import winners
-from dashboard.core.axes import Timing
-from dashboard.core.run_data import RunData, load
-from dashboard.reports.blocks import query as blocks
-from dashboard.reports.conflicts import query as conflicts
-from dashboard.reports.copies import chart as charts
-from dashboard.reports.copies import query as copies
-from dashboard.reports.matrices import query as matrices
-from dashboard.reports.overheads import query as overheads
-from dashboard.ui.template import look
-from dashboard.views.ladder import query as ladder
-from dashboard.views.sizes import query as sizes
-from data import store
 from tests.synthetic import made_runs
+from warpladder.dashboard.core import winners
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.reports.blocks import query as blocks
+from warpladder.dashboard.reports.conflicts import query as conflicts
+from warpladder.dashboard.reports.copies import chart as charts
+from warpladder.dashboard.reports.copies import query as copies
+from warpladder.dashboard.reports.matrices import query as matrices
+from warpladder.dashboard.reports.overheads import query as overheads
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.ladder import query as ladder
+from warpladder.dashboard.views.sizes import query as sizes
+from warpladder.data import store
 
 COLD = Timing("device", "cold")
 

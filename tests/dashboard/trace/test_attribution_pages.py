@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from collectors.nsight_systems.parse import import_report
 from tests.collectors.nsight_systems.reports import write
 from tests.collectors.nsight_systems.training import training
 from tests.dashboard.test_app import Open, open_app, words
+from warpladder.collectors.nsight_systems.parse import import_report
 
 __all__ = ["open_app"]
 

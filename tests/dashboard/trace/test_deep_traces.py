@@ -9,28 +9,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collectors.nsight_systems.parse import import_report
-from dashboard.core.run_data import RunData, load
-from dashboard.reports.generator import executions as generator_timeline
-from dashboard.reports.phases import query as phases
-from dashboard.trace import picked
-from dashboard.trace import ranges as trace_ranges
-from dashboard.trace import samples as trace_samples
-from dashboard.trace.lanes import MOST_LAYERS, build
-from dashboard.ui.template import look
-from dashboard.views.calls import kernels as trace_kernels
-from dashboard.views.calls import query as trace_sums
-from dashboard.views.picker import suggestions
-from dashboard.views.timeline import chart as charts
-from dashboard.views.timeline import detail as timeline_detail
-from dashboard.views.timeline import query as timeline
-from dashboard.views.timeline import selection as timeline_selection
-from dashboard.views.timeline.selection import Chosen
-from dashboard.views.transfers import query as transfers
-from dashboard.views.trust import copies
-from data import store
 from tests.collectors.nsight_systems.reports import call, copy, kernel, nvtx, small, write
 from tests.limits import cpu_seconds
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.reports.generator import executions as generator_timeline
+from warpladder.dashboard.reports.phases import query as phases
+from warpladder.dashboard.trace import picked
+from warpladder.dashboard.trace import ranges as trace_ranges
+from warpladder.dashboard.trace import samples as trace_samples
+from warpladder.dashboard.trace.lanes import MOST_LAYERS, build
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.calls import kernels as trace_kernels
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.dashboard.views.picker import suggestions
+from warpladder.dashboard.views.timeline import chart as charts
+from warpladder.dashboard.views.timeline import detail as timeline_detail
+from warpladder.dashboard.views.timeline import query as timeline
+from warpladder.dashboard.views.timeline import selection as timeline_selection
+from warpladder.dashboard.views.timeline.selection import Chosen
+from warpladder.dashboard.views.transfers import query as transfers
+from warpladder.dashboard.views.trust import copies
+from warpladder.data import store
 
 DEEP = 100_000
 KERNELS = 1_000

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.core.traces import NONE
-from dashboard.trace import nesting as trace_nesting
-from dashboard.trace import windows as trace_windows
-from dashboard.trace.layers import layers
-from dashboard.trace.nesting import Places
-from dashboard.trace.ranges import nearest
-from dashboard.trace.windows import Windows
 from tests.limits import cpu_seconds
+from warpladder.dashboard.core.traces import NONE
+from warpladder.dashboard.trace import nesting as trace_nesting
+from warpladder.dashboard.trace import windows as trace_windows
+from warpladder.dashboard.trace.layers import layers
+from warpladder.dashboard.trace.nesting import Places
+from warpladder.dashboard.trace.ranges import nearest
+from warpladder.dashboard.trace.windows import Windows
 
 Rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)
 Trees = st.integers(1, 40).flatmap(lambda size: st.tuples(*(st.integers(-1, place - 1) for place in range(size))))

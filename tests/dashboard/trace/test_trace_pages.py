@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import export
-from dashboard.core.run_data import load
-from dashboard.export import charts_of
-from data import store
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import HOSTILE
+from warpladder.dashboard import export
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.export import charts_of
+from warpladder.data import store
 
 __all__ = ["open_app"]
 
@@ -74,7 +74,7 @@ def test_transfers_tells_rate_and_what_copies_leave_of_a_speedup(open_app: Open,
 def test_a_run_without_a_trace_says_how_to_import_one(open_app: Open, traced: Path, page: str) -> None:
     app = open_app(traced, page, run="host")
     assert "This run has no trace" in words(app)
-    assert [block.value for block in app.main.code] == ["python -m collectors import REPORT"]
+    assert [block.value for block in app.main.code] == ["warpladder import REPORT"]
 
 
 NOTHING_OF_TRACES = ("ranges", "kernels", "memory_ops", "api_calls")
@@ -98,7 +98,7 @@ def test_a_page_says_what_an_imported_report_lacks_and_the_option_that_adds_it(
     assert "The report report.nsys-rep has " in words(app) and lacks in words(app)
     assert "Import a report" not in words(app)
     (code,) = [block.value for block in app.main.code]
-    assert code == f"nsys profile {option} --output=report COMMAND\npython -m collectors import report.nsys-rep"
+    assert code == f"nsys profile {option} --output=report COMMAND\nwarpladder import report.nsys-rep"
 
 
 def test_the_commit_beside_an_import_is_not_shown_as_the_programs(open_app: Open, traced: Path, tmp_path: Path) -> None:

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from dashboard.core.run_data import RunData, load
-from dashboard.core.traces import GRAPH
-from dashboard.export import charts_of
-from dashboard.trace import samples as trace_samples
-from dashboard.views.calls import query as trace_sums
-from data import store
-from data.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_traces
 from tests.synthetic.made_runs import row, run_row, write_tables
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.core.traces import GRAPH
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.trace import samples as trace_samples
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.data import store
+from warpladder.data.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 
 __all__ = ["open_app"]
 

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.core.run_data import RunData, load
-from dashboard.core.traces import GRAPH, lookup
-from dashboard.trace import overlap
-from dashboard.trace.describe import describe, rounded
-from dashboard.ui.template import Look
-from dashboard.views.calls import chart as call_charts
-from dashboard.views.calls import query as trace_sums
-from dashboard.views.transfers import chart as charts
-from dashboard.views.transfers import query as transfers
-from data import store
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import GEMM, HOSTILE
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.core.traces import GRAPH, lookup
+from warpladder.dashboard.trace import overlap
+from warpladder.dashboard.trace.describe import describe, rounded
+from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.views.calls import chart as call_charts
+from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.dashboard.views.transfers import chart as charts
+from warpladder.dashboard.views.transfers import query as transfers
+from warpladder.data import store
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.core.axes import Timing
-from dashboard.core.run_data import RunData, load
-from dashboard.export import charts_of
-from dashboard.ui import numbers, ticks
-from dashboard.ui.template import look
-from dashboard.views.ladder import chart as ladder
-from dashboard.views.ladder import query as ladders
-from dashboard.views.sizes import chart as sizes
-from dashboard.views.sizes import query as over_sizes
-from dashboard.views.trust import distribution_chart as distribution
-from data import store
 from tests import hostile_run
 from tests.synthetic import made_runs, made_sweeps, made_traces
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.ui import numbers, ticks
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.ladder import chart as ladder
+from warpladder.dashboard.views.ladder import query as ladders
+from warpladder.dashboard.views.sizes import chart as sizes
+from warpladder.dashboard.views.sizes import query as over_sizes
+from warpladder.dashboard.views.trust import distribution_chart as distribution
+from warpladder.data import store
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

@@ -10,13 +10,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.core.run_data import RunData, load
-from dashboard.ui.template import Look, Style, Theme, free_symbol, look
-from dashboard.views.transfers import chart as trace_charts
-from data import store
 from tests.dashboard.core.test_queries_cells import run_of, variant
 from tests.dashboard.trace.test_traces import stages_of
-from workloads import registry
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.ui.template import Look, Style, Theme, free_symbol, look
+from warpladder.dashboard.views.transfers import chart as trace_charts
+from warpladder.data import store
+from warpladder.workloads import registry
 
 THEMES: tuple[Theme, ...] = get_args(Theme)
 #: What eyes without one kind of cone see of linear RGB, and common ones: Machado, Oliveira and Fernandes (2009), severity 1.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dashboard.core.run_data import without_exponents
-from dashboard.ui.text import plain
+from warpladder.dashboard.core.run_data import without_exponents
+from warpladder.dashboard.ui.text import plain
 
 WORD_JOINER = "\u2060"
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from dashboard.ui.template import Tones
+from warpladder.dashboard.ui.template import Tones
 
 _HERE: Final = Path(__file__).resolve().parent
 _HTML: Final = """

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.core import counters
-from dashboard.core.run_data import RunData, load
-from dashboard.export import charts_of
-from dashboard.ui.template import look
-from dashboard.views.counters import chart as charts
-from dashboard.views.counters import query as queries
-from dashboard.views.counters import words
-from data import metrics, store
 from tests.dashboard.test_app import PAGES, Open, open_app
 from tests.dashboard.test_app import words as words_of
 from tests.synthetic import made_runs, made_sweeps
 from tests.synthetic.made_sweeps import CASE, MIN_BYTES, WORKLOAD, percents, stalls
+from warpladder.dashboard.core import counters
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.counters import chart as charts
+from warpladder.dashboard.views.counters import query as queries
+from warpladder.dashboard.views.counters import words
+from warpladder.data import metrics, store
 
 __all__ = ["open_app"]
 
@@ -244,9 +244,7 @@ def test_a_run_without_counters_leads_to_one_of_the_same_device(open_app: Open, 
 def test_where_there_are_none_at_all_the_command_is_shown(open_app: Open, tmp_path: Path) -> None:
     made_runs.write(tmp_path, "alone", rounds=8)
     app = open_app(tmp_path, "counters", run="alone")
-    assert [block.value for block in app.main.code] == [
-        "python -m collectors record tensor_transpose --collector nsight_compute"
-    ]
+    assert [block.value for block in app.main.code] == ["warpladder record tensor_transpose --collector nsight_compute"]
 
 
 def test_denied_counters_are_told_with_the_cure(open_app: Open, tmp_path: Path) -> None:

@@ -7,15 +7,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboard.core.axes import Timing
-from dashboard.core.run_data import RunData
-from dashboard.export import charts_of
-from dashboard.reports.generator import guidance as gpu_guidance
-from dashboard.ui.template import look
-from dashboard.views.gpus import chart as charts
-from dashboard.views.gpus import counts_chart as gpu_counts
-from dashboard.views.gpus import query as queries
 from tests.dashboard.core.test_queries_cells import COLD, frame, run_of, samples, variant
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.reports.generator import guidance as gpu_guidance
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.gpus import chart as charts
+from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import query as queries
 
 HUNDRED = [100] * 6
 

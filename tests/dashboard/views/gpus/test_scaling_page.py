@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.core import axes
-from dashboard.core.axes import Timing
-from dashboard.core.cells import cells
-from dashboard.core.run_data import RunData, load
-from dashboard.export import charts_of
-from dashboard.reports.generator import guidance as gpu_guidance
-from dashboard.ui.template import look
-from dashboard.views.gpus import chart as charts
-from dashboard.views.gpus import counts_chart as gpu_counts
-from dashboard.views.gpus import query as queries
-from data import store
 from tests.dashboard.core.test_queries_cells import COLD, samples
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.views.gpus.test_scaling import HUNDRED, case, ranked, scaled
 from tests.synthetic import made_runs, made_sweeps, made_traces
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.reports.generator import guidance as gpu_guidance
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.gpus import chart as charts
+from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import query as queries
+from warpladder.data import store
 
 __all__ = ["open_app"]
 
@@ -127,7 +127,7 @@ def test_on_the_host_the_page_speaks_of_processes(open_app: Open, folder: Path) 
     assert "numba_parallel: 1 process is best up to images=4,channels=64, 2 above" in said
 
 
-HOW_TO_RECORD = "python -m collectors record gan_tconv mlp_data_parallel --gpus 1,2,4"
+HOW_TO_RECORD = "warpladder record gan_tconv mlp_data_parallel --gpus 1,2,4"
 
 
 def test_a_run_of_one_process_leads_to_those_of_several_gpus_and_says_how_to_record_more(open_app: Open, folder: Path) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.core.axes import Timing, timings
-from dashboard.core.run_data import RunData, load
-from dashboard.views.overview.query import overview
-from data import store
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from tests.synthetic import made_runs
+from warpladder.dashboard.core.axes import Timing, timings
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.views.overview.query import overview
+from warpladder.data import store
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,17 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from collectors.nsight_systems.parse import import_report
-from dashboard.__main__ import app
-from dashboard.core import axes, cells
-from dashboard.core.run_data import RunData, load
-from dashboard.trace import picked
-from dashboard.views.picker import query, suggestions
-from dashboard.views.transfers import query as transfers
-from data import store
-from data.naming import Naming, NamingError
 from tests.synthetic import made_traces
 from tests.synthetic.made_traces import EXPRESSION
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.dashboard.__main__ import app
+from warpladder.dashboard.core import axes, cells
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.trace import picked
+from warpladder.dashboard.views.picker import query, suggestions
+from warpladder.dashboard.views.transfers import query as transfers
+from warpladder.data import store
+from warpladder.data.naming import Naming, NamingError
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "nsight-systems-2025.3" / "graph_traced_by_node" / "report.sqlite"
 
@@ -205,5 +205,5 @@ def test_chosen_texts_are_variants_whole_or_by_how_they_begin(annotated: RunData
 
 def test_the_command_line_is_that_of_the_importer() -> None:
     assert suggestions.command(Naming.parse("nvtx:(?P<variant>a)"), "r.sqlite") == (
-        "python -m collectors import r.sqlite --variant-from 'nvtx:(?P<variant>a)'"
+        "warpladder import r.sqlite --variant-from 'nvtx:(?P<variant>a)'"
     )

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.trace import picked
-from dashboard.ui import runs
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import EXPRESSION
+from warpladder.dashboard.trace import picked
+from warpladder.dashboard.ui import runs
 
 __all__ = ["open_app"]
 
@@ -75,7 +75,7 @@ def test_a_typed_pattern_with_placeholders_is_previewed_with_its_command_line(op
     app.text_input(key="pattern").set_value("{variant} n={case}").run()
     assert "**2** variants × **2** cases" in words(app)
     assert app.main.code[0].value == (
-        "python -m collectors import report.nsys-rep --variant-from 'nvtx:^(?P<variant>.+?) n=(?P<case>.+?)$'"
+        "warpladder import report.nsys-rep --variant-from 'nvtx:^(?P<variant>.+?) n=(?P<case>.+?)$'"
     )
 
 

@@ -3,15 +3,15 @@
 import pandas as pd
 import pytest
 
-from dashboard.core import run_data
-from dashboard.core.run_data import RunData
-from dashboard.ui.template import look
-from dashboard.views.published import chart as charts
-from dashboard.views.published import query as published
-from dashboard.views.published.query import Source
-from data import store
-from data.figures import COLUMNS
 from tests.synthetic import made_runs
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.published import chart as charts
+from warpladder.dashboard.views.published import query as published
+from warpladder.dashboard.views.published.query import Source
+from warpladder.data import store
+from warpladder.data.figures import COLUMNS
 
 
 @pytest.fixture(scope="module")

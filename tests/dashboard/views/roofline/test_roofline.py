@@ -6,16 +6,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.core.axes import Timing
-from dashboard.core.run_data import RunData, load
-from dashboard.export import charts_of
-from dashboard.ui.template import look
-from dashboard.views.roofline import chart as charts
-from dashboard.views.roofline import query as queries
-from data import metrics, store
 from tests.dashboard.core.test_queries_cells import COLD, frame, run_of, samples, variant
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
+from warpladder.dashboard.core.axes import Timing
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.roofline import chart as charts
+from warpladder.dashboard.views.roofline import query as queries
+from warpladder.data import metrics, store
 
 __all__ = ["open_app"]
 

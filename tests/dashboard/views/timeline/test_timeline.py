@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.core.traces import Traces
-from dashboard.trace.lanes import Lane, Lanes, build
-from dashboard.trace.layers import layers
-from dashboard.views.timeline import detail as timeline_detail
-from dashboard.views.timeline import query as timeline
-from dashboard.views.timeline import selection as timeline_selection
-from dashboard.views.timeline.detail import Window, detail
-from dashboard.views.timeline.selection import Chosen
-from data import store
 from tests.synthetic import made_traces
 from tests.synthetic.made_runs import row, run_row, write_tables
 from tests.synthetic.made_traces import GEMM
+from warpladder.dashboard.core.traces import Traces
+from warpladder.dashboard.trace.lanes import Lane, Lanes, build
+from warpladder.dashboard.trace.layers import layers
+from warpladder.dashboard.views.timeline import detail as timeline_detail
+from warpladder.dashboard.views.timeline import query as timeline
+from warpladder.dashboard.views.timeline import selection as timeline_selection
+from warpladder.dashboard.views.timeline.detail import Window, detail
+from warpladder.dashboard.views.timeline.selection import Chosen
+from warpladder.data import store
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.core.run_data import load
-from dashboard.trace.lanes import build
-from dashboard.ui.template import Look, Style, look
-from dashboard.views.timeline import chart as charts
-from dashboard.views.timeline import detail as timeline_detail
-from dashboard.views.timeline import query as timeline
-from dashboard.views.timeline.component import Act, parse
-from data import store
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.views.timeline.test_timeline import write_trace
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import HOSTILE
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.trace.lanes import build
+from warpladder.dashboard.ui.template import Look, Style, look
+from warpladder.dashboard.views.timeline import chart as charts
+from warpladder.dashboard.views.timeline import detail as timeline_detail
+from warpladder.dashboard.views.timeline import query as timeline
+from warpladder.dashboard.views.timeline.component import Act, parse
+from warpladder.data import store
 
 __all__ = ["open_app"]
 
@@ -119,7 +119,7 @@ def test_a_trace_that_lacks_tables_shows_what_it_has(open_app: Open, traced: Pat
 def test_a_run_without_a_trace_says_how_to_import_one(open_app: Open, traced: Path) -> None:
     app = open_app(traced, "timeline", run="host")
     assert "This run has no trace" in words(app)
-    assert [block.value for block in app.main.code] == ["python -m collectors import REPORT"]
+    assert [block.value for block in app.main.code] == ["warpladder import REPORT"]
 
 
 def test_what_the_browser_sends_is_taken_when_it_is_an_act_and_else_dropped() -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dashboard.core.run_data import RunData, load
-from dashboard.ui.template import look
-from dashboard.views.trust import agreement, copies
-from dashboard.views.trust import agreement_chart as charts
-from data.store import RECORDED, list_runs, open_run
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_traces
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.trust import agreement, copies
+from warpladder.dashboard.views.trust import agreement_chart as charts
+from warpladder.data.store import RECORDED, list_runs, open_run
 
 __all__ = ["open_app"]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from dashboard.core import run_data
-from dashboard.views.trust import query as trust
-from data import store
 from tests.synthetic import made_runs
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.views.trust import query as trust
+from warpladder.data import store
 
 
 def test_skipped_cells_are_counted_by_workload_and_reason(tmp_path: Path) -> None:

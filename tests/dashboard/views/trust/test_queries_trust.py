@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dashboard.core.run_data import load
-from dashboard.views.trust import query as trust
-from data import store
 from tests.dashboard.core.test_queries_cells import run_of
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.views.trust import query as trust
+from warpladder.data import store
 
 
 def test_findings_stand_together_by_variant_with_errors_first() -> None:

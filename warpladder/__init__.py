@@ -1,0 +1,17 @@
+"""Which variant of a GPU kernel wins, where, by how much, why, and how far it is from what the hardware can do.
+
+The rooms `workloads`, `collectors`, `data` and `dashboard` are its subpackages. In a checkout they are links to the folders at its top level.
+"""
+
+from pathlib import Path
+from typing import Final
+
+__version__ = "0.1.0"
+
+_HERE: Final = Path(__file__).resolve().parent
+#: Folder that holds the rooms: the checkout, or the installed package.
+ROOT: Final = (_HERE / "data").resolve().parent
+#: Folder that `import warpladder` finds the package in. Child processes start there.
+IMPORT_ROOT: Final = _HERE.parent
+#: Whether this is a checkout, and not an installed package.
+IS_CHECKOUT: Final = ROOT != _HERE
