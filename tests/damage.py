@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tests import synthetic_counters, synthetic_run, synthetic_trace
-from tests.synthetic_scaling import row
+from tests.synthetic import made_runs, made_sweeps, made_traces
+from tests.synthetic.made_runs import row
 from warpladder.data import schema
 from warpladder.data.columns import Column
 from warpladder.data.names import Phase
@@ -87,24 +87,24 @@ def write_whole(folder: Path, run_id: str) -> Path:
     Returns:
         The folder of the run.
     """
-    variants = tuple(made for made in synthetic_run.VARIANTS if made.workload == "conv2d" and made.name in _VARIANTS)
-    path = synthetic_run.write_variants(folder, run_id, run_id, variants, rounds=6, seed=1, on_gpu=True)
+    variants = tuple(made for made in made_runs.VARIANTS if made.workload == "conv2d" and made.name in _VARIANTS)
+    path = made_runs.write_variants(folder, run_id, run_id, variants, rounds=6, seed=1, on_gpu=True)
     # As few cells as draw every chart, since each run that opens is drawn.
     for table in ("samples", "results", "cases"):
         _rewritten(table, lambda found: found.filter(pc.is_in(found["case"], pa.array(_CASES))))(path)
     _rewritten("samples", lambda found: found.filter(pc.is_in(found["scope"], pa.array(_SCOPES))))(path)
     counters = [
         {**reading, "workload": "conv2d", "variant": "v01_naive", "config": "block=8", "case": "n=512"}
-        for reading in synthetic_counters.rows() if reading["variant"] == "v01_simple"
+        for reading in made_sweeps.counter_rows() if reading["variant"] == "v01_simple"
     ]  # fmt: skip
-    synthetic_counters.add(path, "counters", counters)
+    made_sweeps.add(path, "counters", counters)
     together = [
         row("samples", workload="conv2d", variant="v01_naive", config="block=8", case=case, gpus=2, rank=rank, cache="hot",
             scope="device", round=number, duration_ns=90_000 + 1_000 * number + rank)
         for case in ("n=512", "n=1024") for number in range(6) for rank in range(2)
     ]  # fmt: skip
-    synthetic_counters.add(path, "samples", together)
-    trace = synthetic_trace.write(folder / ".trace", run_id)
+    made_sweeps.add(path, "samples", together)
+    trace = made_traces.write(folder / ".trace", run_id)
     for table in ("ranges", "kernels", "memory_ops", "api_calls"):
         shutil.copy(trace / f"{table}.parquet", path)
     shutil.rmtree(trace.parent)

@@ -4,7 +4,8 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,57 +22,55 @@ ALLOWED = {
     "dashboard": {"dashboard", "data"},
 }
 #: The module that `workloads` imports besides: kernel sources are read in one place, for compiling, recording and comparing.
-READER_OF_SOURCES = "warpladder.data.source_text"
+READER_OF_SOURCES = {"data.source_text"}
 FILES = sorted(file for room in ALLOWED for file in (ROOT / room).rglob("*.py"))
 
 
-def rooms_imported(file: Path) -> set[str]:
-    names: set[str] = set()
+@cache
+def imports_of(file: Path) -> set[tuple[str, str]]:
+    """Each module that a file imports, wherever in it, with the name that it takes from there; empty for the module itself."""
+    found: set[tuple[str, str]] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            found |= {(alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: import by the full name"
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    rooms = {name.split(".")[1] for name in names if name.startswith("warpladder.")}
-    assert not {name.split(".")[0] for name in names} & ALLOWED.keys(), f"{file}: import a room as warpladder's"
-    return rooms & ALLOWED.keys()
+            assert node.level == 0 and node.module, f"{file}: import by the full name"
+            found |= {(node.module, alias.name) for alias in node.names}
+    return found
 
 
 def packages_imported(file: Path) -> set[str]:
-    imports = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
-    return {name.split(".")[0] for name in names}
+    return {module.split(".")[0] for module, _ in imports_of(file)}
+
+
+def within_the_package(file: Path) -> set[str]:
+    """The modules of the project that a file imports, and the names that it takes from them, without `warpladder` before them."""
+    names = {f"{module}.{taken}".rstrip(".") for module, taken in imports_of(file)}
+    return {name.removeprefix("warpladder.") for name in names if name.startswith("warpladder.")}
+
+
+def modules_imported(name: str, modules: Mapping[str, Path]) -> set[str]:
+    """Those of these modules that one of them imports."""
+    found = within_the_package(modules[name])
+    return {each if each in modules else each.rpartition(".")[0] for each in found} & modules.keys()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_a_room_imports_only_the_rooms_that_the_design_allows(file: Path) -> None:
     room = file.relative_to(ROOT).parts[0]
-    besides = {"data"} if room == "workloads" and modules_of_data(file) == {READER_OF_SOURCES} else set()
-    assert rooms_imported(file) <= ALLOWED[room] | besides
-
-
-def modules_of_data(file: Path) -> set[str]:
-    """The modules of `data` that a file imports."""
-    nodes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {
-                f"{node.module}.{alias.name}" if node.module == "warpladder.data" else node.module for alias in node.names
-            }
-    return {name for name in names if name.startswith("warpladder.data")}
+    assert not packages_imported(file) & ALLOWED.keys(), "import a room as one of warpladder's"
+    names = within_the_package(file)
+    besides = READER_OF_SOURCES if room == "workloads" else set()
+    assert {name.split(".")[0] for name in names - besides} & ALLOWED.keys() <= ALLOWED[room]
 
 
 def test_the_reader_of_sources_imports_nothing_of_the_project() -> None:
-    assert not rooms_imported(ROOT / "data" / "source_text.py")
+    assert not within_the_package(ROOT / "data" / "source_text.py")
 
 
 COLLECTORS = ROOT / "collectors"
 MODULES = {
-    ".".join(("warpladder", *file.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): file
-    for file in COLLECTORS.rglob("*.py")
+    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in COLLECTORS.rglob("*.py")
 }
 #: Folder of `collectors/` -> those that it imports. Files of no folder are the top: they import all, and none of these imports them.
 BELOW: dict[str, set[str]] = {
@@ -93,18 +92,6 @@ def folder_of(module: str) -> str:
     return parts[0] if len(parts) > 1 else ""
 
 
-def modules_imported(module: str) -> set[str]:
-    """Those of the collectors, wherever in the file they are imported."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            within = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
-            names |= within if len(within) == len(node.names) else {*within, node.module or ""}
-    return names & MODULES.keys()
-
-
 def floors() -> dict[str, int]:
     """Module -> its floor: one above the highest that it imports. Raises AssertionError for a circle."""
     found: dict[str, int] = {}
@@ -112,7 +99,9 @@ def floors() -> dict[str, int]:
     def floor_of(module: str, below: tuple[str, ...]) -> int:
         assert module not in below, f"a circle: {' -> '.join([*below[below.index(module) :], module])}"
         if module not in found:
-            found[module] = 1 + max((floor_of(other, (*below, module)) for other in modules_imported(module)), default=0)
+            found[module] = 1 + max(
+                (floor_of(other, (*below, module)) for other in modules_imported(module, MODULES)), default=0
+            )
         return found[module]
 
     for module in MODULES:
@@ -123,7 +112,7 @@ def floors() -> dict[str, int]:
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_a_folder_of_the_collectors_imports_only_those_below_it(module: str) -> None:
     folder = folder_of(module)
-    others = {folder_of(other) for other in modules_imported(module)} - {folder}
+    others = {folder_of(other) for other in modules_imported(module, MODULES)} - {folder}
     assert not folder or others <= BELOW[folder]
 
 
@@ -209,18 +198,6 @@ ROOMS = {
 }
 
 
-def imported(name: str) -> set[str]:
-    """The modules of the dashboard that a module of it imports, be it within a function."""
-    found = set()
-    for node in ast.walk(ast.parse(DASHBOARD[name].read_text())):
-        if isinstance(node, ast.ImportFrom) and (module := str(node.module).removeprefix("warpladder.")) in DASHBOARD:
-            within = [f"{module}.{alias.name}" for alias in node.names]
-            found |= {each if each in DASHBOARD else module for each in within}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name.removeprefix("warpladder.") for alias in node.names} & DASHBOARD.keys()
-    return found
-
-
 def room_of(name: str) -> str:
     """The folder that a module is in; empty for what stands beside the folders."""
     parts = name.split(".")
@@ -244,12 +221,12 @@ def shows(name: str) -> bool:
 
 @pytest.mark.parametrize("name", [name for name in DASHBOARD if room_of(name)])
 def test_a_folder_of_the_dashboard_imports_only_those_that_the_design_allows(name: str) -> None:
-    assert {room_of(other) for other in imported(name)} <= ROOMS[room_of(name)]
+    assert {room_of(other) for other in modules_imported(name, DASHBOARD)} <= ROOMS[room_of(name)]
 
 
 @pytest.mark.parametrize("name", [name for name in DASHBOARD if question_of(name)])
 def test_no_view_imports_another_and_no_detail_of_the_reports_another(name: str) -> None:
-    alike = {question_of(other) for other in imported(name) if room_of(other) == room_of(name)}
+    alike = {question_of(other) for other in modules_imported(name, DASHBOARD) if room_of(other) == room_of(name)}
     assert alike <= {question_of(name), ""}
 
 
@@ -276,7 +253,7 @@ def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows(wanted: Callable
 
 
 def test_no_module_of_the_dashboard_imports_itself_by_way_of_others() -> None:
-    left = {name: imported(name) - {name} for name in DASHBOARD}
+    left = {name: modules_imported(name, DASHBOARD) - {name} for name in DASHBOARD}
     while free := {name for name, others in left.items() if not others & left.keys()}:
         left = {name: others for name, others in left.items() if name not in free}
     assert not left, "these import each other, or what does"

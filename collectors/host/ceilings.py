@@ -9,41 +9,42 @@ import numpy as np
 from warpladder.collectors.host.host_clock import median_duration_ns
 from warpladder.data.names import Ceiling
 
+#: Set to anything, it has little copied and multiplied: for a recording of which only the rows are looked at, not the figures.
+SMALL_VARIABLE: Final = "WARPLADDER_SMALL_CEILINGS"
 _REPETITIONS: Final = 7
-_COPY_BYTES: Final = 1 << 27
-_MATRIX: Final = 1024
 
 
 def host_ceilings() -> list[dict[str, Any]]:
     """Rows of `ceilings` for the processor: GB/s and TFLOP/s."""
     threads = len(os.sched_getaffinity(0))
+    copied_bytes, side = (1 << 20, 64) if os.environ.get(SMALL_VARIABLE) else (1 << 27, 1024)
     median = f"median of {_REPETITIONS}"
     return [
         {
             "name": Ceiling.HOST_COPY,
             "device": "cpu",
-            "value": 2 * _COPY_BYTES / _copy_ns(threads),
+            "value": 2 * copied_bytes / _copy_ns(copied_bytes, threads),
             "unit": "GB/s",
-            "method": f"copy of {_COPY_BYTES >> 20} MiB by {threads} threads, bytes read and written, {median}",
+            "method": f"copy of {copied_bytes >> 20} MiB by {threads} threads, bytes read and written, {median}",
         },
         {
             "name": Ceiling.HOST_FMA,
             "device": "cpu",
-            "value": 2 * _MATRIX**3 / _product_ns() / 1000,
+            "value": 2 * side**3 / _product_ns(side) / 1000,
             "unit": "TFLOP/s",
-            "method": f"single-precision product of {_MATRIX} x {_MATRIX} matrices by NumPy's BLAS, {median}",
+            "method": f"single-precision product of {side} x {side} matrices by NumPy's BLAS, {median}",
         },
     ]
 
 
-def _copy_ns(threads: int) -> float:
-    source, target = np.ones(_COPY_BYTES, np.uint8), np.zeros(_COPY_BYTES, np.uint8)
+def _copy_ns(copied_bytes: int, threads: int) -> float:
+    source, target = np.ones(copied_bytes, np.uint8), np.zeros(copied_bytes, np.uint8)
     parts = list(zip(np.array_split(target, threads), np.array_split(source, threads), strict=True))
     with ThreadPoolExecutor(threads) as pool:
         return median_duration_ns(lambda: list(pool.map(lambda part: np.copyto(*part), parts)), _REPETITIONS)
 
 
-def _product_ns() -> float:
+def _product_ns(side: int) -> float:
     rng = np.random.default_rng(0)
-    a, b = (rng.standard_normal((_MATRIX, _MATRIX), dtype=np.float32) for _ in range(2))
+    a, b = (rng.standard_normal((side, side), dtype=np.float32) for _ in range(2))
     return median_duration_ns(lambda: a @ b, _REPETITIONS)

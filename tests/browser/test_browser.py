@@ -1,26 +1,11 @@
 """The dashboard in a real Chromium: every page, the state in the URL, the downloads, and that nothing leaves the machine."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests import synthetic_run
-from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, serving, settle, sync_api
+from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, settle, sync_api
 
 PAGES = ("", "overview", "sizes", "published", "ladder", "roofline", "details", "trust")
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A dashboard on synthetic runs and a free port."""
-    runs = tmp_path_factory.mktemp("runs")
-    synthetic_run.write(runs, "gpu", rounds=8)
-    synthetic_run.write_host_run(runs, "host", rounds=8)
-    log = tmp_path_factory.mktemp("log") / "streamlit.log"
-    with serving(log, "--data-dir", str(runs)) as url:
-        yield url
 
 
 def test_every_page_opens_without_an_exception_and_draws(page: "sync_api.Page", address: str) -> None:

@@ -1,26 +1,12 @@
 """The page Counters in a real Chromium."""
 
 import re
-from collections.abc import Iterator
 
-import pytest
-
-from tests import synthetic_counters, synthetic_run
-from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, serving, settle, sync_api
+from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, settle, sync_api
 
 
-@pytest.fixture(scope="module")
-def counted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A dashboard on a run with counters and one without."""
-    runs = tmp_path_factory.mktemp("counted")
-    synthetic_counters.write(runs)
-    synthetic_run.write(runs, "uncounted", rounds=8)
-    with serving(tmp_path_factory.mktemp("log") / "streamlit.log", "--data-dir", str(runs)) as url:
-        yield url
-
-
-def test_the_first_answer_fits_the_screen_and_names_what_limits_the_fastest(page: "sync_api.Page", counted: str) -> None:
-    open_page(page, f"{counted}/counters?run=counted")
+def test_the_first_answer_fits_the_screen_and_names_what_limits_the_fastest(page: "sync_api.Page", address: str) -> None:
+    open_page(page, f"{address}/counters?run=counted")
     answer = page.get_by_role("heading", name=re.compile("runs at 90.0 % of DRAM throughput: memory-bound"))
     expect(answer).to_be_visible(timeout=PATIENCE_MS)
     chart = page.locator(".js-plotly-plot .main-svg").first
@@ -30,8 +16,8 @@ def test_the_first_answer_fits_the_screen_and_names_what_limits_the_fastest(page
     assert box and box["y"] + box["height"] <= 720
 
 
-def test_topics_live_in_the_url_and_the_readings_are_downloaded(page: "sync_api.Page", counted: str) -> None:
-    open_page(page, f"{counted}/counters?run=counted")
+def test_topics_live_in_the_url_and_the_readings_are_downloaded(page: "sync_api.Page", address: str) -> None:
+    open_page(page, f"{address}/counters?run=counted")
     option(page, "Show", "All metrics").click()
     expect(page).to_have_url(re.compile("counters=metrics"), timeout=PATIENCE_MS)
     settle(page)
@@ -40,8 +26,8 @@ def test_topics_live_in_the_url_and_the_readings_are_downloaded(page: "sync_api.
     assert sum("gpu__time_duration.sum" in row for row in rows) == 7, "a launch each, and two of v05_swizzled"
 
 
-def test_a_run_without_counters_leads_to_one_that_has_them(page: "sync_api.Page", counted: str) -> None:
-    open_page(page, f"{counted}/counters?run=uncounted")
+def test_a_run_without_counters_leads_to_one_that_has_them(page: "sync_api.Page", address: str) -> None:
+    open_page(page, f"{address}/counters?run=gpu")
     page.get_by_test_id("stMain").get_by_role("link", name="counted").click()
     expect(page).to_have_url(re.compile("run=counted"), timeout=PATIENCE_MS)
     settle(page)

@@ -1,25 +1,12 @@
 """The page GPUs in a real Chromium."""
 
 import re
-from collections.abc import Iterator
 
-import pytest
-
-from tests import synthetic_scaling
-from tests.browser.pages import PATIENCE_MS, download, expect, open_page, serving, settle, sync_api
+from tests.browser.pages import PATIENCE_MS, download, expect, open_page, settle, sync_api
 
 
-@pytest.fixture(scope="module")
-def scaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A dashboard on a run of 1, 2 and 4 GPUs."""
-    runs = tmp_path_factory.mktemp("scaled")
-    synthetic_scaling.write(runs)
-    with serving(tmp_path_factory.mktemp("log") / "streamlit.log", "--data-dir", str(runs)) as url:
-        yield url
-
-
-def test_the_first_answer_is_the_best_number_for_each_size_and_fits_the_screen(page: "sync_api.Page", scaled: str) -> None:
-    open_page(page, f"{scaled}/gpus?run=scaling")
+def test_the_first_answer_is_the_best_number_for_each_size_and_fits_the_screen(page: "sync_api.Page", address: str) -> None:
+    open_page(page, f"{address}/gpus?run=scaling")
     answer = page.get_by_role("heading", name=re.compile("1 GPU is best up to images=100, 2 up to images=1000, 4 above"))
     expect(answer).to_be_visible(timeout=PATIENCE_MS)
     chart = page.locator(".js-plotly-plot .main-svg").first
@@ -28,8 +15,8 @@ def test_the_first_answer_is_the_best_number_for_each_size_and_fits_the_screen(p
     assert box and box["y"] + box["height"] <= 720
 
 
-def test_a_link_shows_the_same_weak_scaling_which_is_downloaded(page: "sync_api.Page", scaled: str) -> None:
-    open_page(page, f"{scaled}/gpus?run=scaling&workload=mlp_training&show=weak&per_rank=400")
+def test_a_link_shows_the_same_weak_scaling_which_is_downloaded(page: "sync_api.Page", address: str) -> None:
+    open_page(page, f"{address}/gpus?run=scaling&workload=mlp_training&show=weak&per_rank=400")
     expect(page.get_by_role("heading", name=re.compile("batch 400 a rank"))).to_be_visible(timeout=PATIENCE_MS)
     settle(page)
     header, *rows = download(page, "CSV").decode().splitlines()

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import hostile_run, synthetic_counters, synthetic_run, synthetic_scaling, synthetic_trace
+from tests import hostile_run
 from tests.browser.pages import open_page, serving, sync_api
+from tests.synthetic import made_runs, made_sweeps, made_traces
 
 PAGES = {
     "gpu": ("", "ladder", "roofline", "details", "trust"),
@@ -19,10 +20,10 @@ WORD_JOINER = "\u2060"
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     made, runs = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("runs")
-    synthetic_run.write(made, "gpu", rounds=8, workloads=("conv2d",))
-    synthetic_trace.write(made)
-    synthetic_counters.write(made)
-    synthetic_scaling.write(made)
+    made_runs.write(made, "gpu", rounds=8, workloads=("conv2d",))
+    made_traces.write(made)
+    made_sweeps.write_counted(made)
+    made_sweeps.write_scaling(made)
     for run in made.iterdir():
         # A report's own pages know its workload and cases by their names.
         hostile_run.write(run, runs / run.name, keep={"scaling": ("workload", "case")}.get(run.name, ()))

@@ -1,26 +1,14 @@
 """The Timeline in a real Chromium: wheel, drag, keys and clicks, the state in the URL, and names that are markup."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests import synthetic_trace
-from tests.browser.pages import PATIENCE_MS, download, expect, open_page, serving, settle, sync_api
+from tests.browser.pages import PATIENCE_MS, download, expect, open_page, settle, sync_api
 
 #: Where the lanes begin, and how wide they are, within the canvas of a window 1280 pixels wide.
 LABELS_PX = 132
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A dashboard on a trace of 12300 ns and a free port."""
-    runs = tmp_path_factory.mktemp("runs")
-    synthetic_trace.write(runs)
-    log = tmp_path_factory.mktemp("log") / "streamlit.log"
-    with serving(log, "--data-dir", str(runs)) as url:
-        yield url
 
 
 def drawn(page: "sync_api.Page") -> "sync_api.Locator":

@@ -14,7 +14,7 @@ from warpladder.collectors.core.tools import CollectorError
 from warpladder.data import store
 
 ROOT = Path(__file__).resolve().parents[2]
-MISBEHAVING = Path(__file__).parent / "misbehaving.py"
+MISBEHAVING = Path(__file__).parent / "core" / "misbehaving.py"
 NO_FOLDER = '--data-dir "": names no folder; write --data-dir . for the working directory'
 
 

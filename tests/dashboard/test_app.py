@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests import synthetic_run
 from tests.dashboard.pages import lead
+from tests.synthetic import made_runs
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import figures, store
 
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.xdist_group("app")
 def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with a GPU run `gpu` and a host run `host`."""
     folder = tmp_path_factory.mktemp("synthetic")
-    synthetic_run.write(folder, "gpu", rounds=20)
-    synthetic_run.write_host_run(folder, "host")
+    made_runs.write(folder, "gpu", rounds=20)
+    made_runs.write_host_run(folder, "host")
     return folder
 
 
@@ -73,10 +73,10 @@ def test_with_no_run_every_page_says_what_to_type(open_app: Open, tmp_path: Path
 @pytest.fixture(scope="module")
 def beside_bad_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("beside")
-    synthetic_run.write_host_run(folder, "good", rounds=8)
-    truncated = synthetic_run.write_host_run(folder, "truncated", rounds=8) / "samples.parquet"
+    made_runs.write_host_run(folder, "good", rounds=8)
+    truncated = made_runs.write_host_run(folder, "truncated", rounds=8) / "samples.parquet"
     truncated.write_bytes(truncated.read_bytes()[:1000])
-    foreign = synthetic_run.write_host_run(folder, "foreign", rounds=8) / "cases.parquet"
+    foreign = made_runs.write_host_run(folder, "foreign", rounds=8) / "cases.parquet"
     cases = pq.read_table(foreign)
     pq.write_table(cases.append_column("colour", pa.array(["red"] * len(cases))), foreign)
     return folder
@@ -97,8 +97,8 @@ def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, beside_bad_
 
 
 def test_a_run_damaged_behind_its_footer_says_so_and_leaves_the_others_open(open_app: Open, tmp_path: Path) -> None:
-    synthetic_run.write_host_run(tmp_path, "good", rounds=8)
-    samples = synthetic_run.write_host_run(tmp_path, "damaged", rounds=8) / "samples.parquet"
+    made_runs.write_host_run(tmp_path, "good", rounds=8)
+    samples = made_runs.write_host_run(tmp_path, "damaged", rounds=8) / "samples.parquet"
     content = bytearray(samples.read_bytes())
     content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
     samples.write_bytes(content)
@@ -206,7 +206,7 @@ def test_the_variants_chosen_of_a_workload_stay_with_it(open_app: Open, syntheti
 
 def test_the_variants_chosen_of_a_run_stay_with_it(open_app: Open, tmp_path: Path) -> None:
     for name in ("first", "second"):
-        synthetic_run.write(tmp_path, name, rounds=8)
+        made_runs.write(tmp_path, name, rounds=8)
     app = open_app(tmp_path, "sizes", run="first", workload="conv2d")
     app.button_group(key="choose variants").set_value(["cudnn"]).run()
     app.sidebar.selectbox[0].select("second").run()
@@ -241,7 +241,7 @@ def test_a_name_that_is_markup_is_shown_as_text(open_app: Open, synthetic: Path)
 def without_device_time(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of which a rung has no device time, as a program that computes on the host in between."""
     folder = tmp_path_factory.mktemp("without")
-    file = synthetic_run.write(folder, "gpu", rounds=8) / "samples.parquet"
+    file = made_runs.write(folder, "gpu", rounds=8) / "samples.parquet"
     table = pq.read_table(file)
     text = {name: table[name].cast(pa.string()) for name in ("variant", "scope")}
     gone = pc.and_(pc.equal(text["variant"], "v03_register_tile"), pc.equal(text["scope"], "device"))
@@ -258,7 +258,7 @@ def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, without_d
 
 def test_an_interrupted_run_opens_at_the_largest_case_that_it_has(open_app: Open, tmp_path: Path) -> None:
     """Of 512 to 8192 the last two were not reached."""
-    file = synthetic_run.write(tmp_path, "gpu", rounds=8) / "samples.parquet"
+    file = made_runs.write(tmp_path, "gpu", rounds=8) / "samples.parquet"
     table = pq.read_table(file)
     last = pc.is_in(table["case"].cast(pa.string()), pa.array(["n=4096", "n=8192"]))
     pq.write_table(table.filter(pc.invert(last)), file)

@@ -14,7 +14,7 @@ import pytest
 from choreographer.channels.pipe import Pipe
 from click.testing import CliRunner
 
-from tests import synthetic_run
+from tests.synthetic import made_runs
 from warpladder.dashboard import export
 from warpladder.dashboard.cli import app
 from warpladder.dashboard.core.run_data import RunData, load
@@ -29,7 +29,7 @@ needs_chromium = pytest.mark.skipif(images.browser() is None, reason="no Chromiu
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    synthetic_run.write_host_run(folder, "host", label=f"my run {HOSTILE}", rounds=8)
+    made_runs.write_host_run(folder, "host", label=f"my run {HOSTILE}", rounds=8)
     return folder
 
 
@@ -48,7 +48,7 @@ def small(two_charts: tuple[RunData, list[Chart]], monkeypatch: pytest.MonkeyPat
 
 
 def test_topics_part_the_charts(tmp_path: Path) -> None:
-    data = load(store.open_run(synthetic_run.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
+    data = load(store.open_run(made_runs.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
     every = [chart.name for chart in export.charts_of(data)]
     of_topics = [[chart.name for chart in export.charts_of(data, topics=[topic])] for topic in export.TOPICS]
     assert sorted(every) == sorted(name for names in of_topics for name in names)
@@ -78,7 +78,7 @@ def test_csv_is_written_in_one_place() -> None:
 
 
 def test_an_exported_csv_has_no_formula_out_of_a_run(tmp_path: Path) -> None:
-    run = synthetic_run.write_host_run(tmp_path, "host", rounds=8, workloads=("conv2d",))
+    run = made_runs.write_host_run(tmp_path, "host", rounds=8, workloads=("conv2d",))
     variants = pq.read_table(run / "variants.parquet")
     titles = pa.array([f"=HYPERLINK({number})" for number in range(len(variants))]).cast(variants.schema.field("title").type)
     pq.write_table(variants.set_column(variants.schema.get_field_index("title"), "title", titles), run / "variants.parquet")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import synthetic_counters, synthetic_ranges, synthetic_scaling, synthetic_trace
 from tests.dashboard.test_app import PAGES, Open, open_app, words
+from tests.synthetic import made_sweeps, made_traces
 
 __all__ = ["open_app"]
 
@@ -30,7 +30,7 @@ VALUES = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    for write in (synthetic_counters.write, synthetic_ranges.write, synthetic_scaling.write, synthetic_trace.write):
+    for write in (made_sweeps.write_counted, made_traces.write_annotated, made_sweeps.write_scaling, made_traces.write):
         write(folder)
     return folder
 

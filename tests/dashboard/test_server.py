@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import synthetic_run
 from tests.browser.pages import PATIENCE_MS, ROOT, free_port, wait_until_healthy
+from tests.synthetic import made_runs
 
 APP = ROOT / "dashboard" / "app.py"
 COMMAND = [sys.executable, "-m", "dashboard", "app", "--port"]
@@ -90,7 +90,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     home, code = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("code")
     configure(home)
     (code / "sitecustomize.py").write_text(WATCH)
-    synthetic_run.write(home / "runs", "gpu", rounds=8)
+    made_runs.write(home / "runs", "gpu", rounds=8)
     return os.environ | {
         "HOME": str(home),
         "ASKED": str(code / "asked"),

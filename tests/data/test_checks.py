@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.synthetic_scaling import row
+from tests.synthetic.made_runs import row
 from warpladder.data import checks, schema
 from warpladder.data.columns import Column, Table
 

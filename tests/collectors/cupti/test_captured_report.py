@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.synthetic_trace import run_row
+from tests.synthetic.made_runs import run_row
 from warpladder.collectors.cupti.report import CapturedReport
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.tables import write_tables

@@ -1,7 +1,6 @@
 """Which launch belongs to which cell."""
 
-from ncu_reports import launch
-
+from tests.collectors.nsight_compute.ncu_reports import launch
 from warpladder.collectors.nsight_compute.cells import cells_of
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data.naming import CellName, Naming

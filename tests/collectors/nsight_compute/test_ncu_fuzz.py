@@ -4,8 +4,8 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ncu_reports import block, write
 
+from tests.collectors.nsight_compute.ncu_reports import block, write
 from warpladder.collectors.nsight_compute.session import MAGIC, read_session
 from warpladder.collectors.trace.report import ReportError
 

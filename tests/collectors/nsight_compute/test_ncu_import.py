@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from ncu_reports import CREATED, VERSION, block, field, launch, write
 
+from tests.collectors.nsight_compute.ncu_reports import CREATED, VERSION, block, field, launch, write
 from warpladder.collectors.cli import app
 from warpladder.collectors.nsight_compute import metrics, parse
 from warpladder.collectors.nsight_compute.parse import counters_of, import_report, is_report, read_report

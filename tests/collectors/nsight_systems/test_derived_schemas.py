@@ -13,8 +13,16 @@ from typing import Any, Final
 
 import pandas as pd
 import pytest
-from test_nsys_stats import FIXTURES, RANGE_HEADINGS, SUMMARIES, Row, as_printed, sorted_by, stored
 
+from tests.collectors.nsight_systems.test_nsys_stats import (
+    FIXTURES,
+    RANGE_HEADINGS,
+    SUMMARIES,
+    Row,
+    as_printed,
+    sorted_by,
+    stored,
+)
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.views.calls import query as trace_sums

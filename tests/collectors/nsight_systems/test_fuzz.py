@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reports import Tables, nvtx, schema_2_9, schema_3_20, schema_2020, write
 
+from tests.collectors.nsight_systems.reports import Tables, nvtx, schema_2_9, schema_3_20, schema_2020, write
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data.naming import Naming

@@ -7,7 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reports import (
+
+from tests.collectors.nsight_systems.reports import (
     GLOBAL_PID,
     OTHER_TID,
     TID,
@@ -22,7 +23,6 @@ from reports import (
     small,
     write,
 )
-
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.data.naming import Naming, NamingError
 from warpladder.data.store import Run, open_run

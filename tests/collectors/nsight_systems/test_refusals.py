@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reports import schema_3_20, small, without_a_warning, write
 
+from tests.collectors.nsight_systems.reports import schema_3_20, small, without_a_warning, write
 from warpladder.collectors.core.tools import Tool
 from warpladder.collectors.nsight_systems import run
 from warpladder.collectors.nsight_systems.parse import import_report

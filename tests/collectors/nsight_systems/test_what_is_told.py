@@ -7,8 +7,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from reports import GPU, Tables, call, copy, kernel, schema_3_20, schema_2020, small, without_a_warning, write
 
+from tests.collectors.nsight_systems.reports import (
+    GPU,
+    Tables,
+    call,
+    copy,
+    kernel,
+    schema_3_20,
+    schema_2020,
+    small,
+    without_a_warning,
+    write,
+)
 from warpladder.collectors.nsight_systems.facts import driver_version
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.data.store import Run, open_run

@@ -1,0 +1,149 @@
+"""A recording contains what goes wrong in a cell, and is whole or not at all."""
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.collectors.core.recordings import MISBEHAVING, Recording
+from warpladder.collectors.core.declared import variant_row
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
+from warpladder.data.names import Source
+from warpladder.workloads import registry
+
+# Recorded once, not by each worker.
+pytestmark = pytest.mark.xdist_group("record")
+LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=3.0, max_rounds=20)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
+    data_dir = tmp_path_factory.mktemp("data")
+    plan = make_plan(Request(files=[MISBEHAVING]), LIMITS_HERE)
+    run_id, interrupted = Recorder(plan, collector_of("host_clock")).record(
+        data_dir, "bad ones", ["record", "--workload", "/home/me/bad.py"]
+    )
+    assert not interrupted
+    return store.open_run(data_dir / run_id)
+
+
+@pytest.fixture(scope="module")
+def results(run: store.Run) -> pd.DataFrame:
+    return run.table("results").query("case == 'n=1000'").set_index("variant")
+
+
+@pytest.mark.parametrize(
+    ("variant", "status", "detail"),
+    [
+        ("good", "ok", "operation hot: "),
+        ("better", "ok", "operation hot: "),
+        ("does_nothing", "wrong_result", "1000 of 1000 elements of y are not finite"),
+        ("forgets_the_last", "wrong_result", "1 of 1000 elements of y are not finite"),
+        ("wrong_type", "wrong_result", "output y has type float16, not float32"),
+        ("wrong_shape", "wrong_result", "shape (999,), not (1000,)"),
+        ("raises", "launch_error", "ValueError: no such tile"),
+        ("out_of_memory", "out_of_memory", "MemoryError: 64 GiB wanted"),
+        ("aborts", "launch_error", "its process died (signal 6)"),
+        ("is_killed", "out_of_memory", "killed (signal 9)"),
+        ("hangs", "timeout", "no progress for 3 s"),
+        ("raises_later", "launch_error", "RuntimeError: the ninth call fails"),
+    ],
+)
+def test_what_goes_wrong_in_a_cell_becomes_its_verdict(results: pd.DataFrame, variant: str, status: str, detail: str) -> None:
+    assert results.loc[variant, "status"] == status
+    assert detail in results.loc[variant, "detail"]
+
+
+def test_every_cell_has_one_row_and_only_good_cells_have_samples(run: store.Run) -> None:
+    results = run.table("results")
+    assert not results.duplicated(["variant", "config", "case"]).any()
+    assert len(results) == 2 * 12
+    assert set(run.table("samples").query("twin == 0")["variant"]) >= {"good", "better"}
+    assert not set(run.table("samples")["variant"]) & {"does_nothing", "hangs", "aborts", "raises"}
+
+
+def test_a_case_that_cannot_be_set_up_fails_by_itself(run: store.Run) -> None:
+    failed = run.table("results").query("case == 'n=7'")
+    assert set(failed["status"]) == {"launch_error"}
+    assert set(failed["detail"]) == {"RuntimeError: no inputs for 7"}
+
+
+def test_a_good_cell_is_verified_on_every_element(results: pd.DataFrame) -> None:
+    assert results.loc["good", "verified_elements"] == 1000
+    assert results.loc["good", "rel_l2_error"] == 0
+
+
+def test_the_baseline_runs_twice_in_every_round(run: store.Run) -> None:
+    samples = run.table("samples").query("case == 'n=1000'")
+    twins = samples[samples["twin"] == 1]
+    assert set(twins["variant"]) == {"good"}
+    assert set(twins["round"]) == set(samples.query("variant == 'good' and twin == 0")["round"])
+
+
+def test_the_run_tells_what_it_was_without_paths_of_the_machine(run: store.Run) -> None:
+    assert run.info["command"] == "warpladder record --workload bad.py"
+    assert run.info["label"] == "bad ones"
+    assert run.info["device_count"] == 0
+    assert set(run.table("ceilings")["name"]) == {"host_copy", "host_fma"}
+    assert (run.table("ceilings")["value"] > 0).all()
+
+
+def test_an_interrupt_keeps_the_cases_that_were_finished(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, "--workload", str(MISBEHAVING), "--variants", "good,hangs", "--case", "n=1000")
+    recording.wait_for_ceilings()
+    recording.process.send_signal(signal.SIGINT)
+    assert recording.wait() == 130, recording.stderr
+    run = store.open_run(recording.data_dir / recording.stdout.splitlines()[-1])
+    assert Source.INTERRUPTED in set(run.table("diagnostics")["source"])
+    assert set(run.table("results")["status"]) == {"skipped"}
+    assert not list(recording.data_dir.glob(".*"))
+
+
+def test_an_interrupt_in_the_middle_of_a_case_ends_the_child_without_a_word(tmp_path: Path) -> None:
+    """The child is told by its pipe."""
+    recording = Recording(tmp_path, "tensor_transpose", "--cases", "report")
+    recording.wait_for_cases(1)
+    recording.process.send_signal(signal.SIGINT)
+    assert recording.wait() == 130, recording.stderr
+    assert "Traceback" not in recording.stderr
+    assert (recording.data_dir / recording.stdout.splitlines()[-1]).is_dir()
+
+
+def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(Request(files=[MISBEHAVING], variants=["good"]), LIMITS_HERE)
+    recorder = Recorder(plan, collector_of("host_clock"))
+    measure_job = recorder._measure_job
+
+    def interrupted_on_the_second(job):  # type: ignore[no-untyped-def]
+        if job.case == "n=7":
+            os.kill(os.getpid(), signal.SIGINT)
+        measure_job(job)
+
+    monkeypatch.setattr(recorder, "_measure_job", interrupted_on_the_second)
+    run_id, number = recorder.record(tmp_path, "", [])
+    assert number == signal.SIGINT
+    results = store.open_run(tmp_path / run_id).table("results").set_index("case")
+    assert results.loc["n=1000", "status"] == "ok"
+    assert results.loc["n=7", "detail"] == "the run was interrupted before it"
+
+
+@pytest.mark.parametrize(
+    ("workload", "variant", "transfer"),
+    [
+        ("gan_tconv", "v05_mixed", "pageable"),
+        ("gan_tconv", "v06_pinned", "pinned"),
+        ("gan_tconv", "v07_overlapped", "overlapped"),
+        ("gan_tconv", "cudnn", "pageable"),  # its inputs are put on the device as those of a kernel
+        ("mlp_training", "v01_products_only", None),  # a program of the host copies by itself
+        ("gan_tconv", "numpy", None),
+    ],
+)
+def test_how_a_variant_copies_stands_beside_it(workload: str, variant: str, transfer: str | None) -> None:
+    found = registry.load(workload)
+    assert variant_row(found, found.variant(variant))["transfer"] == transfer

@@ -1,0 +1,110 @@
+"""Runs every config of a workload's CUDA variants once at odd sizes and checks the outputs: the program that compute-sanitizer watches.
+
+    compute-sanitizer --tool racecheck python -m tests.collectors.cuda.run_every_kernel cnn_conv --variants v02_naive
+
+Every buffer is an allocation of its own and exactly its size, so that the tool knows where it ends; outputs are compared on the host,
+so that the tool watches little that is not ours; machine code has its line numbers.
+"""
+
+import argparse
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+import numpy as np
+
+from warpladder.collectors.choice import gpu_problem
+from warpladder.collectors.core.bench import Unavailable
+from warpladder.collectors.core.verify import compare, poison
+from warpladder.workloads import registry
+from warpladder.workloads.api import Case, CudaVariant, Params, Workload, WorkloadError
+
+
+def cells(workload: Workload, names: Collection[str] = ()) -> list[tuple[Case, CudaVariant, Params]]:
+    """Every config of the CUDA variants (of those names only, if any) at every odd case; where it serves none, at the smallest it does."""
+    odd = [case for case in workload.cases if case.size_rank is None]
+    ranked = sorted((case for case in workload.cases if case.size_rank is not None), key=lambda case: case.min_bytes)
+    found = []
+    for variant in workload.variants:
+        if isinstance(variant, CudaVariant) and (not names or variant.name in names):
+            for config in variant.configs:
+                served = [case for case in odd if variant.skip(case, config) is None]
+                smallest = [case for case in ranked if variant.skip(case, config) is None][:1]
+                found += [(case, variant, config) for case in served or smallest]
+    return sorted(found, key=lambda cell: workload.cases.index(cell[0]))
+
+
+def with_line_numbers(variant: CudaVariant) -> CudaVariant:
+    """The same machine code, of which a tool can name the lines."""
+    return replace(variant, options=(*variant.options, "-lineinfo"))
+
+
+def run(workload: Workload, names: Collection[str], *, leave_unwritten: bool) -> Iterator[tuple[bool, str]]:
+    """Whether each cell is right, and a line that says so."""
+    import cupy
+
+    from warpladder.collectors.cuda import device, events
+
+    cupy.cuda.set_allocator(None)
+    # Nothing is timed here, and 15 times 500 empty kernels take minutes under a tool.
+    device.EMPTY_KERNELS = device.REPETITIONS = 1
+    if leave_unwritten:
+        events.poison = lambda buffers: None
+    for case, of_case in groupby(cells(workload, names), key=itemgetter(0)):
+        inputs = workload.make_inputs(case, np.random.default_rng(1))
+        reference = workload.reference(case, inputs)
+        bench = events.CudaBench(workload, case, inputs)
+        for _, variant, config in of_case:
+            cell = " ".join((workload.name, case.name, variant.name, *(f"{key}={value}" for key, value in config.items())))
+            bench.outputs = {name: cupy.empty_like(array) for name, array in bench.outputs.items()}
+            try:
+                operation = bench.prepare(with_line_numbers(variant), config)
+            except Unavailable as error:
+                yield True, f"skipped {cell}: it {error}"
+                continue
+            expected = variant.reference(case, inputs) if variant.reference else reference
+            for way in filter(None, (partial(bench.run, operation), operation.from_end_to_end)):
+                if not leave_unwritten:
+                    poison(bench.outputs)
+                outputs = {name: array.get() for name, array in way().items()}
+                verdict = compare(outputs, expected, workload.tolerance[variant.precision])
+                yield verdict.ok, f"right {cell}" if verdict.ok else f"WRONG {cell}: {verdict.detail}"
+        bench.close()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="run_every_kernel", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("workload", help="its name, or a .py file that sets WORKLOAD")
+    parser.add_argument("--variants", nargs="+", default=(), metavar="NAME", help="only these")
+    parser.add_argument(
+        "--leave-unwritten",
+        action="store_true",
+        help="for initcheck: outputs and scratch are left as they are allocated, not filled with NaN",
+    )
+    chosen = parser.parse_args(arguments)
+    try:
+        is_file = chosen.workload.endswith(".py")
+        workload = registry.load_file(Path(chosen.workload)) if is_file else registry.load(chosen.workload)
+    except WorkloadError as error:
+        parser.error(str(error))
+    unknown = set(chosen.variants) - {variant.name for _, variant, _ in cells(workload)}
+    if unknown:
+        parser.error(f"{', '.join(sorted(unknown))}: no such CUDA variant of {workload.name}")
+    problem = gpu_problem()
+    if problem:
+        parser.error(problem)
+    all_right = True
+    for right, line in run(workload, chosen.variants, leave_unwritten=chosen.leave_unwritten):
+        print(line, flush=True)
+        all_right &= right
+    return 0 if all_right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""Cells and floors of a run of four small cells, with every figure worked out by hand."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.synthetic.made_runs import row
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.data.names import Ceiling, Phase
+
+COLD = Timing("device", "cold")
+STEADY = (100, 100, 100, 100, 100, 100)
+
+
+def frame(table: str, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows of a table, with what they leave out null or empty."""
+    return pd.DataFrame([row(table, **given) for given in rows], columns=list(row(table)))
+
+
+def variant(name: str, role: str = "rung", kind: str = "cuda", precision: str = "fp32", **more: Any) -> dict[str, Any]:
+    rung = int(name[1:3]) if role == "rung" else None
+    return {"workload": "w", "variant": name, "role": role, "kind": kind, "precision": precision, "rung": rung, **more}
+
+
+def samples(name: str, durations: Sequence[int], case: str = "n=1", config: str = "", **more: Any) -> list[dict[str, Any]]:
+    cell = {"workload": "w", "variant": name, "config": config, "case": case, "gpus": 1, "cache": "cold", "scope": "device"}
+    return [{**cell, "round": number, "duration_ns": ns, **more} for number, ns in enumerate(durations)]
+
+
+def run_of(
+    variants: Sequence[Mapping[str, Any]],
+    timed: Sequence[Mapping[str, Any]],
+    results: Sequence[Mapping[str, Any]] = (),
+    cases: Sequence[Mapping[str, Any]] = (),
+    diagnostics: Sequence[Mapping[str, Any]] = (),
+) -> RunData:
+    info = frame("run", [{"device_name": "GPU", "l2_bytes": 1000}]).iloc[0].to_dict()
+    # 2 GB/s and 0.001 TFLOP/s: 2 bytes and 1 operation a nanosecond.
+    ceilings = [
+        (Ceiling.DEVICE_COPY, "cuda:0", 2.0),
+        (Ceiling.FP32_FMA, "cuda:0", 0.001),
+        ("tf32_mma", "cuda:0", 0.006),
+        (Ceiling.LAUNCH, "cuda:0", 0.02),
+    ]
+    ceilings += [
+        (Ceiling.H2D_PINNED, "cuda:0", 0.5),
+        (Ceiling.D2H_PINNED, "cuda:0", 0.25),
+        ("host_copy", "cpu", 0.5),
+        ("host_fma", "cpu", 0.0001),
+    ]
+    one = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 30, "min_bytes": 100, "h2d_bytes": 60}
+    return RunData(
+        info,
+        frame("ceilings", [{"name": name, "device": device, "value": value} for name, device, value in ceilings]),
+        frame("variants", variants),
+        frame("cases", cases or [{**one, "d2h_bytes": 40}]),
+        frame("results", results),
+        frame("samples", timed),
+        frame("diagnostics", diagnostics),
+    )
+
+
+def only(data: RunData) -> Mapping[str, Any]:
+    (row,) = cells(data).to_dict("records")
+    return row
+
+
+def test_a_cell_has_its_median_its_rates_and_its_distance_from_the_floor() -> None:
+    row = only(run_of([variant("v01_a")], samples("v01_a", [80, 100, 120, 90, 110, 100])))
+    assert (row["n"], row["median_ns"], row["low_ns"], row["high_ns"]) == (6, 100, 80, 120)
+    assert (row["gb_per_s"], row["gflop_per_s"]) == (1.0, 0.3)
+    assert row["gb_per_s_low"] == pytest.approx(100 / 120) and row["gb_per_s_high"] == pytest.approx(100 / 80)
+    # 100 bytes at 2 a nanosecond take 50 ns, 30 operations at 1 a nanosecond 30 ns.
+    assert (row["floor_ns"], row["floor_bound"], row["percent_of_floor"]) == (50, "memory", 50)
+
+
+@pytest.mark.parametrize(
+    ("precision", "flops", "floor_ns", "bound"),
+    [("fp32", 90, 90, "compute"), ("tf32", 360, 60, "compute"), ("3xtf32", 120, 60, "compute"), ("fp64", 900, 50, "memory")],
+)
+def test_the_floor_knows_the_precision(precision: str, flops: int, floor_ns: float, bound: str) -> None:
+    # TF32 does 6 operations a nanosecond and 3xTF32 a third of that; nothing was measured for fp64.
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": flops, "min_bytes": 100}
+    row = only(run_of([variant("v01_a", precision=precision)], samples("v01_a", STEADY), cases=[case]))
+    assert row["floor_ns"] == pytest.approx(floor_ns)
+    assert row["floor_bound"] == bound
+
+
+def test_the_floor_of_end_to_end_is_the_longer_copy_over_pcie() -> None:
+    # 60 bytes at 0.5 take 120 ns, 40 bytes at 0.25 take 160 ns.
+    row = only(run_of([variant("v01_a")], samples("v01_a", STEADY, scope="end_to_end")))
+    assert (row["floor_ns"], row["floor_bound"]) == (160, "copies")
+
+
+def test_the_floor_on_the_host_comes_from_the_ceilings_of_the_host() -> None:
+    # 100 bytes at 0.5 take 200 ns; 30 operations at 0.1 take 300 ns.
+    row = only(run_of([variant("numpy", "host", "host")], samples("numpy", STEADY, gpus=0, scope="operation", cache="hot")))
+    assert row["floor_ns"] == pytest.approx(300)
+    assert row["floor_bound"] == "compute"
+
+
+def test_several_gpus_share_the_floor_and_the_slowest_rank_is_the_time() -> None:
+    timed = samples("v01_a", STEADY, gpus=2, rank=0) + samples("v01_a", [130] * 6, gpus=2, rank=1)
+    row = only(run_of([variant("v01_a")], timed))
+    assert (row["n"], row["median_ns"], row["floor_ns"]) == (6, 130, 25)
+
+
+def test_a_phase_has_a_time_and_no_rate() -> None:
+    row = only(run_of([variant("v01_a")], samples("v01_a", STEADY, scope=Phase.H2D)))
+    assert row["median_ns"] == 100
+    assert pd.isna(row["gb_per_s"]) and pd.isna(row["floor_ns"]) and pd.isna(row["percent_of_floor"])
+
+
+def test_a_cell_that_failed_is_a_row_with_its_reason_and_no_figures() -> None:
+    result = {"workload": "w", "variant": "v01_a", "case": "n=1", "status": "timeout", "detail": "no answer in 60 s"}
+    row = only(run_of([variant("v01_a")], [], [result]))
+    assert (row["n"], row["status"], row["detail"]) == (0, "timeout", "no answer in 60 s")
+    assert pd.isna(row["median_ns"]) and pd.isna(row["scope"]) and row["role"] == "rung"
+
+
+def test_the_second_copy_of_the_baseline_is_left_out_of_its_median() -> None:
+    timed = samples("v01_a", STEADY) + samples("v01_a", [900] * 6, twin=1)
+    assert only(run_of([variant("v01_a")], timed))["median_ns"] == 100
+
+
+def test_flags_name_the_checks_that_distrust_a_cell_and_not_what_is_about_the_run() -> None:
+    about = [
+        {"severity": "warning", "source": "throttling", "workload": "w", "variant": "v01_a", "config": "", "case": "n=1"},
+        {"severity": "warning", "source": "not_growing", "workload": "w", "variant": "v01_a"},
+        {"severity": "info", "source": "told", "workload": "w", "variant": "v01_a"},
+        {"severity": "error", "source": "interrupted"},
+        {"severity": "error", "source": "another", "workload": "w", "variant": "v02_b"},
+    ]
+    assert only(run_of([variant("v01_a")], samples("v01_a", STEADY), diagnostics=about))["flags"] == (
+        "throttling",
+        "not_growing",
+    )
+
+
+def test_the_best_config_is_the_fastest_that_is_right() -> None:
+    timed = [row for config, ns in (("b=1", 90), ("b=2", 70), ("b=3", 50)) for row in samples("v01_a", [ns] * 6, config=config)]
+    results = [
+        {"workload": "w", "variant": "v01_a", "config": config, "case": "n=1", "status": status}
+        for config, status in (("b=1", "ok"), ("b=2", "ok"), ("b=3", "launch_error"))
+    ]
+    assert best_config(cells(run_of([variant("v01_a")], timed, results)))["config"].tolist() == ["b=2"]
+
+
+def test_the_caller_may_change_the_frame_of_cells_without_changing_the_next_one() -> None:
+    data = run_of([variant("v01_a")], samples("v01_a", STEADY))
+    taken = cells(data)
+    taken["median_ns"] = 0
+    assert only(data)["median_ns"] == 100

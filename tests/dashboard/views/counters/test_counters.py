@@ -1,0 +1,256 @@
+"""What limits a variant, by counters counted by hand: queries, words, charts, the page and the export."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.test_app import PAGES, Open, open_app
+from tests.dashboard.test_app import words as words_of
+from tests.synthetic import made_runs, made_sweeps
+from tests.synthetic.made_sweeps import CASE, MIN_BYTES, WORKLOAD, percents, stalls
+from warpladder.dashboard.core import counters
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.counters import chart as charts
+from warpladder.dashboard.views.counters import query as queries
+from warpladder.dashboard.views.counters import words
+from warpladder.data import metrics, store
+
+__all__ = ["open_app"]
+
+pytestmark = pytest.mark.xdist_group("app")
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("counted")
+    made_sweeps.write_counted(made)
+    made_runs.write(made, "uncounted", rounds=8)
+    (made_sweeps.write_counted(made, "counters alone") / "samples.parquet").unlink()
+    return made
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> RunData:
+    return load(store.open_run(folder / "counted"))
+
+
+def of(data: RunData, variant: str, config: str = "") -> dict[str, object]:
+    frame = counters.by_config(data, WORKLOAD, CASE)
+    return frame[(frame["variant"] == variant) & (frame["config"] == config)].to_dict("records")[0]
+
+
+def one(tmp_path: Path, values: dict[str, float]) -> dict[str, object]:
+    """The row of a variant that has these counters."""
+    path = made_sweeps.write_counted(tmp_path, "one", {("v01_simple", ""): [("k", values)]})
+    return of(load(store.open_run(path)), "v01_simple")
+
+
+def test_variants_stand_in_the_order_of_the_ladder_with_every_config(data: RunData) -> None:
+    frame = counters.by_config(data, WORKLOAD, CASE)
+    assert list(zip(frame["variant"], frame["config"], strict=True)) == [
+        ("copy", ""), ("v01_simple", ""), ("v03_shared", ""), ("v04_padded", "tile=16"), ("v04_padded", "tile=32"),
+        ("v05_swizzled", ""),
+    ]  # fmt: skip
+    assert list(queries.best(frame)["config"]) == ["", "", "", "tile=32", ""], "310 µs is less than 380 µs"
+
+
+def test_of_many_variants_those_of_most_time_are_drawn_and_that_is_said(data: RunData) -> None:
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
+    assert list(queries.most_time(frame, 2)["variant"]) == ["v01_simple", "v03_shared"], "900 and 400 µs"
+    assert words.how_counted(data, 2, 5).endswith("The 2 variants of most time are drawn, of 5.")
+    assert "drawn" not in words.how_counted(data, 5, 5)
+
+
+def test_launches_of_one_execution_are_weighted_by_their_time_and_their_bytes_added_up(data: RunData) -> None:
+    row = of(data, "v05_swizzled")
+    assert row["time_ns"] == 280_000
+    assert row["dram_percent"] == pytest.approx((100 * 210 + 60 * 70) / 280) == pytest.approx(90)
+    assert row["dram_bytes"] == 1.25 * MIN_BYTES
+    assert row["dram_over_min"] == 1.25
+    assert (row["launches"], row["kernels"]) == (2, ("split", "join"))
+
+
+def test_launches_without_a_time_count_alike(tmp_path: Path) -> None:
+    cells = {("v01_simple", ""): [("a", {metrics.DRAM: 10.0}), ("b", {metrics.DRAM: 30.0, metrics.TIME: 5.0})]}
+    row = of(load(store.open_run(made_sweeps.write_counted(tmp_path, "untimed", cells))), "v01_simple")
+    assert row["dram_percent"] == 20
+
+
+def test_what_is_shared_by_requests_and_wavefronts(data: RunData) -> None:
+    simple, shared = of(data, "v01_simple"), of(data, "v03_shared")
+    assert simple["load_sectors_per_request"] == 32
+    assert simple["store_sectors_per_request"] == 4
+    assert shared["store_conflict_share"] == 500 / 2000
+    assert shared["load_conflict_share"] == 0
+
+
+def test_the_limiter_is_the_resource_that_allows_the_fewest_blocks(data: RunData) -> None:
+    assert of(data, "v03_shared")["limiter"] == "registers"
+    assert of(data, "v01_simple")["limiter"] == "", "its theoretical occupancy is 100 %"
+
+
+def test_operations_count_a_multiply_add_as_two(tmp_path: Path) -> None:
+    counts = {"fadd": 10.0, "fmul": 20.0, "ffma": 100.0, "dadd": 0.0, "dmul": 0.0, "dfma": 5.0}
+    values = {metrics.operation_metric(name): count for name, count in counts.items()}
+    row = one(tmp_path, {**values, metrics.TIME: 120.0, metrics.DRAM_READ: 100.0, metrics.DRAM_WRITE: 20.0})
+    assert (row["fp32_flop"], row["fp64_flop"]) == (230, 10)
+    assert row["gflop_per_s"] == 2
+    assert row["flop_per_byte"] == 2
+
+
+@pytest.mark.parametrize(
+    ("compute", "memory", "bound"),
+    [(79.9, 80, "memory"), (80, 79.9, "compute"), (60, 20, "neither"), (20, 79.9, "neither"), (59.9, 59.9, "latency")],
+)
+def test_what_binds_follows_the_named_limits(tmp_path: Path, compute: float, memory: float, bound: str) -> None:
+    assert one(tmp_path, percents(compute, memory, 10, 10, memory))["bound"] == bound
+
+
+def test_the_part_of_memory_is_named_only_where_it_is_close_to_the_busiest(tmp_path: Path) -> None:
+    assert one(tmp_path / "a", percents(10, 90, 50, 85, 60))["part"] == "L2"
+    assert one(tmp_path / "b", percents(10, 90, 50, 70, 60))["part"] == "memory", "no part comes to 81 %"
+
+
+def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path: Path) -> None:
+    row = one(tmp_path, {**percents(10, 20, 5, 5, 5), **stalls(selected=1, not_selected=9, barrier=4, wait=6)})
+    assert (row["top_stall"], row["top_stall_percent"]) == ("wait", 30)
+
+
+def test_verdicts_in_words(data: RunData, tmp_path: Path) -> None:
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
+    said = {row["variant"]: words.verdict(row) for row in frame.to_dict("records")}
+    assert said["v05_swizzled"] == "runs at 90.0 % of DRAM throughput: memory-bound"
+    assert said["v04_padded"] == "runs at 86.0 % of compute throughput: compute-bound"
+    assert said["v01_simple"] == (
+        "reaches 12.0 % of compute and 45.0 % of memory throughput: latency-bound; 80.0 % of its time a warp waits for global, local "
+        "or texture memory"
+    )
+    assert said["v03_shared"].startswith("runs at 72.0 % of L1 throughput, short of a roof; 45.0 % of its time")
+    few = one(tmp_path, {**percents(1, 2, 2, 2, 1), metrics.WAVES: 0.24})
+    assert "its 0.240 waves do not fill the device" in words.verdict(few)
+    assert words.verdict(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the roofs of the device"
+
+
+def test_the_answer_leaves_ceilings_out(data: RunData) -> None:
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
+    assert words.answer(frame) == (
+        "v05_swizzled, the fastest, runs at 90.0 % of DRAM throughput: memory-bound. "
+        "The others: 1 compute-bound, 1 latency-bound, 1 short of a roof."
+    )
+
+
+def test_stalls_are_shares_of_a_warps_time(data: RunData) -> None:
+    frame = queries.stalls(queries.best(counters.by_config(data, WORKLOAD, CASE)))
+    simple = frame[frame["variant"] == "v01_simple"].set_index("reason")
+    assert simple["cycles"].sum() == 50
+    assert simple.loc["lg_throttle", "percent"] == 12
+    assert list(simple.index[-2:]) == ["selected", "not_selected"]
+    assert "v05_swizzled" not in set(frame["variant"]), "its stalls were not counted"
+
+
+def test_a_run_without_counters_has_none(folder: Path) -> None:
+    uncounted = load(store.open_run(folder / "uncounted"))
+    assert counters.counted_workloads(uncounted) == ()
+    assert counters.counted_cases(uncounted, WORKLOAD) == ()
+
+
+def test_charts_show_each_variant_and_the_limits(data: RunData) -> None:
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
+    chart = charts.speed_of_light(frame, look(data), WORKLOAD, CASE, words.how_counted(data))
+    assert [list(bars.x) for bars in chart.figure.data] == [
+        [20, 12, 30, 86, 20], [93, 45, 72, 41, 90], [93, 40, 55, 31, 90],
+    ]  # fmt: skip
+    assert sorted({line.x0 for line in chart.figure.layout.shapes}) == [60, 80]
+    assert "memory-bound: DRAM" in [note.text for note in chart.figure.layout.annotations]
+    assert "n=512,perm=210" in chart.note and "empties the caches" in chart.note and "weighted by their time" in chart.note
+    traffic = charts.traffic(frame, look(data), WORKLOAD, CASE, "")
+    assert traffic.title == "v01_simple moves 2.50× the bytes that the case needs, the most of all"
+    occupancy = charts.occupancy(frame, look(data), WORKLOAD, CASE, "")
+    assert any(
+        "of 37.5 %, limited by registers (80 a thread); 41.0 waves" in note.text for note in occupancy.figure.layout.annotations
+    )
+    assert occupancy.title.startswith("v01_simple keeps 60.0 % of the warps resident where its launch allows 100 %")
+
+
+def test_stall_bars_add_up_to_the_cycles_of_a_warp(data: RunData) -> None:
+    stalled = queries.stalls(queries.best(counters.by_config(data, WORKLOAD, CASE)))
+    figure = charts.stall_reasons(stalled, look(data), WORKLOAD, CASE, "").figure
+    totals = [sum(bars.x[place] or 0 for bars in figure.data) for place in range(4)]
+    assert totals == [34, 50, 20, 4]
+
+
+def test_without_a_least_number_of_bytes_the_bytes_themselves_are_drawn(data: RunData) -> None:
+    frame = queries.best(counters.by_config(data, WORKLOAD, CASE)).assign(dram_over_min=float("nan"))
+    chart = charts.traffic(frame, look(data), WORKLOAD, CASE, "")
+    assert chart.figure.data[0].x[0] == MIN_BYTES
+    assert not chart.figure.layout.shapes
+
+
+def test_the_export_has_the_counters(data: RunData) -> None:
+    names = [chart.name for chart in charts_of(data, topics=["counters"])]
+    assert [name for name in names if name.endswith("-tensor-transpose-n-512-perm-210")][-4:] == [
+        f"{name}-tensor-transpose-n-512-perm-210" for name in ("speed-of-light", "occupancy", "dram-bytes", "warp-stalls")
+    ]
+
+
+def test_a_hostile_kernel_name_is_text(tmp_path: Path) -> None:
+    cells = {("v01_simple", HOSTILE): [(HOSTILE, {metrics.TIME: 9.0, **percents(1, 2, 2, 1, 1), **stalls(wait=2)})]}
+    hostile = load(store.open_run(made_sweeps.write_counted(tmp_path, "hostile", cells)))
+    frame = queries.best(counters.by_config(hostile, WORKLOAD, CASE))
+    drawn = [
+        draw(frame, look(hostile), WORKLOAD, CASE, "").figure.to_json()
+        for draw in (charts.speed_of_light, charts.occupancy, charts.traffic)
+    ]
+    drawn.append(charts.stall_reasons(queries.stalls(frame), look(hostile), WORKLOAD, CASE, "").figure.to_json())
+    assert all("<img" not in figure for figure in drawn)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_opens_on_a_run_that_has_counters_and_no_samples(open_app: Open, folder: Path, page: str) -> None:
+    app = open_app(folder, page, run="counters alone")
+    assert not app.error
+    assert app.sidebar.selectbox[0].value == "counters alone"
+    if page == "overview":
+        assert "Hardware counters of single executions" in words_of(app)
+
+
+@pytest.mark.parametrize("topic", ["roofs", "occupancy", "memory", "stalls", "metrics"])
+def test_each_topic_opens_and_lives_in_the_url(open_app: Open, folder: Path, topic: str) -> None:
+    app = open_app(folder, "counters", run="counted", counters=topic)
+    assert not app.error
+    assert app.query_params["counters"] == topic
+
+
+def test_the_page_says_first_what_limits_the_fastest(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "counters", run="counted")
+    assert "v05_swizzled, the fastest, runs at 90.0 % of DRAM throughput: memory-bound" in words_of(app)
+
+
+def test_every_reading_is_in_the_table(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "counters", run="counted", counters="metrics", counters_of="v05_swizzled")
+    table = next(frame.value for frame in app.main.dataframe if "metric" in frame.value)
+    assert len(table) == 2 * 8
+    assert set(table["kernel"]) == {"split", "join"}
+
+
+def test_a_run_without_counters_leads_to_one_of_the_same_device(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "counters", run="uncounted")
+    assert "others of the same device have" in words_of(app)
+
+
+def test_where_there_are_none_at_all_the_command_is_shown(open_app: Open, tmp_path: Path) -> None:
+    made_runs.write(tmp_path, "alone", rounds=8)
+    app = open_app(tmp_path, "counters", run="alone")
+    assert [block.value for block in app.main.code] == ["warpladder record tensor_transpose --collector nsight_compute"]
+
+
+def test_denied_counters_are_told_with_the_cure(open_app: Open, tmp_path: Path) -> None:
+    path = made_runs.write(tmp_path, "denied", rounds=8)
+    cell = dict.fromkeys(("workload", "variant", "config", "case"))
+    text = "the driver denies counters (ERR_NVGPUCTRPERM); run as root"
+    made_sweeps.add(path, "diagnostics", [{"severity": "warning", "source": "counters", "text": text, **cell}])
+    app = open_app(tmp_path, "counters", run="denied")
+    assert [block.value.replace("\\", "") for block in app.main.warning] == [text]

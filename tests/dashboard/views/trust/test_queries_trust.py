@@ -1,0 +1,52 @@
+"""Findings and reasons to stop, as the checks list them."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.dashboard.core.test_queries_cells import run_of
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.views.trust import query as trust
+from warpladder.data import store
+
+
+def test_findings_stand_together_by_variant_with_errors_first() -> None:
+    said = [
+        {"severity": "warning", "source": "a", "text": "x", "workload": "w", "variant": "v01_a", "case": "n=1"},
+        {"severity": "error", "source": "b", "text": "y"},
+        {"severity": "warning", "source": "a", "text": "z", "workload": "w", "variant": "v01_a", "case": "n=2"},
+        {"severity": "warning", "source": "a", "text": "x", "workload": "w", "variant": "v02_b", "case": "n=1"},
+    ]
+    found = trust.findings(run_of([], [], diagnostics=said))
+    assert found[["severity", "variant", "cells", "example", "text"]].to_numpy().tolist() == [
+        ["error", "", 1, "", "y"], ["warning", "v01_a", 2, "n=1", "x"], ["warning", "v02_b", 1, "n=1", "x"],
+    ]  # fmt: skip
+
+
+def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
+    results = [
+        {"workload": "w", "variant": name, "case": "n=1", "status": status, "detail": detail}
+        for name, status, detail in (
+            ("v01_a", "ok", "device cold: converged, n=35, ±0.4%; operation hot: at the limit of 3 s, n=9, ±2%"),
+            ("v02_b", "ok", "device cold: converged, n=40, ±0.1%"),
+            ("v03_c", "timeout", "device cold: converged, n=1, ±0%"),
+        )
+    ]
+    found = trust.stop_reasons(run_of([], [], results))
+    assert dict(zip(found["reason"], found["cells"], strict=True)) == {
+        "device cold: converged": 2,
+        "operation hot: at the limit of 3 s": 1,
+    }
+    assert trust.verdicts(run_of([], [], results)).to_dict("records") == [{"workload": "w", "ok": 2, "timeout": 1, "total": 3}]
+
+
+def test_a_finding_that_was_recorded_with_an_exponent_is_read_without_one(tmp_path: Path) -> None:
+    recorded = store.RECORDED / "20261122T223326Z-h200-tensor-transpose-37be"
+    older = shutil.copytree(recorded, tmp_path / recorded.name)
+    rows = pq.read_table(older / "diagnostics.parquet")
+    said = ["operation hot: 7.12e+04 GB/s, where memory was measured to copy 78 GB/s"] * len(rows)
+    pq.write_table(rows.set_column(rows.schema.get_field_index("text"), "text", pa.array(said)), older / "diagnostics.parquet")
+    found = set(load(store.open_run(older)).diagnostics["text"])
+    assert found == {"operation hot: 71,200 GB/s, where memory was measured to copy 78 GB/s"}
