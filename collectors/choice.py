@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from warpladder import how_to_install
 from warpladder.collectors.core.tools import CollectorError, has_module
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
@@ -31,7 +32,7 @@ def gpu_problem() -> str | None:
     if shutil.which("nvidia-smi") is None and not Path("/proc/driver/nvidia").exists():
         return "this machine has no NVIDIA driver; on one with a GPU, install NVIDIA's driver"
     if not has_module("pynvml"):
-        return "nvidia-ml-py is not installed; pip install -r requirements-gpu.txt"
+        return f"nvidia-ml-py is not installed; {how_to_install('gpu')}"
     import pynvml
 
     try:
@@ -43,7 +44,7 @@ def gpu_problem() -> str | None:
         return "the NVIDIA driver finds no GPU; record with --collector host_clock"
     missing = [package for module, package in GPU_MODULES.items() if not has_module(module)]
     if missing:
-        return f"{', '.join(missing)} not installed; pip install -r requirements-gpu.txt"
+        return f"{', '.join(missing)} not installed; {how_to_install('gpu')}"
     return None
 
 
@@ -57,14 +58,12 @@ def problem_of(name: str) -> str | None:
     if name == "nsight_systems":
         return NSYS.problem
     if name == "nsight_compute":
-        return NCU.problem or (
-            None if has_module("ncu_report") else "ncu-report is not installed; pip install -r requirements-ncu.txt"
-        )
+        return NCU.problem or (None if has_module("ncu_report") else f"ncu-report is not installed; {how_to_install('ncu')}")
     return _cupti_problem() if name == "cupti" else None
 
 
 def _cupti_problem() -> str | None:
-    cure = "pip install -r requirements-cupti.txt"
+    cure = how_to_install("cupti")
     if not has_module("cupti"):
         return f"cupti-python is not installed; {cure}"
     from cupti import cupti

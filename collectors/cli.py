@@ -200,11 +200,12 @@ def runs_command(data_dir: Path) -> None:
 def doctor_command() -> None:
     """Say what is found on this machine, what is missing, and how to get it."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from warpladder.collectors import doctor
 
     table = Table("", "what", "found, or how to get it", box=None)
     for finding in doctor.examine():
-        table.add_row("[green]yes[/]" if finding.found else "[yellow]no[/]", finding.what, finding.detail)
+        table.add_row("[green]yes[/]" if finding.found else "[yellow]no[/]", finding.what, escape(finding.detail))
     Console(highlight=False).print(table)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Final
 
+from warpladder import how_to_install
 from warpladder.collectors.choice import GPU_MODULES, gpu_problem
 from warpladder.collectors.core.environment import cpu_name
 from warpladder.collectors.core.tools import Tool, has_module
@@ -22,7 +23,7 @@ _PEERS: Final = {
     "triton": "what torch.compile writes kernels in; comes with torch, and needs gcc and Python's headers",
     "cutensor": "cuTENSOR",
 }
-_PEERS_CURE: Final = "optional: pip install -r requirements-peers.txt"
+_PEERS_CURE: Final = f"optional: {how_to_install('peers')}"
 
 
 @dataclass(frozen=True)
@@ -41,18 +42,18 @@ def examine() -> Iterator[Finding]:
     problem = gpu_problem()
     yield Finding("GPU", problem is None, problem or ", ".join(_gpu_names()))
     for module, package in GPU_MODULES.items():
-        yield _package(module, package, "pip install -r requirements-gpu.txt, where there is an NVIDIA driver")
+        yield _package(module, package, f"{how_to_install('gpu')}, where there is an NVIDIA driver")
     for module, use in _PEERS.items():
         yield _package(module, module, f"peers: {use}; {_PEERS_CURE}")
     npp = _npp()
     yield Finding("NPP", npp is not None, npp or f"peer of conv2d; {_PEERS_CURE}, or the CUDA toolkit")
     yield _tool(NSYS, "optional: developer.nvidia.com/nsight-systems")
     yield _tool(NCU, "optional: developer.nvidia.com/nsight-compute")
-    yield _package("mpi4py", "mpi4py", "optional, for several GPUs: pip install -r requirements-mpi.txt")
+    yield _package("mpi4py", "mpi4py", f"optional, for several GPUs: {how_to_install('mpi')}")
     program = launcher_program("local")
     yield Finding(LAUNCHERS["local"], program is not None, program or "starts processes on several GPUs; comes with the same")
     yield _package("nvidia.nccl", "nvidia-nccl-cu13", "optional, for training on several GPUs: pip install nvidia-nccl-cu13")
-    yield _package("ncu_report", "ncu-report", "reads reports of Nsight Compute; optional: pip install -r requirements-ncu.txt")
+    yield _package("ncu_report", "ncu-report", f"reads reports of Nsight Compute; optional: {how_to_install('ncu')}")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")
 

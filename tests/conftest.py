@@ -36,6 +36,7 @@ SLOW = {
     "test_kernels",
     "test_large",
     "test_mlp_training",
+    "test_train",
     "test_neighbours",
     "test_nsys_stats",
     "test_picked",

@@ -1,4 +1,4 @@
-"""The command `warpladder`: measure kernel variants, and compare the recorded runs."""
+"""Measure kernel variants, and compare the recorded runs."""
 
 import signal
 from typing import TYPE_CHECKING

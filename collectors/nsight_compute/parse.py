@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder import IMPORT_ROOT
+from warpladder import IMPORT_ROOT, how_to_install
 from warpladder.collectors.core.runs import open_writer
 from warpladder.collectors.core.tools import has_module
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
@@ -27,7 +27,7 @@ from warpladder.data.naming import CellName, Naming
 _MOST_BYTES: Final = 2 << 30
 _SECONDS: Final = 300
 _CURE: Final = "profile again with ncu --export"
-_NO_READER: Final = "needs the package ncu-report: pip install -r requirements-ncu.txt"
+_NO_READER: Final = f"needs the package ncu-report: {how_to_install('ncu')}"
 #: First bytes of what `ncu` prints, --csv or not.
 _PRINTED: Final = (b'"ID","Process ID"', b"==PROF==")
 

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder import IMPORT_ROOT
+from warpladder import IMPORT_ROOT, how_to_install
 from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
 from warpladder.collectors.core.messages import CELL, Refused
 from warpladder.collectors.core.plan import Plan, PlanError
@@ -120,10 +120,10 @@ class Launcher:
                 f"--collector {collector}: sees one process alone; with --gpus {ranks} choose {' or '.join(TOGETHER)}"
             )
         if not has_module("mpi4py"):
-            raise PlanError(f"--gpus {ranks}: mpi4py is not installed; pip install -r requirements-mpi.txt")
+            raise PlanError(f"--gpus {ranks}: mpi4py is not installed; {how_to_install('mpi')}")
         if self.program is None:
             raise PlanError(
-                f"--launcher {self.name}: {LAUNCHERS[self.name]} is not on PATH; pip install -r requirements-mpi.txt, "
+                f"--launcher {self.name}: {LAUNCHERS[self.name]} is not on PATH; {how_to_install('mpi')}, "
                 "or load your cluster's MPI"
             )
         if collector != "host_clock" and self.name == "local" and (there := gpus_here()) < ranks:

@@ -128,6 +128,11 @@ def test_its_runs_are_listed_with_those_that_ship(installed: Installed, recorded
     assert {line.split()[0] for line in listed.splitlines()} == {recorded, *shipped}
 
 
+def test_its_doctor_names_its_extras(installed: Installed) -> None:
+    said = " ".join(installed.run("warpladder", "doctor").stdout.split())
+    assert "pip install 'warpladder[peers]'" in said and "requirements-peers.txt" not in said
+
+
 def test_it_brings_no_other_name(installed: Installed) -> None:
     names = ("collectors", "dashboard", "data", "workloads", "tests", "benchmarks")
     code = f"from importlib.util import find_spec; print([name for name in {names} if find_spec(name)])"

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from warpladder import how_to_install
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant, kernels_of
 from warpladder.workloads.mlp_training import problem
 from warpladder.workloads.mlp_training.digits import Digits, one_hot, training_and_dev
@@ -134,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for module in ("cupy",) if isinstance(variant, CudaVariant) else getattr(variant, "requires", ()):
         if find_spec(module) is None:
             print(
-                f"{variant.name}: needs the Python package {module}; install requirements-gpu.txt, or take --variant numpy",
+                f"{variant.name}: needs the Python package {module}; {how_to_install('gpu')}, or take --variant numpy",
                 file=sys.stderr,
             )
             return 2
