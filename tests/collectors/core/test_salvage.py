@@ -23,6 +23,7 @@ from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
+from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.names import Source
 from warpladder.data.staging import Staging, abandoned
 
@@ -259,7 +260,7 @@ def test_a_run_under_a_tool_that_has_no_room_is_saved_elsewhere(tmp_path: Path, 
 def test_a_row_that_no_run_can_hold_is_named_and_what_was_measured_is_kept(tmp_path: Path, elsewhere: Path) -> None:
     kept = a_journal(tmp_path / "data")
     finish(kept, "n=100")
-    kept.note({"kind": "diagnostics", "rows": [{"severity": "odd", "source": "", "text": ""}]})
+    kept.note({"kind": "diagnostics", "rows": [diagnostic_row("odd", "", "")]})
     with pytest.raises(
         store.StoreError, match=r"table diagnostics: column severity has \['odd'\], .*; what was measured is kept in /"
     ):
