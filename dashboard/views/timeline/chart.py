@@ -166,7 +166,9 @@ def timeline(
     figure.update_layout(margin={"b": below_px, "t": 8}, legend={**place, **width})
     missing = left_out + len(scene) - len(drawn)
     more = f" {missing} further lanes are left out." if missing else ""
-    more += f" {lanes.too_deep:,} events overlap {MOST_LAYERS} or more others at once and are not drawn." if lanes.too_deep else ""
+    more += (
+        f" {lanes.too_deep:,} events overlap {MOST_LAYERS} or more others at once and are not drawn." if lanes.too_deep else ""
+    )
     title = _answer(scene, window)
     note = look.note(
         f"each event is drawn at its time on the trace's clock. Events shorter than "

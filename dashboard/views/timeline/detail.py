@@ -73,7 +73,7 @@ def window(begin_ns: int, end_ns: int, lanes: int, pixels: int) -> Window:
 
 
 def detail(lane: Lane, window: Window) -> Detail:
-    """The detail of a lane in a window, in time proportional to the bins and to the logarithm of the number of events."""
+    """The detail of a lane in a window. Its time grows with the number of bins, and only logarithmically with that of events."""
     edges = window.edges
     first, last = lane.touching(edges)
     wide = _wide(lane, window, int(first[0]), int(last[-1]))
@@ -119,7 +119,7 @@ def _lonely(lane: Lane, window: Window, first: Int64s, narrow: Int64s, wide: Int
     """The places of short events that share none of their bins with another short event."""
     single = np.flatnonzero(narrow == 1)
     place = first[single]
-    # At most one wide event precedes the short one in the bin, because two would fill the bin.
+    # At most one wide event precedes the short one in the bin, because a second one would fill the bin.
     behind_wide = np.isin(place, wide)
     place = np.unique(place + behind_wide)
     place = place[place < len(lane)]
