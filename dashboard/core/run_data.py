@@ -73,8 +73,7 @@ class RunData:
         info: the row of table `run`.
         samples: those of one process.
         together: samples that several ranks took together, one row for each rank and round. They are apart, so that a page
-        never
-            compares different numbers of GPUs by mistake.
+            never compares different numbers of GPUs by mistake.
     """
 
     info: Mapping[str, Any]

@@ -34,7 +34,7 @@ def table_4() -> pd.DataFrame:
 
     Returns:
         One row for each printed number: `images`, `per_node`, `seconds`, `over_best` (time over the least time for as many
-            images), `best` and `advised`.
+        images), `best` and `advised`.
     """
     frame = published()
     frame["per_node"] = frame["variant"].str.extract(r"(\d+)", expand=False).astype(int)

@@ -34,7 +34,7 @@ def stalls(frame: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row for each variant of `best` and reason: `variant`, `config`, `reason`, `meaning`, `cycles`, and their `percent`.
-            The reason with the most cycles of any variant is first. Reasons without waiting are last.
+        The reason with the most cycles of any variant is first. Reasons without waiting are last.
     """
     columns = {f"stall_{reason}": reason for reason in metrics.STALLS}
     long = frame.melt(["variant", "config"], list(columns), "reason", "cycles").dropna(subset="cycles")

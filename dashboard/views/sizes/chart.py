@@ -75,7 +75,7 @@ def over_size(
         frame: `query.sizes`, not empty.
         regions: `query.regions` of the same workload and series.
         shown: the variants to draw, at least one; all when None. The title tells where a variant that is left out could be
-        first.
+            first.
     """
     axis = _AXES[metric]
     every = frame
