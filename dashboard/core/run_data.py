@@ -16,7 +16,7 @@ from warpladder.data import schema, store
 #: A number with a positive exponent, as Python writes it. Numbers with a negative exponent are relative errors, which stay.
 _EXPONENT: Final = re.compile(r"(?<![\w.])(\d(?:\.\d+)?e\+\d{1,2})(?![\w.]*\w)")
 
-#: The columns that name what a group of samples measured.
+#: The columns that identify the cell and timing of a group of samples.
 CELL: Final = ["workload", "variant", "config", "case", "gpus", "cache", "scope"]
 VERDICT_CELL: Final = ["workload", "variant", "config", "case"]
 NO_COUNTERS: Final = pd.DataFrame(columns=schema.COUNTERS.arrow.names)

@@ -1,4 +1,4 @@
-"""One row a workload and precision: how far its best rung is from the baseline, the floor and the best peer."""
+"""The best rung of each workload and precision, compared with the baseline, the floor and the best peer."""
 
 from collections.abc import Mapping
 from pathlib import Path

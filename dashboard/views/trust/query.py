@@ -37,7 +37,7 @@ def findings(data: RunData) -> pd.DataFrame:
 
 
 def verdicts(data: RunData) -> pd.DataFrame:
-    """One row a workload: `workload`, a count for each status that occurs, `ok` first, and `total`."""
+    """One row for each workload: `workload`, a count for each status that occurs, with `ok` first, and `total`."""
     counts = pd.crosstab(data.results["workload"], data.results["status"])
     counts = counts[[status for status in _STATUS_ORDER if status in counts]]
     counts = counts.reindex([workload for workload in data.workloads if workload in counts.index])
