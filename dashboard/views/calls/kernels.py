@@ -244,7 +244,7 @@ def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s
     """Owners of kernels outside of all ranges: their threads, numbered after the other owners."""
     process, correlation = traces.at("kernels", kernels.row, "process", "correlation")
     _, thread = of_calls(traces, process, correlation, "thread")
-    # Calls are looked up by process and correlation. Where the call is unknown, the process does not count.
+    # Calls are looked up by process and correlation. Where the call was not traced, process and thread are both `NONE`.
     process = np.where(thread >= 0, process, NONE)
     number, (processes, threads) = codes_of(process, thread)
     joined = [np.concatenate(pair) for pair in zip(owners[1:], (np.full(len(threads), NONE), processes, threads), strict=True)]
