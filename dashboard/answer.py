@@ -62,7 +62,7 @@ def figures(data: RunData) -> pd.DataFrame:
 
 
 def render(rows: pd.DataFrame, form: Answer) -> str:
-    """The rows of `figures` as text that ends with a line feed; empty where there are none, but for JSON."""
+    """The rows of `figures` as text that ends with a line feed; without rows empty, except in JSON."""
     if form == "json":
         return json.dumps(json.loads(rows.to_json(orient="records")), indent=1) + "\n"
     if rows.empty:

@@ -59,7 +59,7 @@ def app_command(data_dirs: Sequence[str], port: int | None, address: str) -> Non
 @click.option("--format", "form", default="table", help=f"Of {', '.join(formats.ANSWERS)}.")
 @_data_dirs
 def answer_command(run: str, form: str, data_dirs: Sequence[str]) -> None:
-    """Print a row a workload and precision: the best variant, its time, and what it is over the baseline and the best peer.
+    """Print one row for each workload and precision: the best variant, its time, and its speedup over baseline and best peer.
 
     RUN: its id, label or folder.
     """
@@ -74,7 +74,11 @@ def answer_command(run: str, form: str, data_dirs: Sequence[str]) -> None:
 @app.command("export")
 @_run
 @click.option(
-    "--out", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="To write to; other files in it stay."
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder to write to. Other files in it stay.",
 )
 @click.option(
     "--format",
@@ -82,13 +86,13 @@ def answer_command(run: str, form: str, data_dirs: Sequence[str]) -> None:
     metavar="FORMATS",
     help=f"Of {','.join(formats.CHARTS)}. Default: {','.join(formats.DEFAULT_CHARTS)}.",
 )
-@click.option("--topic", "topics", metavar="TOPICS", help="What the charts are about. Default: all; a wrong one lists them.")
+@click.option("--topic", "topics", metavar="TOPICS", help="Topics of the charts. Default: all. An unknown topic lists them.")
 @click.option(
     "--variant-from",
     default="",
     show_default=False,
     metavar="nvtx:REGEX",
-    help="Picks variants out of the run's ranges, as the page Pick variants does.",
+    help="Pick variants from the run's ranges, like the page Pick variants.",
 )
 @_data_dirs
 def export_command(

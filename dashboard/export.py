@@ -96,8 +96,8 @@ def write(
     Args:
         out: folder to write to, made where it does not exist.
         wanted: formats, of `formats.CHARTS`.
-        say: takes a line on what is being done.
-        topics: of `TOPICS`, what the charts are about.
+        say: takes a line on the progress.
+        topics: the topics of the charts, from `TOPICS`.
 
     Returns:
         The reason that images could not be made, where they were asked for; the other formats are written anyway.
@@ -133,7 +133,7 @@ def write(
 
 def _write_page(chart: Chart, folder: Path) -> None:
     figure = images.with_heading(chart)
-    # plotly.min.js stands beside the pages.
+    # The pages load plotly.min.js from their own folder.
     figure.write_html(folder / f"{chart.name}.html", include_plotlyjs="plotly.min.js", config=CONFIG, full_html=True)
 
 

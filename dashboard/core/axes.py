@@ -1,4 +1,4 @@
-"""What a reader can choose in a run: a timing, and the size axis, the series and the baseline of a workload."""
+"""The choices that a run offers: timings, and the size axis, the series and the baseline of a workload."""
 
 import json
 from collections.abc import Iterable

@@ -5,7 +5,7 @@ from typing import Final
 
 from warpladder.dashboard.core.estimate import Estimate
 
-#: The order in which the roles of variants stand in charts and tables.
+#: The order of the roles of variants in charts and tables.
 ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
 
 

@@ -8,8 +8,8 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Ceiling
 
-#: Precision -> ceilings of arithmetic, of which the highest counts, and the part of it that the precision can use. 3xTF32 takes
-#: three tensor products for each product.
+#: Precision -> ceilings of arithmetic, and the share of the highest one that the precision can use. 3xTF32 takes three tensor
+#: products for each product, so its share is a third.
 _TENSOR_CORES: Final = (Ceiling.TF32_MMA, Ceiling.TF32_WGMMA)
 COMPUTE: Final[dict[str, tuple[tuple[str, ...], float]]] = {
     "fp32": ((Ceiling.FP32_FMA,), 1.0),

@@ -76,7 +76,7 @@ def paired_ratio(
 
     Args:
         numerator_by_round: durations indexed by round; several of one round count as their median.
-        denominator_by_round: likewise.
+        denominator_by_round: the same for the denominator.
         independent: the two sides were not measured in the same rounds, though round numbers may be equal.
 
     Returns:

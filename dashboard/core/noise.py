@@ -44,7 +44,7 @@ class Noise:
 
 
 def verdict(low: float, high: float, noise: float = 1.0) -> str:
-    """What the interval of a speedup says: `faster`, `slower` or `tied`; empty for a null.
+    """The verdict from the interval of a speedup: `faster`, `slower` or `tied`; empty for a null.
 
     Args:
         low: lower end of the interval.

@@ -16,7 +16,7 @@ from warpladder.data import schema, store
 #: A number with a positive exponent, as Python writes it. Numbers with a negative exponent are relative errors, which stay.
 _EXPONENT: Final = re.compile(r"(?<![\w.])(\d(?:\.\d+)?e\+\d{1,2})(?![\w.]*\w)")
 
-#: The columns that name what a group of samples measured.
+#: The columns that identify the cell and timing of a group of samples.
 CELL: Final = ["workload", "variant", "config", "case", "gpus", "cache", "scope"]
 VERDICT_CELL: Final = ["workload", "variant", "config", "case"]
 NO_COUNTERS: Final = pd.DataFrame(columns=schema.COUNTERS.arrow.names)
@@ -73,8 +73,7 @@ class RunData:
         info: the row of table `run`.
         samples: those of one process.
         together: samples that several ranks took together, one row for each rank and round. They are apart, so that a page
-        never
-            compares different numbers of GPUs by mistake.
+            never compares different numbers of GPUs by mistake.
     """
 
     info: Mapping[str, Any]

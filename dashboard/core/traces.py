@@ -12,7 +12,7 @@ from warpladder.data import schema, store
 
 Int64s = npt.NDArray[np.int64]
 TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")
-#: Stands for a null in the arrays of this room: range ids, threads and times of a trace are not negative.
+#: The null of the arrays of this package. Range ids, threads and times of a trace are not negative.
 NONE: Final = -1
 #: The name in `kernels` of a CUDA graph that was traced as a whole, with one row for each launch.
 GRAPH: Final = schema.CUDA_GRAPH

@@ -1,1 +1,1 @@
-"""Tables and figures that belong to one of the source reports alone, made of our samples or by computation."""
+"""Tables and figures that belong to one of the source reports alone, made from our samples or by computation."""

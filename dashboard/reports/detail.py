@@ -1,4 +1,4 @@
-"""A detail: a table or figure that belongs to one of the source reports, with its part of the page Details and its charts.
+"""A detail: a table or figure that belongs to one of the source reports, with its section of the page Details and its charts.
 
 Nothing here loads Plotly or Streamlit.
 """
@@ -13,13 +13,13 @@ class Names:
     """The names that a detail looks for in a run. A test checks that the shipped runs have each of them.
 
     Attributes:
-        workload: the only one that the detail is of; empty for any.
-        variants: of the workload.
-        configs: of the workload, each with its variant first.
-        cases: of the workload.
-        scopes: of samples.
+        workload: the only workload that has the detail; empty where any can have it.
+        variants: variants of the workload.
+        configs: pairs of a variant and a config of the workload.
+        cases: cases of the workload.
+        scopes: scopes of samples.
         kernels: names of traced kernels.
-        beginnings: how names of traced kernels begin.
+        beginnings: beginnings of the names of traced kernels.
     """
 
     workload: str = ""
@@ -36,10 +36,10 @@ class Detail:
     """A table or figure of the page Details.
 
     Attributes:
-        name: of its folder, and in a URL.
-        title: what the page calls it.
-        charts: what an export draws of it.
-        place: of its charts among those of the other details in an export.
+        name: the name of its folder, also used in URLs.
+        title: its title on the page.
+        charts: its charts in an export.
+        place: the place of its charts in an export, among those of the other details.
     """
 
     name: str
@@ -50,5 +50,5 @@ class Detail:
 
     @property
     def page(self) -> str:
-        """The module whose `show(run, controls, look)` draws its part of the page."""
+        """The module whose `show(run, controls, look)` draws the detail's section of the page."""
         return f"{__package__}.{self.name}.page"

@@ -1,8 +1,8 @@
-"""The five source reports: where each was printed, and the names of ours that stand for their programs."""
+"""The five source reports: their citations, and the project's names for their programs."""
 
 from typing import Final
 
-#: Report, by the workload that its figures belong to, and where it was printed and measured.
+#: Workload -> the report that its figures come from, with the hardware that the report names.
 CITATIONS: Final = {
     "tensor_transpose": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated. GeForce GTX 1070, Core i5-4690K.',
     "conv2d": (
@@ -16,7 +16,7 @@ CITATIONS: Final = {
     "mlp_elementwise": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
     "mlp_training": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
 }
-#: The host variant that stands for the reports' sequential code, from which their speedups are counted.
+#: The host variant that corresponds to the reports' sequential code. The reports count their speedups from that code.
 SEQUENTIAL: Final = "numba_serial"
 #: The workloads of the two reports that use several GPUs.
 ON_SEVERAL_GPUS: Final = ("gan_tconv", "mlp_data_parallel")

@@ -19,7 +19,7 @@ class Shares:
     Attributes:
         own_ns: launched inside a range of the launching thread.
         by_time_ns: launched by a thread without a range, and attributed to a range of another thread that was open at that
-        time.
+            time.
         none_ns: attributed to no range.
     """
 

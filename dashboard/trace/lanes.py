@@ -20,7 +20,7 @@ Int32s = npt.NDArray[np.int32]
 #: Events in a block, whose longest event is stored.
 BLOCK: Final = 256
 _OF_DEVICE: Final = ("kernels", "memory_ops")
-#: Stands for the depth of ranges that need not nest; deeper than any.
+#: In place of the depth of ranges that need not nest. It is deeper than any depth.
 _FREE: Final = 1 << 30
 _STREAMS_SHOWN: Final = 8
 _THREADS_SHOWN: Final = 5
@@ -151,7 +151,7 @@ def build(traces: Traces) -> Lanes | None:
     if device is not None:
         lanes += _device_lanes(device)
     if ranges is not None:
-        # Start/end ranges need not nest. Their lanes stand below those of push/pop ranges.
+        # Start/end ranges need not nest. Their lanes are below those of push/pop ranges.
         free = np.asarray(traces.texts("ranges", "style") == "start_end")
         lanes += _range_lanes(ranges, free, end)
     if calls is not None:
@@ -229,7 +229,7 @@ def _layered(
     """The lanes of the events of one owner: as many as it takes for none to overlap.
 
     Args:
-        rows: rows of the events, sorted; when None all rows as they stand, and `events` must not be used afterwards.
+        rows: rows of the events, sorted. When None, all rows in their order; `events` must not be used afterwards.
     """
     mine = events if rows is None else _gathered(events, rows)
     numbers = np.arange(len(mine.start), dtype=np.int32) if rows is None else rows.astype(np.int32)
@@ -262,7 +262,7 @@ def _lane(kind: Kind, owner: tuple[int, ...], label: str, events: _Events, row: 
 
 
 def _sorted_groups(keys: Sequence[Int64s], start: Int64s, end: Int64s) -> Iterator[tuple[tuple[int, ...], Int64s | None]]:
-    """Each distinct tuple of keys, ascending, with its rows by start and then by end; None for all rows as they stand."""
+    """Each distinct tuple of keys, ascending, with its rows by start and then by end; None for all rows in their order."""
     order = _by_start(start, end)
     varying = [key for key in keys if key.strides[0] and int(key.min()) != int(key.max())]
     if not varying:

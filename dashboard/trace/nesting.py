@@ -95,7 +95,7 @@ def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) 
     """The launches in each range. Launches of one thread follow one another, so those in a range are neighbours.
 
     Args:
-        call: number of the call of each launch; those of one call then stand side by side.
+        call: number of the call of each launch. Launches of one call are then neighbours.
     """
     order = np.lexsort((launches.start, launches.thread) if call is None else (call, launches.start, launches.thread))
     first, last = np.zeros(len(ranges.start), dtype=np.int64), np.zeros(len(ranges.start), dtype=np.int64)
@@ -138,7 +138,7 @@ def shortest_around(ranges: RangeSpans) -> Int64s:
 
 
 def _numbered(thread: Int64s) -> Int64s:
-    """The threads, which stand one behind the other, numbered from 0."""
+    """The threads numbered from 0, in the order in which they follow one another."""
     return np.cumsum(np.diff(thread, prepend=thread[:1]) != 0)
 
 

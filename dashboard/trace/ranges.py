@@ -235,7 +235,7 @@ def _by_times(traces: Traces) -> _Projected:
         windows = found.first[some], found.last[some]
         first[some] = trace_windows.least(start[found.launch], *windows)
         last[some] = -trace_windows.least(-end[found.launch], *windows)
-        # The work of one call stands side by side.
+        # The work of one call is consecutive.
         begins = np.cumsum(np.diff(call[found.launch], prepend=NONE) != 0)
         launches[some] = begins[windows[1] - 1] - begins[windows[0]] + 1
     return _Projected(launches, first, last, parent, trace_nesting.depths(parent))

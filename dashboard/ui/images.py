@@ -92,11 +92,11 @@ def image(chart: Chart, image_format: str) -> bytes:
 
 
 def with_heading(chart: Chart) -> go.Figure:
-    """The figure with its title and note above it, for images that stand alone."""
+    """The figure with its title and note above it, for images."""
     figure = go.Figure(chart.figure)
     title = textwrap.wrap(chart.title, _TITLE_CHARACTERS)
     note = textwrap.wrap(chart.note, _NOTE_CHARACTERS)
-    # Plotly centres a title of several lines at its place, so its first line stands higher.
+    # Plotly centres a title of several lines at its place, so its first line is higher.
     above = _TITLE_LINE_PX * (len(title) - 1) / 2
     room = 10 + _TITLE_LINE_PX * len(title) + _NOTE_LINE_PX * len(note) + 8
     layout = figure.layout

@@ -27,7 +27,7 @@ def hatch(shape: str | list[str], solidity: float = 0.2) -> dict[str, Any]:
 
 
 def name_rows(figure: go.Figure, names: Sequence[str], look: Look, **options: Any) -> None:
-    """Write names beside horizontal bars that stand at 0, 1, 2 and so on from the top.
+    """Write names beside horizontal bars, which are at 0, 1, 2 and so on from the top.
 
     Args:
         names: escaped by `template.text`.

@@ -160,8 +160,7 @@ def look(data: RunData, theme: Theme = "light") -> Look:
     export, and keeps it when another variant is added.
 
     - A numbered variant, such as `v03_shared_tile`, takes the colour and the symbol of its number. Neighbours on the ladder
-      differ
-      clearly. Colours repeat after twelve rungs, and then the symbols differ.
+      differ clearly. Colours repeat after twelve rungs, and then the symbols differ.
     - Any other name takes the colour and the symbol of its hash. Where two names have one colour, their symbols differ.
     - A role has its own form of symbols, its dash and its pattern, so that a rung and a peer of one colour differ.
     - Where two variants of a workload still have the same colour and symbol, the later one by name takes the next free symbol.

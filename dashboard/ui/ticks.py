@@ -50,7 +50,7 @@ def _log_values(low: float, high: float, most: int) -> list[float]:
 
 
 def _short(written: str) -> str:
-    """`10 µs` for `10.0 µs`, since ticks stand at round numbers."""
+    """`10 µs` for `10.0 µs`, because ticks are at round numbers."""
     number, space, unit = written.partition(" ")
     mantissa = number.rstrip("×")
     if "." in mantissa:

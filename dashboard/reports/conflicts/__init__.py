@@ -1,4 +1,4 @@
-"""The tensor report's table 2: bank conflicts of its tiles."""
+"""The tensor report's table 2, the bank conflicts of its tiles."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

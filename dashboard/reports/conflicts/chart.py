@@ -1,4 +1,4 @@
-"""Bank conflicts of tiles as a heat map."""
+"""A heat map of the bank conflicts of tiles."""
 
 from typing import Final
 
@@ -56,7 +56,7 @@ def bank_conflicts(frame: pd.DataFrame, look: Look) -> Chart:
         f"The report's padded tiles leave no bank conflict in the store of {clean} of {int(frame['padded'].sum())} permutations"
     )
     note = (
-        "Computed, not measured; shared memory of 32 banks of 4 bytes; tiles as depth × height × width, plain above and "
-        f"padded below. {DEFINITION}"
+        "Computed, not measured; shared memory of 32 banks of 4 bytes; tiles as depth × height × width. Plain tiles are "
+        f"above, padded tiles below. {DEFINITION}"
     )
     return Chart("bank-conflicts", title, figure, frame, note)

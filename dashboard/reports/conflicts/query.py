@@ -1,4 +1,4 @@
-"""The bank conflicts of the tensor report's tiles, computed."""
+"""The computed bank conflicts of the tensor report's tiles."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ BANKS: Final = 32
 WARP: Final = 32
 BLOCK: Final = (8, 8, 8)
 DEFINITION: Final = (
-    "Ours counts the extra passes of a warp through the banks (the most words that one bank must serve, less one), averaged "
+    "Our count is the extra passes of a warp through the banks (the words of the busiest bank, less one), averaged "
     "over the 16 warps of an 8x8x8 block. The report does not say what it counts. Its padded tiles for (1,2,0) and (2,0,1) "
-    "are free of conflicts for the inverse permutation; for the store of its listing 0.4.4 the two belong the other way round."
+    "have no conflicts for the inverse permutation. For the store of its listing 0.4.4, the two tiles must be swapped."
 )
 WORKLOAD: Final = "tensor_transpose"
 
@@ -23,31 +23,29 @@ Address = Callable[[tuple[int, int, int]], int]
 
 
 def bank_conflicts(tile_zyx: Sequence[int], perm: Sequence[int]) -> float:
-    """Extra passes through shared memory that a warp needs to store its part of an 8x8x8 block permuted, averaged over the
-    warps.
+    """The extra passes of a warp's permuted store to shared memory, averaged over the warps of an 8x8x8 block.
 
-    Thread (z, y, x) stores to `tile[t[perm[0]]][t[perm[1]]][t[perm[2]]]` with t = (z, y, x), as the tensor report's listing
-    0.4.4 does. Shared memory has 32 banks of 4 bytes; a warp's store takes as many passes as the busiest bank has words to
-    serve.
+    Thread (z, y, x) stores to `tile[t[perm[0]]][t[perm[1]]][t[perm[2]]]` with t = (z, y, x), as in listing 0.4.4 of the tensor
+    report. Shared memory has 32 banks of 4 bytes. A warp's store takes one pass for each word of the busiest bank.
 
     Args:
-        tile_zyx: allocated extents of the shared array, e.g. (8, 12, 9) for a padded one.
-        perm: the permutation, e.g. (2, 1, 0).
+        tile_zyx: allocated extents of the shared array, such as (8, 12, 9) for a padded one.
+        perm: the permutation, such as (2, 1, 0).
     """
     return _extra_passes(lambda thread: _linear(tile_zyx, [thread[axis] for axis in perm]))
 
 
 def load_conflicts(tile_zyx: Sequence[int]) -> float:
-    """The same for the load that follows, in which thread (z, y, x) reads `tile[z][y][x]`."""
+    """The extra passes of the load after the store. In it, thread (z, y, x) reads `tile[z][y][x]`."""
     return _extra_passes(lambda thread: _linear(tile_zyx, thread))
 
 
 def bank_conflict_table() -> pd.DataFrame:
-    """The tensor report's table 2 beside ours.
+    """The tensor report's table 2 beside the computed conflicts.
 
     Returns:
-        One row a (permutation, tile) of the report: `perm`, `tile` (`8x8x12`), `padded`, `published`, and ours: `store` (see
-        `bank_conflicts`), `store_inverse` (of the inverse permutation) and `load` (see `load_conflicts`).
+        One row for each (permutation, tile) of the report: `perm`, `tile` (such as `8x8x12`), `padded`, `published`, and as
+        computed `store` (see `bank_conflicts`), `store_inverse` (of the inverse permutation) and `load` (see `load_conflicts`).
     """
     published = figures.read(WORKLOAD)
     rows = published[published["quantity"] == "bank_conflicts"]

@@ -1,4 +1,4 @@
-"""Speedups over the sequential host code, as the tensor report's tables 4 (without the copies) and 5 (with them)."""
+"""Speedups over the sequential host code, as in the tensor report's tables 4 (without the copies) and 5 (with them)."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Speedup over the sequential host code, with the copies and without, side by side."""
+"""Speedups over the sequential host code: a panel without the copies, and a panel with them."""
 
 from typing import Any
 
@@ -14,10 +14,11 @@ from warpladder.dashboard.ui.ticks import ticks
 
 
 def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size: str = "") -> Chart:
-    """Speedup over the sequential host code with the copies and without, of `query.with_and_without_copies`, not empty.
+    """Speedups over the sequential host code: a panel without the copies, and a panel with them.
 
     Args:
-        size: one of `query.sizes_to_choose`, whose series stand side by side; empty where size is the axis.
+        frame: `query.with_and_without_copies`, not empty.
+        size: one of `query.sizes_to_choose`, and the axis has the series at that size; empty where the axis has the sizes.
     """
     frame = (frame[frame["size"] == size] if size else frame).sort_values(["size_rank", "case"], kind="stable")
     labels = _differing_parts(list(dict.fromkeys(frame["case"])))
@@ -59,16 +60,20 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size
     figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
     best = {copies: frame[frame["copies"] == copies].nlargest(1, "speedup").to_dict("records")[0] for copies in panels}
     title = "; ".join(
-        f"{titles[copies]}, up to {format_ratio(row['speedup'])} ({look.named(workload, row['variant'])})"
+        f"{titles[copies]}, {format_ratio(row['speedup'])} ({look.named(workload, row['variant'])})"
         for copies, row in best.items()
     )
     scopes = " and ".join(Timing(row["scope"], row["cache"]).label(on_gpu=True) for row in best.values())
     note = (
         f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, "
-        f"since host and device have rounds of their own; {samples(frame['n'])}."
+        f"because host and device have separate rounds; {samples(frame['n'])}."
     )
     return Chart(
-        slug("copies", workload, size), f"{reference} is beaten {title}{f', at {size}' if size else ''}", figure, frame, note
+        slug("copies", workload, size),
+        f"Largest speedup over {reference}: {title}{f', at {size}' if size else ''}",
+        figure,
+        frame,
+        note,
     )
 
 
@@ -87,7 +92,7 @@ def _speedup(row: dict[Any, Any]) -> Estimate:
 
 
 def _differing_parts(cases: list[str]) -> dict[str, str]:
-    """What tells the cases apart: `perm=210` of `n=512,perm=210` where all have n=512."""
+    """The axes in which the cases differ, such as `perm=210` for `n=512,perm=210` where all cases have n=512."""
     parts = {case: case.split(",") for case in cases}
     common = set.intersection(*(set(of_case) for of_case in parts.values()))
     return {case: text(",".join(part for part in of_case if part not in common) or case) for case, of_case in parts.items()}

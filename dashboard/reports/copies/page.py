@@ -1,4 +1,4 @@
-"""Speedups over the sequential host code, with the copies and without."""
+"""Speedups over the sequential host code, with and without the copies."""
 
 from streamlit.delta_generator import DeltaGenerator
 
@@ -15,7 +15,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     frame = runs.ask(run, query.with_and_without_copies, workload)
     if frame.empty:
         widgets.nothing(
-            f"The speedup over sequential host code needs GPU and host samples of {workload} in one run.",
+            f"Speedups over the sequential host code need GPU and host samples of {workload} in one run.",
             "Choose another run, or record the workload on a machine with a GPU: make record.",
         )
     sizes, first = query.sizes_to_choose(frame, workload)

@@ -1,4 +1,4 @@
-"""Speedups over the sequential host code, with the copies in and out and without them."""
+"""Speedups over the sequential host code, with and without the copies in and out."""
 
 import pandas as pd
 
@@ -12,14 +12,19 @@ from warpladder.data import figures
 
 
 def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
-    """Speedups over the sequential host code, as the tensor report's tables 4 (without the copies) and 5 (with them).
+    """Speedups over the sequential host code, as in the tensor report's tables 4 (without the copies) and 5 (with them).
+
+    Host and device are not measured in the same rounds, so the ratios are not paired.
 
     Returns:
-        One row a (case, variant, copies) of the rungs and peers, each with its fastest config: `variant`, `title`, `config`,
-        `case`, `size_rank`, `size` and `series` (see `axes.charted_cases`), `copies` (False: scope device with a hot L2, or
-        operation where there is no device scope; True: end_to_end), `scope`, `cache`, `reference` (the host variant),
-        `speedup`, `low`, `high`, `n`, `paired`. Host and device are not measured in the same rounds, so the ratios are not
-        paired. Empty without host samples or without samples of a GPU.
+        One row for each (case, variant, copies) of the rungs and peers, with the fastest config. Empty without host samples or
+        without GPU samples. The columns are `variant`, `title`, `config`, `case`, `size_rank`, `scope`, `cache`, `speedup`,
+        `low`, `high`, `n`, `paired`, and
+
+        - `size`, `series`: see `axes.charted_cases`;
+        - `copies`: True for the scope `end_to_end`; False for the scope `device` with a hot L2, or `operation` where there is
+          no device scope;
+        - `reference`: the host variant.
     """
     columns = [
         "variant",
@@ -71,11 +76,10 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
 
 
 def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...], str]:
-    """Sizes that `with_and_without_copies` is shown for one by one, and the one to show first: that of the report, else the
-    largest.
+    """The sizes that a reader can choose from, and the size to show first: the report's, or else the largest.
 
     Returns:
-        No sizes where the workload has one series: then size is the axis.
+        No sizes where the workload has one series. The sizes are then the axis of the chart.
     """
     sizes = tuple(frame.sort_values("size_rank", kind="stable")["size"].unique())
     if frame["series"].nunique() < 2:

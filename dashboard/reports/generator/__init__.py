@@ -1,4 +1,4 @@
-"""The generator's report: the parts of a generation, its figures 2 to 6, and its table 4."""
+"""The generator's report: the parts of a generation, and the report's figures 2 to 6 and table 4."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

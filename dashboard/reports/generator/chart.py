@@ -1,4 +1,4 @@
-"""Where the time of a generation goes, and how long it takes by number of images."""
+"""The parts of a generation's time, and its time over the number of images."""
 
 from typing import Any, Final
 
@@ -18,9 +18,12 @@ _MARK: Final = {PINNED: " (pinned)", OVERLAPPED: " (overlapped)"}
 
 
 def parts(frame: pd.DataFrame, look: Look) -> Chart:
-    """Stacked shares of `query.generations` of one case, not empty: a bar a variant, its whole time beside its name.
+    """Stacked shares of one case, with a bar for each variant. Each label has the variant's end-to-end time.
 
-    The bar of an overlapped generation is its longest part, and what the others could not hide in.
+    The bar of an overlapped generation shows its longest part and the rest of its time.
+
+    Args:
+        frame: `query.generations` of one case, not empty.
     """
     case = str(frame["case"].iloc[0])
     rows = frame.to_dict("records")
@@ -57,16 +60,16 @@ def parts(frame: pd.DataFrame, look: Look) -> Chart:
     )
     stack_shares(figure, labels.values(), look)
     note = (
-        f"{look.device}; share of end-to-end time; copies and kernels by events on the device, {REST} is what the host's "
-        "clock has beyond them; medians of the config whose generation is the fastest. Overlapped: their longest part alone, "
-        "out of their kernels (device time, hot L2) and the fastest copies of pinned memory, and what is left of the whole; "
+        f"{look.device}; share of end-to-end time; copies and kernels are timed by events on the device, and {REST} is the "
+        "rest of the host's time; medians of each variant's fastest config. Overlapped: the longest of kernels "
+        "(device time, hot L2) and fastest copies of pinned memory in each direction, each timed alone, and the rest; "
         f"{samples(frame['n'])}."
     )
     return Chart(slug("generator", case), _parts_title(frame, case, look), figure, frame, note)
 
 
 def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Chart:
-    """End-to-end time over the number of images: a line a variant, and the report's table 4 as open marks.
+    """End-to-end time over the number of images, with a line for each variant. Open marks show the report's table 4.
 
     Args:
         frame: `query.generations`, not empty, of the report's network.
@@ -147,10 +150,10 @@ def _label(row: dict[Any, Any], look: Look) -> str:
 
 
 def _share(row: dict[Any, Any], part: str) -> float:
-    """Of the bar that is as long as the whole, what a part takes; nought for what it does not have."""
+    """The share of a part in the variant's bar; 0 for a part that the variant does not have."""
     whole = float(row["median_ns"])
     if row["transfer"] != OVERLAPPED:
-        # Phases and the whole are medians of their own; together they may be a little more than it.
+        # Each phase and the whole have their own medians, so the phases can add up to slightly more than the whole.
         return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(whole, sum(_known(row)))
     if pd.isna(row["ratio"]):
         return float(part == _NOT_KNOWN)
@@ -192,6 +195,6 @@ def _how(row: dict[Any, Any]) -> str:
 
 
 def _by_variant(published: pd.DataFrame) -> pd.DataFrame:
-    """A row a number of images, a column `published_s: 1 GPU a node` a variant."""
+    """One row for each number of images, and one column for each variant, such as `published_s: 1 GPU a node`."""
     wide = published.pivot(index="images", columns="variant", values="seconds")
     return wide.rename(columns="published_s: {}".format).reset_index().rename_axis(columns=None)

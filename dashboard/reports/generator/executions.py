@@ -1,4 +1,4 @@
-"""Figures 2 to 6 of the generator's report from a trace: the device work of one execution of each variant in them."""
+"""Figures 2 to 6 of the generator's report, from a trace: the device work of one execution of each of their variants."""
 
 from typing import Final
 
@@ -30,16 +30,22 @@ _COLUMNS: Final = [
 
 
 def executions(data: RunData, case: str) -> pd.DataFrame:
-    """The device work of one execution end to end of each of `FIGURES` that was traced: the one of median duration.
+    """The device work of one end-to-end execution for each traced entry of `FIGURES`: the execution of median duration.
 
-    An execution lasts from the start of its first device work to the end of its last; of an even number the shorter one in the
-    middle is taken.
+    An execution lasts from the start of its first device work to the end of its last. For an even number of executions, the
+    shorter of the two middle ones is taken.
 
     Returns:
-        One row a kernel or memory operation, by `FIGURES` and start: `figure`, `variant`, `config`, `n` traced executions,
-        `trace_ns` (start of the execution, from that of the trace), `span_ns` (its duration), `kind` of `KINDS`, `name`,
-        `start_ns` and `end_ns` from the start of the execution, of memory operations `bytes` and `hidden_ns` (in which a kernel
-        of the execution ran); these null for kernels. Empty where nothing of that was traced.
+        One row for each kernel or memory operation, in the order of `FIGURES` and then by start. Empty where no such execution
+        was traced. The columns are `figure`, `variant`, `config`, `name`, and
+
+        - `n`: number of traced executions;
+        - `trace_ns`: start of the execution, from the start of the trace;
+        - `span_ns`: duration of the execution;
+        - `kind`: one of `KINDS`;
+        - `start_ns`, `end_ns`: from the start of the execution;
+        - `bytes`, `hidden_ns`: bytes of a memory operation, and the part of its time in which a kernel of the execution ran;
+          null for kernels.
     """
     traces = data.traces
     nothing = pd.DataFrame(columns=_COLUMNS)
@@ -65,7 +71,7 @@ def executions(data: RunData, case: str) -> pd.DataFrame:
 
 
 def _median_executions(traces: Traces, case: str) -> pd.DataFrame:
-    """A row an execution: `place` of its range, `order`, `figure`, `variant`, `config`, `begin_ns`, `span_ns` and `n`."""
+    """One row for each execution: `place` of its range, `order`, `figure`, `variant`, `config`, `begin_ns`, `span_ns`, `n`."""
     traces.read("ranges", "workload", "variant", "config", "case", "scope", "round", "gpu_start_ns", "gpu_end_ns")
     # Warm-ups have no round.
     wanted = (traces.numbers("ranges", "round") >= 0) & (traces.numbers("ranges", "gpu_start_ns") >= 0)
@@ -88,12 +94,13 @@ def _median_executions(traces: Traces, case: str) -> pd.DataFrame:
 
 
 def _work(traces: Traces, table: str, ids: Int64s, owner: Int64s) -> pd.DataFrame:
-    """The rows of a table that were launched in the executions: `place` of the execution's range, `name`, `start_ns`, `end_ns`,
-    `bytes`.
+    """The rows of a table that were launched in the executions.
+
+    The columns are `place` (of the execution's range), `name`, `start_ns`, `end_ns` and `bytes`.
 
     Args:
-        ids: those of the ranges.
-        owner: of each range the place of the execution that it is or is in; `NONE` for none.
+        ids: the ids of the ranges.
+        owner: for each range, the place of the execution that it is or is in; `NONE` where it is in none.
     """
     column, *numbers = _NAMES[table]
     rows, range_id, *found = traces.find(table, "range_id", ids[owner >= 0], "start_ns", "end_ns", *numbers)
@@ -106,5 +113,5 @@ def _work(traces: Traces, table: str, ids: Int64s, owner: Int64s) -> pd.DataFram
 
 
 def _begin_ns(traces: Traces) -> int:
-    """Start of the first event, from which the Timeline counts."""
+    """Start of the first event of the trace. The Timeline counts from it."""
     return min(int(start.min()) for table in traces.tables for (start,) in traces.scan(table, "start_ns") if len(start))

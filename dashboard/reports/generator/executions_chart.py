@@ -24,9 +24,10 @@ from warpladder.dashboard.ui.numbers import format_bytes, format_duration, forma
 from warpladder.dashboard.ui.template import Chart, Look, blank, palette, samples, slug, text
 from warpladder.dashboard.ui.ticks import ticks
 
-#: Places in the palette; copies have the colours of `charts.generator.parts`.
+#: Places in the palette. Copies have the colours of `chart.parts`.
 _COLORS: Final = {PRODUCTS: 0, OPERANDS: 3, DIRECT: 1, NORMS: 2, DENSE: 6, LAST: 7, IN: 5, OUT: 4}
-#: Middle of a band below the middle of its row, and its height: of kernels, and of copies in and out, which may run at once.
+#: Distance of a band's middle below the middle of its row, and the band's height. Copies in and out have separate bands,
+#: because they can run at once.
 _BANDS: Final = {IN: (0.23, 0.13), OUT: (0.38, 0.13)}
 _KERNELS: Final = (-0.12, 0.5)
 _ROW_PX: Final = 58
@@ -34,9 +35,9 @@ _MOST_BARS: Final = 2_000
 
 
 def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
-    """A row an execution of `executions.executions`, not empty, all on one scale of time.
+    """One row for each execution of `executions.executions`, which is not empty, on a common time axis.
 
-    Of more than 2,000 bars those that start first are drawn, in all rows up to the same time.
+    At most 2,000 bars are drawn: those that start first, up to the same time in all rows.
     """
     keys = frame.drop_duplicates(["variant", "config"]).reset_index(drop=True)
     row_of = {(row["variant"], row["config"]): place for place, row in enumerate(keys.to_dict("records"))}
@@ -74,16 +75,16 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
     labels = [_label(row) for row in keys.to_dict("records")]
     name_rows(figure, labels, look, range=[len(keys) - 0.45, -0.45], zeroline=False)
     left_out = (
-        f" Drawn are the {len(shown):,} bars of {len(frame):,} that start within {format_duration(until_ns)}; the Timeline "
-        "has them all."
+        f" The chart has the {len(shown):,} bars of {len(frame):,} that start within {format_duration(until_ns)}; the Timeline "
+        "has all of them."
         if cut
         else ""
     )
     note = look.note(
-        "one execution end to end of each under a profiler, which makes launches longer: the one of median duration, from "
-        f"its first device work to its last; {samples(keys['n'])}; fp32. Wide bands are kernels, thin ones below them copies "
-        f"in and copies out.{left_out} After figures 2 to 6 of S. Yi, SHPC 2021 Fall Term Project Report. Figures 2 to 5 show "
-        "16 inputs; the report does not name the GPU."
+        "for each variant, the end-to-end execution of median duration, from its first device work to its last, traced under "
+        f"a profiler, which makes launches longer; {samples(keys['n'])}; fp32. Wide bands are kernels. Thin bands below them "
+        f"are copies in and copies out.{left_out} After figures 2 to 6 of S. Yi, SHPC 2021 Fall Term Project Report. "
+        "Figures 2 to 5 show 16 inputs; the report does not name the GPU."
     )
     return Chart(slug("generator", "figures", case), _title(frame, case), figure, frame, note)
 

@@ -1,4 +1,4 @@
-"""The report's finding on the number of GPUs for few images, and whether it holds here."""
+"""The report's finding that fewer GPUs are faster for few images, and whether it holds here."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from warpladder.dashboard.reports.generator.names import WORKLOAD
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether fewer GPUs are faster where there is little work: `holds`, `refuted`, or `open` where an interval holds 1."""
+    """Whether fewer GPUs are faster for few images: `holds`, `refuted`, or `open` where an interval holds 1."""
 
     case: str
     ranks: int
@@ -26,15 +26,15 @@ def images_of(case: str) -> int | None:
 
 
 def finding(frame: pd.DataFrame) -> Finding | None:
-    """The report's finding, that few images are faster on fewer GPUs, at the smallest case here.
+    """The report's finding that few images are faster on fewer GPUs, tested at the run's smallest case.
 
     Args:
         frame: `views.gpus.query.scaling` of one variant.
 
     Returns:
-        The number of ranks that is the slowest against one rank, or where a number is faster than one, the fastest. None for
-        another workload or network, for the host, for device times (ranks do not wait in them), and where one rank has no
-        samples.
+        The finding for the number of ranks that is slowest against one rank, or for the fastest number where some number is
+        faster than one rank. None for other workloads and networks, for host variants, for device times (they exclude the
+        waiting of ranks), and where one rank has no samples.
     """
     frame = frame[(frame["workload"] == WORKLOAD) & (frame["scope"] != "device") & (frame["kind"] != "host")]
     frame = frame[frame["case"].map(images_of).notna()]

@@ -8,12 +8,12 @@ PINNED, OVERLAPPED = "pinned", "overlapped"
 IN, COMPUTE, OUT, REST = "copies in", "kernels", "copies out", "launches and waiting"
 #: Parts of a generation, in the order in which they are stacked.
 PARTS: Final = (IN, COMPUTE, OUT, REST)
-#: The project's aim: how much longer than its longest part an overlapped generation may take.
+#: The project's aim: an overlapped generation takes at most this many times as long as its longest part.
 AIM: Final = 1.25
 
-#: Variants of the report's figures: the one that mixes two methods, and the one that overlaps its copies.
+#: Variants of the report's figures: one mixes two methods, and one overlaps its copies.
 MIXED_VARIANT, OVERLAPPED_VARIANT = "v05_mixed", "v07_overlapped"
-#: The report's figure or section of a (variant, config), in the order of the rows of our chart.
+#: (variant, config) -> figure or section of the report, in the order of the chart's rows.
 FIGURES: Final[Mapping[tuple[str, str], str]] = {
     (MIXED_VARIANT, "products=2"): "figure 2",
     (MIXED_VARIANT, "products=3"): "figure 3",
@@ -27,9 +27,9 @@ FIGURE_6_CASE: Final = "images=1000"
 PRODUCTS, OPERANDS, DIRECT = "layer products", "expansions", "direct convolutions"
 NORMS, DENSE, LAST, OTHER = "batch norm, ReLU", "dense layer", "tanh", "other"
 COPIES: Final = (IN, OUT)
-#: Kinds of kernels, and then of copies.
+#: Kinds of kernels, then kinds of copies.
 KINDS: Final = (PRODUCTS, OPERANDS, DIRECT, NORMS, DENSE, LAST, OTHER, *COPIES)
-#: The kind of a kernel, or of a memory operation, by its name.
+#: Name of a kernel or memory operation -> kind.
 KIND_OF: Final[Mapping[str, str]] = {
     "multiply": PRODUCTS,
     "expand": OPERANDS,

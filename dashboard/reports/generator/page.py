@@ -29,13 +29,14 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
 
 
 def _executions(run: store.Run, case: str, look: Look) -> None:
-    """Figures 2 to 6 of the report, and of each row the way to its window on the Timeline; how to record them where there are
-    none.
+    """Draw figures 2 to 6 of the report, with a link from each row to its window on the Timeline.
+
+    Without traced executions, show the command that records them.
     """
     frame = runs.ask(run, executions.executions, case)
     if frame.empty:
         command = f"warpladder record {names.WORKLOAD} --case {case} --collector nsight_systems"
-        st.caption(plain(f"The report's figures 2 to 6 are drawn here of a run that {command} makes."))
+        st.caption(plain(f"The report's figures 2 to 6 need a trace. To record one: {command}"))
         return
     widgets.show_chart(executions_chart.figures_2_to_6(frame, look, case))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -1,4 +1,4 @@
-"""The printed figures of the generator's report: its table 4, and the number of GPUs that it advises."""
+"""The printed numbers of the generator's report: its table 4, and the number of GPUs that it advises."""
 
 from typing import Final
 
@@ -7,14 +7,14 @@ import pandas as pd
 from warpladder.dashboard.reports.generator.names import WORKLOAD
 from warpladder.data import figures
 
-#: The fewest images, and the GPUs for each of two nodes that section 4 of the report advises from there on.
+#: Pairs of a number of images and the GPUs for each of two nodes that section 4 of the report advises from that number on.
 _ADVISED: Final = ((1001, 4), (200, 2), (0, 1))
 
 
 def published() -> pd.DataFrame:
-    """The report's table 4:
+    """The report's table 4, in its order.
 
-    `variant` (as printed, e.g. `1 GPU a node`), `images`, `seconds`, `hardware`, `note`, in its order.
+    The columns are `variant` (as printed, such as `1 GPU a node`), `images`, `seconds`, `hardware` and `note`.
     """
     rows = figures.read(WORKLOAD)
     rows = rows[(rows["table"] == "4") & (rows["quantity"] == "time")].rename(columns={"value": "seconds"})
@@ -23,18 +23,18 @@ def published() -> pd.DataFrame:
 
 
 def advised(images: int) -> int:
-    """GPUs a node that the report advises: 1 below 200 images, 2 from 200 to 1,000, 4 beyond."""
+    """GPUs for each node that the report advises: 1 below 200 images, 2 from 200 to 1,000, 4 above."""
     return next(gpus for least, gpus in _ADVISED if images >= least)
 
 
 def table_4() -> pd.DataFrame:
     """The report's times by number of images and by GPUs in each of its two nodes.
 
-    The report prints no spread, so a tie cannot be told.
+    The report prints no spread, so ties cannot be detected.
 
     Returns:
-        One row for each printed number: `images`, `per_node`, `seconds`, `over_best` (over the least time for these images),
-        `best` and `advised`.
+        One row for each printed number: `images`, `per_node`, `seconds`, `over_best` (time over the least time for as many
+        images), `best` and `advised`.
     """
     frame = published()
     frame["per_node"] = frame["variant"].str.extract(r"(\d+)", expand=False).astype(int)

@@ -1,4 +1,4 @@
-"""A generation of images by its parts (copies in, kernels, copies out), and the parts that an overlapped one hides."""
+"""The parts of a generation of images (copies in, kernels, copies out), and the longest part of an overlapped generation."""
 
 from typing import Final
 
@@ -36,20 +36,25 @@ _COLUMNS: Final = [
 
 
 def generations(data: RunData) -> pd.DataFrame:
-    """Where the time of a generation goes, end to end, by number of images.
+    """The end-to-end time of a generation and its parts, by number of images.
 
-    A generation with phases copies in, computes and copies out, one after another: what its median has beyond those of the
-    phases is the launches and the host's waiting. An overlapped one has no phases. Its kernels are those of the scope `device`
-    with a hot L2, its copies the fastest ones of pinned memory that follow one another at the same number of images, and the
-    longest of the three is what it cannot beat.
+    A generation with phases copies in, computes and copies out, one after another. Its median less the medians of the phases is
+    the time of launches and of the host's waiting.
+
+    An overlapped generation has no phases, so its parts come from other measurements. Its kernels are those of the scope
+    `device` with a hot L2. Its copies are the fastest copies of pinned memory, without overlap, at the same number of images.
+    The longest of the three parts is the least time that the generation can take.
 
     Returns:
-        One row a (case, variant) on the device by size and ladder, of each the config whose generation is the fastest: `case`,
-        `size_rank`, `images`, `variant`, `title`, `precision`, `config`, `transfer` (`pageable`, `pinned`, `overlapped`; null
-        where the run does not tell), `n`, `interval_kind`, `median_ns` with `low_ns` and `high_ns` of the whole, and the
-        medians of `PARTS` in nanoseconds (null where not known, and `REST` of overlapped ones). Of overlapped ones besides
-        `longest` (which part), `longest_ns` and `ratio`, the whole over it; null where a part is not known. Empty where no
-        generation was timed end to end.
+        One row for each (case, variant) on the device, by size and ladder, with the fastest config. Empty where no generation
+        was timed end to end. The columns are `case`, `size_rank`, `images`, `variant`, `title`, `precision`, `config`, `n`,
+        `interval_kind`, and
+
+        - `transfer`: `pageable`, `pinned` or `overlapped`; null where the run does not record it;
+        - `median_ns`, `low_ns`, `high_ns`: the whole generation, and the ends of its interval;
+        - the columns of `PARTS`: medians in nanoseconds; null where not known, and `REST` also for overlapped generations;
+        - `longest`, `longest_ns`, `ratio`: for overlapped generations, the longest part, its time, and the whole over it; null
+          where a part is not known.
     """
     every = cells(data)
     every = every[
@@ -65,7 +70,7 @@ def generations(data: RunData) -> pd.DataFrame:
             every.loc[every["scope"] == scope, [*key, "median_ns"]].rename(columns={"median_ns": part}), "left", key
         )
     parts = [IN, COMPUTE, OUT]
-    # Runs from before the column `transfer`: what has no phases was overlapped.
+    # Older runs lack the column `transfer`. In these, a generation without phases was overlapped.
     frame["transfer"] = frame["transfer"].mask(frame["transfer"].isna() & frame[parts].isna().all(axis=1), OVERLAPPED)
     overlapped = frame["transfer"] == OVERLAPPED
     frame[REST] = (frame["median_ns"] - frame[parts].sum(axis=1)).clip(lower=0).where(~overlapped)
@@ -85,11 +90,11 @@ def generations(data: RunData) -> pd.DataFrame:
 
 
 def of_report(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `generations` of the report's network: those whose case names nothing but a number of images."""
+    """The rows of `generations` of the report's network, whose case names only a number of images."""
     return frame[frame["case"] == "images=" + frame["images"].astype(str)].reset_index(drop=True)
 
 
 def case_to_show(frame: pd.DataFrame) -> str:
-    """The largest case of `generations`, not empty, that the most variants were timed at."""
+    """The largest of the cases of `generations`, not empty, that have the most variants."""
     variants = frame.groupby(["size_rank", "case"])["variant"].nunique()
     return str(variants[variants == variants.max()].index[-1][1])

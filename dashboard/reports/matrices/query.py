@@ -10,7 +10,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
 
 WORKLOAD: Final = "tensor_transpose"
-#: Which variant does what.
+#: Variant -> the way in which it moves the data.
 MATRIX_AND_TENSOR: Final = {
     "v01_copy": "copy",
     "v06_shared_template": "3-D",

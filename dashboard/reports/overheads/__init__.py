@@ -1,4 +1,4 @@
-"""Allocation, copies and release as parts of a whole operation, as the convolution report counts them."""
+"""The shares of allocation, copies and release in a whole operation, as the convolution report counts them."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Allocation, copies, computation and release as shares of a run."""
+"""The shares of allocation, copies, computation and release in an end-to-end operation."""
 
 from typing import Final
 
@@ -13,7 +13,11 @@ _PARTS: Final = {"allocate": "|", "h2d": "\\", "compute": "", "d2h": "/", "free"
 
 
 def overheads(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
-    """Stacked shares of `query.overheads`, not empty: the first and the fastest variant of each size, at its last case."""
+    """Stacked shares of the first and the fastest variant at the last case of each size.
+
+    Args:
+        frame: `query.overheads`, not empty.
+    """
     frame = frame[frame["case"].isin(frame.drop_duplicates("size_rank", keep="last")["case"])]
     operation = frame[frame["part"] == "compute"]
     chosen = pd.concat([operation.drop_duplicates("case"), operation.sort_values("median_ns").drop_duplicates("case")])
@@ -50,7 +54,7 @@ def overheads(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
         f"{look.named(workload, largest['variant'])} is allocation, copies and release"
     )
     note = (
-        f"{look.device}; parts of one end-to-end operation; copies and computation by events on the device, allocation and "
-        f"release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
+        f"{look.device}; parts of one end-to-end operation; copies and computation are timed by events on the device, "
+        f"allocation and release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
     )
     return Chart(slug("overheads", workload), title, figure, frame, note)

@@ -1,4 +1,4 @@
-"""Allocation, copies and release as parts of a whole operation."""
+"""The shares of allocation, copies and release in a whole operation."""
 
 from streamlit.delta_generator import DeltaGenerator
 

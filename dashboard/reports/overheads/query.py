@@ -1,4 +1,4 @@
-"""Allocation, copies and release as parts of a whole operation."""
+"""The shares of allocation, copies and release in a whole operation."""
 
 from typing import Final
 
@@ -12,12 +12,14 @@ PARTS: Final = {phase: phase.removeprefix(PHASE) for phase in (Phase.ALLOCATE, P
 
 
 def overheads(data: RunData, workload: str) -> pd.DataFrame:
-    """Allocation, copies and release as a part of the whole run of an operation.
+    """The times and shares of allocation, copies, computation and release in an end-to-end operation.
 
     Returns:
-        One row a (case, variant, part): `case`, `size_rank`, `params`, `variant`, `title`, `config`, `part` (`allocate`, `h2d`,
-        `compute`, `d2h`, `free`), `median_ns`, `low_ns`, `high_ns`, `n` and `fraction` of the sum of the parts. Of each variant
-        the config that computes fastest. Empty where the run has no such phases.
+        One row for each (case, variant, part), with the config that computes fastest. Empty where the run has no such phases.
+        The columns are `case`, `size_rank`, `params`, `variant`, `title`, `config`, `median_ns`, `low_ns`, `high_ns`, `n`, and
+
+        - `part`: `allocate`, `h2d`, `compute`, `d2h` or `free`;
+        - `fraction`: the median over the sum of the medians of all parts.
     """
     every = cells(data)
     parts = every[(every["workload"] == workload) & every["scope"].isin(PARTS) & every["size_rank"].notna() & (every["n"] > 0)]

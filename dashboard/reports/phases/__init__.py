@@ -1,4 +1,4 @@
-"""The training report's step by its phases."""
+"""The phases of the training report's step."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

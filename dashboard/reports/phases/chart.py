@@ -1,4 +1,4 @@
-"""Where a traced step's time goes."""
+"""The shares of the phases in the time of a traced step."""
 
 from typing import Any, Final
 
@@ -19,7 +19,11 @@ _LOOKS: Final = dict(
 
 
 def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
-    """Stacked shares of `query.phases` of one case, not empty: a bar a variant, its whole operation beside its name."""
+    """Stacked shares of one case, with a bar for each variant. Each label has the time of the whole operation.
+
+    Args:
+        frame: `query.phases` of one case, not empty.
+    """
     case = str(frame["case"].iloc[0])
     keys = frame.drop_duplicates("variant")
     labels = {
@@ -52,8 +56,8 @@ def phases(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
         title += f", {format_percent(100 * outside.min())} of {outside.idxmin()}"
     note = (
         f"{look.device}; operation time under a profiler, which makes launches longer; a kernel belongs to the phase that its "
-        f"name begins with, {OTHER} are named otherwise; means over the traced samples, of the config whose operation is the "
-        f"shortest; {samples(keys['n'])}."
+        f"name begins with, and {OTHER} begin with none; means over the traced samples of each variant's fastest "
+        f"config; {samples(keys['n'])}."
     )
     return Chart(slug("phases", workload, case), title, figure, frame, note)
 

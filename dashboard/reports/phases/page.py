@@ -1,4 +1,4 @@
-"""A training step by its phases."""
+"""The phases of a training step."""
 
 from streamlit.delta_generator import DeltaGenerator
 
@@ -13,7 +13,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     among = runs.ask(run, query.workloads)
     if not among:
         widgets.nothing(
-            "No kernel of this run was traced that is named after a phase of a step (forward, backward, update).",
+            "This run has no traced kernel that is named after a phase of a step (forward, backward, update).",
             "Choose another run, or record one: warpladder record mlp_training --collector nsight_systems.",
         )
     with controls:

@@ -1,4 +1,4 @@
-"""A traced step by its phases: kernels by their names, copies, and the rest of the operation."""
+"""The phases of a traced step: kernels by their names, copies, and the rest of the operation."""
 
 import re
 from typing import Final
@@ -32,16 +32,20 @@ def workloads(data: RunData) -> tuple[str, ...]:
 
 
 def phases(data: RunData, workload: str) -> pd.DataFrame:
-    """Where the time of an operation goes, over the traced samples of the scope `operation`.
+    """The parts of an operation's time, over the traced samples of the scope `operation`.
 
-    A kernel belongs to the phase that its name begins with, e.g. `forward_gemm` to forward. What is left of a sample's range
-    when kernels and copies are taken out is the host's: its computing, its launches, and the device's waiting for both.
+    A kernel belongs to the phase that its name begins with, such as `forward_gemm` to forward. `REST` is the time of a sample's
+    range without kernels and copies: the host computes or launches, and the device waits.
 
     Returns:
-        One row a (case, variant, part) by size, ladder and `PARTS`: `case`, `size_rank`, `variant`, `title`, `config`, `part`,
-        `mean_ns` a sample, `total_ns` of all parts, `fraction` of it, and `n` samples. Of each variant the config whose
-        operation is the shortest; a variant without kernels is left out. Empty where no kernel of the workload is named after a
-        phase.
+        One row for each (case, variant, part), by size, ladder and `PARTS`, with the config whose operation is shortest.
+        Variants without kernels are left out. Empty where no kernel of the workload is named after a phase. The columns are
+        `case`, `size_rank`, `variant`, `title`, `config`, `part`, and
+
+        - `mean_ns`: mean time of the part in a sample;
+        - `total_ns`: sum of `mean_ns` over all parts;
+        - `fraction`: `mean_ns` over `total_ns`;
+        - `n`: number of samples.
     """
     columns = ["case", "size_rank", "variant", "title", "config", "part", "mean_ns", "total_ns", "fraction", "n"]
     if workload not in workloads(data):
@@ -67,7 +71,7 @@ def _means() -> dict[str, tuple[str, str]]:
 
 
 def _samples(traces: Traces, workload: str) -> pd.DataFrame:
-    """One row a sample of the scope: its cell, its `span` and the time of each part."""
+    """One row for each sample of the scope: its cell, its `span`, and the time of each part."""
     place = np.flatnonzero(_outermost(traces))
     columns = {name: np.asarray(traces.texts("ranges", name))[place] for name in ("workload", "scope", *_CELL)}
     frame = pd.DataFrame({**columns, "span": range_ns(traces)[place], **dict.fromkeys(PARTS, 0.0)}, index=place)
@@ -100,7 +104,7 @@ def _part(kernel: str) -> str:
 
 
 def _outermost(traces: Traces) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Of each range, whether it is a sample: it has a round, and none around it has."""
+    """Whether each range is a sample: it has a round, and the range around it has none."""
     numbered = traces.numbers("ranges", "round") >= 0
     parent = parents(traces)
     found: np.ndarray[tuple[int], np.dtype[np.bool_]] = numbered & ~((parent >= 0) & numbered[parent])
@@ -108,7 +112,7 @@ def _outermost(traces: Traces) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
 
 
 def _sample_of(traces: Traces, table: str) -> Int64s:
-    """Place of the sample in whose range each row of a table was launched; -1 where in none."""
+    """The place of the sample whose range launched each row of a table; -1 where no sample did."""
     owner = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id"))
     around = nearest(parents(traces), _outermost(traces))
     return np.where(owner >= 0, around[owner], -1)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
-    """The kernels and the calls that take most of the time."""
+    """The kernels and the API calls that take the most time."""
     from warpladder.dashboard.trace import samples
     from warpladder.dashboard.views.calls import chart, query
 

@@ -1,4 +1,4 @@
-"""The kernels and calls that take most of the time of a trace, as bars."""
+"""Bars of the kernels and calls that take the most time in a trace."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -16,7 +16,7 @@ _NAME_CHARACTERS: Final = 34
 #: Characters before the part of a name that is left out.
 _HEAD_CHARACTERS: Final = 10
 _MOST_BARS: Final = 12
-#: The parts of a trace that are summed, in words.
+#: Words for the parts of a trace that can be summed.
 EXTENTS: Final[Mapping[Extent, str]] = {
     "samples": "in the variants' samples, without verification, warm-up, the flush of L2 and the hold of the stream",
     "all": "in the trace",

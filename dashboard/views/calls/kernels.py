@@ -1,4 +1,4 @@
-"""The summary of `nsys stats` of kernels by the NVTX ranges in which they were launched."""
+"""The `nsys stats` summary of kernels by the NVTX ranges in which they were launched."""
 
 from typing import Any, Final, NamedTuple
 
@@ -15,18 +15,18 @@ from warpladder.dashboard.trace.ranges import distinct, has_graphs, named, paren
 
 #: Below this number of groups a table of counters is faster than sorting or hashing.
 _MOST_COUNTERS: Final = 1 << 22
-#: Up to this number, groups of chain and kernel name are not renumbered, though some of them may be empty.
+#: Up to this many groups of chain and kernel name, the groups are not renumbered, although some may be empty.
 _FEW_PAIRS: Final = 1 << 12
-#: Rows in a piece whose intermediate arrays stay in the processor's cache.
+#: Rows of a piece, such that its intermediate arrays stay in the processor's cache.
 _ROWS_AT_ONCE: Final = 1 << 16
-#: Ranges nested deeper are not followed level by level.
+#: Up to this depth, nested ranges are followed level by level.
 _MOST_LEVELS: Final = 1 << 10
-#: The most pairs of a range and a kernel in it that are laid out, 1 GB at most. For more, windows are summed.
+#: The most pairs of a range and a kernel in it that are stored, up to 1 GB. For more pairs, windows are summed.
 _MOST_PAIRS: Final = 1 << 24
 
 
 class _Kernels(NamedTuple):
-    """Of each kernel: its row, place of its innermost range, number of its name, and nanoseconds that it ran."""
+    """For each kernel: its row, the place of its innermost range, the number of its name, and its duration in nanoseconds."""
 
     row: Int64s
     holder: npt.NDArray[np.int32]
@@ -34,15 +34,16 @@ class _Kernels(NamedTuple):
     duration: Int64s
 
     def of(self, which: npt.NDArray[Any]) -> "_Kernels":
-        """Those at some places, or under a mask."""
+        """The kernels at some places, or of a mask."""
         return _Kernels(self.row[which], self.holder[which], self.name[which], self.duration[which])
 
 
 class _Owners(NamedTuple):
-    """What kernels are summed by: name and style of a range (`NONE` outside of any), process and thread (`NONE` where not
-    known).
+    """The keys by which kernels are summed: an owner is a named range of a process and thread.
 
-    `of_range` is the number of each range's; the rest are the columns by number.
+    `of_range` is the number of each range's owner. The other fields are the columns of the owners, by number: `named` is the
+    number of the range's name and style (`NONE` for kernels outside of all ranges), and `process` and `thread` are `NONE` where
+    they are not known.
     """
 
     of_range: Int64s
@@ -52,8 +53,11 @@ class _Owners(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """By owner and kernel name, numbered `owner * names + name`: statistics of the durations, a kernel's once for every range
-    that holds it; how many kernels; and how many ranges."""
+    """Sums by owner and kernel name, indexed by `owner * names + name`.
+
+    `durations` has the statistics of the durations, in which a kernel counts once for each range that holds it. `kernels` and
+    `ranges` are the numbers of kernels and of ranges.
+    """
 
     durations: pd.DataFrame
     kernels: "pd.Series[int]"
@@ -61,11 +65,11 @@ class _Sums(NamedTuple):
 
 
 def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
-    """Kernels by the ranges that were open at their launch: all of them, not the innermost alone.
+    """Kernels by all ranges that were open at their launch, not only by the innermost range.
 
-    A kernel in two ranges of one name, one in the other, is one instance, whose time counts twice. Kernels outside of any range
-    stand first, with a null range. Process and thread are null where the launch was not traced. Graphs traced as a whole are
-    left out.
+    A kernel in two nested ranges of one name is one instance, but its time counts twice. Kernels outside of all ranges come
+    first, with a null range. Process and thread are null where the launch was not traced. Graphs traced as a whole are left
+    out.
     """
     traces = data.traces
     of, names = named(traces), traces.texts("kernels", "full_name")
@@ -86,7 +90,7 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     by_parents = _by_parents(traces, kernels, owners, width) if shallow and trace_nesting.only_nested(traces) else None
     owners, sums = by_parents or _by_times(traces, kernels, owners, width)
     found = sums.durations
-    words = np.array([*of.names, None], dtype=object)  # the last is of kernels outside of any range
+    words = np.array([*of.names, None], dtype=object)  # the last one is for kernels outside of all ranges
     words[words == ""] = None
     who, what = np.divmod(found.index.to_numpy(dtype=np.int64), width)
     label = owners.named[who]
@@ -112,14 +116,14 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
 
 
 def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums] | None:
-    """The sums where ranges nest, by the chain of owners of a range outwards; None where there are too many chains."""
+    """The sums where ranges nest, from the chain of owners of each range and the ranges around it; None for too many chains."""
     parent = parents(traces)
     chain, last, before = _chains(owners.of_range, parent, traces.numbers("ranges", "depth"))
     pair = chain[kernels.holder]
     outside = np.flatnonzero(kernels.holder < 0)
     if len(outside):
         alone, owners = _threads(traces, kernels.of(outside), owners)
-        # A chain of one, behind those of the ranges.
+        # Chains of a single owner, numbered after those of the ranges.
         extra = np.unique(alone)
         pair[outside] = len(last) + np.searchsorted(extra, alone)
         last, before = np.concatenate((last, extra)), np.concatenate((before, np.full(len(extra), NONE)))
@@ -132,7 +136,7 @@ def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) 
     rows, groups, once = list[Int64s](), list[Int64s](), list[pd.DataFrame]()
     row, live, laid_out = np.arange(len(counted.group)), np.arange(len(pairs)), 0
     group = np.empty(len(pairs), dtype=np.int64)
-    # Level by level outwards: the innermost range, the one around it, and so on.
+    # From the inside out: the innermost range, the range around it, and so on.
     while len(live):
         laid_out += len(row) + len(live)
         if laid_out > _MOST_PAIRS:
@@ -154,10 +158,11 @@ def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) 
 
 
 def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Distinct chains of owners from a range outwards.
+    """The distinct chains of owners. A chain starts at a range and ends at the outermost range around it.
 
     Returns:
-        Number of each range's chain; and by number, the owner of its innermost link and the number of the chain around that.
+        The number of each range's chain. By that number, the owner of the chain's innermost link, and the number of the chain
+        without that link.
     """
     chain = np.full(len(owner), NONE)
     last, before = list[Int64s](), list[Int64s]()
@@ -174,7 +179,7 @@ def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64
 
 
 def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
-    """The sums where ranges overlap without nesting. The kernels in a range are neighbours in the order of launches."""
+    """The sums where ranges overlap without nesting. In the order of launches, the kernels of a range are consecutive."""
     ranges = trace_nesting.places(traces)
     held = trace_nesting.held(ranges, trace_nesting.launches_of(traces, ranges, "kernels", kernels.row))
     some = held.first < held.last
@@ -193,7 +198,7 @@ def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) ->
 
 
 def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
-    """Every range beside every kernel in it."""
+    """The sums from all pairs of a range and a kernel in it."""
     holder, kernel = held.pairs()
     owner = owners.of_range[holder]
     group = owner * width + kernels.name[kernel]
@@ -209,11 +214,11 @@ def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, widt
 
 
 def _of_windows(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
-    """The same of each name's kernels, in the order of their launches: those in a range are neighbours there too."""
+    """The sums from windows over each name's kernels. In the order of launches, those of a range are consecutive."""
     names = kernels.name[held.launch].astype(np.int64)
     by_name = np.argsort(names, kind="stable")
     some = np.flatnonzero(held.first < held.last)
-    # Ranges of one owner that hold the same are one window, which counts as often as they are.
+    # Ranges of one owner that hold the same kernels become one window, with the number of these ranges.
     ends = pd.DataFrame({"owner": owners.of_range[some], "first": held.first[some], "last": held.last[some]})
     windows = ends.groupby(list(ends), as_index=False).size()
     owner, first, last, times = (windows[name].to_numpy() for name in ("owner", "first", "last", "size"))
@@ -236,10 +241,10 @@ def _of_windows(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, wi
 
 
 def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s, _Owners]:
-    """Owners of kernels that no range holds: their threads, numbered behind the others."""
+    """Owners of kernels outside of all ranges: their threads, numbered after the other owners."""
     process, correlation = traces.at("kernels", kernels.row, "process", "correlation")
     _, thread = of_calls(traces, process, correlation, "thread")
-    # A call is found by the process that it shares with its kernel.
+    # Calls are looked up by process and correlation. Where the call was not traced, process and thread are both `NONE`.
     process = np.where(thread >= 0, process, NONE)
     number, (processes, threads) = codes_of(process, thread)
     joined = [np.concatenate(pair) for pair in zip(owners[1:], (np.full(len(threads), NONE), processes, threads), strict=True)]
@@ -247,9 +252,7 @@ def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s
 
 
 def _pairs_up(kernels: _Kernels, parent: Int64s, width: int) -> Int64s:
-    """Every pair of a range and a kernel name that was launched in it or in what it holds, once; a pair is range * width +
-    name.
-    """
+    """The distinct pairs of a range and the name of a kernel launched in it or in a range in it, as `range * width + name`."""
     size = len(parent) * width
     marks = np.zeros(size if size <= MOST_MARKS else 0, dtype=bool)
     found = list[Int64s]()
@@ -272,7 +275,7 @@ def _pairs_up(kernels: _Kernels, parent: Int64s, width: int) -> Int64s:
 
 
 def _counts(numbers: Int64s) -> "pd.Series[int]":
-    """How often each number occurs, by number."""
+    """The count of each number, indexed by the number."""
     if int(numbers.max(initial=0)) < _MOST_COUNTERS:
         n = np.bincount(numbers)
         values = np.flatnonzero(n)

@@ -1,4 +1,4 @@
-"""API & kernels: the kernels and calls that take the time of a trace, and the tables of `nsys stats`."""
+"""API & kernels: the kernels and API calls that take the most time in a trace, and the tables of `nsys stats`."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ _LABELS: Final = {
     "nvtx_kern_sum": "Kernels by range",
     trace_sums.GRAPHS: "Graph launches",
 }
-#: Summaries without graphs that were traced as a whole.
+#: Summaries that leave out graphs traced as a whole.
 _OF_KERNELS: Final = ("cuda_gpu_kern_sum", "nvtx_gpu_proj_sum", "nvtx_kern_sum")
 _EXTENTS: Final = {"samples": "variants' samples", "all": "all in the trace"}
 _LEADING: Final = {"cuda_gpu_kern_sum": "kernels", "cuda_api_sum": "API calls"}
@@ -50,7 +50,7 @@ def page() -> None:
 
 
 def _extent(run: store.Run) -> Extent:
-    """The part of the trace to sum: of our own recordings the variants' samples, unless all is chosen."""
+    """The part of the trace to sum. For recordings of this project it is the variants' samples, unless all is chosen."""
     extents = runs.ask(run, trace_samples.extents)
     if len(extents) == 1:
         return extents[0]
@@ -70,18 +70,20 @@ def _extent(run: store.Run) -> Extent:
 
 
 def _origin(name: str, graphs: bool, extent: Extent) -> str:
-    """Where the table comes from, and what it leaves out."""
+    """The origin of the table, and the events that it leaves out."""
     units = "Times in nanoseconds, MB of 10⁶ bytes."
     if extent == "samples" and name in trace_sums.OF_EXTENTS:
-        return f"Sums of the work {charts.EXTENTS[extent]}. For all work in the trace, as in nsys stats, choose that above. {units}"
+        return (
+            f"Sums of the work {charts.EXTENTS[extent]}. To sum all work as nsys stats does, choose all in the trace. {units}"
+        )
     if name == trace_sums.GRAPHS:
         return (
             "CUDA graphs that were traced as a whole, each launch from its first node to its last; nsys stats has no such "
             f"sum. {units}"
         )
     left_out = graphs and name in _OF_KERNELS
-    without = " Graphs that were traced as a whole are left out there and here; see Graph launches." if left_out else ""
-    whole = " Ranges are of all in the trace." if extent == "samples" else ""
+    without = " Like nsys stats, this table leaves out graphs traced as a whole; see Graph launches." if left_out else ""
+    whole = " The ranges are those of the whole trace." if extent == "samples" else ""
     return f"As nsys stats --report {name} prints it. {units}{whole}{without}"
 
 

@@ -1,17 +1,17 @@
 """The summaries of `nsys stats`, with its names and columns, from a run's trace tables.
 
-Definitions: the report scripts of Nsight Systems 2023.4, which 2025.3 follows but for a colon before ranges of the default
-domain. Times are nanoseconds, printed with one decimal; sizes are MB (10^6 bytes). A test compares them with what `nsys stats`
-prints, cell by cell.
+The definitions are those of the report scripts of Nsight Systems 2023.4. Version 2025.3 differs only in a colon before ranges
+of the default domain. Times are nanoseconds with one decimal, and sizes are MB (10^6 bytes). A test compares every cell with
+the output of `nsys stats`.
 
 The summaries differ from those of `nsys stats` in these points, for which a run has no data:
 
 - a range that another thread ended belongs to the thread that started it; nsys leaves it out of the sums by device work;
 - a range that was never closed ends with the last range, and not with the last mark;
-- a call that a report has a second time with its backtrace counts once;
+- a call that the report repeats with its backtrace counts once;
 - two versions of one function are one row.
 
-Kernels, calls and memory operations can also be summed over the variants' samples of a recording alone.
+Kernels, calls and memory operations can also be summed over only the variants' samples of a recording.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from warpladder.dashboard.trace.ranges import has_graphs, nvtx_gpu_proj_sum, nvt
 from warpladder.dashboard.trace.samples import Extent
 from warpladder.dashboard.views.calls.kernels import nvtx_kern_sum
 
-#: The names of `nsys stats` for the kinds of memory operations.
+#: Kind of memory operation -> its name in `nsys stats`.
 OPERATIONS: Final = {
     "h2d": "[CUDA memcpy Host-to-Device]",
     "d2h": "[CUDA memcpy Device-to-Host]",
@@ -46,7 +46,7 @@ _BYTES_A_MB: Final = 1e6
 
 
 def cuda_gpu_kern_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """Kernel executions by demangled name. `Time (%)` is of all kernels' total. Graphs traced as a whole are left out."""
+    """Kernel executions by demangled name. `Time (%)` is of the total of all kernels. Graphs traced as a whole are left out."""
     traces = data.traces
     traces.read("kernels", "full_name")
     return _kernels(traces, _kernel_rows(traces, extent))
@@ -83,25 +83,25 @@ def _kernels(traces: Traces, rows: RowIndex) -> pd.DataFrame:
 
 
 def cuda_api_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """API calls by function. `Time (%)` is of all calls' total."""
+    """API calls by function. `Time (%)` is of the total of all calls."""
     names, rows = data.traces.texts("api_calls", "name"), _rows(data.traces, "api_calls", extent)
     codes, durations = names.codes[rows], data.traces.durations("api_calls")[rows]
     return times(codes, durations, "Num Calls", {"Name": np.asarray(names.categories)}, ["Name"])
 
 
 def cuda_gpu_mem_time_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """Copies, sets and migrations by kind, by time."""
+    """Times of copies, sets and migrations by kind."""
     kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", extent)
     operations = {"Operation": np.array([OPERATIONS[kind] for kind in kinds.categories])}
     return times(kinds.codes[rows], data.traces.durations("memory_ops")[rows], "Count", operations, ["Operation"])
 
 
 def cuda_gpu_mem_size_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """Copies, sets and migrations by kind, by size in MB with three decimals."""
+    """Sizes of copies, sets and migrations by kind, in MB with three decimals."""
     kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", extent)
     found = describe(kinds.codes[rows], data.traces.numbers("memory_ops", "bytes")[rows], len(kinds.categories))
     columns = {"total": "Total", "mean": "Avg", "median": "Med", "min": "Min", "max": "Max", "stddev": "StdDev"}
-    # Rounded as C's printf does it, on the exact value of the binary fraction.
+    # Rounded from the exact value of the binary fraction, as by C's printf.
     frame = pd.DataFrame(
         {f"{label} (MB)": [float(f"{size:.3f}") for size in found[name] / _BYTES_A_MB] for name, label in columns.items()}
     )
@@ -114,7 +114,7 @@ def cuda_gpu_mem_size_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame
     )
 
 
-#: Each summary of `nsys stats` and the tables that it needs.
+#: Summary of `nsys stats` -> the tables that it needs.
 SUMMARIES: Final[dict[str, tuple[Callable[..., pd.DataFrame], tuple[str, ...]]]] = {
     "cuda_gpu_kern_sum": (cuda_gpu_kern_sum, ("kernels",)),
     "cuda_api_sum": (cuda_api_sum, ("api_calls",)),
@@ -131,7 +131,7 @@ OF_EXTENTS: Final = ("cuda_gpu_kern_sum", "cuda_api_sum", "cuda_gpu_mem_time_sum
 
 
 def available(data: RunData, extent: Extent = "all") -> tuple[str, ...]:
-    """Summaries that have rows for the part of the trace, with `GRAPHS` where graphs were traced as a whole."""
+    """The summaries that have rows for the part of the trace, including `GRAPHS` where graphs were traced as a whole."""
     graphs = has_graphs(data.traces)
     tables = set(data.traces.tables)
     if graphs and not len(without_graphs(data.traces, "kernels")):
@@ -142,7 +142,7 @@ def available(data: RunData, extent: Extent = "all") -> tuple[str, ...]:
 
 
 def _any(traces: Traces, name: str, extent: Extent) -> bool:
-    """Whether a summary of that extent of a trace has rows."""
+    """Whether a summary of that part of the trace has rows."""
     if name == GRAPHS:
         return len(_graph_rows(traces, extent)) > 0
     table = SUMMARIES[name][1][0]
@@ -157,7 +157,7 @@ def summary(data: RunData, name: str, extent: Extent = "all") -> pd.DataFrame:
 
 
 def leading(summary: pd.DataFrame, percent: float = 90) -> pd.DataFrame:
-    """The longest rows of a summary that together take that percent of `Total Time (ns)`, with `cumulative_percent`."""
+    """The longest rows of a summary that together reach a percentage of `Total Time (ns)`, with `cumulative_percent`."""
     share = 100 * summary["Total Time (ns)"].cumsum() / max(summary["Total Time (ns)"].sum(), 1)
     enough = int((share < percent).sum()) + 1
     return summary.assign(cumulative_percent=share).head(enough)

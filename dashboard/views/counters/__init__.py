@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
-    """Of the last case of each workload that has counters."""
+    """The charts of the last case with counters of each workload."""
     from warpladder.dashboard.views.counters import chart, query, words
 
     for workload in counters.counted_workloads(data):

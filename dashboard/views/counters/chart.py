@@ -17,11 +17,11 @@ from warpladder.dashboard.views.counters.words import THRESHOLDS, answer, reason
 
 _ROW_PX: Final = 26
 _ROOFS: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram_percent": "DRAM"}
-#: A reason that takes less of every variant's time is drawn with the others.
+#: A reason below this percentage of every variant's time is drawn among the others.
 _LEAST_PERCENT: Final = 3.0
 _REASON_COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A4C9C", "#8A6D3B", "#9B1C31")
 _OTHERS: Final = "others"
-#: Colours of what is no waiting, and of the reasons that are not told apart.
+#: Colours of the states without waiting, and of the reasons that are drawn together.
 _GREYS: Final[Mapping[Theme, Mapping[str, str]]] = {
     "light": {_OTHERS: "#5C7A00", "selected": "#8d949e", "not_selected": "#c6cbd2"},
     "dark": {_OTHERS: "#B5D155", "selected": "#8d949e", "not_selected": "#555c67"},
@@ -29,10 +29,11 @@ _GREYS: Final[Mapping[Theme, Mapping[str, str]]] = {
 
 
 def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
-    """Share of the peaks of compute, memory and DRAM of `core.counters.best`, not empty.
+    """The shares of the peaks of compute, memory and DRAM that each variant reaches.
 
     Args:
-        how: how the counters were taken.
+        frame: `query.best`, not empty.
+        how: a sentence on how the counters were taken.
     """
     rows = frame.to_dict("records")
     figure = make_subplots(
@@ -62,14 +63,12 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
         )
     _name_rows(figure, rows, look, workload)
     figure.update_layout(margin={"t": 28, "r": 190})
-    note = (
-        f"{_note(frame, look, case, how)} Share of the peak that each part can sustain; memory: its busiest part. {THRESHOLDS}"
-    )
+    note = f"{_note(frame, look, case, how)} Shares of the sustained peak of each part; memory: its busiest part. {THRESHOLDS}"
     return Chart(slug("speed-of-light", workload, case), answer(frame), figure, frame, note)
 
 
 def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
-    """Achieved occupancy as bars against the theoretical as marks, of `core.counters.best`, not empty."""
+    """Achieved occupancy as bars, and theoretical occupancy as marks, of `query.best`, not empty."""
     rows = frame.to_dict("records")
     figure = blank(look.theme, _height(rows, 60))
     _bars(figure, rows, look, workload, "occupancy_percent", None)
@@ -91,15 +90,15 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
             text=f"<b>{text(format_percent(row['occupancy_percent']))}</b>  {text(_limited(row))}",
         )
     figure.update_xaxes(
-        range=[0, 200], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="warps resident, of the most that fit"
+        range=[0, 200], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", title_text="resident warps, share of the most that fit"
     )
     _name_rows(figure, rows, look, workload)
     low = frame.assign(lost=frame["theoretical_percent"] - frame["occupancy_percent"]).nlargest(1, "lost").to_dict("records")
     title = "Achieved against theoretical occupancy"
     if low:
         title = (
-            f"{look.named(workload, low[0]['variant'])} keeps {format_percent(low[0]['occupancy_percent'])} of the warps "
-            f"resident where its launch allows {format_percent(low[0]['theoretical_percent'])}: no variant falls further short"
+            f"{look.named(workload, low[0]['variant'])} has the largest gap: {format_percent(low[0]['occupancy_percent'])} achieved "
+            f"of {format_percent(low[0]['theoretical_percent'])} theoretical occupancy"
         )
     note = (
         f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of "
@@ -109,7 +108,7 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
 
 
 def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
-    """Bytes of device memory of `core.counters.best`, not empty: over the least that the case needs, where that is known."""
+    """Bytes of device memory of `query.best`, not empty, over the case's least bytes where these are known."""
     rows = frame.to_dict("records")
     relative = bool(frame["dram_over_min"].notna().any())
     column, write = ("dram_over_min", format_ratio) if relative else ("dram_bytes", format_bytes)
@@ -130,18 +129,18 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
     title = "Bytes moved to and from device memory"
     if most and relative:
         title = (
-            f"{look.named(workload, most[0]['variant'])} moves {format_ratio(most[0]['dram_over_min'])} the bytes that the "
-            "case needs, the most of all"
+            f"{look.named(workload, most[0]['variant'])} moves the most DRAM bytes: {format_ratio(most[0]['dram_over_min'])} the "
+            "least bytes of the case"
         )
     note = (
-        f"{_note(frame, look, case, how)} Bytes read and written. Data that is still in L2 at the kernel's end is not "
-        "counted, so a ratio below 1 is possible."
+        f"{_note(frame, look, case, how)} Bytes read and written. Data that stays in L2 at the kernel's end is not "
+        "counted, so a ratio can be below 1."
     )
     return Chart(slug("dram-bytes", workload, case), title, figure, frame, note)
 
 
 def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
-    """Stacked bars of `core.counters.stalls`, not empty: cycles of a warp between two instructions, by what it does in them."""
+    """Stacked bars of `query.stalls`, not empty: cycles of a warp between two instructions, by state of the warp."""
     pairs = list(dict.fromkeys(zip(stalls["variant"], stalls["config"], strict=True)))
     most = stalls.groupby("reason", sort=False)["percent"].max()
     issuing = [reason for reason in ("selected", "not_selected") if reason in most]
@@ -165,7 +164,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
             hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else told,
         )
     _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
-    figure.update_xaxes(title_text="cycles of a warp between two of its instructions")
+    figure.update_xaxes(title_text="cycles between two instructions of a warp")
     figure.update_layout(
         barmode="stack",
         margin={"t": 50},
@@ -179,7 +178,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
             f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of "
             f"{look.named(workload, first['variant'])} {first['meaning']}"
         )
-    note = f"{look.device}, {case}; {how} Warps in each state for each instruction issued, averaged; grey is no waiting."
+    note = f"{look.device}, {case}; {how} Mean number of warps in each state for each issued instruction; grey: not waiting."
     return Chart(slug("warp-stalls", workload, case), title, figure, stalls, note)
 
 
@@ -192,7 +191,7 @@ def _bars(
     write: Callable[[float], str] | None,
     **place: int,
 ) -> None:
-    """Bars of one column in the variants' colours, with their values beside them where `write` says how."""
+    """Bars of one column in the variants' colours, with values beside them where `write` is given."""
     styles = [look.style(workload, row["variant"]) for row in rows]
     figure.add_bar(
         x=[row[column] for row in rows],
@@ -250,7 +249,7 @@ def _limited(row: dict[Any, Any]) -> str:
 
 def _note(frame: pd.DataFrame, look: Look, case: str, how: str) -> str:
     several = (
-        "Several launches of a variant are weighted by their time, their bytes added up. "
+        "Over several launches of a variant, figures are means weighted by time, and bytes are sums. "
         if (frame["launches"] > 1).any()
         else ""
     )

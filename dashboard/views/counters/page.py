@@ -1,4 +1,4 @@
-"""Counters: what limits each variant, by the hardware's own counters."""
+"""Counters: what limits each variant, from hardware counters."""
 
 from typing import Final
 
@@ -31,15 +31,17 @@ _MEMORY: Final = {
     "load_sectors_per_request": st.column_config.NumberColumn(
         "Sectors a load",
         format="%.2f",
-        help="Of 32 bytes, of one load of a warp. 4 is ideal for 4 bytes a thread, 16 for 16 bytes; 32 is a sector a thread.",
+        help="Sectors of 32 bytes for one load of a warp. Ideal: 4 for 4 bytes a thread, 16 for 16 bytes. Worst: 32, one a thread.",
     ),
     "store_sectors_per_request": st.column_config.NumberColumn("Sectors a store", format="%.2f"),
     "load_conflicts": st.column_config.NumberColumn(
-        "Conflicts, loads", format="compact", help="Passes that bank conflicts added to loads from shared memory."
+        "Conflicts, loads", format="compact", help="Extra passes of loads from shared memory, caused by bank conflicts."
     ),
     "store_conflicts": st.column_config.NumberColumn("Conflicts, stores", format="compact"),
-    "flop_per_byte": st.column_config.NumberColumn("FLOP a DRAM byte", format="%.2f", help="Executed, not counted on paper."),
-    "gflop_per_s": st.column_config.NumberColumn("GFLOP/s", format="%.0f", help="In the kernels' time under the profiler."),
+    "flop_per_byte": st.column_config.NumberColumn(
+        "FLOP a DRAM byte", format="%.2f", help="Executed operations, not those of the case."
+    ),
+    "gflop_per_s": st.column_config.NumberColumn("GFLOP/s", format="%.0f", help="Over the kernels' time under the profiler."),
 }
 _READINGS: Final = {
     "variant": "Variant",
@@ -81,7 +83,8 @@ def page() -> None:
         stalls = queries.stalls(frame)
         if stalls.empty:
             widgets.nothing(
-                "The warps' states were not counted.", "Profile with ncu --set full, or record with --collector nsight_compute."
+                "The states of warps were not counted.",
+                "Profile with ncu --set full, or record with --collector nsight_compute.",
             )
         widgets.show_chart(charts.stall_reasons(stalls, look, workload, case, how))
     else:
@@ -90,7 +93,7 @@ def page() -> None:
 
 
 def _all_metrics(run: store.Run, workload: str, case: str) -> None:
-    """Every reading, by launch, with the means to take it away."""
+    """Every reading by launch, as a table with a download."""
     frame = runs.ask(run, queries.every_metric, workload, case)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         name = state.choose("counters_of", "Variant", ["all", *dict.fromkeys(frame["variant"])])
@@ -109,7 +112,7 @@ def _all_metrics(run: store.Run, workload: str, case: str) -> None:
 
 
 def _no_counters(run: store.Run) -> None:
-    """Why there are none, and how to get them, or where they are."""
+    """Say why the run has no counters, and lead to runs that have some or to the command that records them."""
     for reason in runs.ask(run, queries.denied):
         st.warning(plain(reason))
     workloads = runs.load(run).workloads

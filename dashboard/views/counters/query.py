@@ -1,4 +1,4 @@
-"""Counters for the page: each variant once, its stalls, and all readings."""
+"""The counters of each variant, its stalls, and all readings."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ MOST_VARIANTS: Final = 24
 
 
 def denied(data: RunData) -> tuple[str, ...]:
-    """The reasons of the collector that no counters could be read."""
+    """The reasons that the collector gave for reading no counters."""
     return tuple(data.diagnostics.loc[data.diagnostics["source"] == Source.COUNTERS, "text"])
 
 
@@ -24,14 +24,18 @@ def best(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def most_time(frame: pd.DataFrame, most: int = MOST_VARIANTS) -> pd.DataFrame:
-    """The rows of `best` with the most time, in their order. An imported program may have hundreds of kernels."""
+    """The rows of `best` with the most time, in their order, because an imported program can have hundreds of kernels."""
     order = frame["time_ns"].fillna(0.0).sort_values(ascending=False, kind="stable").index[:most]
     return frame.loc[sorted(order)].reset_index(drop=True)
 
 
 def stalls(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of `best`, one row a variant and reason: `variant`, `config`, `reason`, `meaning`, `cycles` between two instructions of a
-    warp, and their `percent`; reasons are ordered by the most that any variant spends, those that are no waiting last."""
+    """The cycles between two instructions of a warp, by reason.
+
+    Returns:
+        One row for each variant of `best` and reason: `variant`, `config`, `reason`, `meaning`, `cycles`, and their `percent`.
+        The reason with the most cycles of any variant is first. Reasons without waiting are last.
+    """
     columns = {f"stall_{reason}": reason for reason in metrics.STALLS}
     long = frame.melt(["variant", "config"], list(columns), "reason", "cycles").dropna(subset="cycles")
     long["reason"] = long["reason"].map(columns)
@@ -48,8 +52,10 @@ def stalls(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def every_metric(data: RunData, workload: str, case: str) -> pd.DataFrame:
-    """Rows of `counters` of a case with what each metric means: `variant`, `config`, `kernel`, `launch_index`, `group`,
-    `metric`, `meaning`, `value`, `unit`."""
+    """The rows of table `counters` of a case, with the meaning of each metric.
+
+    The columns are `variant`, `config`, `kernel`, `launch_index`, `group`, `metric`, `meaning`, `value` and `unit`.
+    """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)].copy()
     known = rows["metric"].map(metrics.BY_NAME)
     rows["group"] = [metric.group if isinstance(metric, metrics.Metric) else "" for metric in known]

@@ -1,4 +1,4 @@
-"""The limits of a variant in words, from its counters."""
+"""Sentences on what limits a variant, from its counters."""
 
 from typing import Any, Final
 
@@ -17,20 +17,20 @@ THRESHOLDS: Final = (
 
 
 def how_counted(data: RunData, drawn: int = 0, every: int = 0) -> str:
-    """How the counters of a run were taken, in a sentence or two.
+    """One or two sentences on how the counters of a run were taken.
 
     Args:
-        drawn: variants that a chart shows.
-        every: variants that there are.
+        drawn: the number of variants in the chart.
+        every: the number of variants with counters.
     """
-    less = f" The {drawn} variants of most time are drawn, of {every}." if drawn < every else ""
+    less = f" The {drawn} variants with the most time are drawn, out of {every}." if drawn < every else ""
     version = str(data.info["collector_version"])
     tool = f"Nsight Compute {version}".rstrip()
     if data.info["kind"] == "import":
         return f"launches of the report {data.info['source']}, profiled by {tool}.{less}"
     return (
-        f"counters of one execution a variant by {tool}, which empties the caches before each pass and leaves the clocks "
-        f"alone.{less}"
+        f"counters of one execution of each variant by {tool}, which flushes the caches before each pass and does not "
+        f"control the clocks.{less}"
     )
 
 
@@ -40,7 +40,7 @@ def reason_name(reason: str) -> str:
 
 
 def verdict(row: dict[Any, Any]) -> str:
-    """What limits a row of `core.counters.by_config`, as the end of a sentence that begins with its name."""
+    """The end of a sentence on what limits a row of `core.counters.by_config`. The sentence begins with the variant's name."""
     if not row["bound"]:
         return "was not measured against the roofs of the device"
     of_memory = bool(row["part"])
@@ -68,8 +68,10 @@ def short_verdict(row: dict[Any, Any]) -> str:
 
 
 def answer(frame: pd.DataFrame) -> str:
-    """In a sentence or two what limits the fastest of `core.counters.best`, and what the others; ceilings and specimens are
-    left out where there is anything else."""
+    """One or two sentences on what limits the fastest variant of `query.best`, and the others.
+
+    Ceilings and specimens count only where there are no other variants.
+    """
     others = frame[~frame["role"].isin(["ceiling", "specimen"])]
     shown = (others if len(others) else frame).sort_values("time_ns", kind="stable")
     first, *rest = shown.to_dict("records")

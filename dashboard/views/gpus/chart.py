@@ -20,7 +20,7 @@ from warpladder.dashboard.ui.ticks import ticks
 from warpladder.dashboard.views.gpus.query import PARTS, Grown, Scaled, Share
 
 _HEIGHT: Final = 400
-#: Times further apart than this cannot be told on one linear axis.
+#: Times that differ by more than this factor get a logarithmic axis.
 _LINEAR_RANGE: Final = 20.0
 _SHARE_ROW_PX: Final = 16
 _APART: Final = (
@@ -38,7 +38,7 @@ class _Panel:
         of: the figure of a row.
         ideal: its ideal value for a number of ranks.
         label: the name of the figure in a hover text.
-        dodged: marks stand side by side, because their intervals would cover each other.
+        dodged: marks are side by side, because their intervals would cover each other.
         is_time: the figure is the median time, which a hover text shows anyway.
     """
 
@@ -191,8 +191,8 @@ def _beside_nccl(row: Share) -> list[tuple[str, str]]:
 def _on_phases(rows: list[Share]) -> str:
     known = [row for row in rows if row.part == "communication"]
     if not known:
-        return "Phases that overlap may exceed 100 %; a variant whose copies overlap its kernels has none."
-    how = ", launch by launch, also where other kernels hide it" if _on_gpu(known[0]) else ""
+        return "Phases that overlap can exceed 100 %. A variant whose copies overlap its kernels has no phases."
+    how = ", summed over launches, including time in which other kernels run" if _on_gpu(known[0]) else ""
     said = f"Communication: its own time{how}, with the wait for slower ranks."
     largest = max(row.size_rank for row in known)
     last = [row for row in known if row.size_rank == largest and not math.isnan(row.alone_ns)]

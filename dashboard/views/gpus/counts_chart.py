@@ -65,7 +65,7 @@ class _Tile:
 def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFrame, look: Look) -> Chart:
     """Tiles of cases by number of ranks: the best one, those tied with it, and how much slower the others are.
 
-    Where the cases are of the report's network, the times of its table 4 stand below, with a frame around the advised number.
+    Where the cases are of the report's network, the times of its table 4 are below, with a frame around the advised number.
 
     Args:
         frame: `query.crossover` of one variant, not empty.
@@ -164,7 +164,7 @@ def _node(per_node: int) -> str:
 
 
 def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
-    """The best number of ranks over each stretch of cases, with the numbers that are tied with it."""
+    """The title: the best number of ranks for each group of consecutive cases, with the numbers that are tied with it."""
     first = frame.iloc[0]
     best = []
     for case, rows in frame.groupby("case", sort=False):
@@ -199,9 +199,9 @@ def _on_finding(finding: Finding | None) -> str:
     if finding is None:
         return ""
     said = {
-        "holds": "fewer are faster where there is little to do, as the report found",
-        "refuted": "that fewer are faster where there is little to do, as the report found, is refuted here",
-        "open": "whether fewer are faster where there is little to do, as the report found, is open",
+        "holds": "this confirms the report's finding that fewer GPUs are faster for few images",
+        "refuted": "this refutes the report's finding that fewer GPUs are faster for few images",
+        "open": "this leaves open the report's finding that fewer GPUs are faster for few images",
     }[finding.verdict]
     many = ranks_words(finding.ranks, on_gpu=True)
     return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {said}."
@@ -216,6 +216,6 @@ def _on_report(compared: Sequence[Compared], printed: Sequence[_Printed], images
     right = sum(row.place != "slower" for row in here)
     return (
         " Report: table 4, without spread, on two nodes of GPUs that it does not name; a frame marks the number of GPUs in a "
-        f"node that its section 4 advises. Taken as the number of all GPUs, that is best or tied here in {right} of "
+        f"node that its section 4 advises. As the number of all GPUs, that number is best or tied here in {right} of "
         f"{len(here)} sizes."
     )

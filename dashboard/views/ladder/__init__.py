@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
-    """The ladder at the largest size: of every series with its errors in the first timing, and of the last series in the
-    others.
+    """The ladders at the largest size.
+
+    The first timing has the ladder of every series, with the chart of its errors. Other timings have that of the last series.
     """
     from warpladder.dashboard.views.ladder import chart, error_chart, query
 
@@ -23,7 +24,7 @@ def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iter
     for case in dict.fromkeys(largest if first else largest[-1:]):
         yield chart.ladder(query.ladder(data, workload, case, timing), look)
         costs = query.error_and_time(data, workload, case, timing)
-        # Where no variant rounds, there is nothing to show.
+        # Where no variant has a rounding error, there is nothing to show.
         if first and (costs["rel_l2_error"] > 0).any():
             yield error_chart.error_and_time(costs, look)
 

@@ -107,7 +107,7 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
         above_ceiling(timed),
         "Error: relative error (L2 norm) against float64." if mixed else "",
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
-        f"Left out, as specimens of an error: {', '.join(specimens)}." if len(specimens) else "",
+        f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
     )
     first = known[0]
     name = slug("ladder", first.workload, first.case, first.scope, first.cache)
@@ -117,7 +117,7 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
 def _on_comparisons(known: list[_Row], look: Look, mixed: bool) -> tuple[str, ...]:
     """Sentences of the note about configs, gains and speedups."""
     first = known[0]
-    crossed = "; *: over the last rung before it in another precision" if any(row.crosses for row in known) else ""
+    crossed = "; *: over the last rung of another precision before it" if any(row.crosses for row in known) else ""
     config = f" [{first.baseline_config}]" if first.baseline_config else ""
     return (
         "Each variant with its fastest config.",
@@ -161,13 +161,13 @@ def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, 
         which = f"{', '.join(map(word, group['precision']))} " if several else ""
         words.append(
             {
-                # On a logarithmic axis, an annotation stands at the logarithm and a shape at the value.
+                # On a logarithmic axis, the place of an annotation is the logarithm, and that of a shape is the value.
                 "x": math.log10(at) if logarithmic else at,
                 "y": 1,
                 "yref": "paper",
                 "yanchor": "bottom",
                 "xanchor": "left",
-                # Several floors stand above the headings of the columns.
+                # The words about several floors are above the headings of the columns.
                 "yshift": _FLOOR_PX * (len(words) + 1) if several else 0,
                 "showarrow": False,
                 "font": {"size": 11, "color": look.tones.good},
@@ -207,7 +207,7 @@ def _word(words: str, column: str, y: float, color: str, **options: Any) -> dict
 
 
 def _groups(rows: list[_Row], look: Look) -> tuple[_Items, _Items]:
-    """The name of each group but the first, and the line above it."""
+    """The name of each group except the first, and the line above it."""
     words: _Items = []
     lines: _Items = []
     first_of = {row.role: row for row in reversed(rows)}

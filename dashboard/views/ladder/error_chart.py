@@ -16,7 +16,7 @@ from warpladder.dashboard.ui.ticks import ticks
 from warpladder.dashboard.views.ladder.query import Point
 
 _HEIGHT: Final = 410
-#: Room before and after the points on an axis, as a part of their span in decades. The names of the front stand on the left.
+#: Room before and after the points on an axis, as a part of their span in decades. The names of the front are on the left.
 _LEFT: Final = 0.5
 _ASIDE: Final = 0.12
 #: The fewest decades of an axis, so that some tick is on it.
@@ -74,7 +74,7 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
 
 
 def _tick(error: float) -> str:
-    """`1e-4`, since ticks stand at round numbers."""
+    """`1e-4`, because ticks are at round numbers."""
     return format_error(error).replace(".0e", "e")
 
 

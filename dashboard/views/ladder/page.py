@@ -1,4 +1,4 @@
-"""Ladder: what each step of one case gains, and the source that gained it; or what its speed costs in accuracy."""
+"""Ladder: the gain of each rung at one case, with the rung's source; or the error of each variant beside its time."""
 
 from typing import Any, Final, cast
 
@@ -54,7 +54,7 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
             f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",
             "Choose another case, scope or cache.",
         )
-    # A column for the error, and names with their precision, leave the times less room.
+    # The column of errors and the precision in names leave less room for the times.
     left, right = st.columns([15, 7] if frame["precision"].nunique() > 1 else [13, 9], gap="medium")
     with left:
         widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale))
@@ -64,7 +64,7 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
 
 
 def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
-    """One variant's header, what a thread and a block of it take, and its source as measured."""
+    """Show one variant's header, its registers and shared memory, and its source as measured."""
     variants = runs.load(run).variants
     headers: dict[str, dict[Any, Any]] = {
         row["variant"]: row for row in variants[variants["workload"] == workload].to_dict("records")
@@ -104,7 +104,7 @@ def _resources(variant: dict[Any, Any]) -> list[str]:
     return found
 
 
-# The two together stand as high as a ladder of fifteen rows, on one screen.
+# The two together are as high as a ladder of fifteen rows, which fits on one screen.
 _HEADER_HEIGHT = 150
 _CODE_HEIGHT = 290
 

@@ -1,4 +1,4 @@
-"""One row a workload and precision: how far its best rung is from the baseline, the floor and the best peer."""
+"""The best rung of each workload and precision, compared with the baseline, the floor and the best peer."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ from warpladder.dashboard.core.staleness import stale_variants
 from warpladder.dashboard.core.timing import Baseline, Timing
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
-#: Of the fastest time of a case, what is as good.
+#: A time up to this many times the fastest of a case counts as equally good.
 _AS_GOOD: Final = 1.05
 _COLUMNS: Final = [
     "workload", "precision", "cases", "case", "scope", "cache", "baseline", "baseline_config", "baseline_precision", "baseline_ns", "best",
@@ -29,27 +29,35 @@ _COLUMNS: Final = [
 
 
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
-    """What the first page answers.
+    """The best rung of each workload and precision, against the baseline, the floor and the best peer.
 
-    Each precision that a rung has is apart, and its best rung is compared with the best of the peers that it replaces. The
-    figures are those of the cases of the largest size_rank at which such a rung (or, without a GPU, a host variant) has
-    samples, in the first of `axes.timings`. Where there are several (permutations, layers) and one rung is as good as the
-    fastest of each, to 5 %, each figure is the geometric mean over them and `cases` counts them; the ends of such a mean's
-    interval are the means of the ends, which is wider than 95 %. Where none is, each case has a row of its own.
+    The best rung of a precision is compared with the best of the peers that it replaces. The figures are those of the largest
+    size at which a rung of the precision has samples, in the first of `axes.timings`. In a run without a GPU, the host variants
+    take the place of the rungs, the baseline is a host variant (see `axes.baseline`), and there is no peer.
+
+    A size can have several cases, such as permutations or layers. If one rung is within 5 % of the fastest in each case, the
+    figures are geometric means over the cases. The ends of the interval of such a mean are the means of the ends, so it is
+    wider than a 95 % interval. Otherwise each case has its own row.
 
     Args:
-        root: the project's folder, for the badge of a source that changed since; None leaves that check out.
+        root: the project's folder, for the badge of sources that changed since; None leaves that check out.
 
     Returns:
-        One row a (workload, precision) with samples, or several of one case each, fp32 first: `workload`, `precision`, `cases`,
-        `case` (the size, e.g. `n=512`; of some of its cases, what their names have in common), `scope`, `cache`, `baseline`,
-        `baseline_config`, `baseline_precision`, `baseline_ns`, `best`, `best_title`, `best_config`, `error` (the largest
-        rel_l2_error against float64 of its cells), `best_ns` (+`_low`, `_high`), `speedup` over the baseline (+`_low`,
-        `_high`), `percent_of_floor` (+`_low`, `_high`), `floor_bound`, `baseline_percent_of_floor`, `peer`, `peer_title`,
-        `peer_config`, `peer_precision`, `peer_error`, `peer_percent_of_floor` (of the best rung's floor), `over_peer` (+`_low`,
-        `_high`: the peer's time over the best rung's), `n` (least of the cells used) and `badges` (tuple of texts on the whole
-        workload, in its first row; empty where nothing is distrusted). Where there is no GPU, best is the fastest host variant,
-        the baseline `numba_serial`, and the peer null.
+        One row for each (workload, precision) with samples, or for each of its cases, fp32 first. An estimate `name` has the
+        columns `name_low` and `name_high` too. The columns are `workload`, `precision`, `scope`, `cache`, `baseline_config`,
+        `baseline_precision`, `baseline_ns`, `best_title`, `best_config`, `floor_bound`, `baseline_percent_of_floor`,
+        `peer_title`, `peer_config`, `peer_precision`, `peer_error`, and
+
+        - `cases`: number of cases;
+        - `case`: the size, such as `n=512`; for some of its cases, the common part of their names;
+        - `baseline`, `best`, `peer`: the variants; `peer` is null where there is none;
+        - `error`: largest rel_l2_error of the best rung against float64;
+        - `best_ns`, `percent_of_floor`: estimates of the best rung's time and percent of floor;
+        - `speedup`: estimate of the best rung's speedup over the baseline;
+        - `peer_percent_of_floor`: percent of the best rung's floor;
+        - `over_peer`: estimate of the peer's time over the best rung's;
+        - `n`: least number of samples of the cells used;
+        - `badges`: tuple of texts on the whole workload, in its first row; empty where nothing is distrusted.
     """
     stale = stale_variants(data, root) if root else None
     noise = noise_floors(data)
@@ -78,7 +86,7 @@ def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
 
 
 def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
-    """The cases of the largest size: together where one variant is nearly the fastest in all of them, else each for itself."""
+    """The rows of the largest size: together where one variant is nearly the fastest in all cases, else case by case."""
     candidates = candidates[candidates["size_rank"] == candidates["size_rank"].max()]
     fastest = candidates.groupby("case", sort=False)["median_ns"].min()
     times = _fastest(candidates).set_index("case")["median_ns"].reindex(fastest.index)
@@ -111,7 +119,7 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
 
 
 def _in_all(names: pd.Series) -> str:
-    """What the names of cases have in common, such as `n=1` of `n=1,perm=021` and `n=1,perm=210`."""
+    """The common part of the names of cases, such as `n=1` for `n=1,perm=021` and `n=1,perm=210`."""
     first, *others = (name.split(",") for name in names)
     return ",".join(part for part in first if all(part in other for other in others))
 
@@ -138,7 +146,7 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame, referen
 
 
 def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
-    """The best peer of those that have a time in every case of the best rung; nulls where there is none."""
+    """The best of the peers that have a time in every case of the best rung; nulls where there is none."""
     peers = peers[peers["case"].isin(best["case"])]
     peer = _fastest(peers) if len(peers) else peers
     if len(peer) < len(best):
@@ -156,7 +164,7 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
 
 
 def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the variant of the least geometric mean time, of those that have a time in the most cases."""
+    """The rows of the variant with the least geometric mean time, among those with a time in the most cases."""
     times = frame.assign(log=np.log(frame["median_ns"])).groupby("variant", sort=False)["log"].agg(["size", "mean"])
     times = times[times["size"] == times["size"].max()]
     fastest: pd.DataFrame = frame[frame["variant"] == times["mean"].idxmin()]
@@ -164,7 +172,7 @@ def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> Estimate | None:
-    """Geometric mean over the cases of the other's time over the best's; None where the other lacks one."""
+    """The geometric mean, over the cases, of the other's time over the best's; None where the other lacks a time."""
     ratios = []
     for case, variant, config in _names(best):
         rounds = data.rounds(best["workload"].iloc[0], case, timing.scope, timing.cache)
@@ -185,13 +193,13 @@ def _configs(frame: pd.DataFrame) -> str:
 
 
 def _mean(values: Any) -> float:
-    """Geometric mean; NaN where a value is missing or not positive."""
+    """The geometric mean; NaN where a value is missing or not positive."""
     array = np.asarray(values, dtype=float)
     return float(np.exp(np.log(array).mean())) if array.size and (array > 0).all() else float("nan")
 
 
 def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFrame | None) -> tuple[str, ...]:
-    """What gives reason to distrust a workload's figures. Specimens are there to be caught, so they do not count."""
+    """The reasons to distrust a workload's figures. Specimens do not count, because the checks must catch them."""
     every = cells(data)
     every = every[(every["workload"] == workload) & (every["role"] != "specimen")]
     verdicts = every.drop_duplicates(["variant", "config", "case"])
@@ -208,7 +216,7 @@ def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFra
         badges.append(f"{_count(wrong, 'wrong result')}")
     if broken:
         badges.append(f"{_count(broken, 'cell')} failed")
-    # One interval in twenty misses 1 by chance.
+    # By chance, one 95 % interval in twenty does not hold 1.
     if off > max(1, 0.1 * len(own_noise)):
         badges.append(f"A/A off in {off} of {len(own_noise)} cells")
     if stale is not None and (changed := list(stale.loc[stale["workload"] == workload, "variant"])):

@@ -1,4 +1,4 @@
-"""Pick variants: choose the NVTX ranges of a trace that all pages compare as variants."""
+"""Pick variants: choose the NVTX ranges of a trace that the pages compare as variants."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
@@ -17,14 +17,14 @@ _PATTERN: Final = "pattern"
 _SUGGESTION: Final = "suggestion"
 _CHOSEN: Final = "chosen texts"
 _WHOLE: Final = "Each text is a variant"
-_BEGINNINGS: Final = "Each is how a variant's texts begin"
+_BEGINNINGS: Final = "Each is the beginning of a variant's texts"
 _MOST_TEXTS: Final = 1_000
 _TABLE_HEIGHT: Final = 250
 _TIME: Final = "%.4g"
 _MOST_LEFT_OUT: Final = 3
 _BY_TIME_HELP: Final = (
-    "Share of the GPU time whose work a thread without a range launched while this range was open on another thread, as "
-    "PyTorch's backward pass does."
+    "Share of the GPU time from work that a thread without a range launched while this range was open on another thread, "
+    "as in PyTorch's backward pass."
 )
 
 
@@ -61,16 +61,16 @@ def page() -> None:
 
 
 def _run() -> store.Run:
-    """The run of the page, even if the pattern that picks its variants is bad."""
+    """The run of the page, even if the pattern that picks its variants is invalid."""
     run = runs.chosen()
     return run if run is not None and "ranges" in run.tables else widgets.run_of_page()
 
 
 def _begin(run: store.Run, found: pd.DataFrame) -> None:
-    """Start from what is compared now, else from the first suggestion."""
+    """Start from the pattern in use, or else from the first suggestion."""
     owner = str(run.path)
     if st.session_state.get("pattern of") == owner and _PATTERN in st.session_state:
-        # Written again, since Streamlit forgets a widget while another page is shown.
+        # Set again, because Streamlit forgets a widget while another page is shown.
         st.session_state[_PATTERN] = st.session_state[_PATTERN]
         return
     now = runs.picked(run)
@@ -92,7 +92,7 @@ def _compare(naming: Naming) -> None:
 
 
 def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:
-    """The naming that a user typed, or why it cannot be used on the run; None where nothing was typed."""
+    """The naming that the user typed, or the reason that the run cannot use it; None where nothing was typed."""
     if not typed.strip():
         return None
     try:
@@ -104,7 +104,7 @@ def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:
 
 
 def _texts(run: store.Run) -> None:
-    """The distinct texts, to choose from."""
+    """Show the distinct texts to choose from."""
     every = runs.ask(runs.as_recorded(run), picked.texts)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         wanted = st.text_input("Texts that contain", key="texts that contain")
@@ -145,7 +145,7 @@ def _choose_texts() -> None:
 
 
 def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
-    """Show the variants and cases that the pattern gives."""
+    """Show the variants and cases that the pattern finds."""
     if naming is None:
         st.info("Write a pattern, or choose texts from the table.")
         return
@@ -177,7 +177,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
 
 
 _HELP: Final = (
-    "A regular expression whose groups say what a text stands for: `(?P<variant>…)`, and perhaps `(?P<case>…)`, "
+    "A regular expression whose groups name the parts of a text: `(?P<variant>…)`, and optionally `(?P<case>…)`, "
     "`(?P<config>…)` and "
     "`(?P<workload>…)`. Or a text with placeholders: `tile {variant} n={case}`."
 )

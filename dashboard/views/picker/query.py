@@ -9,14 +9,14 @@ from warpladder.data.naming import CellName
 
 
 def preview(data: RunData) -> pd.DataFrame:
-    """Medians of the picked variants, in the order of variants and cases.
+    """The medians of the picked variants, in the order of variants and cases.
 
     Args:
-        data: of `pick`.
+        data: the result of `picked.pick`.
 
     Returns:
-        One row a cell: `workload`, `variant`, `config`, `case`, `n`, `device_ns` and `operation_ns` (medians; the first is null
-        where its ranges launched nothing).
+        One row for each cell: `workload`, `variant`, `config`, `case`, `n`, and the medians `device_ns` (null where the ranges
+        launched nothing) and `operation_ns`.
     """
     groups = data.grouped
     median = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())["median"]
@@ -33,13 +33,13 @@ def preview(data: RunData) -> pd.DataFrame:
 
 
 def not_ranked(data: RunData) -> pd.DataFrame:
-    """Picked cells that are not ranked, as most of their device time is attributed to no range.
+    """The picked cells that are not ranked, because most of their device time is attributed to no range.
 
     Args:
-        data: of `pick`.
+        data: the result of `picked.pick`.
 
     Returns:
-        Columns `variant`, `case` and `detail`.
+        `variant`, `case` and `detail`.
     """
     skipped = data.results["status"] == "skipped"
     return data.results.loc[skipped, ["variant", "case", "detail"]].reset_index(drop=True)

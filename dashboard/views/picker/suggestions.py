@@ -1,4 +1,4 @@
-"""Patterns that split ranges into variants and cases, found in their texts or made from the texts that a user chose."""
+"""Patterns that split the texts of ranges into variants and cases. They are found in the texts, or made from chosen texts."""
 
 import re
 import shlex
@@ -13,17 +13,17 @@ from warpladder.dashboard.trace import picked
 from warpladder.data.matching import find
 from warpladder.data.naming import MOST_CHARACTERS, CellName, Naming
 
-#: Texts that are looked at: those with the most time, and of these the short ones, in which alone a pattern is to be seen.
+#: The most texts that are searched for patterns, those with the most time first. Texts over `_MOST_CHARACTERS` are passed over.
 MOST_TEXTS: Final = 2_000
 _MOST_CHARACTERS: Final = 200
 _MOST_WORDS: Final = 8
 _MOST_SUGGESTIONS: Final = 8
-#: What a text is cut into: words with their digits, or words and numbers apart.
+#: The two ways to split a text: into words with their digits, or into words and numbers.
 _TOKENS: Final = (re.compile(r"([\w.\-]+)"), re.compile(r"(\d+|[^\W\d_]+)"))
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _SPECIAL: Final = re.compile(r"([\\.^$*+?{}\[\]|()])")
 _PLACEHOLDER: Final = re.compile(r"\{(workload|variant|config|case)\}")
-#: Patterns for any texts, the plainest last.
+#: Patterns for any texts, the least specific last.
 _GENERAL: Final = (
     r"^(?P<variant>\D*[^\W\d])\W*(?P<case>\d.*)$",
     r"^(?P<variant>[^\W\d]\w*)\W+(?P<case>.+)$",
@@ -32,7 +32,7 @@ _GENERAL: Final = (
 
 
 class _Slots(NamedTuple):
-    """Texts that are equal but for their numbers and for the words at some places, each as its parts."""
+    """Texts, split into parts, that differ only in their numbers and in the words at some places."""
 
     places: tuple[int, ...]
     texts: list[list[str]]
@@ -41,12 +41,12 @@ class _Slots(NamedTuple):
 def suggestions(data: RunData) -> pd.DataFrame:
     """Patterns that give variants to compare, the best first.
 
-    A pattern is found where texts differ in one word (the variant) or two (workload and variant) and perhaps in numbers (the
-    case). It counts only where a case has two variants or more.
+    A pattern is found where texts differ in one word (the variant) or in two (workload and variant), and possibly in numbers
+    (the case). It counts only where some case has at least two variants.
 
     Returns:
-        `expression`, `variants` and `cases` (how many), `names` (the first variants), `n` (ranges) and `percent` (of the time
-        of all ranges looked at: device time where there is any, else host time).
+        `expression`, the numbers `variants` and `cases`, `names` (the first variants), `n` (ranges), and `percent` of the time
+        of all searched ranges, which is device time where there is any, else host time.
     """
     every = picked.texts(data)
     frame = every[every["text"].str.len() <= _MOST_CHARACTERS].head(MOST_TEXTS)
@@ -98,22 +98,22 @@ def names_of(expression: str, texts: Sequence[str]) -> list[CellName | None]:
 
 
 def written(text: str) -> str:
-    """The regular expression that a user means: `tile {variant} n={case}` is one with placeholders, anything else is one as it
-    stands.
+    """The regular expression of a pattern that a user typed.
 
-    What stands around placeholders is taken as it is, and the whole text has to fit.
+    A text with placeholders, such as `tile {variant} n={case}`, must match a whole range text, and the characters around the
+    placeholders are literal. Any other text is a regular expression already.
     """
     text = text.strip().removeprefix("nvtx:")
     if "(?P<" in text or not _PLACEHOLDER.search(text):
         return text
     parts = _PLACEHOLDER.split(text)
-    # The last placeholder takes all that it can, the others as little as they can.
+    # Every placeholder matches as little as it can, so the last one takes the rest.
     filled = [f"(?P<{part}>.+?)" if place % 2 else _literal(part) for place, part in enumerate(parts)]
     return f"^{''.join(filled)}$"
 
 
 def of_texts(texts: Sequence[str], *, beginnings: bool) -> str:
-    """The pattern of chosen texts: each is a variant, or each is how the texts of a variant begin, and the rest is the case."""
+    """The pattern of chosen texts. Each is a variant, or the beginning of a variant's texts, and then the rest is the case."""
     choice = "|".join(_literal(text) for text in dict.fromkeys(texts))
     return rf"^(?P<variant>{choice})[\s_:=,/.-]*(?P<case>.*)$" if beginnings else f"^(?P<variant>{choice})$"
 
@@ -140,7 +140,7 @@ def _found(texts: Sequence[str]) -> Iterator[str]:
 
 
 def _is_grid(slots: _Slots) -> bool:
-    """Every place has several words, and two places have more than half of the pairs that their words could make."""
+    """Whether every place has several words, and two places have more than half of the possible pairs of their words."""
     words = [{parts[place] for parts in slots.texts} for place in slots.places]
     if any(len(each) < 2 for each in words):
         return False
@@ -149,7 +149,7 @@ def _is_grid(slots: _Slots) -> bool:
 
 
 def _expression(slots: _Slots) -> str | None:
-    """The pattern of such texts; None where the words stand amid the numbers that vary."""
+    """The pattern of the texts; None where a word that varies is between numbers that vary."""
     texts = slots.texts
     numbers = [
         place
@@ -159,7 +159,7 @@ def _expression(slots: _Slots) -> str | None:
     first, last = (numbers[0], numbers[-1]) if numbers else (len(texts[0]), -1)
     if any(first < place < last for place in slots.places):
         return None
-    # The case of `n=8` is called so, and not 8.
+    # The case of `n=8` is named `n=8`, and not `8`.
     if numbers and first >= 3 and texts[0][first - 1] == "=" and first - 2 not in slots.places:
         first -= 2
     groups = dict(zip(slots.places, ("variant",) if len(slots.places) == 1 else ("workload", "variant"), strict=True))
@@ -180,5 +180,5 @@ def _expression(slots: _Slots) -> str | None:
 
 
 def command(chosen: Naming, source: str) -> str:
-    """The command line that gives the same run out of its report."""
+    """The command line that imports the report with the same variants."""
     return f"warpladder import {shlex.quote(source) if source else 'REPORT'} {chosen.option}"

@@ -1,4 +1,4 @@
-"""The reports' figures beside ours, each on its own axis, because the hardware differs."""
+"""The reports' figures beside ours. Each has its own axis, because the hardware differs."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,18 +13,18 @@ from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_s
 from warpladder.dashboard.ui.ticks import ticks
 from warpladder.dashboard.views.published.query import ELSEWHERE, Source
 
-#: Values that spread further than this stand on a logarithmic axis.
+#: A range of values with a larger ratio than this has a logarithmic axis.
 _LOG_FROM: Final = 20.0
 _HEIGHT: Final = 340
 
 
 def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) -> Chart:
-    """Dots by case, one colour a variant: as published on the left, ours on the right where we have any.
+    """Dots by case, with a colour for each variant. The left panel has the published figures, the right panel ours if any.
 
     Args:
         frame: `query.beside_ours` with at least one published figure.
-        source: the table that it is of.
-        workload: whose variants' colours to use.
+        source: the table that the figures come from.
+        workload: the workload whose variants give the colours.
     """
     frame = frame[frame["published"].notna()].reset_index(drop=True)
     panels = ["published", "ours"] if frame["ours"].notna().any() else ["published"]
@@ -66,8 +66,9 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
 
 
 def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str, str]]:
-    """Colour and symbol of each published variant: those of ours, or of its own name where we have none; an open symbol where
-    another has them.
+    """Colour and symbol of each published variant: those of our variant, or of its own name where we have none.
+
+    Where another variant has both already, the symbol is an open one.
     """
     found: dict[str, dict[str, str]] = {}
     taken: set[tuple[str, str]] = set()
@@ -80,7 +81,7 @@ def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str
 
 
 def _scale(values: "pd.Series[float]") -> dict[str, Any]:
-    """A logarithmic axis where the values need one, else one that starts at nought."""
+    """A logarithmic axis where the values need one, else a linear axis from 0."""
     if values.min() > 0 and values.max() / values.min() > _LOG_FROM:
         return {"type": "log", **ticks(float(values.min()), float(values.max()), significant, logarithmic=True)}
     return {"rangemode": "tozero"}
@@ -105,10 +106,10 @@ def _hover(row: Mapping[Any, Any], name: str, our_variant: str) -> str:
 
 
 def _labels(frame: pd.DataFrame) -> "tuple[list[pd.Series[str]], str]":
-    """What tells the rows apart, and the axis title: the values of the axes that differ, named by the title.
+    """The labels of the rows, and the title of the axis. A label has the values of the axes that differ, and the title names these.
 
     Returns:
-        One level of labels, or two where two axes differ: the groups, and what differs within a group.
+        One level of labels; two levels where two axes differ: the groups, and the labels within a group.
     """
     by_config = frame.duplicated(["variant", "case"]).any()
     named = frame["case"] + "," + frame["config"] if by_config else frame["case"]
@@ -130,7 +131,7 @@ def _note(frame: pd.DataFrame, source: Source) -> str:
     parts = []
     if source.quantity == "rate":
         parts.append(
-            "Both panels count 25 operations a point, as the report does; we count 50, so our own GFLOP/s are twice these."
+            "Both panels count 25 operations a point, as the report does. Other pages count 50, so their GFLOP/s are twice these."
         )
     measured = frame[frame["n"] > 0]
     timings = measured[["our_scope", "our_cache"]].drop_duplicates()
@@ -143,9 +144,9 @@ def _note(frame: pd.DataFrame, source: Source) -> str:
         parts.append("Here: computed by our own count.")
     else:
         page = ELSEWHERE.get(source.quantity)
-        parts.append(f"Ours is on the page {page}." if page else "This run measures nothing of the same.")
+        parts.append(f"Our figures are on the page {page}." if page else "This run has no figure to compare with.")
     missing = frame.loc[frame["ours"].isna() & (frame["why"] != ""), "why"]
     if len(missing) and frame["ours"].notna().any():
-        parts.append(f"{len(missing)} of {len(frame)} without ours: {', '.join(missing.unique())}.")
+        parts.append(f"{len(missing)} of {len(frame)} have no figure of ours: {', '.join(missing.unique())}.")
     parts.append("The report prints no spread.")
     return " ".join(parts)

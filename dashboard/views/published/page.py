@@ -1,4 +1,4 @@
-"""Published: the printed figures of the reports beside ours."""
+"""Published: the printed figures of the reports, beside ours."""
 
 import pandas as pd
 import streamlit as st
@@ -39,7 +39,7 @@ def page() -> None:
         sources = {source.slug: source for source in queries.sources(published)}
         slug = state.choose("table", "Table", list(sources), text=lambda name: sources[name].label)
         cache = state.choose(
-            "cache", "L2 here", ["hot", "cold"], style="segmented", help="The reports time run after run: hot."
+            "cache", "L2 here", ["hot", "cold"], style="segmented", help="The reports do not flush L2 between repetitions: hot."
         )
     frame = runs.ask(run, queries.beside_ours, published, sources[slug], cache)
     st.caption(plain(CITATIONS.get(report, "")))

@@ -1,4 +1,4 @@
-"""The printed figures of the reports, with our figure of the same work beside each."""
+"""The printed figures of the reports, each beside our figure for the same work."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +13,11 @@ from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
 from warpladder.dashboard.reports.conflicts.query import bank_conflicts
 from warpladder.dashboard.reports.sources import SEQUENTIAL
 
-#: Operations a point that the convolution report counts, and that we count: a multiply and an add for each of 25 elements.
+#: Operations for each point, as the convolution report counts them and as we do. We count a multiply and an add for each of 25
+#: elements.
 THEIR_OPERATIONS: Final = 25
 OUR_OPERATIONS: Final = 50
-#: Quantities that another page shows, and the page.
+#: Quantity -> the other page that shows it.
 ELSEWHERE: Final = {
     "time_change": "Details, under Block size",
     "time_change_per_thread": "Details, under Block size",
@@ -39,7 +40,7 @@ _NOTHING: Final = {
 
 @dataclass(frozen=True)
 class Source:
-    """A column of figures of a report: one quantity of one table."""
+    """One quantity of one table of a report."""
 
     table: str
     quantity: str
@@ -57,24 +58,28 @@ class Source:
 
 
 def sources(figures: pd.DataFrame) -> tuple[Source, ...]:
-    """The tables of one report, in its order, each quantity apart; those of which we measure something first."""
+    """Each quantity of the tables of one report, in its order. Quantities that we measure come first."""
     ours = figures.assign(has_ours=figures["our_variant"] != "")
     grouped = ours.groupby(["table", "quantity"], sort=False)["has_ours"].any().sort_values(ascending=False, kind="stable")
     return tuple(Source(str(table), str(quantity)) for table, quantity in grouped.index)
 
 
 def beside_ours(data: RunData, figures: pd.DataFrame, source: Source, cache: str = "hot") -> pd.DataFrame:
-    """One table of a report with our figure of the same variant, case and scope, in the report's unit and its way of counting.
+    """One table of a report, with our figures for the same variant, case and scope, in the report's unit and way of counting.
 
     Args:
-        figures: of one report, as `data.figures.read` gives them.
-        cache: state of L2 of our samples; the other where a cell has none in it. The reports time run after run: `hot`.
+        figures: the figures of one report, from `data.figures.read`.
+        source: the quantity and its table.
+        cache: the state of L2 of our samples. A cell without samples in this state takes the other. The reports do not flush L2
+            between repetitions, which is `hot`.
 
     Returns:
-        A row a printed number, in the report's order: `variant`, `our_variant`, `config`, `case`, `unit`, `published`,
-        `hardware`, `ours`, `ours_low`, `ours_high` (95 % interval; null where we have nothing), `n`, `our_config`, `our_scope`,
-        `our_cache`, `why` (why we have nothing; empty where we have), `note`. Rates have besides `published_at_50` and
-        `ours_at_50`, which count 50 operations a point where `published` and `ours` count 25.
+        One row for each printed number, in the report's order. The columns are `variant`, `our_variant`, `config`, `case`,
+        `unit`, `published`, `hardware`, `n`, `our_config`, `our_scope`, `our_cache`, `note`, and
+
+        - `ours`, `ours_low`, `ours_high`: our figure and its 95 % interval; null where we have none;
+        - `why`: the reason that we have no figure; empty where we have one;
+        - `published_at_50`, `ours_at_50`: for rates only, the same with 50 operations for each point instead of 25.
     """
     rows = figures[(figures["table"] == source.table) & (figures["quantity"] == source.quantity)]
     rows = rows.rename(columns={"value": "published"}).reset_index(drop=True)
@@ -91,7 +96,7 @@ def beside_ours(data: RunData, figures: pd.DataFrame, source: Source, cache: str
 
 
 def _why(data: RunData, source: Source, row: Mapping[Any, Any]) -> str:
-    """Why there is no figure of ours beside a printed one; empty where there is one."""
+    """The reason that we have no figure for a printed number; empty where we have one."""
     if pd.notna(row["ours"]):
         return ""
     if source.quantity in ELSEWHERE:
@@ -104,7 +109,7 @@ def _why(data: RunData, source: Source, row: Mapping[Any, Any]) -> str:
 
 
 def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> Mapping[str, Any]:
-    """Our figure of one printed number."""
+    """Our figure for one printed number."""
     if row["quantity"] == "bank_conflicts":
         return _conflicts(row)
     cell = _cell(measured, row, cache)
@@ -123,13 +128,13 @@ def _ours(data: RunData, measured: pd.DataFrame, row: Mapping[Any, Any], cache: 
 
 
 def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Series[Any] | None":
-    """Our fastest config of the row's variant and case, in the row's config where it names one, and in its scope."""
+    """Our cell for the variant, case and scope of a row: in the row's config where it names one, else in the fastest config."""
     same = measured[(measured["workload"] == row["workload"]) & (measured["variant"] == row["our_variant"])]
     same = same[same["case"] == row["case"]]
-    # A variant that has no config, such as the host's, is the same beside every config of the report.
+    # A variant without configs, such as the host's, corresponds to every config of the report.
     if row["config"] and (same["config"] != "").any():
         same = same[same["config"] == row["config"]]
-    # The host is timed as a whole operation, whatever part of the GPU's work the report compares it with.
+    # Host variants are timed as a whole operation, whichever part of the GPU's work the report compares them with.
     same = same[same["scope"] == ("operation" if row["our_variant"] == SEQUENTIAL else row["scope"])]
     same = best_config(same)
     preferred = same[same["cache"] == cache]
@@ -138,7 +143,7 @@ def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Ser
 
 
 def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | None:
-    """Median and interval of a cell in the report's unit and way of counting; None for what a cell does not tell."""
+    """Median and interval of a cell in the report's unit and way of counting; None for a quantity that cells do not have."""
     if quantity == "time":
         return Estimate.of(cell, "median_ns").times(_PER_NANOSECOND[unit])
     if quantity not in ("bandwidth", "rate"):
@@ -148,7 +153,7 @@ def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | Non
 
 
 def _speedup(data: RunData, cell: "pd.Series[Any]") -> Estimate | None:
-    """Time of the sequential host code over that of the cell; the two are not measured in the same rounds."""
+    """The time of the sequential host code over that of the cell. The two are not measured in the same rounds."""
     on_host = data.rounds(cell["workload"], cell["case"], "operation", "hot")
     host = find_entry(on_host, SEQUENTIAL, "")
     if host is None:
@@ -160,7 +165,7 @@ def _speedup(data: RunData, cell: "pd.Series[Any]") -> Estimate | None:
 
 
 def _conflicts(row: Mapping[Any, Any]) -> Mapping[str, Any]:
-    """Bank conflicts are computed, for the very tile that the report names; they have no interval."""
+    """The computed bank conflicts of the tile that the report names. They have no interval."""
     tile = [int(extent) for extent in row["config"].removeprefix("tile=").split("x")]
     perm = [int(axis) for axis in row["case"].rsplit("perm=", 1)[1]]
     value = bank_conflicts(tile, perm)

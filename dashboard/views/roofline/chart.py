@@ -17,7 +17,7 @@ from warpladder.dashboard.ui.ticks import ticks
 from warpladder.dashboard.views.roofline.query import Point, Roof
 
 _HEIGHT: Final = 410
-#: The axes reach this many times beyond the marks and ridges, so that the roofs can be read beside them.
+#: The axes extend by this factor past the marks and ridges, so that the roofs are visible beside them.
 _LEFT: Final = 6.0
 _RIGHT: Final = 2.5
 _BELOW: Final = 1.8

@@ -1,4 +1,4 @@
-"""Roofline: how near each variant is to the roof of memory or arithmetic, and which of the two limits it."""
+"""Roofline: the distance of each variant from the roof of memory or arithmetic, and the roof that limits it."""
 
 from typing import Final
 

@@ -75,7 +75,7 @@ def over_size(
         frame: `query.sizes`, not empty.
         regions: `query.regions` of the same workload and series.
         shown: the variants to draw, at least one; all when None. The title tells where a variant that is left out could be
-        first.
+            first.
     """
     axis = _AXES[metric]
     every = frame
@@ -248,7 +248,7 @@ def _shade(figure: go.Figure, regions: pd.DataFrame, look: Look) -> None:
 
 
 def _edges(values: Any) -> tuple[float, float]:
-    """Ends of a logarithmic axis: half the first step beyond the first and last value, but at most a tenth of their span."""
+    """Ends of a logarithmic axis: half the first step past the first and last value, but at most a tenth of their span."""
     ordered = sorted(set(values))
     step = min(math.sqrt(ordered[1] / ordered[0]), (ordered[-1] / ordered[0]) ** 0.1) if len(ordered) > 1 else 2.0
     return ordered[0] / step, ordered[-1] * step

@@ -18,7 +18,7 @@ from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline.detail import Window
 from warpladder.dashboard.views.timeline.query import Coloring, Shown, Swatch, facts, names
 
-#: Of what is no variant and no kernel, by its place among the swatches: quieter than those.
+#: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than those of variants and kernels.
 _QUIET: Final = {
     "light": ("#8b93a1", "#cdd4de", "#8dbfa9", "#d3a98c", "#b9b1cc", "#a9bdd6", "#c9bd9d", "#d6aeb2", "#c9cdd3"),
     "dark": ("#7d8694", "#3c4552", "#4f7d6a", "#8a664e", "#6b6482", "#51677f", "#766b4d", "#805a5f", "#535962"),
@@ -33,7 +33,7 @@ _KINDS: Final = {
     "unified_h2d": "migration to the device",
     "unified_d2h": "migration to the host",
 }
-#: Width of the lanes before a browser has told its own.
+#: Width of the lanes in pixels until the browser has sent its own.
 PIXELS: Final = 1000
 _LANE_PX: Final = 24
 _MOST_LANES: Final = 24
@@ -42,7 +42,7 @@ _LEGEND_COLUMNS: Final = 4
 
 
 def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
-    """A colour for each swatch; a variant has the one that it has on every chart."""
+    """A colour for each swatch. A variant has the same colour as on every other chart."""
     quiet, loud = _QUIET[look.theme], palette(look.theme)
     found = []
     for place, swatch in enumerate(swatches):
@@ -54,9 +54,9 @@ def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
 
 
 def legend(scene: Sequence[Shown], coloring: Coloring, look: Look) -> list[int]:
-    """Swatches that the lanes show, the named ones first, those of most time first; as many as can be told apart.
+    """The swatches for the legend: variants and kernels first, and within each kind those with the most time; at most `_LEGEND`.
 
-    What has one name and one colour, such as the variant of that name of each workload, is one entry.
+    Swatches of one name and one colour, such as variants of that name in several workloads, share an entry.
     """
     time, entry = np.zeros(len(coloring.swatches)), np.array(_entries(coloring, look))
     for shown in scene:
@@ -70,7 +70,7 @@ def legend(scene: Sequence[Shown], coloring: Coloring, look: Look) -> list[int]:
 
 
 def _entries(coloring: Coloring, look: Look) -> list[int]:
-    """Of each swatch the first that has its name and its colour."""
+    """For each swatch, the first swatch with its kind, name and colour."""
     first: dict[tuple[str, str, str], int] = {}
     kinds = [swatch.kind for swatch in coloring.swatches]
     looks = zip(kinds, swatch_names(coloring, look), colors(coloring.swatches, look), strict=True)
@@ -78,9 +78,9 @@ def _entries(coloring: Coloring, look: Look) -> list[int]:
 
 
 def swatch_names(coloring: Coloring, look: Look) -> list[str]:
-    """What each colour stands for, plain text.
+    """The meaning of each colour, as plain text.
 
-    A variant's name is followed by its workload where another's has another colour.
+    A variant's name is followed by its workload where variants of that name have several colours.
     """
     lone = coloring.by == "variant" and not any(swatch.kind == "variant" for swatch in coloring.swatches)
     kernels = "kernel" if lone else "kernel of no variant" if coloring.by == "variant" else "other kernels"
@@ -98,7 +98,7 @@ def swatch_names(coloring: Coloring, look: Look) -> list[str]:
 
 
 def words(traces: Traces, lanes: Lanes, shown: Shown) -> tuple[list[str], list[str]]:
-    """Name of each event that is drawn alone, and what else hovering over it tells, in lines; plain text."""
+    """The name of each event that is drawn alone, and the further lines of its hover text, as plain text."""
     lane, places = shown.lane, shown.detail.alone
     called = names(traces, lanes, lane, places)
     if lane.kind == "ranges":
@@ -130,10 +130,10 @@ def _lines(row: dict[Any, Any], duration_ns: int) -> list[str]:
 def timeline(
     scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look, left_out: int = 0
 ) -> Chart:
-    """The lanes of a window, with one set of polygons for each colour, since Plotly takes seconds for thousands of bars.
+    """The lanes of a window. Each colour is one set of polygons, because Plotly takes seconds for thousands of bars.
 
     Args:
-        scene: not empty; of more than 24 lanes the first are drawn.
+        scene: not empty; at most the first 24 lanes are drawn.
         left_out: lanes of the trace that are not in the scene.
     """
     drawn = scene[:_MOST_LANES]
@@ -166,12 +166,14 @@ def timeline(
     figure.update_layout(margin={"b": below_px, "t": 8}, legend={**place, **width})
     missing = left_out + len(scene) - len(drawn)
     more = f" {missing} further lanes are left out." if missing else ""
-    more += f" {lanes.too_deep:,} events lie below {MOST_LAYERS} others at once and are in no lane." if lanes.too_deep else ""
+    more += (
+        f" {lanes.too_deep:,} events overlap {MOST_LAYERS} or more others at once and are not drawn." if lanes.too_deep else ""
+    )
     title = _answer(scene, window)
     note = look.note(
-        f"each event stands at its time on the trace's clock. Events shorter than "
-        f"{format_duration(max((end - begin) // window.bins, 1))} share a bar, whose height is the share of its time that was "
-        f"busy.{more}"
+        f"each event is drawn at its time on the trace's clock. Events shorter than "
+        f"{format_duration(max((end - begin) // window.bins, 1))} share a bar, whose height is the busy share of its "
+        f"time.{more}"
     )
     return Chart("timeline", title, figure, table(scene, window, traces, lanes, coloring, look), note)
 
@@ -191,7 +193,11 @@ def _polygons(
 
 
 def whole(data: RunData, look: Look) -> Chart:
-    """The whole trace of a run that has one, as its page first shows it."""
+    """The whole trace of a run, as its page shows it at first.
+
+    Raises:
+        ValueError: the run has no trace.
+    """
     lanes = build(data.traces)
     if lanes is None:
         raise ValueError("the run has no trace")
@@ -203,7 +209,10 @@ def whole(data: RunData, look: Look) -> Chart:
 
 
 def table(scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look) -> pd.DataFrame:
-    """What the figure draws: a row an event, and one a bar of events. Times are from the start of the trace."""
+    """The data of the figure: one row for each event that is drawn alone, and one for each bar.
+
+    Times are from the start of the trace.
+    """
     edges = window.edges - lanes.begin_ns
     labels, parts = np.array(swatch_names(coloring, look), dtype=object), []
     for shown in scene:
@@ -228,7 +237,7 @@ def table(scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, 
 
 
 def _rectangles(shown: Shown, window: Window, origin_ns: int) -> list[tuple[int, int, int, float]]:
-    """Colour, left, right and height of what a lane draws; left and right count from the origin and are cut to the window."""
+    """Colour, left, right and height of each rectangle of a lane. Left and right are from the origin, and cut to the window."""
     lane, part, edges = shown.lane, shown.detail, window.edges
     least = max((window.end_ns - window.begin_ns) // (2 * window.bins), 1)
     start, end = lane.start[part.alone], lane.end(part.alone)
@@ -243,7 +252,7 @@ def _rectangles(shown: Shown, window: Window, origin_ns: int) -> list[tuple[int,
 
 
 def _answer(scene: Sequence[Shown], window: Window) -> str:
-    """How busy the busiest stream is in the window; how long that is where no stream is shown."""
+    """The busy share of the busiest stream in the window; the length of the window where no stream is shown."""
     span = window.end_ns - window.begin_ns
     edges = np.array([window.begin_ns, window.end_ns])
     busy = {shown.lane: int(np.diff(shown.lane.covered_until(edges))[0]) for shown in scene if shown.lane.kind == "device"}
@@ -254,7 +263,7 @@ def _answer(scene: Sequence[Shown], window: Window) -> str:
 
 
 def _ticks(begin: int, end: int) -> dict[str, Any]:
-    """Ticks from the start of the trace; where that is far off, from the left end, which the first tick names."""
+    """Ticks that count from the start of the trace, or from the left end of the window where the start is far away."""
     if begin == 0 or (end - begin) * 50 > begin:
         return dict(ticks(begin, end, format_duration, logarithmic=False))
     steps = ticks(0, end - begin, format_duration, logarithmic=False)

@@ -1,4 +1,4 @@
-"""A lane in a window: events that are wide enough to be drawn alone, and bars for the busy time of the others."""
+"""The detail of a lane in a window: wide events are drawn alone, and bars show the busy time of the others."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,17 +8,18 @@ import numpy as np
 from warpladder.dashboard.core.traces import Int64s
 from warpladder.dashboard.trace.lanes import BLOCK, Lane
 
-#: Rectangles and bars that all lanes of a window together take about at most.
+#: About the most rectangles and bars of all lanes of a window together.
 MOST_DRAWN: Final = 12_000
 _FEWEST_BINS: Final = 60
-#: Events of a bar that are looked at to tell what most of it is.
+#: The most events of a bar that are sampled to choose its colour.
 _LOOKED_AT: Final = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A piece of time on the trace's clock, from `begin_ns` up to `end_ns`, cut into `bins` of as equal whole nanoseconds as
-    can be.
+    """A time span on the trace's clock, from `begin_ns` to `end_ns`, in `bins` parts of whole nanoseconds.
+
+    The lengths of the bins differ by at most one nanosecond.
     """
 
     begin_ns: int
@@ -27,14 +28,14 @@ class Window:
 
     @property
     def edges(self) -> Int64s:
-        """Shape (bins + 1,), nanoseconds."""
-        # In halves, since span times bins may pass 63 bits.
+        """The edges of the bins, shape (bins + 1,), in nanoseconds."""
+        # Quotient and remainder apart, because the span times the number of bins can exceed 63 bits.
         whole, rest = divmod(self.end_ns - self.begin_ns, self.bins)
         numbers = np.arange(self.bins + 1, dtype=np.int64)
         return self.begin_ns + numbers * whole + numbers * rest // self.bins
 
     def bin_of(self, times: Int64s) -> Int64s:
-        """The bin that holds each time; the first or last one where it is outside."""
+        """The bin that holds each time; the first or last bin for a time outside of the window."""
         return np.clip(np.searchsorted(self.edges, times, side="right") - 1, 0, self.bins - 1)
 
 
@@ -43,15 +44,15 @@ class Detail:
     """A lane within a window.
 
     Attributes:
-        alone: places in the lane of the events that are drawn one by one: those at least as long as a bin, and those that no
-        other
-            short event shares a bin with.
-        bin: shape (b,), the bins in which the others are, drawn as one bar each.
-        busy_ns: shape (b,), nanoseconds of the bin in which one of them ran.
-        count: shape (b,), how many of them are in the bin; one on an edge is in both.
-        looked_at: shape (b, k), places in the lane of up to `_LOOKED_AT` of them, evenly spaced; the last repeats where they
-        are fewer.
-        looked_ns: shape (b, k), their durations, at least 1 so that events of no duration count; 0 for a repeat.
+        alone: places in the lane of the events that are drawn one by one. These are at least as long as a bin, or share no bin
+            with another short event.
+        bin: shape (b,), the bins that hold the other events. Each is drawn as one bar.
+        busy_ns: shape (b,), nanoseconds of the bin in which one of its events ran.
+        count: shape (b,), the number of events in the bin. An event across an edge counts in both bins.
+        looked_at: shape (b, k), places in the lane of up to `_LOOKED_AT` events of the bin, evenly spaced. The last place is
+            repeated where the bin has fewer.
+        looked_ns: shape (b, k), the durations of these events; at least 1, so that events without duration count, and 0 for a
+            repeat.
     """
 
     alone: Int64s
@@ -63,13 +64,16 @@ class Detail:
 
 
 def window(begin_ns: int, end_ns: int, lanes: int, pixels: int) -> Window:
-    """A window with a bin a pixel, or wider ones where that is more than `MOST_DRAWN`; never narrower than a nanosecond."""
+    """A window with one bin for each pixel. Bins are wider where the lanes would have more than `MOST_DRAWN` bins in all.
+
+    No bin is shorter than a nanosecond.
+    """
     bins = min(pixels, max(MOST_DRAWN // max(lanes, 1), _FEWEST_BINS), max(end_ns - begin_ns, 1))
     return Window(begin_ns, max(end_ns, begin_ns + 1), max(bins, 1))
 
 
 def detail(lane: Lane, window: Window) -> Detail:
-    """Level of detail of a lane: time grows with the number of bins, and with that of events only by its logarithm."""
+    """The detail of a lane in a window. Its time grows with the number of bins, and only logarithmically with that of events."""
     edges = window.edges
     first, last = lane.touching(edges)
     wide = _wide(lane, window, int(first[0]), int(last[-1]))
@@ -85,7 +89,7 @@ def detail(lane: Lane, window: Window) -> Detail:
 
 
 def _wide(lane: Lane, window: Window, first: int, last: int) -> Int64s:
-    """Places from `first` to before `last` of events that last at least a bin."""
+    """The places, from `first` to before `last`, of events that last at least a bin."""
     if last <= first:
         return np.empty(0, dtype=np.int64)
     span = window.end_ns - window.begin_ns
@@ -99,23 +103,23 @@ def _wide(lane: Lane, window: Window, first: int, last: int) -> Int64s:
 
 
 def _span_of(lane: Lane, window: Window, places: Int64s) -> tuple[Int64s, Int64s]:
-    """First and last bin that each event is in. One of no duration is where it starts."""
+    """The first and last bin of each event. An event without duration is in the bin of its start."""
     start = lane.start[places]
     return window.bin_of(start), window.bin_of(np.maximum(lane.end(places) - 1, start))
 
 
 def _touched(lane: Lane, window: Window, places: Int64s) -> Int64s:
-    """How many of the events are in each bin."""
+    """The number of the events in each bin."""
     begin, end = _span_of(lane, window, places)
     change = np.bincount(begin, minlength=window.bins + 1) - np.bincount(end + 1, minlength=window.bins + 1)
     return np.cumsum(change[: window.bins])
 
 
 def _lonely(lane: Lane, window: Window, first: Int64s, narrow: Int64s, wide: Int64s) -> Int64s:
-    """Places of short events that are the only one in every bin that they are in."""
+    """The places of short events that share none of their bins with another short event."""
     single = np.flatnonzero(narrow == 1)
     place = first[single]
-    # A wide event may come first, never two: it would be all of the bin.
+    # At most one wide event precedes the short one in the bin, because a second one would fill the bin.
     behind_wide = np.isin(place, wide)
     place = np.unique(place + behind_wide)
     place = place[place < len(lane)]

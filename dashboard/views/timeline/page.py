@@ -1,4 +1,4 @@
-"""Timeline: what ran when, on every stream and thread, from the whole trace down to nanoseconds."""
+"""Timeline: the events of every stream and thread, from the whole trace down to nanoseconds."""
 
 from typing import Any, Final
 
@@ -50,17 +50,17 @@ def page() -> None:
     shown, left_out, color_by = _choose(run, lanes)
     if left_out:
         st.caption(
-            f"{left_out} of {len(lanes.lanes)} lanes are left out: those of the least busy streams and threads. All shows them."
+            f"{left_out} lanes of the least busy streams and threads, out of {len(lanes.lanes)}, are left out. All shows them."
         )
     widgets.attribution(run)
     if lanes.too_deep:
-        st.caption(f"{lanes.too_deep:,} events lie below {MOST_LAYERS} others at once and are in no lane.")
+        st.caption(f"{lanes.too_deep:,} events overlap {MOST_LAYERS} or more others at once and are not drawn.")
     _draw(run, lanes, shown, left_out, color_by)
     widgets.end_page()
 
 
 def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.ColorBy]:
-    """The lanes to show, how many of those asked for are left out, and what the colours stand for."""
+    """The lanes to show, the number of lanes of the chosen kinds that are left out, and the meaning of the colours."""
     busiest = lanes.busiest()
     with widgets.controls():
         kinds = [kind for kind in _KINDS if any(lane.kind == kind for lane in lanes.lanes)]
@@ -96,7 +96,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
 
 @st.fragment
 def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_by: queries.ColorBy) -> None:
-    """Draw the canvas and the chosen event, which change while somebody pans and zooms."""
+    """Draw the canvas and the chosen event. Only this fragment is drawn again while a user pans and zooms."""
     traces = runs.load(run).traces
     coloring = runs.share(run, queries.coloring, lanes, color_by)
     look = runs.look_of(run, widgets.theme())
@@ -115,15 +115,15 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
     timeline("timeline", _payload(scene, window, traces, lanes, coloring, look, chosen), act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
-            "Drag to pan, wheel to zoom, click an event to see what belongs to it. Height of a bar: share of its time that "
-            "was busy."
+            "Drag to pan, use the wheel to zoom, click an event to see what belongs to it. The height of a bar is the busy "
+            "share of its time."
         )
         widgets.downloads(
             "timeline", lambda: charts.timeline(scene, window, traces, lanes, coloring, look, left_out), "timeline"
         )
     if chosen:
         _panel(run, traces, lanes, chosen)
-    # Read the columns that the first narrow window needs while the browser draws the wide one.
+    # While the browser draws this window, read the columns that a narrower window needs.
     if "ranges" in traces.tables:
         for table in attribution.TABLES:
             if table in traces.tables:
@@ -133,7 +133,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
 
 
 def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
-    """The window of the URL, on the trace's clock; the whole trace where it has none."""
+    """The window of the URL, on the trace's clock; the whole trace where the URL has no window."""
     asked = state.text_of("window", run.run_id)
     begin, _, end = asked.partition("-")
     if begin.isdecimal() and end.isdecimal() and len(asked) < 40:
@@ -146,7 +146,7 @@ def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
 
 
 def _follow(run: store.Run, lanes: Lanes, act: Act) -> None:
-    """Keep an act on the canvas for the next run of the script and for the URL."""
+    """Keep an act on the canvas for the next rerun and for the URL."""
     length = lanes.end_ns - lanes.begin_ns
     begin, end = max(act.window[0], 0), min(act.window[1], length)
     if begin < end:

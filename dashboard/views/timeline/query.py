@@ -18,11 +18,11 @@ ColorBy = Literal["variant", "kernel"]
 Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 
-#: Behind the text of a range to which an event is attributed by time.
+#: Follows the text of a range to which an event is attributed by time.
 BY_TIME: Final = ", by time"
 _MOST_NAMES: Final = 9
 _PIECE: Final = 1 << 20
-#: Up to this many kernels the facts of each are read. Eight columns of more rows take longer than a second.
+#: The facts of kernels are read only for traces of at most this many, because eight columns of more rows take over a second.
 _FACTS_OF_MOST: Final = 1_500_000
 _SHAPE: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers")
 
@@ -31,9 +31,9 @@ class Swatch(NamedTuple):
     """The meaning of a colour.
 
     Attributes:
-        kind: `variant`, `kernel`, `copy`, `call`, `range`, or `other` for kernels of no own colour.
-        name: plain text; of a variant, its name.
-        workload: of a variant; else empty.
+        kind: `variant`, `kernel`, `copy`, `call`, `range`, or `other` for kernels without a colour of their own.
+        name: plain text; for a variant, its name.
+        workload: the variant's workload; empty for other kinds.
     """
 
     kind: str
@@ -62,8 +62,15 @@ _OTHER_CALL: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class Coloring:
-    """Colours of a trace's events, as places in `swatches`; each array is indexed by the codes of a column, or by rows of
-    `ranges`: `of_range` is the colour of a range, `of_launch` that of a kernel launched in it.
+    """Colours of a trace's events, as places in `swatches`.
+
+    Attributes:
+        by: the colours of kernels are by variant or by kernel name.
+        of_range: colour of each row of `ranges`.
+        of_launch: colour of the kernels launched in each row of `ranges`.
+        of_kernel_name: colour by the codes of the kernels' names.
+        of_copy_kind: colour by the codes of the memory operations' kinds.
+        of_call_name: colour by the codes of the calls' names.
     """
 
     swatches: tuple[Swatch, ...]
@@ -75,7 +82,7 @@ class Coloring:
     of_call_name: Codes
 
     def of(self, traces: Traces, lanes: Lanes, lane: Lane, rows: Int64s | Int32s) -> Codes:
-        """Colour of each event of a lane, by its row there."""
+        """The colour of each event of a lane, by its row."""
         color: Codes = np.empty(rows.shape, dtype=np.uint8)
         if lane.kind == "ranges":
             np.take(self.of_range, rows, out=color)
@@ -99,7 +106,7 @@ class Coloring:
 
 
 def variants(traces: Traces) -> pd.DataFrame:
-    """Workload and variant of each range of ours, in the order of their first; empty where the trace names none."""
+    """The pairs of workload and variant that the trace's ranges name, in the order of their first ranges; empty for none."""
     if "ranges" not in traces.tables:
         return pd.DataFrame({"workload": [], "variant": []}, dtype=str)
     pairs = pd.DataFrame({name: traces.texts("ranges", name) for name in ("workload", "variant")})
@@ -107,7 +114,7 @@ def variants(traces: Traces) -> pd.DataFrame:
 
 
 def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
-    """Colours by variant, or by the kernels that take most time."""
+    """Colours by variant, or by the names of the kernels that take the most time."""
     swatches = list(_FIXED)
     ranges = len(traces.numbers("ranges", "start_ns")) if "ranges" in traces.tables else 0
     of_range = np.full(ranges, _RANGE, dtype=np.uint8)
@@ -130,7 +137,7 @@ def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
 
 
 def _of_launch(traces: Traces, of_range: Codes) -> Codes:
-    """The colour of the range's variant, but for what only prepares a sample of it."""
+    """The colour of kernels by range: that of the range's variant, or `OTHER` for work that only prepares a sample."""
     if not len(of_range):
         return of_range
     found: Codes = np.where((of_range == _RANGE) | of_the_measurement(traces), OTHER, of_range).astype(np.uint8)
@@ -138,7 +145,7 @@ def _of_launch(traces: Traces, of_range: Codes) -> Codes:
 
 
 def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> npt.NDArray[np.float64]:
-    """Nanoseconds that the kernels of each name last, a piece of a lane at a time."""
+    """The total nanoseconds of the kernels of each name, summed in pieces of a lane to bound memory."""
     codes, time = traces.texts("kernels", "full_name").codes, np.zeros(count)
     for lane in lanes.lanes:
         for first in range(0, len(lane) if lane.kind == "device" else 0, _PIECE):
@@ -157,7 +164,7 @@ def _call(name: str) -> int:
 
 
 def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Codes:
-    """Of each range the variant of the innermost range of ours that it is or is in."""
+    """The colour of each range: that of the innermost range with a variant that it is or is in."""
     workloads, names = traces.texts("ranges", "workload"), traces.texts("ranges", "variant")
     width = len(names.categories) + 1
     of_pair = np.full((len(workloads.categories) + 1) * width, _RANGE, dtype=np.uint8)
@@ -171,8 +178,9 @@ def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Cod
 
 
 def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int64s:
-    """Row in `ranges` of the innermost range that each event was called in, or is attributed to by time; `NONE` where it was in
-    none.
+    """The row in `ranges` of the innermost range in which each event was called, or to which it is attributed by time.
+
+    `NONE` where an event has no range.
     """
     of_work = table in ("kernels", "memory_ops")
     wanted = (traces.ranges_of_work(table) if of_work else traces.numbers(table, "range_id"))[rows]
@@ -183,8 +191,9 @@ def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int6
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A lane in a window, with the colour of each event or bar, as a place in the swatches, and whether it belongs to what was
-    chosen.
+    """A lane in a window, with the colour of each event or bar (a place in the swatches).
+
+    `alone_lit` and `bar_lit` tell whether each belongs to the chosen event.
     """
 
     lane: Lane
@@ -197,14 +206,14 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Lit:
-    """The events that belong to a chosen one, as masks of the rows of the device lanes, of `ranges` and of `api_calls`."""
+    """The events that belong to a chosen event, as masks of the rows of device lanes, `ranges` and `api_calls`."""
 
     device: Bools
     ranges: Bools
     calls: Bools
 
     def of(self, lane: Lane, rows: Int64s | Int32s) -> Bools:
-        """Whether each row of the lane belongs to it."""
+        """Whether each row of the lane belongs to the chosen event."""
         mask = {"device": self.device, "ranges": self.ranges, "calls": self.calls}[lane.kind]
         return mask[rows]
 
@@ -212,7 +221,7 @@ class Lit:
 def scene(
     traces: Traces, lanes: Lanes, shown: Sequence[Lane], window: Window, colors: Coloring, lit: Lit | None = None
 ) -> list[Shown]:
-    """What each of the lanes shows of a window."""
+    """The lanes in a window, with colours, and highlighted where `lit` is given."""
     found = []
     for lane in shown:
         part = detail(lane, window)
@@ -231,7 +240,7 @@ def scene(
 
 
 def _most(color: Codes, weight: Int64s, colors: int) -> Codes:
-    """The colour of most of the weight in each row."""
+    """The colour with the most weight in each row."""
     rows = len(color)
     cell = np.arange(rows)[:, None] * colors + color
     time = np.bincount(cell.ravel(), weights=weight.ravel(), minlength=rows * colors).reshape(rows, colors)
@@ -240,7 +249,7 @@ def _most(color: Codes, weight: Int64s, colors: int) -> Codes:
 
 
 def names(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> list[str]:
-    """Name of each event of a lane, plain text."""
+    """The name of each event of a lane, as plain text."""
     rows = lane.row[places]
     if lane.kind == "ranges":
         return text_of(traces, "ranges", "text", rows)
@@ -266,12 +275,15 @@ def text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> l
 
 
 def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFrame:
-    """Facts for the hover text of an event, besides its name and times.
+    """Facts for the hover text of each event, besides its name and times.
 
     Returns:
-        A row an event: `range` (text of the innermost range, with `, by time` where it is attributed so; empty in none), of
-        kernels `grid_x` to `registers` and of copies `bytes`, `src_memory` and `dst_memory`; null where it has none, and for
-        kernels of a trace of more than 1.5 million of them.
+        One row for each event, with
+
+        - `range`: text of the innermost range, followed by `, by time` where the event is attributed by time; empty without a
+          range;
+        - `grid_x` to `registers`: of kernels; null in a trace of more than 1.5 million kernels;
+        - `bytes`, `src_memory`, `dst_memory`: of memory operations.
     """
     rows = lane.row[places].astype(np.int64)
     frame = pd.DataFrame({"range": ""}, index=range(len(rows)))

@@ -1,4 +1,4 @@
-"""The events that belong to a chosen one: the device work of a range, or the call and the ranges of device work."""
+"""The events that belong to a chosen event: the device work of a range, or the call and the ranges of device work."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -28,7 +28,7 @@ class Chosen:
 
 
 def parse(text: str, traces: Traces) -> Chosen | None:
-    """`kernels-12` as a row of a trace; None where that has no such row."""
+    """`kernels-12` as a row of a trace; None where the trace has no such row."""
     table, _, number = text.rpartition("-")
     known = next((name for name in get_args(Table) if name == table), None)
     if known is None or not number.isdecimal() or len(number) > 12 or int(number) >= _length(traces, known):
@@ -44,10 +44,10 @@ def chosen_of(lanes: Lanes, lane: Lane, row: int) -> Chosen:
 
 
 def belongs(traces: Traces, chosen: Chosen) -> Lit:
-    """Masks of the events that belong to a chosen one.
+    """Masks of the events that belong to a chosen event.
 
-    Of a range: the ranges in it, and the calls and the work that was launched in it and in these. Of other events: the call,
-    what it caused, and every range around it.
+    To a range belong the ranges in it, and the calls and device work launched in any of them. To another event belong its call,
+    the device work of that call, and every range around it.
     """
     found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
     found[chosen.table][chosen.row] = True
@@ -66,11 +66,11 @@ def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
     """Kernels and memory operations launched in a range, by name, the longest total first.
 
     Args:
-        begin_ns: start of the trace, from which first and last are counted.
+        begin_ns: start of the trace. `first_ns` and `last_ns` count from it.
 
     Returns:
-        Columns `what`, `name`, `count`, `total_ns`, `busy_ns` (in which at least one ran), `bytes` (null for kernels),
-        `first_ns` (start of the first) and `last_ns` (end of the last).
+        The columns are `what`, `name`, `count`, `total_ns`, `busy_ns` (time in which at least one ran), `bytes` (null for
+        kernels), `first_ns` (start of the first) and `last_ns` (end of the last).
     """
     inside = _inside(traces, chosen.row)
     parts = []
@@ -116,10 +116,11 @@ def work_and_busy_ns(traces: Traces, chosen: Chosen, begin_ns: int) -> tuple[pd.
 
 
 def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
-    """A kernel, memory operation or call with what caused it and what it caused, and the ranges around it, inwards out.
+    """A kernel, memory operation or call, the other events of its call, and the ranges around it, the innermost first.
 
     Returns:
-        Columns `what`, `name`, `start_ns` (from the start of the trace) and `duration_ns`; null where a range was never closed.
+        The columns are `what`, `name`, `start_ns` (from the start of the trace) and `duration_ns` (null for a range that was
+        never closed).
     """
     found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
     found[chosen.table][chosen.row] = True
@@ -139,7 +140,7 @@ def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
 
 
 def by_time_ns(traces: Traces, chosen: Chosen) -> int:
-    """Summed durations of the work of a range that is attributed to it, or to a range in it, by time."""
+    """The summed durations of device work that is attributed by time to a range or to a range in it."""
     inside, total = _inside(traces, chosen.row), 0
     for table in ("kernels", "memory_ops"):
         if table in traces.tables:
@@ -149,21 +150,24 @@ def by_time_ns(traces: Traces, chosen: Chosen) -> int:
 
 
 def title(traces: Traces, chosen: Chosen) -> str:
-    """What was chosen, in words: `range step`."""
+    """The chosen event in words, such as `range step`."""
     return f"{_WHAT[chosen.table]} {_name(traces, chosen.table, chosen.row)}"
 
 
 def span(traces: Traces, chosen: Chosen, end_ns: int) -> tuple[int, int]:
-    """Start and end of what was chosen; `end_ns` where it was never closed."""
+    """Start and end of the chosen event; the end is `end_ns` for a range that was never closed."""
     start, end = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("start_ns", "end_ns"))
     return start, end_ns if end == NONE else end
 
 
 def union_ns(code: Int64s, start: Int64s, end: Int64s, count: int) -> Int64s:
-    """Nanoseconds in which an event of each code ran, overlaps counted once.
+    """The nanoseconds in which at least one event of each code ran.
 
     Args:
-        code: shape (n,), from 0 to below `count`; `start` and `end` likewise, nanoseconds.
+        code: shape (n,), from 0 to `count` - 1.
+        start: shape (n,), nanoseconds.
+        end: shape (n,), nanoseconds.
+        count: number of codes.
     """
     order = np.lexsort((start, code))
     code, start, end = code[order], start[order], np.maximum(end, start)[order]
@@ -188,14 +192,14 @@ def _name(traces: Traces, table: str, row: int) -> str:
 
 
 def _inside(traces: Traces, row: int) -> Bools:
-    """Mask of a range and all in it."""
+    """Mask of a range and all ranges in it."""
     above = parents(traces)
     inside: Bools = nearest(above, np.arange(len(above)) == row) >= 0
     return inside
 
 
 def _held(traces: Traces, table: str, ranges: Bools) -> Bools:
-    """Mask of the rows of a table that were called in one of the ranges, innermost, or are attributed to it by time."""
+    """Mask of the rows of a table whose innermost range, by thread or by time, is one of the ranges."""
     ids, pieces = traces.numbers("ranges", "range_id"), []
     of_work = table in ("kernels", "memory_ops")
     for range_id in [traces.ranges_of_work(table)] if of_work else (column for (column,) in traces.scan(table, "range_id")):
@@ -217,11 +221,11 @@ def _ranges_around(traces: Traces, chosen: Chosen) -> list[int]:
 
 
 def _same_call(traces: Traces, chosen: Chosen, found: dict[str, Bools]) -> None:
-    """Mark the call of what was chosen, and all device work of that call: a graph launch has many."""
+    """Mark the call of the chosen event, and all device work of that call. A graph launch has several pieces of device work."""
     process, correlation = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("process", "correlation"))
     for table in ("kernels", "memory_ops", "api_calls"):
         if table in traces.tables and table != chosen.table:
             rows, ids, processes = traces.find(table, "correlation", np.array([correlation]), "process")
             rows = rows[(ids == correlation) & (processes == process)]
-            # Correlations of calls are unique; of a trace where they are not, the first is taken as everywhere else.
+            # Calls normally have unique correlations. Where they do not, the first call is taken, as in all other queries.
             found[table][rows[:1] if table == "api_calls" else rows] = True

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
-    """The copies of the trace, and the speedups that are left with them."""
+    """The copies of the trace, and the speedups with the copies counted."""
     from warpladder.dashboard.views.transfers import chart, query
 
     if "memory_ops" in data.traces.tables:

@@ -1,4 +1,4 @@
-"""The cost of the copies of a trace, and the speedups that are left with them."""
+"""The cost of the copies of a trace, and the speedups with the copies counted."""
 
 import math
 from typing import Any, Final
@@ -27,7 +27,7 @@ _STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": 
 
 
 def transfers(frame: pd.DataFrame, look: Look) -> Chart:
-    """Bars of `query.transfers`, not empty: time with and without a kernel on the device."""
+    """Bars of `query.transfers`, not empty: the time of copies while a kernel runs on the device, and the other time."""
     figure = blank(look.theme, 34 * max(len(frame), 2) + 90)
     rows = frame.to_dict("records")
     longest = float(frame["time_ns"].max())
@@ -82,7 +82,10 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
 
 
 def stages(frame: pd.DataFrame, look: Look) -> Chart:
-    """Time of `query.stages`, not empty, by stage: one line a variant of a case, or a range of a foreign report."""
+    """The time of `query.stages`, not empty, by stage.
+
+    There is one line for each variant of a case, or in a report of another program for each range.
+    """
     figure = blank(look.theme, 340)
     labels = list(_STAGES.values())
     title, told = _stages_told(frame)
@@ -101,27 +104,27 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
             hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
         )
     values = shown[[f"{stage}_ns" for stage in _STAGES]]
-    # Room for a tick at 1, 2 or 5 however close the values are.
+    # Room for a tick at 1, 2 or 5, even if all values are close together.
     low, high = float(values.min().min()) / 2, float(values.max().max()) * 2
     bounds = [math.log10(low), math.log10(high)]
     figure.update_yaxes(type="log", title_text="time", range=bounds, **ticks(low, high, format_duration, logarithmic=True))
     figure.update_xaxes(type="category", range=[-0.2, len(labels) - 0.8])
     figure.update_layout(legend={"x": 1.01, "y": 1})
     counts = f"{shown['n'].min()} to {shown['n'].max()}" if shown["n"].nunique() > 1 else str(shown["n"].iloc[0])
-    part = f" {len(shown)} of {len(frame)} rows are drawn; the data has all." if len(shown) < len(frame) else ""
+    part = f" {len(shown)} of {len(frame)} rows are drawn; the data has all rows." if len(shown) < len(frame) else ""
     note = look.note(
-        f"medians over the ranges with a kernel and a copy, n = {counts}. Kernel: time on the device. + launch: with the "
-        "calls that launched the kernels. + copies: with the copies too. End to end: the range on the host, in which these "
-        f"may overlap.{part}"
+        f"medians over the ranges with a kernel and a copy, n = {counts}. Kernel: time on the device. + launch: plus the "
+        "calls that launched the kernels. + copies: plus the copies. End to end: the range on the host, in which these can "
+        f"overlap.{part}"
     )
     return Chart("transfer-stages", title, figure, frame, note)
 
 
 def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
-    """The title, and the index of the rows that it is about.
+    """The title, and the index of the rows that it names.
 
-    It tells how far the fastest kernel's speedup over the first variant of its case shrinks; of ranges of a foreign report,
-    what copies add.
+    The title gives the fastest kernel's speedup over the first variant of its case at each stage. For a report of another
+    program, it gives the range to which copies add the most.
     """
     compared = frame[~frame["role"].isin(ASIDE)] if not frame["role"].isin(ASIDE).all() else frame
     fast = compared.nlargest(1, "speedup_kernel").iloc[0]
@@ -146,9 +149,7 @@ def _of_case(frame: pd.DataFrame, row: "pd.Series[Any]") -> pd.DataFrame:
 
 
 def _drawn(frame: pd.DataFrame, told: list[Any]) -> pd.DataFrame:
-    """All rows where they can be told apart; else those of one case, that of the rows that the title tells of, and these among
-    them.
-    """
+    """All rows up to `_MOST_BARS`. Of more rows, those that the title names and others of the same case."""
     if len(frame) <= _MOST_BARS:
         return frame
     of_case = _of_case(frame, frame.loc[told[0]]).index

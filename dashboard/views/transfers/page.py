@@ -1,4 +1,4 @@
-"""Transfers: the cost of copies, and the speedups that are left with them."""
+"""Transfers: the cost of copies, and the speedups with the copies counted."""
 
 from typing import Final
 
@@ -18,12 +18,12 @@ _COLUMNS: Final = {
     "speedup_with_copies": st.column_config.NumberColumn("+ copies", format="%.3g"),
     "speedup_end_to_end": st.column_config.NumberColumn("End to end", format="%.3g"),
     "reuses_to_halve": st.column_config.NumberColumn(
-        "Reuses to halve", help="Number of launches on the same data after which the copies take at most half of the time."
+        "Reuses to halve", help="The number of launches on the same data with which the copies take at most half of the time."
     ),
     "host": "Host variant",
     "reuses_to_pay": st.column_config.NumberColumn(
         "Reuses to pay",
-        help="Number of launches on the same data after which launches and copies are faster than the fastest host variant.",
+        help="The number of launches on the same data with which launches and copies are faster than the fastest host variant.",
     ),
 }
 
@@ -40,7 +40,7 @@ def page() -> None:
     widgets.show_chart(charts.transfers(runs.ask(run, queries.transfers), look))
     frame = runs.ask(run, queries.stages)
     if frame.empty:
-        st.caption("No range of this trace holds both a kernel and a copy, so the effect of copies on a speedup is unknown.")
+        st.caption("No range of this trace has both a kernel and a copy, so the effect of copies on speedups is unknown.")
     else:
         widgets.show_chart(charts.stages(frame, look))
         told = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]

@@ -1,4 +1,4 @@
-"""The copies of a trace: bytes, time, rate and overlap with kernels, and the speedups that are left with them."""
+"""The copies of a trace: bytes, time, rate and overlap with kernels, and the speedups with the copies counted."""
 
 import math
 from typing import Any, Final
@@ -14,13 +14,13 @@ from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
-#: Roles that others are not compared with.
+#: Roles of variants that speedups are not counted from.
 ASIDE: Final = ("ceiling", "specimen")
 STAGES: Final = ("kernel_ns", "with_launch_ns", "with_copies_ns", "end_to_end_ns")
 
 
 def span_ns(traces: Traces) -> int:
-    """Nanoseconds from the first call or device work of the trace to the end of the last."""
+    """Nanoseconds from the start of the trace's first call or device work to the end of its last."""
     tables = [table for table in ("kernels", "memory_ops", "api_calls") if table in traces.tables]
     first = min(int(traces.numbers(table, "start_ns").min()) for table in tables)
     return max(int(traces.numbers(table, "end_ns").max()) for table in tables) - first
@@ -30,9 +30,12 @@ def transfers(data: RunData) -> pd.DataFrame:
     """Copies, sets and migrations by kind and by the memory of their host side.
 
     Returns:
-        The longest first: `kind`, `host_memory` (`pinned`, `pageable`…; empty where no host is involved), `n`, `bytes`,
-        `time_ns` (sum of durations), `gb_per_s`, `percent_of_run` (time in which one of them ran, of `span_ns`), `overlap_ns`
-        (of the time, how much a kernel ran on the same device) and `overlap_percent`.
+        One row for each kind and host memory, the longest first: `kind`, `n`, `bytes`, `gb_per_s`, `overlap_percent`, and
+
+        - `host_memory`: `pinned`, `pageable` and so on; empty where no host memory is involved;
+        - `time_ns`: sum of durations;
+        - `percent_of_run`: the part of `span_ns` in which at least one of them ran;
+        - `overlap_ns`: the part of `time_ns` in which a kernel ran on the same device.
     """
     traces = data.traces
     kind = traces.texts("memory_ops", "kind")
@@ -68,18 +71,24 @@ def transfers(data: RunData) -> pd.DataFrame:
 
 
 def stages(data: RunData) -> pd.DataFrame:
-    """A variant's time and speedup with its launches and its copies.
+    """The time and speedup of each variant, with its launches and copies added stage by stage.
 
-    They come from ranges with a kernel and a copy. In our recordings these are ranges with a scope, in other reports the
-    outermost ranges.
+    The figures come from ranges with a kernel and a copy. In our recordings these are the ranges with a scope, and in other
+    reports the outermost ranges.
 
     Returns:
-        One row a (workload, case, variant, config), the medians over its ranges: `kernel_ns` (durations of the kernels),
-        `with_launch_ns` (and of the calls that launched them), `with_copies_ns` (and of the copies), `end_to_end_ns` (the range
-        itself), `n`; `speedup_…` of each stage over the case's first variant that is no ceiling and no specimen (over its first
-        row where all are); `role`; `copies_ns`; `reuses_to_halve` (launches on the same data after which they take as long as
-        its copies) and `reuses_to_pay` (after which they and the copies take less than `host`; null without samples of the
-        host).
+        One row for each (workload, case, variant, config), with medians over its ranges. The columns besides the key are
+        `role`, `n`, `copies_ns`, `host`, `host_ns`, and
+
+        - `kernel_ns`: durations of the kernels;
+        - `with_launch_ns`: `kernel_ns` plus the durations of the calls that launched the kernels;
+        - `with_copies_ns`: `with_launch_ns` plus the durations of the copies;
+        - `end_to_end_ns`: duration of the range;
+        - `speedup_…`: of each stage over the first variant of the case. Ceilings and specimens are passed over, unless the case
+          has no others;
+        - `reuses_to_halve`: number of launches on the same data that together take as long as the copies;
+        - `reuses_to_pay`: number of launches on the same data that together with the copies take less than `host`; null without
+          samples of the host.
     """
     traces = data.traces
     columns = [
@@ -140,7 +149,7 @@ def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
 
 
 def _held(traces: Traces) -> pd.DataFrame:
-    """The contents of each range that stands for one execution: the columns of `_OF_OURS`, `STAGES` and `copies_ns`."""
+    """The contents of each range that is one execution: the columns of `_OF_OURS`, `STAGES` and `copies_ns`."""
     parent, scope = parents(traces), traces.texts("ranges", "scope").codes
     ours = bool((scope >= 0).any())
     chosen = scope >= 0 if ours else parent < 0

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
-    """The samples of the variant that wins the last of the largest cases."""
+    """The samples of the winner of the last case of the largest size."""
     from warpladder.dashboard.views.trust import distribution_chart
 
     largest = winners.at_largest(data, workload, timing)

@@ -1,4 +1,4 @@
-"""The agreement of CUDA events, CUPTI, Nsight Systems and Nsight Compute on the device time of the same cell."""
+"""The agreement of CUDA events, CUPTI, Nsight Systems and Nsight Compute on the device times of the same cells."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -20,12 +20,13 @@ _TIMES: Final = ["n", "median_ns", "low_ns", "high_ns"]
 
 
 def device_times(data: RunData) -> pd.DataFrame:
-    """Device time of every cell of a run: of its samples, or of the one execution that Nsight Compute counted, with a flushed
-    cache.
+    """The device time of every cell of a run.
+
+    It is the median of the cell's samples, or the time of the one execution that Nsight Compute counted with flushed caches.
 
     Returns:
-        One row a (workload, variant, config, case, cache, gpus): `n`, `median_ns`, `low_ns`, `high_ns` (ends of the median's
-        interval; both the median itself where n is 1) and `source_sha256` of the variant's source as measured.
+        One row for each (workload, variant, config, case, cache, gpus): `n`, `median_ns`, `low_ns` and `high_ns` (the ends of
+        the median's interval; both equal the median where n is 1), and `source_sha256` of the variant's source as measured.
     """
     groups = data.grouped
     intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
@@ -44,23 +45,27 @@ def device_times(data: RunData) -> pd.DataFrame:
 
 
 def within_the_run(data: RunData) -> list[str]:
-    """The comparison of a tracer with CUDA events around the same executions, from the recording; nothing for other runs."""
+    """The recording's comparison of its tracer with CUDA events around the same executions; empty for other runs."""
     found = data.diagnostics
     return [f"Within this run: {text}." for text in found.loc[found["source"] == Source.AGREEMENT, "text"]]
 
 
 def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The cells that this run and others have, of the same source.
+    """The cells that this run and other runs have in common, with the same source.
 
     Args:
         mine: `device_times` of this run.
-        others: of other runs on the same device, by collector.
+        others: `device_times` of other runs on the same device, by collector.
 
     Returns:
-        One row a cell and other collector: the key, `collector`, `n`, `median_ns` of this run, `other_n`, `other_ns`, `ratio`
-        (other over this), `low`, `high` (its interval: both medians' relative half-widths, added as independent errors are),
-        `difference_ns` (other less this), `above` (this run's median is above `AGREE_ABOVE_NS`) and `agrees` (the ratio is
-        within `AGREE_WITHIN` of 1).
+        One row for each cell and other collector: the key, `collector`, `n`, `median_ns` of this run, `other_n`, `other_ns`,
+        and
+
+        - `ratio`: the other median over this run's;
+        - `low`, `high`: the interval of the ratio, from the relative half-widths of both medians, added as independent errors;
+        - `difference_ns`: the other median less this run's;
+        - `above`: this run's median is above `AGREE_ABOVE_NS`;
+        - `agrees`: the ratio is within `AGREE_WITHIN` of 1.
     """
     pairs = [
         mine.merge(frame, on=[*_KEY, "source_sha256"], suffixes=("", "_other")).assign(collector=collector)
@@ -79,18 +84,18 @@ def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFr
         high=ratio * np.exp(up),
         difference_ns=frame["other_ns"] - frame["median_ns"],
         above=frame["median_ns"] > AGREE_ABOVE_NS,
-        # Rounded, since 1.02 less 1 is more than 0.02 in binary.
+        # Rounded, because 1.02 - 1 is more than 0.02 in binary.
         agrees=(ratio - 1).abs().round(9) <= AGREE_WITHIN,
     )
 
 
 def share_a_cell(mine: pd.DataFrame, other: pd.DataFrame) -> bool:
-    """Whether two frames of `device_times` have a cell in common, of the same source."""
+    """Whether two frames of `device_times` have a cell in common with the same source."""
     return not mine.merge(other, on=[*_KEY, "source_sha256"]).empty
 
 
 def left_out(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> int:
-    """Cells that both runs have, but of a source that changed in between."""
+    """The number of cells that both runs have, but whose source changed in between."""
     pairs = (mine.merge(frame, on=_KEY, suffixes=("", "_other")) for frame in others.values())
     return sum(int((pair["source_sha256"] != pair["source_sha256_other"]).sum()) for pair in pairs)
 
@@ -99,9 +104,11 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
     """`compare` by the other collector.
 
     Returns:
-        `collector`; above `AGREE_ABOVE_NS`: `above` (cells) and `agree` (of them); below it: `below` (cells), `less` (of them,
-        those in which it tells less than this run) and `difference_ns` (median of the differences without their sign; null
-        where there is no such cell).
+        One row for each collector: `collector`, and
+
+        - `above`, `agree`: number of cells above `AGREE_ABOVE_NS`, and of those that agree;
+        - `below`, `less`: number of other cells, and of those in which the collector's median is less than this run's;
+        - `difference_ns`: median absolute difference in the cells of `below`; null where there are none.
     """
     rows: list[dict[str, Any]] = []
     for collector, cells in frame.groupby("collector", sort=False):
@@ -120,6 +127,6 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _log(over: "pd.Series[float]", under: "pd.Series[float]") -> npt.NDArray[np.float64]:
-    """Distance of two times as the logarithm of their ratio; 0 where one is 0."""
+    """The distance of two times: the logarithm of their ratio, or 0 where a time is 0."""
     known = (over > 0) & (under > 0)
     return np.log((over / under).where(known, 1.0).to_numpy(dtype=float))

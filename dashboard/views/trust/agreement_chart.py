@@ -1,4 +1,4 @@
-"""How far collectors agree: the ratio of their device times over the time, with the band above 20 µs."""
+"""The agreement of collectors: the ratio of their device times over the time, with the tolerance band above 20 µs."""
 
 import math
 from typing import Any, Final
@@ -22,10 +22,10 @@ _COLORS: Final = {"cuda_events": 0, "cupti": 1, "nsight_systems": 2, "nsight_com
 
 
 def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
-    """`agreement.compare`, not empty: short cells and long ones side by side, since they differ on other scales.
+    """Differences of `agreement.compare`, not empty. Short and long cells have separate panels, because their scales differ.
 
     Args:
-        collector: that of this run.
+        collector: the collector of this run.
     """
     parts = [part for part in (frame[~frame["above"]], frame[frame["above"]]) if len(part)]
     figure = make_subplots(rows=1, cols=len(parts), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
@@ -84,15 +84,14 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
 
 
 def verdict(frame: pd.DataFrame) -> str:
-    """How many cells above 20 µs agree, and the largest difference; of the shorter ones where there are no others."""
+    """The title: the number of cells above 20 µs that agree, and the largest difference. Shorter cells count only without others."""
     above = frame[frame["above"]]
     shown = above if len(above) else frame
     worst = shown.iloc[int((shown["ratio"] - 1).abs().to_numpy().argmax())]
     largest = f"{worst['collector']} {_percent(worst['ratio'])} for {worst['variant']} at {worst['case']}"
     if above.empty:
         return (
-            f"No cell above {format_duration(AGREE_ABOVE_NS)} to compare; of the shorter ones the largest difference is "
-            f"{largest}"
+            f"No cell above {format_duration(AGREE_ABOVE_NS)} to compare; the largest difference of shorter cells is {largest}"
         )
     return (
         f"{int(above['agrees'].sum())} of {len(above)} cells above {format_duration(AGREE_ABOVE_NS)} agree within "
@@ -104,7 +103,7 @@ def in_words(row: dict[Any, Any], collector: str) -> str:
     """A sentence on one row of `agreement.by_collector`.
 
     Args:
-        collector: that of this run.
+        collector: the collector of this run.
     """
     limit = format_duration(AGREE_ABOVE_NS)
     parts = []
@@ -113,7 +112,7 @@ def in_words(row: dict[Any, Any], collector: str) -> str:
     if row["below"]:
         parts.append(
             f"below {limit} it differs from {collector} by {format_duration(row['difference_ns'])} (median of {row['below']}) "
-            f"and tells less in {row['less']}"
+            f"and measures less in {row['less']}"
         )
     return f"{row['collector']}: {'; '.join(parts)}."
 

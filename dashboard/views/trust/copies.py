@@ -1,4 +1,4 @@
-"""Checks of a recording by its own trace: launches outside of ranges, and copies whose bytes differ from the case's."""
+"""Checks of a recording against its own trace: launches outside of ranges, and copies whose bytes differ from the case's."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +17,7 @@ _DIRECTIONS: Final = ("h2d", "d2h")
 
 @dataclass(frozen=True)
 class Attribution:
-    """Numbers of kernels of a trace and their nanoseconds: all, those outside of ranges, and those with an unknown launch."""
+    """The number and time of a trace's kernels: all, those outside of ranges, and those with an unknown launch."""
 
     kernels: int
     time_ns: int
@@ -28,7 +28,7 @@ class Attribution:
 
 
 def attribution(data: RunData) -> Attribution:
-    """The kernels of the trace that are not attributed; zeros without a table `kernels`."""
+    """The counts of kernels that are not attributed to a range; zeros without a table `kernels`."""
     if "kernels" not in data.traces.tables:
         return Attribution(0, 0, 0, 0, 0, 0)
     outside, unlaunched = _unattributed(data)
@@ -44,9 +44,9 @@ def attribution(data: RunData) -> Attribution:
 
 
 def unattributed(data: RunData) -> pd.DataFrame:
-    """Kernels with launches that are not attributed, the longest first:
+    """Kernels with launches that are not attributed to a range, the longest first.
 
-    `kernel`, `outside`, `unlaunched` (launches) and `time_ns` of both.
+    The columns are `kernel`, `outside` and `unlaunched` (numbers of launches), and `time_ns` (of both).
     """
     columns = ["kernel", "outside", "unlaunched", "time_ns"]
     if "kernels" not in data.traces.tables:
@@ -72,14 +72,13 @@ def dropped(data: RunData) -> tuple[str, ...]:
 
 
 def rounds(data: RunData) -> pd.DataFrame:
-    """Bytes that each end-to-end round copied, beside those of its case.
+    """The bytes that each end-to-end round copied, beside those of its case.
 
-    A round is the range of one sample, the baseline's second copy included and warm-ups left out; copies of the ranges within
-    it count.
+    A round is the range of one sample, including the baseline's second entry, without warm-ups. Copies in inner ranges count.
 
     Returns:
-        `workload`, `variant`, `config`, `case`, `range` (its text), `h2d_bytes`, `d2h_bytes` (copied), `case_h2d_bytes`,
-        `case_d2h_bytes` and `equal`. No rows where the trace has no such range, or does not know its copies.
+        `workload`, `variant`, `config`, `case`, `range` (its text), `h2d_bytes` and `d2h_bytes` (copied), `case_h2d_bytes`,
+        `case_d2h_bytes` and `equal`. There are no rows where the trace has no such range or no copies.
     """
     columns = [*VERDICT_CELL, "range", "h2d_bytes", "d2h_bytes", "case_h2d_bytes", "case_d2h_bytes", "equal"]
     traces = data.traces
@@ -114,18 +113,18 @@ def rounds(data: RunData) -> pd.DataFrame:
 
 
 def by_case(frame: pd.DataFrame) -> pd.DataFrame:
-    """`rounds` by case: `workload`, `case`, `rounds`, `equal` (how many), and the case's bytes each way."""
+    """`rounds` by case: `workload`, `case`, `rounds`, `equal` (numbers of rounds), and the case's bytes in each direction."""
     keys = ["workload", "case", "case_h2d_bytes", "case_d2h_bytes"]
     sums = frame.groupby(keys, sort=False, as_index=False).agg(rounds=("equal", "size"), equal=("equal", "sum"))
     return sums[["workload", "case", "rounds", "equal", "case_h2d_bytes", "case_d2h_bytes"]]
 
 
 def _unattributed(data: RunData) -> tuple[Any, Any]:
-    """Which kernels no range holds, and the launch of which is unknown; masks."""
+    """Masks of the kernels outside of all ranges, and of the kernels with an unknown launch."""
     traces = data.traces
     return traces.numbers("kernels", "range_id") == NONE, traces.numbers("kernels", "launch_start_ns") == NONE
 
 
 def _outermost(at: Int64s, parent: Int64s, ours: Any, outermost: Any) -> Int64s:
-    """Of each place of a range, that of the outermost of ours around it; `NONE` where it is not within one."""
+    """For each place of a range, the place of the outermost range of a sample around it; `NONE` where there is none."""
     return np.where((at >= 0) & ours[at], nearest(parent, outermost)[at], NONE)

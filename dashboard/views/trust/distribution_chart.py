@@ -17,12 +17,12 @@ _NAMES: Final = ("samples", "second copy (A/A)")
 
 
 def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
-    """Every sample over the rounds as a distance from the median, with the median's interval, and the distribution beside it.
+    """The distance of every sample from the median over the rounds, with the median's interval and the distribution.
 
-    Of more than 500 samples 1 of k is drawn; median, interval and distribution are of all.
+    Of more than 500 samples, 1 of k is drawn. Median, interval and distribution are those of all samples.
 
     Args:
-        samples: rows of table `samples` of one cell, twins (twin = 1) marked apart; not empty.
+        samples: rows of table `samples` of one cell, not empty. Twins (twin = 1) have another mark.
     """
     first = samples.iloc[0]
     style = look.style(first["workload"], first["variant"])
@@ -78,7 +78,7 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
 
 
 def _percent(duration_ns: Any, median_ns: float) -> Any:
-    """Distance from the median in percent of it."""
+    """The distance from the median, in percent of the median."""
     return 100 * (duration_ns / median_ns - 1)
 
 

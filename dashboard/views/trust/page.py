@@ -21,7 +21,7 @@ from warpladder.data import store
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
 _MOST_BAD: Final = 20
 _RECORD_ANOTHER: Final = (
-    "Record the same cases by one: warpladder record --collector cupti (or nsight_systems, or nsight_compute)."
+    "Record the same cases by another one: warpladder record --collector cupti (or nsight_systems, or nsight_compute)."
 )
 _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
@@ -64,7 +64,7 @@ def _heading() -> None:
 
 
 def _bad_runs() -> None:
-    """List the runs that cannot be opened, each with its cure, except the run of the page."""
+    """List the runs that cannot be opened, each with its reason and remedy, except the run of the page."""
     chosen = runs.chosen()
     bad = [each for each in runs.listing(runs.data_dirs()).bad if chosen is None or each.path != chosen.path]
     for each in bad[:_MOST_BAD]:
@@ -86,10 +86,10 @@ def _findings(run: store.Run) -> None:
     _list_findings(others)
     if len(stale):
         st.markdown("#### Sources that changed since they were measured")
-        st.caption("The run keeps the source as measured; record again to measure what stands there now.")
+        st.caption("The run keeps the source as measured. Record again to measure the current source.")
         widgets.table(stale)
     if len(specimens):
-        st.markdown("#### Specimens: known pitfalls, caught as they should be")
+        st.markdown("#### Specimens: known pitfalls that the checks caught")
         _list_findings(specimens)
 
 
@@ -112,7 +112,7 @@ def _verdicts(run: store.Run) -> None:
     errors = runs.ask(run, trust.errors)
     if len(errors):
         st.markdown("#### Largest measured errors against float64, by precision")
-        st.caption("rel_l2_error is held against the tolerance: the L2 norm of all differences over that of the reference.")
+        st.caption("rel_l2_error, which the tolerance limits, is the L2 norm of all differences over that of the reference.")
         widgets.table(errors)
     failures = runs.ask(run, trust.failures)
     failures = failures[failures["status"] != "skipped"]
@@ -130,12 +130,12 @@ def _verdicts(run: store.Run) -> None:
 def _noise(run: store.Run) -> None:
     noise = runs.ask(run, noise_floors)
     if noise.empty:
-        widgets.nothing("No baseline of this run was sampled twice.", "Record it again: every recording does so.")
+        widgets.nothing("No baseline of this run was sampled twice.", "Record it again: recordings sample the baseline twice.")
     share = 100 * float(noise["holds_one"].mean())
     st.markdown(
         plain(
             f"In each case the baseline is sampled as two variants. The interval of their ratio holds 1 in "
-            f"{int(noise['holds_one'].sum())} of {len(noise)} cells ({share:.0f} %); an honest interval gives 95 %."
+            f"{int(noise['holds_one'].sum())} of {len(noise)} cells ({share:.0f} %). A correct 95 % interval does so in 95 % of cells."
         )
     )
     widgets.table(noise)
@@ -169,7 +169,7 @@ def _samples(run: store.Run) -> None:
 
 
 def _collectors(run: store.Run) -> None:
-    """Compare the same cells by other collectors, each in its own run on the same device."""
+    """Compare this run's cells with the same cells in runs of other collectors on the same device."""
     mine = runs.ask(run, agreement.device_times)
     collector = str(run.info["collector"])
     if mine.empty:
@@ -187,7 +187,7 @@ def _collectors(run: store.Run) -> None:
     times: dict[str, pd.DataFrame] = {name: runs.ask(other, agreement.device_times) for name, other in others.items()}
     frame = agreement.compare(mine, times)
     changed = agreement.left_out(mine, times)
-    left_out = f" {changed} cells are left out: their source changed in between." if changed else ""
+    left_out = f" {changed} cells are left out, because their source changed in between." if changed else ""
     if frame.empty:
         widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
     widgets.show_chart(charts.agreement(frame, runs.look_of(run, widgets.theme()), collector))
@@ -202,7 +202,7 @@ def _collectors(run: store.Run) -> None:
 
 
 def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
-    """The recordings of a collector on the device of a run by their names in a URL, the newest first."""
+    """The recordings of a collector on the run's device, by their names in a URL, the newest first."""
     every = runs.listing(runs.data_dirs()).runs
     here = {
         name: other
@@ -216,11 +216,13 @@ def _runs_of(collector: str, run: store.Run) -> dict[str, store.Run]:
 
 
 def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[str, store.Run]) -> tuple[store.Run | None, str]:
-    """The run of another collector to compare with, at first the newest that has a cell of this run, and why it gives nothing.
+    """The run of another collector to compare with, and the reason that it gives nothing, if any.
+
+    At first it is the newest run that has a cell of this run.
 
     Args:
         mine: `agreement.device_times` of the run.
-        here: `_runs_of` the other collector, not empty.
+        here: the result of `_runs_of` for the other collector, not empty.
     """
     comparable = [name for name, other in here.items() if runs.opens(other) and _share_a_cell(mine, other)]
     name = state.choose(
@@ -248,7 +250,7 @@ def _label(run: store.Run) -> str:
 
 
 def _launches_and_copies(run: store.Run) -> None:
-    """Check the launches and copies of a run by its own trace."""
+    """Check the launches and copies of a run against its own trace."""
     if not runs.load(run).traces:
         widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     lost = runs.ask(run, copies.dropped)
@@ -270,7 +272,7 @@ def _launches_and_copies(run: store.Run) -> None:
     if differing.empty:
         st.markdown(plain(f"All {len(rounds)} end-to-end rounds copied exactly the case's bytes: {copied}."))
     else:
-        st.markdown(plain(f"{len(differing)} of {len(rounds)} end-to-end rounds copied other bytes than the case's:"))
+        st.markdown(plain(f"In {len(differing)} of {len(rounds)} end-to-end rounds, the copied bytes differ from the case's:"))
         widgets.table(_in_kib(differing).drop(columns="equal"))
     widgets.table(_in_kib(copies.by_case(rounds)))
 
@@ -301,7 +303,7 @@ def _in_kib(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _ceilings(run: store.Run) -> None:
     st.caption(
-        "Rates and times that this machine reached in the same run. Floors are computed from these, never from a data sheet."
+        "Rates and times that this machine reached in the same run. Floors are computed from these, not from data sheets."
     )
     ceilings = runs.load(run).ceilings
     if ceilings.empty:
@@ -319,7 +321,7 @@ def _run(run: store.Run) -> None:
         widgets.table(fields[fields["value"] != ""], height="content")
     with right:
         widgets.table(pd.DataFrame({"package": list(packages), "version": [str(v) for v in packages.values()]}))
-        st.caption("Command that recorded it")
+        st.caption("Command that recorded the run")
         st.code(str(info["command"]), language="bash", wrap_lines=True)
 
 

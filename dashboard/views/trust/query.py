@@ -1,4 +1,4 @@
-"""Findings, verdicts and errors of a run, for a reviewer."""
+"""The findings, verdicts and errors of a run."""
 
 from typing import Final
 
@@ -12,12 +12,15 @@ _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "
 
 
 def findings(data: RunData) -> pd.DataFrame:
-    """Diagnostics of one kind about one variant, together.
+    """The diagnostics, with those of one kind about one variant joined.
 
     Returns:
-        `severity` (errors first), `source`, `workload`, `variant`, `role` (of the variant; each of the three empty for a
-        finding about the run), `cells` (how many rows said so), `example` (case and config of the first; empty for none) and
-        its `text`, whose figures differ by cell.
+        `severity` (errors first), `source`, and
+
+        - `workload`, `variant`, `role`: of the variant; empty for a finding about the run;
+        - `cells`: number of diagnostics joined;
+        - `example`: case and config of the first one; empty where it has none;
+        - `text`: the text of the first one. Its figures differ by cell.
     """
     rows = data.diagnostics.merge(data.variants[["workload", "variant", "role"]], on=["workload", "variant"], how="left")
     about = ["workload", "variant", "role"]
@@ -34,7 +37,7 @@ def findings(data: RunData) -> pd.DataFrame:
 
 
 def verdicts(data: RunData) -> pd.DataFrame:
-    """One row a workload: `workload`, a count for each status that occurs, `ok` first, and `total`."""
+    """One row for each workload: `workload`, a count for each status that occurs, with `ok` first, and `total`."""
     counts = pd.crosstab(data.results["workload"], data.results["status"])
     counts = counts[[status for status in _STATUS_ORDER if status in counts]]
     counts = counts.reindex([workload for workload in data.workloads if workload in counts.index])
@@ -49,7 +52,7 @@ def failures(data: RunData) -> pd.DataFrame:
 
 
 def skips(data: RunData) -> pd.DataFrame:
-    """Cells that were skipped, by reason: `workload`, `detail`, `variants` and `cells` (how many of each), most cells first."""
+    """Skipped cells by reason: `workload`, `detail`, and the numbers `variants` and `cells`, with the most cells first."""
     skipped = data.results[data.results["status"] == "skipped"]
     grouped = skipped.groupby(["workload", "detail"], sort=False, as_index=False).agg(
         variants=("variant", "nunique"), cells=("variant", "size")
@@ -58,11 +61,11 @@ def skips(data: RunData) -> pd.DataFrame:
 
 
 def stop_reasons(data: RunData) -> pd.DataFrame:
-    """Why sampling stopped, of the cells that are ok.
+    """The reasons that sampling stopped in cells that are ok.
 
     Returns:
-        `workload`, `reason` (e.g. `device cold: converged`; the figures behind it, which differ by cell, are in
-        `results.detail`) and `cells`, most frequent first.
+        `workload`, `reason` (such as `device cold: converged`, without the figures in `results.detail`, which differ by cell)
+        and `cells`, with the most frequent reason first.
     """
     passed = data.results.loc[data.results["status"] == "ok", ["workload", "detail"]]
     reasons = passed.assign(reason=passed["detail"].str.split(";")).explode("reason")
@@ -73,11 +76,11 @@ def stop_reasons(data: RunData) -> pd.DataFrame:
 
 
 def errors(data: RunData) -> pd.DataFrame:
-    """The largest measured errors against float64 by workload and precision, of the cells that are right.
+    """The largest measured errors against float64 of correct cells, by workload and precision.
 
     Returns:
-        `workload`, `precision`, `variants` and `cells` (how many of each), `rel_l2_error`, `max_rel_error`, and `tolerance`,
-        the largest that was allowed.
+        `workload`, `precision`, the numbers `variants` and `cells`, `rel_l2_error`, `max_rel_error`, and `tolerance` (the
+        largest of the cells).
     """
     frame = data.results[(data.results["status"] == "ok") & data.results["rel_l2_error"].notna()]
     frame = frame.merge(data.variants[["workload", "variant", "precision", "role"]], on=["workload", "variant"])

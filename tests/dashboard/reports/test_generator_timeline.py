@@ -235,7 +235,7 @@ def test_of_too_many_bars_the_first_are_drawn_in_all_rows_up_to_one_time(data: R
     assert len(bar.x) == 2_000
     assert max(bar.base) == 9_995
     assert list(chart.figure.layout.xaxis.range) == [0, 10_000]
-    assert "the 2,000 bars of 3,000 that start within 10.0 µs; the Timeline has them all" in chart.note
+    assert "the 2,000 bars of 3,000 that start within 10.0 µs; the Timeline has all of them" in chart.note
     assert len(chart.data) == 3_000
 
 

@@ -114,7 +114,7 @@ def test_ranges_below_so_many_that_none_could_be_read_have_no_lane_and_are_count
     assert lanes.too_deep == DEEP - MOST_LAYERS
     with cpu_seconds(3 * MOST_SECONDS):
         chart = charts.whole(data, look(data, "light"))
-    assert f"{DEEP - MOST_LAYERS:,} events lie below {MOST_LAYERS} others" in chart.note
+    assert f"{DEEP - MOST_LAYERS:,} events overlap {MOST_LAYERS} or more others" in chart.note
 
 
 def test_what_belongs_to_an_event_is_found_within_a_second(run: store.Run) -> None:

@@ -152,7 +152,7 @@ def test_the_page_shows_the_samples_first_and_all_when_asked(open_app: Open, fol
     # 1700 + 1040 + 300 of 3271 ns.
     assert "3 of 6 kernels make up 92.9 %: flush 52.0 %" in words(app)
     assert "As nsys stats --report cuda_gpu_kern_sum prints it." in words(app)
-    assert "Ranges are of all in the trace" in words(open_app(folder, "calls", run="recorded", summary="nvtx_sum"))
+    assert "The ranges are those of the whole trace" in words(open_app(folder, "calls", run="recorded", summary="nvtx_sum"))
 
 
 def test_of_an_import_nothing_is_left_out_and_nothing_is_asked(open_app: Open, folder: Path) -> None:

@@ -1,6 +1,6 @@
-"""The timeline on a canvas:
+"""The timeline on a canvas.
 
-Python sends what a window shows, the browser draws it, pans and zooms, and asks for the next window.
+Python sends the contents of a window. The browser draws it, pans and zooms, and requests the next window.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,14 +31,13 @@ _HTML: Final = """
 
 @dataclass(frozen=True)
 class Act:
-    """What somebody did on the canvas.
+    """An action of the user on the canvas.
 
     Attributes:
-        number: tells acts apart; the answer carries it back.
-        window: from and to, nanoseconds from the start of the trace.
+        number: identifies the act; the answer repeats it.
+        window: start and end, in nanoseconds from the start of the trace.
         pixels: width of the lanes.
-        pick: kind of lane and row of the event that was clicked; `("", -1)` for a click beside all; None where nothing was
-        clicked.
+        pick: kind of lane and row of the clicked event; `("", -1)` for a click outside of all events; None without a click.
     """
 
     number: int
@@ -51,8 +50,8 @@ def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None
     """Draw a timeline.
 
     Args:
-        data: of `payload`.
-        act: called before the next run of the page's fragment.
+        data: the result of `payload`.
+        act: called before the next rerun of the page's fragment.
     """
 
     def acted() -> None:
@@ -78,19 +77,21 @@ def payload(
     number: int,
     chosen: bool,
 ) -> dict[str, Any]:
-    """What the script draws.
+    """The data that the browser's script draws.
 
     Args:
         lanes: each with its texts, and its events and bars as lists.
-        texts: what the lanes refer to by place.
-        window: from and to, nanoseconds from the start of the trace.
-        length: of the trace, nanoseconds.
-        colors: by swatch.
-        swatches: what each colour stands for.
-        legend: swatches that the legend shows.
-        thin: swatches whose events are drawn thinner than others.
-        number: of the act that this answers, 0 for none.
-        chosen: an event is chosen, so what does not belong to it is drawn faint.
+        texts: the texts that the lanes refer to by place.
+        window: start and end, in nanoseconds from the start of the trace.
+        bins: number of bins of the window.
+        length: length of the trace in nanoseconds.
+        colors: the colour of each swatch.
+        swatches: the meaning of each colour.
+        legend: the swatches in the legend.
+        thin: the swatches whose events are drawn thinner than others.
+        tones: the colours of the theme.
+        number: the number of the act that this answers; 0 for none.
+        chosen: whether an event is chosen. Events that do not belong to it are then drawn faint.
     """
     return {
         "lanes": list(lanes),
@@ -109,7 +110,7 @@ def payload(
 
 
 def parse(sent: Any) -> Act | None:
-    """What the browser sent as an act; None where it is none: what comes from there is not trusted."""
+    """The act that the browser sent; None for anything else, because data from the browser is not trusted."""
     try:
         begin, end = (int(time) for time in sent["window"])
         pick = sent["pick"]
@@ -121,7 +122,7 @@ def parse(sent: Any) -> Act | None:
 
 @st.cache_resource(show_spinner=False)
 def _component() -> Any:
-    # One script, since the browser can fetch no second one beside it.
+    # Both files form one script, because the browser cannot fetch a second one.
     figures, script, style = (
         (_HERE / name).read_text(encoding="utf-8") for name in ("figures.js", "timeline.js", "timeline.css")
     )

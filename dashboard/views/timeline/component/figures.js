@@ -1,4 +1,4 @@
-// Figures as text, and what fits where: joined to timeline.js by __init__.py.
+// Numbers as text, and texts cut to a width. __init__.py joins this file to timeline.js.
 
 const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 

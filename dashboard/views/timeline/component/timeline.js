@@ -1,4 +1,4 @@
-// A timeline on a canvas. The server sends what one window shows; until the next answer the last one is drawn scaled.
+// A timeline on a canvas. The server sends the contents of one window. Until its next answer, the last one is drawn scaled.
 
 const LABELS_PX = 132;
 const AXIS_PX = 24;
@@ -40,7 +40,7 @@ class Timeline {
     const answered = data.number === this.number;
     const same = this.asked && data.window[0] === this.asked[0] && data.window[1] === this.asked[1];
     const stayed = this.asked && Math.floor(this.view[0]) === this.asked[0] && Math.ceil(this.view[1]) === this.asked[1];
-    // Whoever has moved on meanwhile stays there; a window that nobody here asked for, as of the back button, is followed.
+    // A user who has moved on meanwhile keeps the view. A window that this page did not ask for, as after Back, is shown.
     if (!this.view || (answered && same ? stayed : !this.waiting)) this.view = data.window.slice();
     if (answered) this.waiting = false;
     this.data = data;
@@ -138,7 +138,7 @@ class Timeline {
       const drag = this.drag;
       this.drag = null;
       if (!drag || drag.far) return;
-      // The first click of a double click chooses nothing.
+      // The first click of a double click does not choose an event.
       clearTimeout(this.click);
       this.click = setTimeout(() => this.clicked(event), DOUBLE_MS);
     });
@@ -323,7 +323,7 @@ class Timeline {
     this.drawAxis(context);
     const right = LABELS_PX + this.width;
     const [from, to] = this.data.window.map((time) => Math.min(Math.max(this.x(time), LABELS_PX), right));
-    // What the last answer does not reach is taken from that for the whole trace.
+    // Outside of the last answer's window, draw from the answer for the whole trace.
     if (this.whole && this.whole !== this.data) {
       this.clipped(context, LABELS_PX, from, () => this.drawLanes(context, this.whole));
       this.clipped(context, to, right, () => this.drawLanes(context, this.whole));
@@ -380,7 +380,7 @@ class Timeline {
       // Copies are thinner than the kernels of their stream.
       const inset = data.thin.includes(lane.color[place]) ? THIN_PX : 0;
       const width = Math.max(right - left, 1);
-      // A line of the background between neighbours that are wide enough for it.
+      // A line in the background colour between neighbours that are wide enough for it.
       context.fillRect(left, row.top + inset, width > 4 ? width - 0.75 : width, row.height - 2 * inset);
       if (width < 26) return;
       context.fillStyle = readable(color);
@@ -412,7 +412,7 @@ class Timeline {
     const [begin, end] = this.view;
     const span = end - begin;
     const step = niceStep(span / Math.max(this.width / 110, 1));
-    // Far from the start of the trace all ticks would read the same: they count from a round time that the left end names.
+    // Far from the start of the trace, all ticks would read the same. They count from a round time, shown at the left end.
     const round = 10 ** Math.ceil(Math.log10(span));
     const base = begin / span > 2000 ? Math.floor(begin / round) * round : 0;
     context.clearRect(0, 0, this.axis.width, AXIS_PX);

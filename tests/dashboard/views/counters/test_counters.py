@@ -60,7 +60,7 @@ def test_variants_stand_in_the_order_of_the_ladder_with_every_config(data: RunDa
 def test_of_many_variants_those_of_most_time_are_drawn_and_that_is_said(data: RunData) -> None:
     frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
     assert list(queries.most_time(frame, 2)["variant"]) == ["v01_simple", "v03_shared"], "900 and 400 µs"
-    assert words.how_counted(data, 2, 5).endswith("The 2 variants of most time are drawn, of 5.")
+    assert words.how_counted(data, 2, 5).endswith("The 2 variants with the most time are drawn, out of 5.")
     assert "drawn" not in words.how_counted(data, 5, 5)
 
 
@@ -165,14 +165,14 @@ def test_charts_show_each_variant_and_the_limits(data: RunData) -> None:
     ]  # fmt: skip
     assert sorted({line.x0 for line in chart.figure.layout.shapes}) == [60, 80]
     assert "memory-bound: DRAM" in [note.text for note in chart.figure.layout.annotations]
-    assert "n=512,perm=210" in chart.note and "empties the caches" in chart.note and "weighted by their time" in chart.note
+    assert "n=512,perm=210" in chart.note and "flushes the caches" in chart.note and "weighted by time" in chart.note
     traffic = charts.traffic(frame, look(data), WORKLOAD, CASE, "")
-    assert traffic.title == "v01_simple moves 2.50× the bytes that the case needs, the most of all"
+    assert traffic.title == "v01_simple moves the most DRAM bytes: 2.50× the least bytes of the case"
     occupancy = charts.occupancy(frame, look(data), WORKLOAD, CASE, "")
     assert any(
         "of 37.5 %, limited by registers (80 a thread); 41.0 waves" in note.text for note in occupancy.figure.layout.annotations
     )
-    assert occupancy.title.startswith("v01_simple keeps 60.0 % of the warps resident where its launch allows 100 %")
+    assert occupancy.title.startswith("v01_simple has the largest gap: 60.0 % achieved of 100 % theoretical occupancy")
 
 
 def test_stall_bars_add_up_to_the_cycles_of_a_warp(data: RunData) -> None:

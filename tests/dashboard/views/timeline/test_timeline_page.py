@@ -197,5 +197,5 @@ def test_variants_of_one_name_and_colour_are_one_entry_of_the_legend(tmp_path: P
 
 def test_the_note_starts_with_the_device_and_without_one_with_a_capital_letter(traced: Path) -> None:
     data = load(store.open_run(traced / "trace"))
-    assert charts.whole(data, look(data)).note.startswith("NVIDIA H200 (synthetic); each event stands at its time")
-    assert charts.whole(data, replace(look(data), device="")).note.startswith("Each event stands at its time")
+    assert charts.whole(data, look(data)).note.startswith("NVIDIA H200 (synthetic); each event is drawn at its time")
+    assert charts.whole(data, replace(look(data), device="")).note.startswith("Each event is drawn at its time")

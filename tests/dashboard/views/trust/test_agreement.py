@@ -90,7 +90,7 @@ def test_what_differs_below_20_us_is_told_in_nanoseconds(compared: pd.DataFrame)
     assert rows.to_numpy().tolist() == [["cupti", 2, 1, 2, 2, 1_000], ["nsight_compute", 1, 1, 1, 0, 200]]
     assert charts.in_words(rows.to_dict("records")[0], "cuda_events") == (
         "cupti: 1 of 2 cells above 20.0 µs within 2 % of cuda_events; below 20.0 µs it differs from cuda_events by 1.00 µs (median of 2) and "
-        "tells less in 2."
+        "measures less in 2."
     )
     long = agreement.by_collector(compared[compared["above"]]).to_dict("records")[1]
     assert charts.in_words(long, "cuda_events") == "nsight_compute: 1 of 1 cells above 20.0 µs within 2 % of cuda_events."
@@ -105,7 +105,7 @@ def test_the_chart_gives_the_verdict_and_draws_short_and_long_cells_apart(record
     assert sum(len(trace.x) for trace in chart.figure.data) == 6
     short = compared[~compared["above"]]
     assert charts.verdict(short) == (
-        "No cell above 20.0 µs to compare; of the shorter ones the largest difference is cupti −30.0 % for v03_short at n=512"
+        "No cell above 20.0 µs to compare; the largest difference of shorter cells is cupti −30.0 % for v03_short at n=512"
     )
     assert len({trace.xaxis for trace in charts.agreement(short, look(data_of(recorded, "cupti")), "cupti").figure.data}) == 1
 
@@ -152,7 +152,7 @@ def test_the_page_compares_with_the_newest_run_of_each_other_collector_on_the_de
     assert options[0].startswith("cupti")
     assert options[-1] == "none"
     assert "2 of 3 cells above 20.0 µs agree within 2 %" in words(app)
-    assert "below 20.0 µs it differs from cuda_events by 1.00 µs (median of 2) and tells less in 2." in words(app)
+    assert "below 20.0 µs it differs from cuda_events by 1.00 µs (median of 2) and measures less in 2." in words(app)
     assert "Cells outside of the band: 1" in words(app)
     app.selectbox(key="choose with.cupti").select("none").run()
     assert "1 of 1 cells above 20.0 µs agree within 2 %" in words(app)
@@ -189,7 +189,7 @@ def test_the_page_says_that_all_rounds_copied_their_bytes_or_lists_those_that_di
     assert "All 3 end-to-end rounds copied exactly the case's bytes: 12.00 KiB to the device and 6.00 KiB back." in text
     app = open_app(recorded, "trust", run="wrong", topic="copies")
     assert "CUPTI dropped 12 records" in app.error[0].value
-    assert "2 of 5 end-to-end rounds copied other bytes than the case's" in words(app)
+    assert "In 2 of 5 end-to-end rounds, the copied bytes differ from the case's" in words(app)
     assert (
         "Of 7 kernels 1 (30 % of their time) were launched outside of any range and 1 (20 % of their time) have a launch"
         in words(app)
