@@ -18,7 +18,7 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
         copied = [sum(buffer.nbytes for buffer in buffers.values()) for buffers in (inputs, outputs)]
     except Exception as error:
         text = " ".join(str(error).split())
-        raise WorkloadError(f"{where}: its buffers cannot be told ({type(error).__name__}: {text}); mend `buffers`") from error
+        raise WorkloadError(f"{where}: `buffers` fails ({type(error).__name__}: {text}); correct it") from error
     if max(copied) > LARGEST:
         raise WorkloadError(
             f"{where}: its buffers take {max(copied):.3g} bytes, more than can be recorded; choose a smaller case"

@@ -43,7 +43,7 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     for run in list_runs([runs_of(staging)])[0]:
         writer = RunWriter(data_dir, staging.run_id, staging=staging)
         without_trace(
-            run, writer, "the trace was lost with the process that was to read it; device times are those of CUDA events"
+            run, writer, "the process that reads the trace died, so the trace is lost; device times are those of CUDA events"
         )
         writer.commit(durable=True)
         return f"kept as run {writer.run_id}, without a trace"
@@ -55,7 +55,7 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     if not recording.finished:
         staging.remove()
         return "no case was finished; what it left is removed"
-    text = "the recording's process was ended from outside before it was done; the cases that were finished by then are kept"
+    text = "the recording's process was killed before it was done; the cases that were finished by then are kept"
     recording.apply({"kind": "diagnostics", "rows": [diagnostic_row("warning", Source.CUT_OFF, text)]})
     writer = RunWriter(data_dir, staging.run_id, staging=staging)
     recording.write(writer, _UNREACHED)

@@ -59,7 +59,7 @@ def record_inside(
         last_words = " ".join(said.split())[-300:]
         raise CollectorError(
             f"{Path(prefix[0]).name}: the recording under it wrote no run (exit code {tool.process.returncode}): {last_words}; "
-            "record with --collector cuda_events to see whether it goes well without the tool"
+            "record with --collector cuda_events to see whether it works without the tool"
         )
     return runs[0], number, said
 

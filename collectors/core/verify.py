@@ -110,9 +110,9 @@ def check_reference(reference: Any, declared: Mapping[str, Buffer]) -> None:
         if not array.size:
             raise WorkloadError(f"the reference: {name} has no element, so that nothing can be verified; give the case a size")
         if array.dtype.kind != dtype.kind or array.dtype.itemsize < dtype.itemsize:
-            raise WorkloadError(f"the reference: {name} has type {array.dtype}, by which {dtype} cannot be judged")
+            raise WorkloadError(f"the reference: {name} has type {array.dtype}, which cannot verify {dtype}")
         if not np.isfinite(array).all():
-            raise WorkloadError(f"the reference: {name} holds NaN or infinity, with which nothing can be compared")
+            raise WorkloadError(f"the reference: {name} holds NaN or infinity, so that nothing can be compared")
 
 
 def overlapping(outputs: Buffers, inputs: Buffers) -> tuple[str, str] | None:
@@ -151,7 +151,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         if tuple(output.shape) != tuple(reference.shape):
             return _wrong(f"output {name} has shape {tuple(output.shape)}, not {tuple(reference.shape)}")
         if output.dtype.kind != reference.dtype.kind or output.dtype.itemsize > reference.dtype.itemsize:
-            return _wrong(f"output {name} has type {output.dtype}, which is not that of the reference, {reference.dtype}")
+            return _wrong(f"output {name} has type {output.dtype}, and the reference {reference.dtype}")
         xp = _module_of(output)
         flat, expected = output.reshape(-1), reference.reshape(-1)
         wide = xp.complex128 if output.dtype.kind == "c" else xp.float64
@@ -174,7 +174,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         elements += flat.size
         if not_finite:
             faults.append(
-                f"{not_finite} of {flat.size} elements of {name} are not finite: never written, or computed from such"
+                f"{not_finite} of {flat.size} elements of {name} are not finite: never written, or computed from others that are not"
             )
     if faults:
         return Verdict(False, math.nan, math.nan, elements, "; ".join(faults))

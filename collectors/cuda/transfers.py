@@ -75,7 +75,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     check_covered(where, whole, rows)
     if split := [name for name in how.gathered if any(of_part[name] != rows[0][name] for of_part in rows)]:
         raise WorkloadError(
-            f"{where}: gathers {', '.join(split)}, of which each part has rows of its own; gather what all need"
+            f"{where}: gathers {', '.join(split)}, but each part uses other rows of it; gather inputs that all parts use whole"
         )
     most_scratch = variant.scratch(case, config)
     streams = min(how.streams, len(parts))
@@ -116,7 +116,7 @@ def kernel_names(steps: Iterable[Step], parts: Iterable[PartPlan]) -> list[str]:
 def _check_scratch(where: str, scratch: Mapping[str, Buffer], most: Mapping[str, Buffer]) -> None:
     for name, buffer in scratch.items():
         if name not in most or buffer.nbytes > most[name].nbytes:
-            raise WorkloadError(f"{where} wants more scratch {name} than the whole case; make it shrink with the case")
+            raise WorkloadError(f"{where} needs more scratch {name} than the whole case; make it shrink with the case")
 
 
 def _made_once(steps: Iterable[Step], scratch: Mapping[str, Buffer]) -> dict[str, str]:

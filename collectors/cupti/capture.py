@@ -1,6 +1,7 @@
 """Captures CUPTI's activity records of this process, as columns named like those of a report of Nsight Systems.
 
-A captured batch is a dictionary, table -> columns, and holds texts as strings. `warpladder.collectors.cupti.report` numbers them.
+A captured batch is a dictionary, table -> columns. It holds texts as strings; `warpladder.collectors.cupti.report` numbers
+them.
 """
 
 import ctypes

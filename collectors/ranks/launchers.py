@@ -118,7 +118,7 @@ class Launcher:
             return
         if collector not in TOGETHER:
             raise PlanError(
-                f"--collector {collector}: sees one process alone; with --gpus {ranks} choose {' or '.join(TOGETHER)}"
+                f"--collector {collector}: sees only one process; with --gpus {ranks} choose {' or '.join(TOGETHER)}"
             )
         if not has_module("mpi4py"):
             raise PlanError(f"--gpus {ranks}: mpi4py is not installed; pip install -r requirements-mpi.txt")

@@ -41,6 +41,6 @@ def date_of_file(path: Path, notes: Notes) -> datetime:
     notes.add(
         "warning",
         Source.DATE,
-        "the report does not say when it was captured, so that the date of its file stands for it; a copy or a download may have changed that",
+        "the report does not say when it was captured, so the date of its file is used; a copy or a download may have changed it",
     )
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)

@@ -24,9 +24,9 @@ def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
 
     Work attributed by time counts too, such as that of PyTorch's backward pass, which runs on its own thread.
 
-    A cold sample is the time from the start of an execution's first device work to the end of its last. A hot sample is the time
-    in which work of the batch was running, because tracing widens the gaps between nodes of a graph. Both are divided by the
-    number of executions.
+    A cold sample is the time from the start of an execution's first device work to the end of its last. A hot sample is the
+    time in which work of the batch was running, because tracing widens the gaps between nodes of a graph. Both are divided by
+    the number of executions.
 
     Args:
         ranges: rows of table `ranges`, in pieces.

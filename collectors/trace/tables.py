@@ -95,7 +95,7 @@ def _write_ranges(
         notes.add(
             "warning",
             Source.VARIANT_FROM,
-            f"no NVTX range has a text that {naming.expression} finds, so no variant is compared",
+            f"no NVTX range matches {naming.expression}, so no variant is compared",
         )
     if named:
         gpu_end, busy = (_with_work_by_time(pieces, name) for name in ("gpu_end_ns", "gpu_busy_ns"))
@@ -142,7 +142,9 @@ def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes)
     }.items():
         missing = [column for column in columns if not report.has(table, column)]
         if missing and report.has_rows(table):
-            notes.add("warning", Source.COLUMNS, f"table {table} lacks {', '.join(missing)}; what depends on it is empty")
+            notes.add(
+                "warning", Source.COLUMNS, f"table {table} lacks {', '.join(missing)}; columns that depend on it are empty"
+            )
     if report.has_rows(device.API):
         for what, number in lost.items():
             _tell_lost_launches(what, number, work.launches_of[what][0], notes)
