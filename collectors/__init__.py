@@ -1,1 +1,1 @@
-"""How a workload is measured: one folder a concern, around the core that all collectors share."""
+"""Measures workloads. Each folder has one concern; all collectors share `core`."""

@@ -4,7 +4,7 @@ import signal
 
 
 def main() -> None:
-    """Until a command has set its own handlers, a signal ends the process, and no traceback tells of imports."""
+    """Run the command line. Until a command sets its own handlers, SIGINT ends the process without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from warpladder.collectors.cli import app

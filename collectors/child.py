@@ -1,6 +1,7 @@
-"""Where child processes begin. Each is told the name of its collector, and hands down what belongs to it.
+"""Entry points of child processes. Each gets the name of its collector.
 
-`python -m warpladder.collectors.child rank COLLECTOR` is one rank; `python -m warpladder.collectors.child compile COUNT` compiles in so many processes.
+`python -m warpladder.collectors.child rank COLLECTOR` runs one rank.
+`python -m warpladder.collectors.child compile COUNT` compiles kernels in COUNT processes.
 """
 
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Sequence
 
 
 def measure(connection: int, progress: int, collector: str, modules: Sequence[str] = ()) -> None:
-    """Measure what the recorder asks for; see `warpladder.collectors.core.worker.main`."""
+    """Answer the recorder's questions; see `warpladder.collectors.core.worker.main`."""
     from warpladder.collectors.core import worker
     from warpladder.collectors.wiring import collector_of
 
@@ -16,7 +17,7 @@ def measure(connection: int, progress: int, collector: str, modules: Sequence[st
 
 
 def rank(collector: str) -> None:
-    """Be one of the ranks that share cases; see `warpladder.collectors.ranks.ranks`."""
+    """Run one of the ranks that share cases; see `warpladder.collectors.ranks.ranks`."""
     from warpladder.collectors.ranks import ranks
     from warpladder.collectors.wiring import collector_of
 
@@ -25,7 +26,7 @@ def rank(collector: str) -> None:
 
 
 def compile_ahead(workers: str) -> None:
-    """Compile what is told on the input; see `warpladder.collectors.cuda.compile_ahead`."""
+    """Compile the jobs read from stdin; see `warpladder.collectors.cuda.compile_ahead`."""
     from warpladder.collectors.cuda import compile_ahead
     from warpladder.collectors.wiring import benches
 

@@ -1,4 +1,4 @@
-"""Which collectors this machine can run, and which of them `auto` takes."""
+"""Finds the collectors that this machine can run, and chooses one for `auto`."""
 
 import shutil
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from warpladder.collectors.core.tools import CollectorError, has_module
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
 
-#: Those that `auto` tries, best first.
+#: Collectors that `auto` tries, best first.
 TIMING: Final = ("nsight_systems", "cupti", "cuda_events", "host_clock")
-#: Each and what it gives.
+#: Collector -> its results.
 COLLECTORS: Final = {
     "nsight_systems": "times and traces, under nsys",
     "cupti": "times and traces, in process",
@@ -20,15 +20,15 @@ COLLECTORS: Final = {
     "host_clock": "times of host variants, without a GPU",
     "nsight_compute": "hardware counters of one launch a cell, under ncu",
 }
-#: Runs each cell once, for a tool around it that looks at single launches.
+#: Internal collector that runs each cell once, for a tool that inspects single launches.
 SINGLE_LAUNCH: Final = "single_launch"
 
-#: Python modules that recording on a GPU needs -> the package that brings them.
+#: Python module that recording on a GPU needs -> its package.
 GPU_MODULES: Final = {"cupy": "cupy-cuda13x", "cuda.bindings": "cuda-bindings", "pynvml": "nvidia-ml-py"}
 
 
 def gpu_problem() -> str | None:
-    """Why no GPU can be measured here, with the cure; None where one can. Touches no GPU."""
+    """Return why no GPU can be measured here and how to fix it; None if one can. Creates no CUDA context."""
     if shutil.which("nvidia-smi") is None and not Path("/proc/driver/nvidia").exists():
         return "this machine has no NVIDIA driver; on one with a GPU, install NVIDIA's driver"
     if not has_module("pynvml"):
@@ -49,7 +49,7 @@ def gpu_problem() -> str | None:
 
 
 def problem_of(name: str) -> str | None:
-    """Why a collector cannot run here, with the cure; None where it can."""
+    """Return why a collector cannot run here and how to fix it; None if it can."""
     if name == "host_clock":
         return None
     problem = gpu_problem()
@@ -70,23 +70,23 @@ def _cupti_problem() -> str | None:
 
     try:
         cupti.get_timestamp()
-    except Exception as error:  # of the package's own kinds: no library, or one of another version
+    except Exception as error:  # the package's own types: the library is missing or has another version
         return f"cupti-python does not run here ({' '.join(str(error).split())}); {cure}"
     return None
 
 
 def choose(name: str, among: Sequence[str] = TIMING) -> tuple[str, str]:
-    """The collector to use.
+    """Choose the collector to use.
 
     Args:
         name: a collector, or `auto` for the best that can run here.
-        among: those that `auto` tries, best first.
+        among: collectors that `auto` tries, best first.
 
     Returns:
-        its name, and why it was taken.
+        the collector's name, and the reason for the choice.
 
     Raises:
-        CollectorError: there is none of that name, or it cannot run here.
+        CollectorError: no collector has this name, or it cannot run here.
     """
     if name != "auto":
         if name not in (*COLLECTORS, SINGLE_LAUNCH):
@@ -102,6 +102,6 @@ def choose(name: str, among: Sequence[str] = TIMING) -> tuple[str, str]:
     for each in among:
         problem = problem_of(each)
         if problem is None:
-            return each, f"the most that can be had here{passed_over}"
+            return each, f"the best that can run here{passed_over}"
         passed_over += f"; not {each}: {problem}"
     raise AssertionError("host_clock runs everywhere")

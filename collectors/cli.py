@@ -12,7 +12,7 @@ from warpladder.collectors import choice
 from warpladder.command_line import SETTINGS, OneLineErrors
 from warpladder.data.folders import LOCAL
 
-#: What a user can get wrong, by module; each message is one line that says where, what, and what to do.
+#: Module -> its exception for a user's mistake. Each message is one line: where, what, and what to do.
 MISTAKES: Final = {
     "warpladder.collectors.core.plan": "PlanError",
     "warpladder.collectors.core.tools": "CollectorError",
@@ -76,14 +76,14 @@ def app() -> None:
 @click.option("--collector", default="auto", help=f"auto, {', '.join(choice.COLLECTORS)}.")
 @_label
 @_data_dir
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the inputs and of the order of the rounds.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the inputs and of the order of the rounds.")
 @click.option(
-    "--max-rounds", type=click.IntRange(min=0), default=0, help="Most rounds of a scope; 0 for the case set's own limit."
+    "--max-rounds", type=click.IntRange(min=0), default=0, help="Most rounds of a scope; 0 for the limit of the case set."
 )
 @click.option("--gpus", default="1", help="Numbers of GPUs (processes without a GPU) that share a case, such as 1,2,4.")
-@click.option("--launcher", default="local", help="What starts several: local (mpiexec on this host), mpirun or srun.")
+@click.option("--launcher", default="local", help="What starts the ranks: local (mpiexec on this host), mpirun or srun.")
 @click.option("--launcher-args", default="", show_default=False, help="Further arguments of the launcher.")
-@click.option("--format", "form", default="table", help=f"Of the answer: {', '.join(_FORMATS)}.")
+@click.option("--format", "form", default="table", help=f"Format of the answer: {', '.join(_FORMATS)}.")
 @click.option("--summary/--no-summary", default=True, hidden=True)
 @click.option("--if-none", is_flag=True, help="Record only if the folder has no run yet.")
 def record_command(
@@ -107,7 +107,7 @@ def record_command(
 ) -> None:
     """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table.
 
-    WORKLOAD: those to record; all when none is named.
+    WORKLOAD: workloads to record; all when none is named.
     """
     from warpladder.collectors import commands
     from warpladder.collectors.core import plan
@@ -140,7 +140,7 @@ def record_command(
 @_variant_from
 @click.option("--keep", type=_FILE, metavar="FILE", help="Keep the report as this .nsys-rep file.")
 def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
-    """Profile a program of your own under Nsight Systems and import what it did. The run's id is the last line of stdout."""
+    """Profile a program of your own under Nsight Systems and import the report. The run's id is the last line of stdout."""
     from warpladder.collectors import report_commands
 
     report_commands.profile(command, data_dir, label, variant_from, keep)
@@ -152,7 +152,7 @@ def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_
 @_label
 @_variant_from
 def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
-    """Import reports of Nsight Systems and Nsight Compute, a run each. The last run's id is the last line of stdout.
+    """Import reports of Nsight Systems and Nsight Compute, each as one run. The last run's id is the last line of stdout.
 
     PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.
     """
@@ -167,7 +167,7 @@ def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
 def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> None:
     """List workloads, their variants and their cases.
 
-    WORKLOAD: those to list; all when none is named.
+    WORKLOAD: workloads to list; all when none is named.
     """
     from warpladder.workloads import registry
     from warpladder.workloads.api import format_params
@@ -186,7 +186,7 @@ def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> No
 @app.command("runs")
 @_data_dir
 def runs_command(data_dir: Path) -> None:
-    """List the runs there are: those that ship with the project, and those in the data folder."""
+    """List the runs that ship with the project and the runs in the data folder."""
     from warpladder.data import store
 
     good, bad = store.list_runs([store.RECORDED, data_dir])
@@ -198,7 +198,7 @@ def runs_command(data_dir: Path) -> None:
 
 @app.command("doctor")
 def doctor_command() -> None:
-    """Say what is found on this machine, what is missing, and how to get it."""
+    """Show which requirements this machine meets, which are missing, and how to get them."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

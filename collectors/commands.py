@@ -1,4 +1,4 @@
-"""What the command that measures does, once its options are known; see `warpladder.collectors.cli`."""
+"""Runs the command `record`, after `warpladder.collectors.cli` has parsed its options."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ from warpladder.data import store
 
 
 class _Screen(Console):
-    """Stderr, which may go before the recording does; Rich would end the command then."""
+    """A console on stderr. It goes quiet when stderr is closed; Rich's default ends the command."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -39,7 +39,7 @@ class _Screen(Console):
 
 _screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
 
-#: Collectors under which a recording runs, instead of in them.
+#: Collectors that are tools: the recording runs as a child of the tool.
 UNDER_TOOL: Final = {
     "nsight_systems": partial(nsight_systems_record.record, inside="cuda_events"),
     "nsight_compute": partial(nsight_compute_record.record, inside=choice.SINGLE_LAUNCH),
@@ -49,10 +49,22 @@ UNDER_TOOL: Final = {
 def record_run(
     request: plan.Request, collector: str, launcher: launchers.Launcher, data_dir: Path, label: str, form: str, summary: bool
 ) -> None:
-    """Verify and measure what is asked for, write the run, and print the answer in a form.
+    """Verify and measure the request, write the run, and print the answer.
 
     Args:
-        summary: False where another recording started this one, and reads the run's id alone.
+        request: workloads, cases and variants to record.
+        collector: name of a collector, or `auto`.
+        launcher: starts the ranks that share a case.
+        data_dir: folder for the run.
+        label: the user's name for the run.
+        form: format of the answer: `table`, `markdown`, `csv` or `json`.
+        summary: False where another recording started this one and reads only the run's id.
+
+    Raises:
+        PlanError, WorkloadError: the request cannot be planned.
+        LabelError: the label cannot be stored.
+        CollectorError, ReportError: the collector cannot run here, or its tool failed.
+        StoreError: the data folder cannot be written.
     """
     runs.check_label(label)
     work = plan.make_plan(request)
@@ -90,7 +102,7 @@ def _record(
     launcher: launchers.Launcher,
     stop: Stop,
 ) -> tuple[str, int]:
-    """The run's id, and the signal that interrupted it, or 0."""
+    """Record with one collector. Returns the run's id and the number of the signal that interrupted it, or 0."""
     headline = f"collector {name}: {why}"
     if name in UNDER_TOOL:
         say(headline)
@@ -100,7 +112,7 @@ def _record(
 
 
 class _BarProgress(record.Progress):
-    """A bar on stderr, with the time that is left, from the moment that measuring starts; in a file, a line for each job that is done."""
+    """Shows progress on stderr: on a terminal a bar with the time left, in a file one line for each finished job."""
 
     def __init__(self, headline: str) -> None:
         self._headline = headline
@@ -148,7 +160,7 @@ class _BarProgress(record.Progress):
 
 
 def _answer(path: Path, form: str) -> None:
-    """Print which variants win. The dashboard compares runs, and no room here imports it."""
+    """Print which variants win. The dashboard compares them in a process of its own, because `collectors` may not import it."""
     command = [sys.executable, "-m", "warpladder.dashboard.answer", str(path.resolve()), form]
     done = subprocess.run(command, cwd=IMPORT_ROOT, capture_output=True, text=True, check=False)
     with suppress(OSError):
@@ -158,7 +170,7 @@ def _answer(path: Path, form: str) -> None:
 
 
 def _summarize(path: Path) -> None:
-    """Verdicts and findings of a run, on stderr."""
+    """Print the verdicts and diagnostics of a run on stderr."""
     run = store.open_run(path)
     results, diagnostics = run.table("results"), run.table("diagnostics")
     counts = ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())

@@ -1,4 +1,4 @@
-"""What this machine has of what recording and showing can use, and how to get what is missing."""
+"""Checks this machine for everything that recording and the dashboard can use, and says how to get what is missing."""
 
 import os
 import shutil
@@ -17,10 +17,10 @@ from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-#: Module -> the peers that it brings.
+#: Module -> the peers that it provides.
 _PEERS: Final = {
     "torch": "cuBLAS, cuDNN, torch.compile and DDP",
-    "triton": "what torch.compile writes kernels in; comes with torch, and needs gcc and Python's headers",
+    "triton": "compiles the kernels of torch.compile; comes with torch, and needs gcc and Python's headers",
     "cutensor": "cuTENSOR",
 }
 _PEERS_CURE: Final = f"optional: {how_to_install('peers')}"
@@ -28,7 +28,7 @@ _PEERS_CURE: Final = f"optional: {how_to_install('peers')}"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked for: whether it is there, what was found, and otherwise how to get it."""
+    """One requirement. `detail` says what was found, or how to get it."""
 
     what: str
     found: bool
@@ -36,7 +36,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Everything that is looked for, what matters most first."""
+    """Yield a finding for each requirement, the most important first."""
     yield Finding("Python", sys.version_info >= (3, 11), f"{sys.version.split()[0]} (3.11 or newer is needed)")
     yield Finding("processor", True, f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores usable")
     problem = gpu_problem()
@@ -51,7 +51,7 @@ def examine() -> Iterator[Finding]:
     yield _tool(NCU, "optional: developer.nvidia.com/nsight-compute")
     yield _package("mpi4py", "mpi4py", f"optional, for several GPUs: {how_to_install('mpi')}")
     program = launcher_program("local")
-    yield Finding(LAUNCHERS["local"], program is not None, program or "starts processes on several GPUs; comes with the same")
+    yield Finding(LAUNCHERS["local"], program is not None, program or "starts processes on several GPUs; comes with mpi4py")
     yield _package("nvidia.nccl", "nvidia-nccl-cu13", "optional, for training on several GPUs: pip install nvidia-nccl-cu13")
     yield _package("ncu_report", "ncu-report", f"reads reports of Nsight Compute; optional: {how_to_install('ncu')}")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
@@ -73,7 +73,7 @@ def _package(module: str, package: str, cure: str) -> Finding:
 
 
 def _npp() -> str | None:
-    """Path of NVIDIA's library for images."""
+    """Return the path of NPP, NVIDIA's image-processing library; None if it is not found."""
     if not has_module("cuda.pathfinder"):
         return None
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib

@@ -1,4 +1,4 @@
-"""What the commands that read reports do, once their options are known; see `warpladder.collectors.cli`."""
+"""Runs the commands `profile` and `import`, after `warpladder.collectors.cli` has parsed their options."""
 
 import sys
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from warpladder.collectors.trace.report import ReportError
 from warpladder.data import files, store
 from warpladder.data.naming import Naming, NamingError
 
-#: Of an import; Nsight Systems may leave dozens in a report.
+#: Warnings of an import that are printed; a report of Nsight Systems may hold dozens.
 _MOST_WARNINGS: Final = 10
 
 
 def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
-    """Profile a program under Nsight Systems and import what it did."""
+    """Profile a program under Nsight Systems and import the report."""
     from warpladder.collectors.nsight_systems import profile as nsight_systems_profile
 
     runs.check_label(label)
@@ -44,7 +44,7 @@ def profile(command: Sequence[str], data_dir: Path, label: str, variant_from: st
 
 
 def import_reports(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
-    """Import reports, a run each; the id of each is a line on stdout, and what is to be distrusted about it is on stderr."""
+    """Import each report as one run. Prints each run's id on stdout, and its warnings on stderr."""
     runs.check_label(label)
     naming = Naming.parse(variant_from) if variant_from else None
     refused = False
@@ -66,7 +66,7 @@ def import_reports(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
 
 
 def _warn(name: str, notes: Notes) -> None:
-    """The warnings and errors of an import on stderr, the first few in full."""
+    """Print the first warnings and errors of an import on stderr, and the number of the others."""
     warnings = notes.warnings()
     for text in warnings[:_MOST_WARNINGS]:
         say(files.one_line(f"{name}: {text}"))

@@ -1,4 +1,4 @@
-"""Lines on stderr and stdout that may be read by nobody any more: a run is stored all the same."""
+"""Prints lines to stderr and stdout. A closed terminal or pipe is no error, so that the run is still stored."""
 
 import os
 import sys
@@ -6,14 +6,14 @@ from contextlib import suppress
 
 
 def say(text: str) -> None:
-    """A line on stderr, which may be gone with its terminal."""
+    """Print a line on stderr; do nothing if stderr is closed."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 
 
 def print_id(run_id: str) -> None:
-    """A run's id on stdout."""
+    """Print a run's id on stdout; do nothing if stdout is closed."""
     try:
         print(run_id, flush=True)
-    except OSError:  # nobody reads it; nor should Python try again at its end
+    except OSError:  # the pipe is closed; keep Python from flushing to it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,6 @@
-"""The collectors that measure in a process of their own, by name, and what each is made of.
+"""Builds each collector by name, from the parts in `host`, `cuda`, `cupti` and `trace`.
 
-What a collector needs is imported where it is first used: most of it loads a GPU's packages.
+Functions import their parts when they are called, because most parts load the GPU packages.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from warpladder.data.store import RunWriter, conform
 
 
 def collector_of(name: str) -> Collector:
-    """The collector of a name."""
+    """Return the collector of this name."""
     if name == "host_clock":
         return Collector(
             name, _host_bench, _describe_host, NoCapture, partial(_compile_ahead, on_gpu=False), lambda plan: {}, _add_captured
@@ -29,7 +29,7 @@ def collector_of(name: str) -> Collector:
     return Collector(
         name,
         _single_launch_benches if single else benches,
-        partial(_describe, ceilings=not single),  # under a tool that slows every launch a ceiling means nothing
+        partial(_describe, ceilings=not single),  # the tool slows every launch: ceilings would be wrong
         captures.get(name, NoCapture),
         partial(_compile_ahead, on_gpu=True, libraries=not single),
         _averages,
@@ -38,7 +38,7 @@ def collector_of(name: str) -> Collector:
 
 
 def benches() -> Mapping[str, MakeBench]:
-    """The bench of every kind of variant, GPU kinds first."""
+    """Return the bench for each kind of variant, GPU kinds first."""
     return {"cuda": _cuda_bench, "library": _cuda_bench, **_host_bench()}
 
 
@@ -119,5 +119,7 @@ def _add_captured(writer: RunWriter, captured: Sequence[Any], samples: pa.Table)
 
     report, notes = CapturedReport(captured), Notes()
     retimed, found = add_trace(writer, report, samples.to_pandas(), notes)
-    notes.count("error", Source.DROPPED, "CUPTI dropped {} records for want of room; times are lost with them", report.dropped)
+    notes.count(
+        "error", Source.DROPPED, "CUPTI dropped {} records because its buffers were full; their times are lost", report.dropped
+    )
     return conform("samples", retimed), [*notes.finish(), *found]

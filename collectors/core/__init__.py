@@ -1,1 +1,1 @@
-"""What all collectors share: the plan, verification, rounds and statistics, and how a recording becomes a run."""
+"""Code that all collectors share: plan, verification, rounds, statistics, and the writing of runs."""

@@ -1,4 +1,4 @@
-"""What every collector's bench offers the shared core: prepare an operation of a case, run it, and take samples of it."""
+"""The interface of a bench. A bench prepares the operations of one case, runs them, and takes samples of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ import numpy as np
 from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload
 from warpladder.workloads.communication import Alone, Communicator
 
-#: Compared at once: as much as fits a processor's cache.
+#: Bytes compared at once; they fit a processor's cache.
 _CHUNK_BYTES: Final = 1 << 18
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One way to sample a case: what is timed, and the state of the cache."""
+    """One way to sample a case: the scope that is timed, and the state of the cache (`cold` or `hot`)."""
 
     scope: str
     cache: str
@@ -28,13 +28,13 @@ class Reading:
     """One timed repetition.
 
     Attributes:
-        duration_ns: time of one execution.
-        phases_ns: named parts of it, by scope, e.g. `phase:h2d`.
-        state: columns `sm_clock_mhz`, `temperature_c`, `power_w` and `throttle_reasons` as read beside it.
-        throttled: the clock was held down while it ran.
+        duration_ns: time of one execution, in ns.
+        phases_ns: times of its named parts in ns, by scope, e.g. `phase:h2d`.
+        state: columns `sm_clock_mhz`, `temperature_c`, `power_w` and `throttle_reasons`, read next to the sample.
+        throttled: the device reduced its clock while the repetition ran.
         pending: the clock stopped while the device was still at work.
-        held: the work was all queued before the clock started; False where the operation itself waited for the device.
-        ranks: what each rank read, where several did the repetition together; this reading is then the whole's.
+        held: all work was queued before the clock started; False if the operation itself waited for the device.
+        ranks: each rank's reading, if several ranks did the repetition together; this reading then covers all of them.
     """
 
     duration_ns: int
@@ -47,7 +47,7 @@ class Reading:
 
 
 def of_all(ranks: Sequence[Reading]) -> Reading:
-    """The reading of what ranks did together, from the barrier on: as long as the slowest of them took."""
+    """Combine the readings of all ranks, which start at one barrier. Its duration is that of the slowest rank."""
     return Reading(
         max(each.duration_ns for each in ranks),
         throttled=any(each.throttled for each in ranks),
@@ -58,15 +58,15 @@ def of_all(ranks: Sequence[Reading]) -> Reading:
 
 
 class Unavailable(Exception):
-    """A cell that cannot run here, though nothing is wrong with it. The message is the reason."""
+    """A cell cannot run on this machine, although nothing is wrong with it. The message is the reason."""
 
 
 class Failed(Exception):
-    """What a cell's verdict is, found in another process.
+    """A cell failed in another process. The exception carries its verdict.
 
     Attributes:
-        status, detail: of its row in `results`.
-        lasting: that process cannot go on.
+        status, detail: columns of its row in `results`.
+        lasting: the process that failed cannot go on.
     """
 
     def __init__(self, status: str, detail: str, lasting: bool = False) -> None:
@@ -76,7 +76,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Resources:
-    """What the kernels of an operation take, the most of any: registers a thread, shared bytes a block, spill bytes a thread."""
+    """Maximum over the kernels of an operation: registers per thread, shared bytes per block, spill bytes per thread."""
 
     registers: int
     shared_bytes: int
@@ -88,16 +88,16 @@ class Operation:
     """A variant ready to run on a bench's buffers.
 
     Attributes:
-        run: enqueues (or, on the host, does) one operation; gives the outputs when it allocates them itself.
-        resources: of its kernels; None where there are none of ours.
-        refresh: brings what is derived from the inputs up to date, such as constants; part of the end-to-end scope.
+        run: enqueues one operation (on the host: executes it); returns the outputs if it allocates them itself.
+        resources: resources of its kernels; None if it has no kernels of this project.
+        refresh: recomputes data derived from the inputs, such as constants; part of the scope `end_to_end`.
         synchronizes: whether host timing waits for the device.
-        from_end_to_end: runs it once with copies of its own, that the scope `end_to_end` then times, and gives the outputs as they
-            came back to the host; None where its copies are those of every variant.
-        from_batch: runs once the batch of executions that hot samples time, such as a CUDA graph of them, and gives the outputs; None
-            where they time the same as the others.
-        passes: those of the bench's that mean something to it; None for all.
-        note: what a reader of its samples should know; empty where nothing.
+        from_end_to_end: runs the operation once with its own copies, which the scope `end_to_end` then times. Returns the
+            outputs in host memory. None if it uses the bench's default copies.
+        from_batch: runs once the batch of executions that hot samples time, such as a CUDA graph, and returns the outputs.
+            None if hot samples time the same calls as cold ones.
+        passes: passes of the bench that apply to the operation; None for all.
+        note: remark for readers of its samples; may be empty.
     """
 
     run: Callable[[], Buffers | None]
@@ -110,27 +110,27 @@ class Operation:
     note: str = ""
 
     def takes(self, how: Pass) -> bool:
-        """Whether it is sampled so."""
+        """Whether the operation is sampled in this pass."""
         return self.passes is None or how in self.passes
 
 
 class BenchCommunicator(Communicator, Protocol):
-    """What joins the ranks that share a case. Every rank calls the same methods in the same order."""
+    """The communicator of the ranks that share a case. All ranks call the same methods in the same order."""
 
     def wait(self) -> None:
         """Return once every rank has called it."""
         ...
 
     def largest(self, value: int) -> int:
-        """The largest of all ranks' numbers: what they must agree on, though each measured its own."""
+        """Return the maximum over all ranks, so that all ranks continue with the same number."""
         ...
 
 
 class OneProcess(Alone):
-    """The communicator of a process alone."""
+    """The communicator of a single process."""
 
     def wait(self) -> None:
-        """Nothing: nobody else is waited for."""
+        """Return at once: there is no other rank."""
 
     def largest(self, value: int) -> int:
         return value
@@ -140,15 +140,15 @@ ONE_PROCESS = OneProcess()
 
 
 class Bench(Protocol):
-    """One case's buffers on one device.
+    """The buffers of one case on one device.
 
-    The inputs are lent to variants, which must not change them: `changed` says whether one did.
+    Variants must not change the inputs. `changed` names the inputs that one has changed.
 
     Attributes:
-        gpus: GPUs that a sample uses, 0 on the host; ranks where several share it.
+        gpus: number of GPUs that a sample uses, 0 on the host; the number of ranks if several share the case.
         passes: scopes and cache states that it can sample.
-        inputs, outputs: the buffers that variants read, and those that they write.
-        communicator: of the ranks that share the case, which meet there before the clock of a sample starts.
+        inputs, outputs: arrays by name, with the shapes and types that the workload declares for the case.
+        communicator: connects the ranks that share the case; they pass a barrier before the clock of a sample starts.
     """
 
     gpus: int
@@ -158,31 +158,31 @@ class Bench(Protocol):
     communicator: BenchCommunicator
 
     def join(self, communicator: BenchCommunicator) -> None:
-        """Share the case with other ranks. Comes before anything is prepared."""
+        """Share the case with other ranks. Must be called before `prepare`."""
         ...
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
-        """Make a variant ready. Raises Unavailable where this machine lacks what it needs."""
+        """Make a variant ready to run. Raises Unavailable if this machine lacks something that it needs."""
         ...
 
     def run(self, operation: Operation) -> Buffers:
-        """Run once, wait until it is done, and give the outputs."""
+        """Run the operation once, wait for it, and return the outputs by name."""
         ...
 
     def poison(self, again: bool) -> None:
-        """Fill everything that outputs are read from, as `warpladder.collectors.core.verify.poison` does."""
+        """Fill all output buffers, as `warpladder.collectors.core.verify.poison` does."""
         ...
 
     def changed(self) -> tuple[str, ...]:
-        """Names of the inputs that are not what they were; they are restored."""
+        """Return the names of the inputs that have changed, and restore them."""
         ...
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Take other inputs of the same shapes and types."""
+        """Replace the inputs by others of the same shapes and types."""
         ...
 
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
-        """References brought to where the outputs are."""
+        """Return the references in the memory that the outputs are in (host or device)."""
         ...
 
     def sample(self, operation: Operation, how: Pass) -> Reading:
@@ -190,7 +190,7 @@ class Bench(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the buffers' memory back."""
+        """Free the buffers."""
         ...
 
 
@@ -198,14 +198,14 @@ MakeBench = Callable[[Workload, Case, Mapping[str, np.ndarray]], Bench]
 
 
 def check_importable(modules: tuple[str, ...]) -> None:
-    """Raises Unavailable naming the first module that is not installed."""
+    """Raise Unavailable if a module is not installed; the message names the first one."""
     for package in (module.split(".")[0] for module in modules):
         if find_spec(package) is None:
             raise Unavailable(f"needs the Python package {package}, which is not installed")
 
 
 def check_declared(outputs: Any, declared: Mapping[str, Buffer]) -> str:
-    """Why what a variant returned is not the outputs that the workload declares; empty where it is."""
+    """Return why the value that a variant returned does not match the declared outputs; empty if it does."""
     if not isinstance(outputs, Mapping):
         return f"returned {type(outputs).__name__}; return None after writing to the outputs, or a dict of arrays by name"
     for name, buffer in declared.items():
@@ -219,7 +219,7 @@ def check_declared(outputs: Any, declared: Mapping[str, Buffer]) -> str:
 
 
 class Lent:
-    """Inputs in host memory, lent to variants as read-only arrays, beside what they were.
+    """Inputs in host memory. Variants get read-only copies; the originals show whether a variant changed one.
 
     Args:
         given: the inputs by name; not changed.
@@ -227,12 +227,12 @@ class Lent:
 
     def __init__(self, given: Mapping[str, np.ndarray]) -> None:
         self._given = given
-        # A proxy, as a variant may replace an array as well as write to it.
+        # A proxy: otherwise a variant could replace an array in the mapping.
         self.arrays = MappingProxyType({name: np.copy(array) for name, array in given.items()})
         self._writable(False)
 
     def load(self, given: Mapping[str, np.ndarray]) -> None:
-        """Hold other inputs of the same shapes and types."""
+        """Replace the inputs by others of the same shapes and types."""
         self._given = given
         self._writable(True)
         for name, array in self.arrays.items():
@@ -240,7 +240,7 @@ class Lent:
         self._writable(False)
 
     def changed(self) -> tuple[str, ...]:
-        """Names of those that are not what they were; they are restored."""
+        """Return the names of the inputs that have changed, and restore them."""
         names = tuple(name for name, array in self.arrays.items() if not same(array, self._given[name]))
         if names:
             self.load(self._given)
@@ -253,13 +253,13 @@ class Lent:
 
 
 def writes(names: Sequence[str]) -> str:
-    """The verdict on a variant that changes inputs of these names."""
+    """Return the verdict for a variant that changes these inputs."""
     what = f"input{'s' if len(names) > 1 else ''} {', '.join(names)}"
     return f"changes its {what}, which the other variants read; write to the outputs instead"
 
 
 def same(array: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays of one shape and type hold the same, bit for bit."""
+    """Whether two arrays of one shape and type are equal bit by bit."""
     first, second = (np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in (array, other))
     parts = range(0, first.size, _CHUNK_BYTES)
     return all(np.array_equal(first[at : at + _CHUNK_BYTES], second[at : at + _CHUNK_BYTES]) for at in parts)

@@ -1,4 +1,4 @@
-"""What a collector captures of the process that measures, and what the recorder makes of it."""
+"""The interface of a capture, which records the activity of the measuring process. The recorder writes it to the run."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -7,23 +7,24 @@ import pyarrow as pa
 
 from warpladder.data.store import RunWriter
 
-#: Writes the trace tables of what was captured, by case; gives the samples with its device times, and rows of `diagnostics`.
+#: Writes the trace tables of the batches captured for each case. Returns the samples with the trace's device times, and rows of
+#: `diagnostics`.
 AddCaptured = Callable[[RunWriter, Sequence[Any], pa.Table], tuple[pa.Table, list[dict[str, Any]]]]
 
 
 class Capture(Protocol):
-    """What a collector captures of the process itself."""
+    """Records the activity of its own process."""
 
     def begin(self) -> None:
         """Called before a case is measured."""
         ...
 
     def take(self) -> Any:
-        """What was captured since the last time; None where nothing can be."""
+        """Return the records captured since the last call; None if this capture records nothing."""
         ...
 
     def end(self) -> None:
-        """Called once, when no more will be measured."""
+        """Called once, after the last case."""
         ...
 
 

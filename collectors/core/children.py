@@ -1,4 +1,4 @@
-"""The processes that measure, as their parent sees them: asked, watched, and ended when they hang."""
+"""The parent's side of the measuring processes. The parent sends questions, watches progress, and ends a process that hangs."""
 
 import multiprocessing
 import subprocess
@@ -16,7 +16,7 @@ from warpladder.collectors.core.messages import CELL, STEP, Answer, Question
 from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded, never
 from warpladder.collectors.core.verdicts import Cell
 
-#: Starting a child imports CuPy, and perhaps PyTorch, and compiles.
+#: A starting child imports CuPy and perhaps PyTorch, and compiles kernels.
 START_TIMEOUT_S: Final = 180.0
 STOP_TIMEOUT_S: Final = 5.0
 _STDERR: Final = 2
@@ -34,11 +34,11 @@ def _nothing() -> None: ...
 
 
 class Child(ABC):
-    """What measures, in a process or several, and the way to it.
+    """One measuring process, or several, and the connection to it.
 
     Attributes:
-        connection: to the one that answers.
-        progress: shared with it; see `warpladder.collectors.core.messages`.
+        connection: pipe to the process that answers.
+        progress: int64 array in memory shared with that process; see `warpladder.collectors.core.messages`.
     """
 
     connection: Connection
@@ -56,10 +56,10 @@ class Child(ABC):
 
         Args:
             question: see `warpladder.collectors.core.messages`.
-            cells: those that the child numbers.
-            timeout_s: longest time without a step.
-            take: given an answer.
-            check: called while waiting; what it raises ends the wait.
+            cells: cells of the question; the child reports progress by their index.
+            timeout_s: longest time without a step, in seconds.
+            take: called with each answer.
+            check: called while waiting; an exception that it raises ends the wait.
 
         Raises:
             ChildLost: the child died, or made no step for `timeout_s`.
@@ -90,43 +90,43 @@ class Child(ABC):
         return cells[number] if 0 <= number < len(cells) else None
 
     def where_it_hangs(self) -> str:
-        """Which of several processes is not done, to stand before why it was ended."""
+        """Return which of several processes is not done, as the beginning of a message."""
         return ""
 
     @abstractmethod
     def why_dead(self) -> tuple[str, str]:
-        """Status and detail of what it was at work on when it died."""
+        """Return status and detail for the cell that the child was working on when it died."""
 
     def dismiss(self) -> None:
-        """Let it know that no more is wanted, so that it leaves by itself."""
+        """Tell the child that no more questions follow, so that it exits."""
         self.connection.close()
 
     @abstractmethod
     def stop(self, patience_s: float = 0.0, hurry: Callable[[], bool] = never) -> None:
-        """End the child and all that it forked.
+        """End the child and all of its descendants.
 
         Args:
-            patience_s: time for it to go by itself: a profiler around it writes what it has when it does.
-            hurry: whether to wait no more.
+            patience_s: seconds in which it may exit by itself, so that a profiler around it can write its report.
+            hurry: returns True to stop waiting.
         """
 
 
 def of_signal(code: int) -> tuple[str, str]:
-    """Status and detail for a process that ended with this exit code, negative for a signal."""
+    """Return status and detail for a process that ended with this exit code; a negative code is a signal's number."""
     if code == -9:
         return "out_of_memory", "its process was killed (signal 9), as the system does when memory runs out"
     return "launch_error", f"its process died ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
 
 
 class ChildProcess(Child):
-    """One process and the pipe to it. What it prints goes to stderr.
+    """One process and the pipe to it. The process's output goes to stderr.
 
     Args:
         collector: name of the collector.
-        modules: what it imports before it takes its first question; those that it cannot import it leaves.
+        modules: modules that it imports before its first question; modules that are missing are skipped.
 
     Raises:
-        OSError: no process can be started.
+        OSError: the process cannot be started.
     """
 
     def __init__(self, collector: str, modules: Sequence[str] = ()) -> None:
@@ -135,7 +135,7 @@ class ChildProcess(Child):
             self.progress = np.memmap(shared, np.int64, "w+", shape=(2,)).view(np.ndarray)
             self.progress[:] = -1, 0
             fds = (theirs.fileno(), shared.fileno())
-            # The same modules as here, from whatever folder; an interrupt is the parent's business, from the first moment on.
+            # The child finds the same modules as this process, in any folder. It ignores SIGINT: the parent handles it.
             code = (
                 "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
                 f"sys.path[:] = {sys.path!r}; from {ENTRY} import measure; "

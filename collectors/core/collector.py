@@ -1,4 +1,4 @@
-"""A collector as the core sees it: what it measures with, handed down from where collectors are known by name."""
+"""The record that describes a collector to the core. `warpladder.collectors.wiring` makes one for each name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from warpladder.collectors.core.bench import MakeBench
 from warpladder.collectors.core.captures import AddCaptured, Capture
 from warpladder.collectors.core.plan import Plan
 
-#: Facts of the GPU, as columns of `run`, and the ceilings of GPU and processor, as rows of `ceilings`.
+#: Facts about the GPU (columns of `run`), and ceilings of GPU and processor (rows of `ceilings`).
 Description = tuple[dict[str, Any], list[dict[str, Any]]]
-#: Told how many jobs are done, and of how many.
+#: Called with the number of finished jobs and the number of all jobs.
 Told = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
 class Collector:
-    """What a recording and its child processes need of a collector.
+    """The parts of a collector that a recording and its child processes use.
 
     Attributes:
-        name: as runs hold it.
-        make_benches: gives the bench of each kind of variant that it runs, GPU kinds first.
-        describe: in the child, what the device is and can do.
-        start_capture: in the child, before anything of CUDA or NVTX is loaded there.
-        compile_ahead: in the recorder, compiles what a plan needs; what the last argument raises ends it.
-        averages: in the recorder, bytes of the averages among GPUs that ranks time for a plan, by number of ranks.
-        add_captured: in the recorder, writes the trace tables of what was captured.
+        name: name of the collector, stored in runs.
+        make_benches: returns the bench for each kind of variant that it runs, GPU kinds first. Called in the child.
+        describe: returns facts and ceilings of the device. Called in the child.
+        start_capture: starts the capture. Called in the child, before CUDA and NVTX are loaded.
+        compile_ahead: compiles the kernels of a plan. Called in the recorder; an exception from its last argument ends it.
+        averages: returns the sizes in bytes of the all-reduces of a plan, by number of ranks. Called in the recorder.
+        add_captured: writes the trace tables of the captured batches. Called in the recorder.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What workloads declare, as rows of tables `cases` and `variants`."""
+"""Converts the declarations of workloads to rows of tables `cases` and `variants`."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
     """A row of `cases`.
 
     Raises:
-        WorkloadError: what the workload declares of its buffers cannot be.
+        WorkloadError: `buffers` of the workload fails, or declares more bytes than a run can hold.
     """
     where = f"{workload.name}/{case.name}"
     try:
@@ -18,7 +18,7 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
         copied = [sum(buffer.nbytes for buffer in buffers.values()) for buffers in (inputs, outputs)]
     except Exception as error:
         text = " ".join(str(error).split())
-        raise WorkloadError(f"{where}: its buffers cannot be told ({type(error).__name__}: {text}); mend `buffers`") from error
+        raise WorkloadError(f"{where}: `buffers` fails ({type(error).__name__}: {text}); correct it") from error
     if max(copied) > LARGEST:
         raise WorkloadError(
             f"{where}: its buffers take {max(copied):.3g} bytes, more than can be recorded; choose a smaller case"
@@ -36,7 +36,7 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
 
 
 def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
-    """A row of `variants`, without what its kernels take, which is known once they are compiled.
+    """A row of `variants`. Registers, shared bytes and spill bytes are None; they are known after compilation.
 
     Raises:
         WorkloadError: its source cannot be read.
@@ -73,5 +73,5 @@ def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
 
 
 def _transfer_around(variant: Variant) -> str | None:
-    """How inputs and outputs that the variant takes on the device are copied for it; None where it takes them on the host."""
+    """The kind of host memory that the bench copies from and to; None if the variant takes its inputs on the host."""
     return "pageable" if isinstance(variant, LibraryVariant) and variant.device_only else None

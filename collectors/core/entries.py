@@ -1,4 +1,4 @@
-"""What a recording notes while it runs: the events that `warpladder.collectors.core.recording` takes."""
+"""Makes the events of a recording; `warpladder.collectors.core.recording` applies them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,15 +15,16 @@ from warpladder.collectors.core.verdicts import Cell
 from warpladder.data import schema
 from warpladder.data.store import conform
 
-#: Raised when the same plan would give other numbers. 2: device times without those of the events around them.
+#: Version of the method; raised when the same plan would give other numbers. Version 2 subtracts the overhead of the CUDA
+#: events from device times.
 _VERSION: Final = "2"
 
 
 def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str]) -> Event:
-    """The first event: all that is known before anything is measured.
+    """The first event. It holds everything that is known before measuring starts.
 
     Raises:
-        StoreError: a workload declares what no run can hold.
+        StoreError: a workload declares a value that no run can hold.
     """
     cells = [_with_gpus(cell, job.gpus) for job in plan.jobs for cell in job.cells]
     taken = {tuple(cell[:2]) for cell in cells}
@@ -62,13 +63,13 @@ def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: 
 def job_event(
     gpus: int, results: RowDicts, diagnostics: RowDicts = (), resources: Sequence[tuple[Any, ...]] = (), traced: bool = False
 ) -> Event:
-    """A case has been measured among so many ranks, or been passed over.
+    """The event of a case that was measured by `gpus` ranks, or skipped.
 
     Args:
-        gpus: the ranks.
+        gpus: number of ranks.
         results, diagnostics: rows of the tables of that name.
         resources: workload, variant, registers, shared bytes and spill bytes of its kernels.
-        traced: whether something was captured besides, which is not among the events.
+        traced: whether a trace was captured too; the events do not hold it.
     """
     return {
         "kind": "job", "gpus": gpus, "results": results, "diagnostics": diagnostics, "resources": resources, "traced": traced,
@@ -76,7 +77,7 @@ def job_event(
 
 
 def unreached_event(jobs: Sequence[Job]) -> Event:
-    """There was no time for these; they are no part of the run."""
+    """The event of jobs that the time budget did not reach. They are not part of the run."""
     return {"kind": "unreached", "cells": [_with_gpus(cell, job.gpus) for job in jobs for cell in job.cells]}
 
 

@@ -1,4 +1,4 @@
-"""Facts about this machine and this checkout, as columns of table `run`. Nothing that names a person, host or path."""
+"""Facts about this machine and this checkout, as columns of table `run`. They name no person, host or path."""
 
 import json
 import platform
@@ -27,7 +27,7 @@ _PACKAGES: Final = (
     *("cutensor-cu13", "cutensor-cu12", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12"),
 )
 
-#: Columns about the GPU where there is none.
+#: Columns about the GPU on a machine without one.
 NO_GPU: Final[dict[str, Any]] = {
     "device_name": "",
     "device_count": 0,
@@ -41,10 +41,10 @@ NO_GPU: Final[dict[str, Any]] = {
 
 
 def host_facts(arguments: Sequence[str]) -> dict[str, Any]:
-    """Columns about processor, software and checkout.
+    """Return the columns about processor, software and checkout.
 
     Args:
-        arguments: command line after the program's name.
+        arguments: the command line without the program's name.
     """
     commit = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain")
@@ -60,12 +60,12 @@ def host_facts(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def command_line(arguments: Sequence[str]) -> str:
-    """The command that was given; of a path only its last part."""
+    """Return the command line, with each path cut to its last part."""
     return " ".join(["warpladder", *(_without_folders(argument) for argument in arguments)])
 
 
 def cpu_name() -> str:
-    """The processor's name, as the system gives it."""
+    """Return the processor's name, as the system reports it."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text().splitlines():
@@ -82,7 +82,7 @@ def _without_folders(argument: str) -> str:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says of this checkout; None where it is none. An installed package may lie in somebody else's."""
+    """Return git's output for this checkout; None for an installed package, which may lie in another checkout."""
     if not IS_CHECKOUT:
         return None
     try:

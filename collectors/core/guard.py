@@ -1,11 +1,12 @@
-"""A process between a recorder and what it starts: `python -SPs guard.py LIFELINE GROUP COMMAND...`.
+"""A guard process between a recorder and a command that it starts: `python -SPs guard.py LIFELINE GROUP COMMAND...`.
 
-It ends the command, and all that the command forked, when the recorder lets go of the other end of the pipe LIFELINE, by intent or by its
-own death, and when the command has ended by itself. What detaches itself (`setsid`, a double fork) becomes this process's child, as
-Linux gives orphans to the nearest subreaper, so that it is found too. A byte through the pipe is the number of a signal for the command.
-GROUP is `own` where the command gets a process group of its own, `same` where a terminal's signals and input are for it too.
+The guard ends the command and all of its descendants in two cases: the recorder closes its end of the pipe LIFELINE (on
+purpose, or because it died), or the command has ended by itself. The guard is a subreaper: Linux makes orphaned descendants
+(`setsid`, a double fork) its children, so that it finds them too. A byte from the pipe is the number of a signal to send to
+the command. GROUP is `own` if the command gets its own process group, and `same` if it shares the recorder's, with the
+terminal's signals and input.
 
-Not covered: whoever kills this very process with signal 9. The command dies with it, but not what the command forked.
+Limit: if the guard itself is killed with signal 9, the command dies with it, but the command's descendants do not.
 """
 
 import ctypes
@@ -20,14 +21,14 @@ from pathlib import Path
 
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: Time for a terminal's signal to reach this process as it reached the recorder.
+#: Seconds for a terminal's signal, which the recorder already has, to reach this process.
 _SAME_SIGNAL_S = 0.1
-#: What forks faster than it can be killed is given up after so long.
+#: Seconds after which killing descendants is given up; a process may fork faster than it can be killed.
 _KILL_S = 10.0
 
 
 def main(lifeline: int, own_group: bool, command: list[str]) -> None:
-    """Run the command, and end as it does: with its exit code, or by its signal."""
+    """Run the command, and end with its exit code or by its signal."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
     woken, wake = os.pipe()
     for end in (woken, wake):
@@ -38,7 +39,7 @@ def main(lifeline: int, own_group: bool, command: list[str]) -> None:
     def note(number: int, _: object) -> None:
         received[signal.Signals(number)] += 1
 
-    for number in _SIGNALS:  # a handler, which the command does not inherit
+    for number in _SIGNALS:  # set handlers; the command does not inherit them
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, note)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -55,16 +56,16 @@ def main(lifeline: int, own_group: bool, command: list[str]) -> None:
 
 
 def _become(command: list[str], lifeline: int, own_group: bool, guard: int) -> None:
-    """In the child: turn into the command."""
+    """In the child: replace this process by the command."""
     try:
         if own_group:
             os.setpgid(0, 0)
         os.set_inheritable(lifeline, False)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these
             signal.signal(number, signal.SIG_DFL)
         _prctl(_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != guard:  # it died before the line above
+        if os.getppid() != guard:  # the guard died before the line above
             os._exit(1)
         os.execvp(command[0], command)
     except OSError as error:
@@ -74,7 +75,7 @@ def _become(command: list[str], lifeline: int, own_group: bool, guard: int) -> N
 
 
 def _watch(child: int, own_group: bool, lifeline: int, woken: int, received: dict[signal.Signals, int]) -> int | None:
-    """The child's status once it has ended; None when the recorder let go before."""
+    """Wait for the child, and return its status; None if the recorder closed the pipe first."""
     while True:
         ready = select.select([lifeline, woken], [], [])[0]
         if woken in ready:
@@ -88,7 +89,7 @@ def _watch(child: int, own_group: bool, lifeline: int, woken: int, received: dic
                 return None
             number = signal.Signals(asked[0])
             time.sleep(_SAME_SIGNAL_S)
-            if received.get(number):  # it was for all of a group, or of a terminal, and has reached the command
+            if received.get(number):  # the signal went to the whole group or terminal, and has reached the command
                 received[number] -= 1
                 continue
             with suppress(ProcessLookupError):
@@ -96,18 +97,18 @@ def _watch(child: int, own_group: bool, lifeline: int, woken: int, received: dic
 
 
 def _reap(child: int) -> int | None:
-    """Take the status of every child that has ended; gives that of `child`, if it is among them. Raises ChildProcessError if none is left."""
+    """Reap every child that has ended; return the status of `child` if it has. Raises ChildProcessError if none is left."""
     found = None
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
             return found
         if pid == child:
-            return status  # others are taken by _kill_all
+            return status  # _kill_all reaps the others
 
 
 def _kill_all(child: int, own_group: bool) -> int:
-    """Kill every descendant; gives the child's status."""
+    """Kill every descendant, and return the child's status."""
     status, deadline = signal.SIGKILL.value, time.monotonic() + _KILL_S
     while time.monotonic() < deadline:
         for pid in _descendants() or {child}:
@@ -126,7 +127,7 @@ def _kill_all(child: int, own_group: bool) -> int:
 
 
 def _descendants() -> set[int]:
-    """Every process below this one, by /proc; none where there is no /proc."""
+    """Return the ids of all descendants of this process, from /proc; empty on a system without /proc."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -148,14 +149,14 @@ def _end_as(status: int, child: int, own_group: bool) -> None:
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with suppress(OSError):  # of signals that cannot be handled
+        with suppress(OSError):  # some signals cannot be handled
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 
 
 def _close_all_but(*kept: int) -> None:
-    """Close what is for the command alone, so that its end is seen at the other ends."""
+    """Close all other file descriptors, so that readers of the command's pipes see when it ends."""
     for name in os.listdir("/dev/fd"):  # noqa: PTH208
         if int(name) > 2 and int(name) not in kept:
             with suppress(OSError):
@@ -163,7 +164,7 @@ def _close_all_but(*kept: int) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Only where there is such a call, which is on Linux."""
+    """Call prctl; do nothing on systems other than Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 

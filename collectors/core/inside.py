@@ -1,4 +1,4 @@
-"""The run that a recording under a tool wrote, in a folder within the staging folder of the run that it becomes."""
+"""The inner run: a recording under a tool writes it to a folder inside the staging folder of the final run."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -13,19 +13,19 @@ _RUNS: Final = "runs"
 
 
 def make_folder(staging: Staging) -> tuple[Path, Path]:
-    """Folder for what the tool writes, and the data folder of the recording inside; the next recording finds them if all were killed."""
+    """Make the folder for the tool's files and the data folder of the inner run. `salvage` finds them after a crash."""
     folder = staging.path / _FOLDER
     folder.mkdir()
     return folder, folder / _RUNS
 
 
 def runs_of(staging: Staging) -> Path:
-    """The data folder of the recording inside, whether there is one or not."""
+    """Return the data folder of the inner recording; it may not exist."""
     return staging.path / _FOLDER / _RUNS
 
 
 def without_trace(run: store.Run, writer: store.RunWriter, why: str) -> None:
-    """Write the run inside as it is, and why it lacks what the tool would have added."""
+    """Write the inner run unchanged, with a diagnostic that says why the tool's tables are missing."""
     writer.append("run", [{**run.info, "run_id": writer.run_id}])
     for table in ("ceilings", "variants", "cases", "results", "samples"):
         writer.append(table, run.table(table))
@@ -33,7 +33,7 @@ def without_trace(run: store.Run, writer: store.RunWriter, why: str) -> None:
 
 
 def diagnostics(run: store.Run) -> list[dict[str, Any]]:
-    """Rows of `diagnostics` that the recording inside wrote."""
+    """Return the rows of `diagnostics` that the inner recording wrote."""
     columns = [column.name for column in schema.DIAGNOSTICS.columns]
     rows = run.table("diagnostics")[columns].to_dict("records")
     return [{str(name): value if isinstance(value, str) else None for name, value in row.items()} for row in rows]

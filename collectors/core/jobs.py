@@ -1,4 +1,4 @@
-"""What a child process is told to measure: one case of one workload."""
+"""The job that a child process measures: one case of one workload."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from warpladder.workloads.api import Workload
 
 @dataclass(frozen=True)
 class WorkloadRef:
-    """How a child process finds a workload: by name, or by the user's file."""
+    """Identifies a workload to a child process, by name or by the user's file."""
 
     name: str
     file: Path | None = None
@@ -24,7 +24,7 @@ class Job:
     """One case of one workload, with the cells to measure on it.
 
     Attributes:
-        gpus: ranks that share the case, each with a GPU or, for host variants, none; 1 for one process alone.
+        gpus: number of ranks that share the case; 1 for a single process. Each rank has one GPU, or none for host variants.
     """
 
     workload: WorkloadRef

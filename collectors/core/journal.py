@@ -1,4 +1,4 @@
-"""Keeps a recording on disk while it runs, and makes it a run at its end, wherever there is room."""
+"""Saves a recording on disk while it runs, and writes the run at its end, in another folder if the data folder is full."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from warpladder.collectors.core.runs import open_writer
 from warpladder.collectors.core.spool import Spool, SpoolError
 from warpladder.data.store import RunWriter, StoreError
 
-#: Where a run goes that its own folder cannot take: the system's folder for temporary files, else memory.
+#: Folders for a run if its data folder cannot be written: the system's temporary folder, then a folder in memory.
 _ELSEWHERE: Final[tuple[Callable[[], str], ...]] = (tempfile.gettempdir, lambda: "/dev/shm")
 
 
@@ -31,14 +31,14 @@ class SavedElsewhere(StoreError):
 
 
 def rooms_elsewhere() -> Iterator[Path]:
-    """New folders for a run that its own folder cannot take."""
+    """Make temporary folders for a run whose data folder cannot be written; yield each that can be made."""
     for parent in _ELSEWHERE:
         with suppress(OSError):
             yield Path(tempfile.mkdtemp(prefix="warpladder-", dir=parent()))
 
 
 def why(error: StoreError) -> str:
-    """The system's reason, without what to do."""
+    """Return the operating system's reason for the error, without the advice of its message."""
     cause = error.__cause__
     return cause.strerror if isinstance(cause, OSError) and cause.strerror else str(error)
 
@@ -47,7 +47,7 @@ class Journal:
     """The state of a recording, in memory and on disk.
 
     Args:
-        data_dir: where the run's folder goes.
+        data_dir: folder that the run's folder is written to.
         first: the event `begin`.
         add_captured: see `Recording`.
 
@@ -75,12 +75,12 @@ class Journal:
         self._kept.append((line, None))
 
     def note(self, event: Event, samples: pa.Table | None = None, *, durable: bool = True) -> None:
-        """Take an event; it is on disk when this returns, in another folder if the run's own takes no more.
+        """Add an event. It is on disk when this returns; if the run's folder cannot be written, in another folder.
 
         Args:
             event: see `warpladder.collectors.core.recording`.
-            samples: that it brings.
-            durable: False where nothing is lost if the power fails.
+            samples: rows of `samples` that belong to the event.
+            durable: False if the event may be lost in a power failure.
         """
         line = to_line(event)
         self.recording.apply(line, samples)
@@ -95,14 +95,14 @@ class Journal:
         """Write the run, and end the journal.
 
         Args:
-            unreached: why cells without a verdict have none.
+            unreached: reason to store for cells without a verdict.
 
         Returns:
             the run's id.
 
         Raises:
             SavedElsewhere: the data folder cannot be written.
-            StoreError: no folder can, or a row does not fit the schema.
+            StoreError: no folder can be written, or a row does not fit the schema.
         """
         self._close_spool()
         for writer in self._writers():
@@ -112,7 +112,7 @@ class Journal:
             except StoreError as error:
                 if writer is not self._home:
                     self._give_up(writer)
-                if not isinstance(error.__cause__, OSError):  # no disk would take it
+                if not isinstance(error.__cause__, OSError):  # the run itself is invalid, so that another folder would not help
                     raise StoreError(f"{error}; what was measured is kept in {self._home.staging.path}") from error
                 self._problem = self._problem or why(error)
                 continue
@@ -129,7 +129,7 @@ class Journal:
         )
 
     def leave(self) -> None:
-        """End without a run; what is on disk is for the next recording to take up, if a case was finished."""
+        """End without a run. If a case was finished, the files stay, and the next recording salvages them."""
         self._close_spool()
         if self.recording.finished:
             self._home.leave()
@@ -137,11 +137,11 @@ class Journal:
             self._home.staging.remove()
 
     def _writers(self) -> Iterator[RunWriter]:
-        """One after the other, what the run may be written with: where it belongs, then where it is kept, then anywhere."""
+        """Yield writers to try in order: for the data folder, for the folder in use, and for any temporary folder."""
         if not self._problem:
             yield self._home
         with suppress(StoreError):
-            if self._data_dir.is_dir():  # its hidden folder alone was removed, or there is room again
+            if self._data_dir.is_dir():  # only the staging folder was removed, or space is free again
                 yield self._opened(self._data_dir)
         if self._writer is not self._home:
             yield self._writer
@@ -150,7 +150,7 @@ class Journal:
                 yield self._opened(room)
 
     def _move(self, problem: str) -> None:
-        """Keep the recording elsewhere from now on; where nothing can be written, in memory alone."""
+        """Save the recording in another folder from now on; if none can be written, only in memory."""
         self._problem = self._problem or problem
         self._close_spool()
         if self._writer is not self._home:
@@ -179,7 +179,7 @@ class Journal:
             self._spool = None
 
     def _give_up(self, writer: RunWriter) -> None:
-        """Remove a writer's folder, and the room that was made for it."""
+        """Remove a writer's folder, and the temporary folder around it."""
         with writer:
             pass
         if writer.path.parent != self._data_dir:
@@ -188,20 +188,20 @@ class Journal:
 
 
 def store_run(writer: RunWriter, data_dir: Path, label: str, fill: Callable[[RunWriter], None]) -> str:
-    """Write and commit a run; elsewhere if its folder takes no more.
+    """Write and commit a run; in another folder if the data folder cannot be written.
 
     Args:
-        writer: of the run.
-        data_dir: that it writes to.
+        writer: writer of the run.
+        data_dir: folder that it writes to.
         label: the user's name for the run.
-        fill: writes every table; called once more for each other place.
+        fill: writes every table; called again for each other folder.
 
     Returns:
         the run's id.
 
     Raises:
         SavedElsewhere: the data folder cannot be written.
-        StoreError: no folder can, or rows do not fit the schema.
+        StoreError: no folder can be written, or rows do not fit the schema.
     """
     try:
         fill(writer)

@@ -1,7 +1,7 @@
-"""Machine code on disk: what was compiled once is not compiled again, by this process or another, in this run or a later one.
+"""A cache of compiled kernels on disk, shared by all processes and runs.
 
-An entry is one file, named by a hash of everything that the code depends on. It is written beside its place and renamed, so that two
-recordings at once each find a whole entry or none. A damaged entry counts as none.
+An entry is one file. Its name is a hash of everything that the machine code depends on. It is written to a temporary file and
+renamed, so that concurrent recordings find a complete entry or none. A damaged entry is ignored.
 """
 
 import hashlib
@@ -13,16 +13,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-#: Names the folder; without it `warpladder` in XDG_CACHE_HOME, or in `~/.cache`.
+#: Environment variable that names the cache folder; default: `warpladder` in XDG_CACHE_HOME or in `~/.cache`.
 CACHE_VARIABLE: Final = "WARPLADDER_CACHE_DIR"
-#: Bytes that all entries may take together; those that were not used for longest go first.
+#: Most bytes of all entries together. The least recently used entries are removed first.
 LIMIT_BYTES: Final = 512 << 20
 _MAGIC: Final = b"warpladder kernel 1\n"
 _SUFFIX: Final = ".kernel"
 
 
 def cache_dir() -> Path:
-    """The user's folder for what can be made again."""
+    """Return the user's cache folder."""
     named = os.environ.get(CACHE_VARIABLE)
     if named:
         return Path(named).expanduser().absolute()
@@ -31,10 +31,9 @@ def cache_dir() -> Path:
 
 
 def share_with_libraries() -> None:
-    """Have Numba, Triton and PyTorch's compiler keep there what they compile, and compile it in the process that asks, unless the user
-    has said otherwise.
+    """Set the caches of Numba, Triton and PyTorch's compiler to the cache folder, and have PyTorch compile in its own process.
 
-    It is for processes started after this one was told.
+    Variables that the user has set stay. Only processes that are started afterwards see the new values.
     """
     for variable, name in (
         ("NUMBA_CACHE_DIR", "numba"),
@@ -46,21 +45,21 @@ def share_with_libraries() -> None:
 
 
 def holds(key: str) -> bool:
-    """Whether there is an entry; it may be damaged."""
+    """Whether the cache has an entry of this name; it may be damaged."""
     return _file(key).exists()
 
 
 def key_of(*parts: str | Sequence[str]) -> str:
-    """Name of the entry of what depends on these texts."""
+    """Return the name of the entry for these texts."""
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def read(key: str) -> tuple[Mapping[str, Any], bytes] | None:
-    """Facts and machine code of an entry; None where there is none, or none that is whole."""
+    """Return the facts and the machine code of an entry; None if it is missing or damaged."""
     file = _file(key)
     try:
         found = file.read_bytes()
-        os.utime(file)  # so that what is used stays
+        os.utime(file)  # marks the entry as used
     except OSError:
         return None
     digest, _, rest = found.removeprefix(_MAGIC).partition(b"\n")
@@ -71,7 +70,7 @@ def read(key: str) -> tuple[Mapping[str, Any], bytes] | None:
 
 
 def write(key: str, facts: Mapping[str, Any], code: bytes, limit_bytes: int = LIMIT_BYTES) -> None:
-    """Keep an entry, where the folder can be written, and drop the oldest beyond the limit."""
+    """Write an entry, and remove the least recently used ones beyond the limit. Do nothing if the folder cannot be written."""
     content = json.dumps(facts).encode() + b"\n" + code
     whole = _MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
     file = _file(key)
@@ -95,7 +94,7 @@ def _file(key: str) -> Path:
 def _drop_oldest(folder: Path, limit_bytes: int) -> None:
     entries = []
     for entry in os.scandir(folder):
-        with suppress(OSError):  # another recording may have dropped it
+        with suppress(OSError):  # another recording may have removed it
             status = entry.stat()
             entries.append((status.st_mtime_ns, status.st_size, Path(entry.path)))
     excess = sum(size for _, size, _ in entries) - limit_bytes

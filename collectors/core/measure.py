@@ -1,7 +1,8 @@
 """Measures one case: verify every cell, sample in rounds, verify again. Runs in the child process, on any bench.
 
-What is right is computed before any variant runs, from inputs that no variant is given. A variant is wrong that changes an input, that
-is right at first and wrong after the rounds, or that gives the same outputs for other inputs.
+The reference is computed before any variant runs, from inputs that variants cannot access. A variant is wrong if its first
+outputs are wrong, if it changes an input, if its outputs are wrong after the rounds, or if it gives the same outputs for
+other inputs.
 """
 
 import zlib
@@ -38,7 +39,7 @@ WARM_UPS = 3
 
 
 class Reporter(Protocol):
-    """Where measurements go; in the child process, the pipe to the parent."""
+    """Receives measurements; in the child process, it sends them to the parent."""
 
     def working_on(self, cell: Cell) -> None:
         """Called before every step that may hang or crash."""
@@ -54,7 +55,7 @@ class Reporter(Protocol):
 
 
 class CellCrashed(Exception):
-    """A cell left the process unfit to go on, such as by a CUDA error that stays."""
+    """A cell made the process unusable, for example by a sticky CUDA error."""
 
     def __init__(self, cell: Cell, status: str, detail: str) -> None:
         super().__init__(detail)
@@ -76,10 +77,10 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
 
     Args:
         job: the case and its cells.
-        workload: as loaded here.
-        benches: how to make the bench for each kind of variant that this collector runs.
+        workload: the job's workload, loaded in this process.
+        benches: makes the bench for each kind of variant that this collector runs.
         limits: when sampling stops.
-        report: takes what is measured.
+        report: receives the measurements.
 
     Raises:
         CellCrashed: the process must be replaced before the other cells can go on.
@@ -152,7 +153,7 @@ class _BenchRun:
     # -- verifying -------------------------------------------------------------------------------------------------
 
     def _verified(self, cell: Cell) -> _Ready | None:
-        """The cell's operation once its outputs have been found right; otherwise None, and its verdict is reported."""
+        """Verify a cell. Returns its operation if the outputs are right; else reports the verdict and returns None."""
         self._report.working_on(cell)
         variant = self._workload.variant(cell.variant)
         config = next(c for c in variant.configs if format_params(c) == cell.config)
@@ -181,8 +182,8 @@ class _BenchRun:
         return _Ready(cell, operation, verdict, tolerance)
 
     def _verify_again(self, ready: Sequence[_Ready]) -> set[Cell]:
-        """Verify cells after their last round, by every way in which they were timed; then with other inputs, for which those that
-        give the outputs of the first have not computed anything. Gives the cells that failed, which are reported."""
+        """Verify cells after their last round, once for each way in which they were timed, and then with other inputs. A cell
+        fails the second check if its outputs still match the first inputs. Returns the cells that failed; they are reported."""
         failed: set[Cell] = set()
         for check in (self._still_right, self._right_anew):
             if check == self._right_anew and not self._load_other():
@@ -216,14 +217,14 @@ class _BenchRun:
         found.operation.refresh()
         outputs = self._bench.run(found.operation)
         verdict = compare(outputs, self._problem.right(variant, self._bench), found.tolerance)
-        if not verdict.ok:  # of what it computed from the inputs before, nothing is left
+        if not verdict.ok:  # as it should be: the outputs do not match the first inputs
             return found.verdict
-        # Rarely other inputs have the same outputs within the tolerance.
+        # In rare cases other inputs have the same outputs within the tolerance.
         anew = compare(outputs, self._other.right(variant, self._bench), found.tolerance)
         return replace(anew, detail=f"with other inputs it gives the outputs of the first ones: {anew.detail}")
 
     def _load_other(self) -> bool:
-        """Let the bench hold other inputs; False where the workload always makes the same."""
+        """Load other inputs into the bench; False if the workload always makes the same inputs."""
         first = self._problem.inputs
         try:
             other = self._other.inputs
@@ -237,7 +238,7 @@ class _BenchRun:
         return True
 
     def _judge(self, variant: Variant, operation: Operation, tolerance: float, again: bool) -> Verdict:
-        """The first verdict that is not right, or that of the operation itself, by every way in which it runs."""
+        """Verify every way in which the operation runs. Returns the first failing verdict, else that of the plain run."""
         ways = {
             "": partial(self._bench.run, operation),
             "from end to end: ": operation.from_end_to_end,
@@ -262,7 +263,7 @@ class _BenchRun:
         return compare(outputs, self._problem.right(variant, self._bench), tolerance)
 
     def _refuse_changed(self) -> None:
-        """Raises Failed where an input is not what it was, once it is restored."""
+        """Restore the inputs; raise Failed if one had changed."""
         if changed := self._bench.changed():
             raise Failed("wrong_result", writes(changed))
 
@@ -273,9 +274,9 @@ class _BenchRun:
     # -- sampling --------------------------------------------------------------------------------------------------
 
     def _sample(self, active: Sequence[_Ready], how: Pass) -> tuple[list[dict[str, Any]], set[Cell]]:
-        """Rows of `samples` of the cells; those whose sampling failed are reported and given back.
+        """Sample the cells. Returns rows of `samples`, and the cells whose sampling failed; these are reported.
 
-        Where an input was changed meanwhile the samples are taken again, and the inputs compared after each of them.
+        If an input changed during the rounds, all samples are taken again, and the inputs are compared after each sample.
         """
         failed: set[Cell] = set()
         watched = False
@@ -292,13 +293,13 @@ class _BenchRun:
                 self._keep(found, how)
                 return found.rows, failed
             if not watched:
-                text = f"{how.scope} {how.cache}: a variant that is not known changed {', '.join(changed)}; all samples were taken again"
+                text = f"{how.scope} {how.cache}: a variant changed {', '.join(changed)}; all samples were taken again"
                 self._report.diagnostic("warning", Source.INPUTS_CHANGED, f"{self._where}, {text}")
             watched = True
         return [], failed
 
     def _rounds(self, operations: Mapping[Cell, Operation], how: Pass, watched: bool) -> RoundsResult:
-        """Samples of the operations; with `watched` the inputs are compared after each."""
+        """Sample the operations in rounds; with `watched`, compare the inputs after each sample."""
 
         def take(entry: Entry, number: int, mark: str = "") -> Reading:
             self._report.working_on(entry.cell)
@@ -317,7 +318,7 @@ class _BenchRun:
         return run_rounds(entries, how, take, self._limits, self._rng, gpus=self._bench.gpus)
 
     def _keep(self, found: RoundsResult, how: Pass) -> None:
-        """What is said of samples that are kept."""
+        """Note why sampling stopped, and report what makes the samples doubtful."""
         for cell, why in found.stopped.items():
             self._stopped.setdefault(cell, []).append(why)
         self._distrust(found.discarded, found.kept_throttled, found.pending, found.not_held, how)
@@ -327,7 +328,7 @@ class _BenchRun:
         return f"{self._workload.name}/{self._case.name}"
 
     def _baseline(self, cells: Sequence[Cell]) -> Cell:
-        """The cell that runs twice in each round: the workload's baseline where it is there, else the first."""
+        """Return the cell that runs twice in each round: the workload's baseline if it is among the cells, else the first."""
         names = (self._workload.baseline, self._workload.host_baseline)
         return next((cell for cell in cells if cell.variant in names), cells[0])
 
@@ -359,7 +360,7 @@ class _BenchRun:
 
 
 def classify(error: BaseException) -> tuple[str, str]:
-    """Status and detail of a result row for what a variant raised."""
+    """Return status and detail of the result row for an exception that a variant raised."""
     if isinstance(error, Failed):
         return error.status, error.detail
     name = type(error).__name__

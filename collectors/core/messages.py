@@ -1,4 +1,4 @@
-"""What the recorder asks of the processes that measure, and what they answer."""
+"""Messages between the recorder and the measuring processes: questions and answers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,21 +9,21 @@ from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.rounds import Limits
 from warpladder.collectors.core.verdicts import Cell
 
-#: Index in the shared progress array: number of the cell being worked on (-1 for none), and a counter of steps.
+#: Indices in the shared progress array: the number of the cell that is being measured (-1 for none), and a counter of steps.
 CELL, STEP = 0, 1
 
 
 @dataclass(frozen=True)
 class Describe:
-    """Ask for the device's facts and ceilings; answered by Described."""
+    """Ask for the device's facts and ceilings. The answer is Described."""
 
 
 @dataclass(frozen=True)
 class DescribeAllReduce:
-    """Ask ranks for the ceilings of what they average between their GPUs; answered as `Describe`, without facts.
+    """Ask ranks for the ceilings of the all-reduces between their GPUs. The answer is Described, without facts.
 
     Attributes:
-        sizes: bytes of each average.
+        sizes: bytes of each all-reduce.
     """
 
     sizes: tuple[int, ...]
@@ -31,7 +31,7 @@ class DescribeAllReduce:
 
 @dataclass(frozen=True)
 class Measure:
-    """Ask for one job to be measured; answered by what is found of its cells, and by Done."""
+    """Ask for the measurement of one job. The answers are messages about its cells, and Done at the end."""
 
     job: Job
     limits: Limits
@@ -71,7 +71,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Taken:
-    """What the kernels of a cell's operation take, the most of any."""
+    """Maximum over the kernels of a cell's operation: registers per thread, shared bytes per block, spill bytes per thread."""
 
     cell: Cell
     registers: int
@@ -81,14 +81,14 @@ class Taken:
 
 @dataclass(frozen=True)
 class Captured:
-    """What was captured while the case was measured; None where nothing can be."""
+    """The records captured while the case was measured; None if the collector captures nothing."""
 
     batch: Any
 
 
 @dataclass(frozen=True)
 class Crashed:
-    """A cell left the process unfit to go on, so that it ends."""
+    """A cell made the process unusable. The process ends."""
 
     cell: Cell
     status: str
@@ -97,7 +97,7 @@ class Crashed:
 
 @dataclass(frozen=True)
 class Refused:
-    """The question as a whole went wrong, for this reason."""
+    """The question as a whole failed, for this reason."""
 
     why: str
 

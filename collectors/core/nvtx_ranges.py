@@ -1,7 +1,7 @@
-"""NVTX ranges around what is measured; `range_texts` has their texts.
+"""NVTX ranges around measurements; `range_texts` defines their texts.
 
-Without a profiler attached they cost next to nothing. All but the innermost are pushed and popped outside of the timed window; that one
-is pushed and popped while the stream is held, so that the device's clock does not see it.
+Without a profiler they cost almost no time. The innermost range is pushed and popped while the stream is held, so that device
+times do not include it. All other ranges are pushed and popped outside of the timed window.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from warpladder.collectors.core.range_texts import DOMAIN
 
 @cache
 def _domain() -> Any:
-    """Looked up at the first range: a profiler in this process has to be there before NVTX is."""
+    """Return the domain. It is made at the first range, because a profiler in this process must be loaded before NVTX."""
     return nvtx.get_domain(DOMAIN)
 
 
 @contextmanager
 def nvtx_range(text: str, payload: int | None = None) -> Iterator[None]:
-    """A nested range with a registered string, and a number where there is one."""
+    """Open a nested range with a registered string and an optional number."""
     domain = _domain()
     domain.push_range(domain.get_event_attributes(message=text, payload=payload))
     try:

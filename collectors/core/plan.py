@@ -1,4 +1,4 @@
-"""What a run will measure, and how long it may take: the same plan for every collector."""
+"""The plan of a run: the cells to measure, and the time limits. All collectors use the same plan."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -19,7 +19,7 @@ CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
 
 
 class PlanError(Exception):
-    """A request that no plan can be made of. Its message says what, and what to do, in one line."""
+    """A request that cannot be planned. Its message is one line: what is wrong, and what to do."""
 
 
 LIMITS: Final[dict[CaseSet, Limits]] = {
@@ -29,7 +29,7 @@ LIMITS: Final[dict[CaseSet, Limits]] = {
 }
 
 
-#: `budget_s` of `quick` where host variants alone are measured.
+#: `budget_s` of the set `quick` if only host variants are measured.
 HOST_BUDGET_S: Final = 30.0
 
 
@@ -38,7 +38,7 @@ class Plan:
     """Every job of a run.
 
     Attributes:
-        notes: what of the request is not planned, and why.
+        notes: parts of the request that are not planned, each with the reason.
     """
 
     workloads: tuple[Workload, ...]
@@ -49,11 +49,11 @@ class Plan:
 
     @property
     def most_gpus(self) -> int:
-        """The most ranks that share a case."""
+        """The largest number of ranks that share a case."""
         return max(job.gpus for job in self.jobs)
 
     def on_host(self) -> "Plan":
-        """The same where there is no GPU: less is measured, and less time taken."""
+        """Return the plan for a machine without a GPU, with a smaller time budget."""
         if self.limits.budget_s is None:
             return self
         return replace(self, limits=replace(self.limits, budget_s=min(self.limits.budget_s, HOST_BUDGET_S)))
@@ -61,17 +61,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked to be recorded.
+    """The user's request.
 
     Attributes:
-        names: workloads of the project; all when neither names nor files are given.
-        files: Python files of the user's that declare a workload.
-        case_set: `quick`, `report` or `full`; ignored where cases are named.
-        cases: cases to take, instead of a set: names of those declared, or values of the workload's axes.
-        variants: names of the variants to take; all when empty.
-        seed: of the inputs and of the order of the rounds.
-        max_rounds: most rounds of one scope and cache; None for what the case set says.
-        gpus: numbers of ranks, each of which measures the workloads that can be shared; the others are one process's.
+        names: workloads of the project; if neither names nor files are given, all.
+        files: Python files of the user that declare a workload.
+        case_set: `quick`, `report` or `full`; ignored if cases are named.
+        cases: cases to measure instead of a set: declared names, or values of the workload's axes.
+        variants: names of the variants to measure; if empty, all.
+        seed: seed of the inputs and of the order of the rounds.
+        max_rounds: most rounds of one scope and cache; None for the limit of the case set.
+        gpus: numbers of ranks. Each number measures the workloads that can be shared; one process measures the others.
     """
 
     names: Sequence[str] = ()
@@ -84,7 +84,7 @@ class Request:
     gpus: Sequence[int] = (1,)
 
     def arguments(self) -> list[str]:
-        """The same request as arguments of `warpladder record`, from any folder."""
+        """Return the request as arguments of `warpladder record`, valid in any folder."""
         arguments = [*self.names, "--cases", self.case_set, "--seed", str(self.seed)]
         arguments += [f"--workload={file.resolve()}" for file in self.files]
         arguments += [f"--case={name}" for name in self.cases]
@@ -97,11 +97,11 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
 
     Args:
         request: what to record.
-        limits: when to stop; when None those of the case set, and of `full` where cases are named.
+        limits: when to stop; None for the limits of the case set, or of `full` if cases are named.
 
     Raises:
-        PlanError: no such case set, case or variant, or nothing to measure.
-        WorkloadError: no such workload, or one that does not load.
+        PlanError: the case set, a case or a variant does not exist, or there is nothing to measure.
+        WorkloadError: a workload does not exist or cannot be loaded.
     """
     names, files, case_set, cases, variants = request.names, request.files, request.case_set, request.cases, request.variants
     if case_set not in CASE_SETS:
@@ -136,7 +136,7 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
 
 
 def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload]) -> tuple[Job, ...]:
-    """The largest case of each workload, then the next of each, so that what the time does not reach is a case and no workload."""
+    """Order jobs: the largest case of each workload first, so that a short budget drops cases and not workloads."""
     cases = {(workload.name, case.name): case for workload in workloads for case in workload.cases}
     turns: list[tuple[int, Job]] = []
     for workload in workloads:
@@ -147,7 +147,7 @@ def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload]) -> tuple[
 
 
 def sweep_of(given: Sequence[str]) -> list[str]:
-    """The cases of a sweep, as the command line takes its axes. Raises PlanError."""
+    """Return the cases of a sweep from the values of `--axis`. Raises PlanError."""
     try:
         return list(sweep(given)) if given else []
     except AxisError as error:
@@ -155,7 +155,7 @@ def sweep_of(given: Sequence[str]) -> list[str]:
 
 
 def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tuple[Cell, ...]:
-    """The cells of one case, in the order in which the workload declares its variants and their configs."""
+    """Return the cells of one case, in the order of the workload's variants and their configs."""
     return tuple(
         Cell(workload.name, variant.name, format_params(config), case.name)
         for variant in variants
@@ -164,10 +164,10 @@ def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tup
 
 
 def counts_of(text: str) -> tuple[int, ...]:
-    """Numbers of ranks with commas between, as the command line takes them, each once, in order.
+    """Parse numbers of ranks with commas between. Returns them in ascending order without duplicates.
 
     Raises:
-        PlanError: one of them is no positive number.
+        PlanError: one of them is not a positive number.
     """
     words = [word.strip() for word in text.split(",")]
     for word in words:
@@ -177,7 +177,7 @@ def counts_of(text: str) -> tuple[int, ...]:
 
 
 def _check_rows(workloads: Sequence[Workload], jobs: Sequence[Job]) -> None:
-    """Raises WorkloadError for a case or a variant that no run can hold, before anything is measured."""
+    """Raise WorkloadError for a case or a variant that a run cannot hold."""
     by_name = {workload.name: workload for workload in workloads}
     for name, case in dict.fromkeys((job.workload.name, job.case) for job in jobs):
         case_row(by_name[name], by_name[name].case(case))
@@ -194,11 +194,11 @@ def _check_counts(counts: Sequence[int], workloads: Sequence[Workload]) -> None:
 
 
 def _counts(workload: Workload, case: Case, asked: Sequence[int], notes: list[str]) -> Iterator[int]:
-    """Those of the counts that a case can be shared among; why it cannot among others goes to `notes`."""
+    """Yield the numbers of ranks that can share a case. Adds to `notes` why other numbers cannot."""
     if not workload.shares:
         yield 1
         return
-    case_row(workload, case)  # whose buffers can be told, then
+    case_row(workload, case)  # checks `buffers` of the case first
     whole = {name: buffer for buffers in workload.buffers(case) for name, buffer in buffers.items()}
     for gpus in asked:
         try:
@@ -223,12 +223,12 @@ def _check_variants(asked: Sequence[str], workloads: Sequence[Workload]) -> None
 
 
 def _canonical(asked: Sequence[str], workloads: Sequence[Workload]) -> list[str]:
-    """Names of the cases that were asked for, of whichever workload has them. Raises WorkloadError where none has one."""
+    """Return the names of the requested cases over all workloads. Raises WorkloadError if no workload has one of them."""
     names = []
     for text in asked:
         found = [case.name for case in (_case_of(workload, text) for workload in workloads) if case]
         if not found:
-            workloads[0].case(text)  # which says why
+            workloads[0].case(text)  # raises, and says why
             raise PlanError(f"{text}: no such case")
         names += found
     return names
@@ -241,7 +241,7 @@ def _case_of(workload: Workload, text: str) -> Case | None:
 
 
 def _with_cases(workload: Workload, asked: Sequence[str]) -> Workload:
-    """The workload with those of the cases asked for that it does not declare, ranked by size among all that are asked for."""
+    """Add the requested cases that the workload does not declare; rank all requested cases by size."""
     declared = {case.name for case in workload.cases}
     cases = {case.name: case for case in (_case_of(workload, text) for text in asked) if case}
     if set(cases) <= declared:

@@ -1,4 +1,4 @@
-"""A case's inputs and what is right for them, which no variant is given."""
+"""The inputs and references of a case. Variants cannot access them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -13,10 +13,10 @@ Reference = Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
 class Problem:
-    """Inputs of a case, and what is right for them: computed once a definition, however many variants and benches compare with it.
+    """Inputs of a case, and its references. Each reference is computed once and used by all variants and benches.
 
     Attributes:
-        inputs: made when they are first asked for; read-only.
+        inputs: read-only arrays by name, made at the first access.
     """
 
     def __init__(self, workload: Workload, case: Case, rng: np.random.Generator) -> None:
@@ -34,7 +34,7 @@ class Problem:
         return views
 
     def compute(self, variants: Iterable[Variant]) -> None:
-        """Compute what is right for these variants. What a definition raises is raised by `right`."""
+        """Compute the references of these variants. If a reference function raises, `check` and `right` raise its exception."""
         for variant in variants:
             definition = variant.reference or self._workload.reference
             if definition not in self._right:
@@ -49,7 +49,10 @@ class Problem:
         return found
 
     def check(self, variant: Variant) -> Mapping[str, np.ndarray]:
-        """The outputs that are right for a variant, in float64 or an exact type. Raises what its reference raised."""
+        """Return a variant's reference outputs by name, in float64 or an exact type.
+
+        Raises the exception that the reference function raised.
+        """
         self.compute([variant])
         found = self._right[variant.reference or self._workload.reference]
         if isinstance(found, Exception):
@@ -57,12 +60,12 @@ class Problem:
         return found
 
     def right(self, variant: Variant, bench: Bench) -> Mapping[str, Array]:
-        """The same where the bench has its outputs."""
+        """Return the reference outputs in the memory of the bench's outputs (host or device)."""
         key = (variant.reference or self._workload.reference, id(bench))
         if key not in self._placed:
             self._placed[key] = bench.place(self.check(variant))
         return self._placed[key]
 
     def forget(self, bench: Bench) -> None:
-        """Give back a bench's copies."""
+        """Free the copies made for a bench."""
         self._placed = {key: value for key, value in self._placed.items() if key[1] != id(bench)}

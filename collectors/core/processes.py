@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, with all that they fork; see `warpladder.collectors.core.guard`."""
+"""Starts processes that end when this process ends, together with their descendants; see `warpladder.collectors.core.guard`."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 _GUARD: Final = Path(__file__).with_name("guard.py")
 _END_TIMEOUT_S: Final = 15.0
 POLL_S: Final = 0.1
-#: The module that child processes begin with. It knows every collector, so that no other module names it in an import.
+#: The main module of child processes. It imports every collector, so that `core` names it only as text.
 ENTRY: Final = "warpladder.collectors.child"
 
 
@@ -21,19 +21,19 @@ def never() -> bool:
 
 
 class Guarded:
-    """A command, under a guard.
+    """A command that runs under a guard process.
 
     Args:
         command: the program and its arguments.
-        pass_fds: file descriptors that the command gets under the same numbers.
-        own_group: whether it gets a session of its own, so that what a terminal sends (an interrupt) is for its starter alone.
+        pass_fds: file descriptors that the command inherits under the same numbers.
+        own_group: whether it gets its own session, so that a terminal's signals (Ctrl-C) reach only this process.
         popen: further arguments of `subprocess.Popen`.
 
     Attributes:
-        process: the guard, which ends as the command does.
+        process: the guard; it ends with the command's exit code or signal.
 
     Raises:
-        OSError: no process can be started.
+        OSError: the process cannot be started.
     """
 
     def __init__(self, command: Sequence[str], *, pass_fds: Sequence[int] = (), own_group: bool = True, **popen: Any) -> None:
@@ -51,13 +51,13 @@ class Guarded:
             os.close(watched)
 
     def tell(self, number: int) -> None:
-        """Send the command a signal, unless it has received the same one with all of its group."""
+        """Send the command a signal, unless its whole process group has already received the same one."""
         if self._lifeline is not None:
             with suppress(BrokenPipeError):
                 os.write(self._lifeline, bytes([number]))
 
     def wait(self, timeout_s: float, hurry: Callable[[], bool] = never) -> bool:
-        """Whether it has ended by itself within so long, or before `hurry` says to wait no more."""
+        """Wait until the command ends, the timeout passes, or `hurry` returns True. Returns whether the command has ended."""
         deadline = time.monotonic() + timeout_s
         while self.process.poll() is None:
             left = deadline - time.monotonic()
@@ -68,11 +68,11 @@ class Guarded:
         return True
 
     def end(self) -> None:
-        """Kill what is left of it, at once."""
+        """Kill the command and its descendants at once."""
         self._let_go()
         try:
             self.process.wait(_END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:  # the guard itself was stopped, say; the command dies with it
+        except subprocess.TimeoutExpired:  # for example, the guard was stopped; the command dies with it
             self.process.kill()
             self.process.wait()
 

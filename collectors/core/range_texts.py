@@ -1,4 +1,6 @@
-"""Texts of the NVTX ranges around what is measured: domain `warpladder`, `workload` > `case` > `variant[config]` > sample > executions.
+"""Texts of the NVTX ranges around measurements.
+
+All are in the domain `warpladder`, nested as `workload` > `case` > `variant[config]` > sample > executions.
 
 `core` and `cuda` open ranges with these texts. `trace` and `nsight_compute` find the samples in a trace by them.
 """
@@ -8,17 +10,17 @@ from typing import Final
 
 DOMAIN: Final = "warpladder"
 
-#: Samples that are not of the run proper: the baseline's second copy, and executions before the first sample.
+#: Marks of special samples: the baseline's second copy, and warm-up executions.
 TWIN: Final = "twin"
 WARM_UP: Final = "warm_up"
 
-#: Text of a range around one variant: its name, and its config where it has one.
+#: Text of a range around one variant: its name, and its config if it has one.
 VARIANT_TEXT: Final = re.compile(r"(?P<variant>[^\[]+)(?:\[(?P<config>.*)\])?")
 #: A sample: `device.cold#3`, `device.cold.twin#3`, `device.cold.warm_up#0`.
 SAMPLE_TEXT: Final = re.compile(
     rf"(?P<scope>[^.#]+)\.(?P<cache>cold|hot)(?:\.(?P<mark>{TWIN}|{WARM_UP}))?#(?P<round>\d{{1,9}})"
 )
-#: What a device sample divides by, around the launches themselves.
+#: Text of the range around the launches of a device sample; the sample's time is divided by this number of executions.
 EXECUTIONS_TEXT: Final = re.compile(r"executions=(?P<executions>\d{1,9})")
 
 

@@ -1,4 +1,4 @@
-"""Records a run: drives the child process through the plan, contains what goes wrong in it, and writes the run."""
+"""Records a run: sends the jobs of the plan to the child process, replaces the child if it fails, and writes the run."""
 
 import shlex
 import time
@@ -42,15 +42,15 @@ from warpladder.data.names import Source
 from warpladder.workloads.api import HostVariant, LibraryVariant
 
 _LEAVE_TIMEOUT_S: Final = 60.0
-#: Time for a signal to reach this process that has reached a child.
+#: Seconds for a signal, which a child already has, to reach this process.
 _SAME_SIGNAL_S: Final = 0.5
 
 
 class Progress:
-    """Told how far the run is; the command line shows a bar."""
+    """Receives the progress of the recording; the command line shows it as a bar."""
 
     def compiling(self, done: int, jobs: int) -> None:
-        """Before anything is measured; with 0 first."""
+        """Called while kernels are compiled, before measuring; the first call has `done` 0."""
 
     def start(self, jobs: int) -> None: ...
 
@@ -59,12 +59,12 @@ class Progress:
     def advance(self) -> None: ...
 
 
-#: Starts so many ranks with the collector of a name, and calls the last argument while they start.
+#: Starts ranks. Arguments: name of the collector, number of ranks, and a function to call while they start.
 StartRanks = Callable[[str, int, Callable[[], None]], Child]
 
 
 class _Unbreakable(Progress):
-    """Tells another, until the screen is gone: a closed terminal or pipe must not end a recording."""
+    """Forwards to another Progress, until that fails: a closed terminal or pipe must not end a recording."""
 
     def __init__(self, told: Progress) -> None:
         self._told = told
@@ -89,13 +89,13 @@ class _Unbreakable(Progress):
 
 
 class Recorder:
-    """One recording: what has been measured so far, and the child that measures.
+    """One recording: its state, and the child process that measures.
 
     Args:
-        plan: what to measure.
-        collector: what measures.
-        progress: told how far the run is.
-        start_ranks: starts ranks that share a case; None where no case of the plan is shared.
+        plan: the cells to measure.
+        collector: the collector that measures them.
+        progress: receives the progress.
+        start_ranks: starts the ranks that share a case; None if no case of the plan is shared.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Recorder:
     ) -> None:
         self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
         self._start_ranks = start_ranks
-        self._children: dict[int, Child] = {}  # by how many ranks they are
+        self._children: dict[int, Child] = {}  # by number of ranks
         self._stop = Stop()
         self._journal: Journal
 
@@ -114,13 +114,14 @@ class Recorder:
             data_dir: where the run's folder goes.
             label: the user's name for the run.
             arguments: command line, kept with the run.
-            stop: told of signals already, and for longer than the recording takes; one of its own when None.
+            stop: signal handlers that the caller has installed; None to install them for this recording.
 
         Returns:
-            the run's id, and the signal that asked it to end, 0 if none did; what was finished by then is kept.
+            the run's id, and the number of the signal that interrupted it, or 0. An interrupted run holds the finished cases.
 
         Raises:
-            StoreError: the data folder cannot be written; found out before anything is measured, or it says where the run is.
+            StoreError: the data folder cannot be written. This is checked before measuring; later the message names another
+                folder, which holds the run.
             LabelError: the label cannot be stored.
         """
         with nullcontext(stop) if stop else Stop() as self._stop:
@@ -149,14 +150,14 @@ class Recorder:
     # -- measuring -------------------------------------------------------------------------------------------------
 
     def _compile(self) -> None:
-        """Have compiled what will be measured, so that nothing compiles beside a timed sample. The child starts meanwhile."""
+        """Compile everything before the first sample, so that nothing compiles while samples are timed. Start the child."""
         kernel_cache.share_with_libraries()
-        with suppress(OSError):  # whoever asks it is told
+        with suppress(OSError):  # the first question raises it again
             self._children[1] = ChildProcess(self._collector.name, self._modules())
         self._collector.compile_ahead(self._plan, self._progress.compiling, self._stop.check)
 
     def _modules(self) -> list[str]:
-        """What the variants of the plan import that the collector runs; PyTorch and its compiler take seconds to."""
+        """Return the modules that the planned variants import. The child imports them early: PyTorch takes seconds."""
         kinds = self._collector.make_benches()
         planned = {(cell.workload, cell.variant) for job in self._plan.jobs for cell in job.cells}
         requires = (
@@ -179,7 +180,7 @@ class Recorder:
         self._progress.advance()
 
     def _ask_ceilings(self, gpus: int, question: Question, else_say: str) -> None:
-        """Keep the facts and ceilings that a child gives."""
+        """Ask a child for facts and ceilings, and store them."""
 
         def take(answer: Answer) -> bool:
             match answer:
@@ -195,7 +196,7 @@ class Recorder:
                 return
             except ChildLost as lost:
                 self._end_child(gpus)
-                # The first may have died of a module that it imported; the next imports nothing before it must.
+                # A module that the first child imported may have killed it; the second child imports modules on first use only.
                 if not tries_left or lost.status == "timeout":
                     self._diagnose("error", Source.CEILINGS, f"{else_say}: {lost.detail}")
                     return
@@ -218,12 +219,12 @@ class Recorder:
             self._progress.advance()
 
     def _leave_out(self, jobs: Sequence[Job]) -> None:
-        """What there was no time for is no part of the run; how to record it is said once."""
+        """Leave jobs out of the run because the time budget is used up. One diagnostic gives the command that records them."""
         cases = list(dict.fromkeys((job.workload, job.case) for job in jobs))
         words = ["warpladder record"]
         words += dict.fromkeys(
             f"--workload {of.file.name}" if of.file else of.name for of, _ in cases
-        )  # as table run has the command
+        )  # without folders, like column `command` of table `run`
         words += dict.fromkeys(f"--case {shlex.quote(case)}" for _, case in cases)
         count = f"{len(cases)} case{'s' if len(cases) > 1 else ''}"
         text = f"{count} not reached within {self._plan.limits.budget_s:g} s of measuring; to record them: {' '.join(words)}"
@@ -231,7 +232,7 @@ class Recorder:
         self._diagnose("info", Source.NOT_REACHED, text)
 
     def _measure_job(self, job: Job) -> None:
-        """Measure a case, as often as it takes to get past the cells that bring the child down."""
+        """Measure a case. If a cell ends the child, repeat without that cell."""
         lost_cells: dict[Cell, dict[str, Any]] = {}
         while True:
             cells = tuple(cell for cell in job.cells if cell not in lost_cells)
@@ -258,18 +259,18 @@ class Recorder:
     def _ask(
         self, gpus: int, question: Question, cells: Sequence[Cell], timeout_s: float, take: Callable[[Answer], bool]
     ) -> None:
-        """Ask the child, with an eye on signals. Raises ChildLost and Stopped."""
+        """Ask the child, and check for signals while waiting. Raises ChildLost and Stopped."""
         try:
             self._running_child(gpus).ask(question, cells, timeout_s, take, self._stop.check)
         except ChildLost:
             deadline = time.monotonic() + _SAME_SIGNAL_S
-            while time.monotonic() < deadline:  # what ended the child may have been for all processes of a batch job
+            while time.monotonic() < deadline:  # a batch system may have signalled all processes
                 self._stop.check()
                 time.sleep(POLL_S)
             raise
 
     def _running_child(self, gpus: int) -> Child:
-        """Raises ChildLost where it cannot be started."""
+        """Return the child for this number of ranks; start it if needed. Raises ChildLost if it cannot be started."""
         if gpus not in self._children:
             collector = self._collector.name
             try:
@@ -287,7 +288,7 @@ class Recorder:
             self._children.pop(gpus).stop(patience_s, self._hurry)
 
     def _hurry(self) -> bool:
-        """Whether to wait no more for a child to leave: at a second signal, or some time after the first."""
+        """Whether to stop waiting for a child to exit: after a second signal, or some time after the first."""
         return self._stop.again or self._stop.seconds_ago > STOP_TIMEOUT_S
 
     def _diagnose(self, severity: str, source: str, text: str) -> None:
@@ -295,7 +296,7 @@ class Recorder:
 
 
 class _Answers:
-    """What a child answers about one case."""
+    """Collects a child's answers about one case."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -306,7 +307,7 @@ class _Answers:
         self.captured: list[Any] = []
 
     def take(self, answer: Answer) -> bool:
-        """Whether it was the last."""
+        """Add an answer. Returns whether it was the last."""
         match answer:
             case Result(row):
                 self.results.append(row)
@@ -328,7 +329,7 @@ class _Answers:
         return False
 
     def _fail(self, why: str) -> None:
-        """The case as a whole went wrong: of cells without a verdict that is it."""
+        """The case as a whole failed: give each cell without a verdict this reason."""
         told = {(row["variant"], row["config"]) for row in self.results}
         if len(told) == len(self.job.cells):
             self.diagnostics.append(diagnostic_row("error", Source.COLLECTOR, f"{self.job.case}: {why}"))

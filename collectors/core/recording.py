@@ -1,7 +1,7 @@
-"""What a recording has found so far, built up event by event, and the run that this makes.
+"""The state of a recording, built from its events, and the run that it becomes.
 
-The events are JSON, so that they can be kept on disk while the recording runs; see `warpladder.collectors.core.spool`. A recording that ends well and one
-that another process finishes become a run by the same code.
+The events are JSON, so that they can be saved on disk while the recording runs; see `warpladder.collectors.core.spool`. The
+same code writes the run of a recording that ends normally and of one that another process salvages.
 """
 
 import json
@@ -22,7 +22,7 @@ from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 
-#: Of the events; raised when they change.
+#: Version of the events; raised when their format changes.
 FORMAT: Final = 1
 
 Event = dict[str, Any]
@@ -43,12 +43,12 @@ class Recording:
     """State of a recording.
 
     Attributes:
-        verdicts: of the cells, so far.
-        finished: cases that have been measured.
-        captured: what a tracer in the child captured, a case each; it is with the living recording alone.
+        verdicts: verdicts of the cells so far.
+        finished: number of measured cases.
+        captured: batches captured in the child, one for each case. They are in memory only.
 
     Args:
-        add_captured: takes that over into the run; None where nothing is captured.
+        add_captured: writes the captured batches to the run; None if the collector captures nothing.
     """
 
     def __init__(self, add_captured: AddCaptured | None = None) -> None:
@@ -65,7 +65,7 @@ class Recording:
         self.captured: list[Any] = []
 
     def apply(self, line: str | Event, samples: pa.Table | None = None) -> None:
-        """Take an event, as read from its JSON, and the samples that it brings."""
+        """Apply an event, given as an object or as its JSON, and its rows of `samples`."""
         event = json.loads(line) if isinstance(line, str) else line
         match event["kind"]:
             case "begin":
@@ -104,8 +104,8 @@ class Recording:
         """Write every table of the run.
 
         Args:
-            writer: of the run; another may have been tried before.
-            unreached: why cells without a verdict have none.
+            writer: writer of the run; called again with another writer if the first one fails.
+            unreached: reason to store for cells without a verdict.
 
         Raises:
             StoreError: the folder cannot be written.
@@ -148,7 +148,7 @@ class Recording:
 def _checked(
     samples: pa.Table, cases: RowDicts, variants: RowDicts, ceilings: RowDicts, l2_bytes: int | None
 ) -> list[dict[str, Any]]:
-    """What gives reason to distrust the run. A check that fails does not take the run with it."""
+    """Return diagnostics about doubtful results. If the check itself fails, that is one more diagnostic."""
     try:
         return trust.check(samples.to_pandas(), cases, variants, ceilings, l2_bytes)
     except Exception as error:

@@ -1,6 +1,6 @@
-"""Shuffled, interleaved rounds: every variant of a case in each round, so that drift hits all alike.
+"""Shuffled, interleaved rounds. Each round runs every variant of a case once, so that drift affects all variants alike.
 
-The baseline stands in every round twice; how far its two copies disagree is the noise floor of the case.
+The baseline runs twice in every round. The difference between its two copies is the noise floor of the case.
 """
 
 import time
@@ -14,7 +14,7 @@ from warpladder.collectors.core.bench import Pass, Reading
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.data.statistics import median_interval
 
-#: A throttled sample is taken again this often before it is kept, with its throttle reasons beside it.
+#: A throttled sample is repeated at most this often; then it is kept, with its throttle reasons.
 RETRIES: Final = 3
 _CHECK_EVERY: Final = 5
 
@@ -24,13 +24,13 @@ class Limits:
     """When sampling of a case stops.
 
     Attributes:
-        target: half width of the median's 95 % interval, relative to the median, at which a variant has converged.
-        min_rounds: rounds before convergence counts; 6 is the least that has a 95 % interval of the median.
-        max_rounds: most rounds of one scope and cache.
-        seconds: time for the rounds of one scope and cache, once min_rounds are done.
-        cell_timeout_s: a cell that shows no progress for so long is ended.
-        budget_s: time for measuring, once for each number of GPUs; cases that are not reached by then are left out of the run. None for
-            no limit.
+        target: a variant has converged when half of the median's 95 % interval is at most this fraction of the median.
+        min_rounds: least number of rounds; a 95 % interval of the median needs at least 6.
+        max_rounds: largest number of rounds of one scope and cache.
+        seconds: time limit for the rounds of one scope and cache; applies once min_rounds are done.
+        cell_timeout_s: a cell that makes no progress for this many seconds is ended.
+        budget_s: time limit for measuring, in seconds, applied to each number of GPUs. Cases that it does not reach are left
+            out of the run. None for no limit.
     """
 
     target: float = 0.005
@@ -43,14 +43,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell's place in the rounds; the baseline has a second one, its twin."""
+    """A cell's entry in each round; the baseline has a second entry, its twin."""
 
     cell: Cell
     twin: int = 0
 
 
 class SampleFailed(Exception):
-    """Taking a sample of `cell` raised; the cause is chained."""
+    """Sampling `cell` raised an exception, which is chained as the cause."""
 
     def __init__(self, cell: Cell) -> None:
         super().__init__(str(cell))
@@ -59,14 +59,14 @@ class SampleFailed(Exception):
 
 @dataclass
 class RoundsResult:
-    """What the rounds of one pass gave.
+    """Result of the rounds of one pass.
 
     Attributes:
         rows: rows of `samples`.
         stopped: cell -> why its sampling stopped.
-        discarded: throttled samples that were taken again.
-        kept_throttled: samples that stayed throttled, and were kept.
-        pending: cells whose clock was stopped before the device was done.
+        discarded: number of throttled samples that were repeated.
+        kept_throttled: number of samples that stayed throttled and were kept.
+        pending: cells whose clock stopped before the device was done.
         not_held: cells whose work could not be queued before the clock started.
     """
 
@@ -88,16 +88,16 @@ def run_rounds(
     gpus: int,
     clock: Callable[[], float] = time.monotonic,
 ) -> RoundsResult:
-    """Sample the entries in rounds until all have converged, or the time or the rounds are used up.
+    """Sample the entries in rounds until all have converged, or a limit of time or rounds is reached.
 
     Args:
-        entries: what runs in each round.
+        entries: entries of each round.
         how: scope and cache of the samples.
-        take: takes one sample of an entry in a round.
+        take: takes one sample of an entry, given the round's number.
         limits: when to stop.
         rng: shuffles each round.
-        gpus: GPUs, or ranks, that each sample uses, for the rows.
-        clock: seconds; replaced in tests.
+        gpus: column `gpus` of the rows: number of GPUs, or of ranks, of each sample.
+        clock: returns seconds; replaced in tests.
 
     Raises:
         SampleFailed: `take` raised.
@@ -135,7 +135,7 @@ def run_rounds(
 
 
 def _rows(entry: Entry, how: Pass, gpus: int, number: int, position: int, reading: Reading) -> Iterator[dict[str, Any]]:
-    """Rows of `samples`: one a rank, for the whole repetition and for each of its phases."""
+    """Rows of `samples` for each rank: one for the whole repetition, and one for each phase."""
     for rank, each in enumerate(reading.ranks or (reading,)):
         for scope, duration_ns in {how.scope: each.duration_ns, **each.phases_ns}.items():
             yield {
@@ -147,19 +147,19 @@ def _rows(entry: Entry, how: Pass, gpus: int, number: int, position: int, readin
                 "twin": entry.twin,
                 "round": number,
                 "position": position,
-                "duration_ns": max(duration_ns, 1),  # less than the clock tells apart
+                "duration_ns": max(duration_ns, 1),  # 0 is below the clock's resolution
                 **each.state,
             }
 
 
 def relative_half_width(durations_ns: Sequence[int]) -> float:
-    """Half the median's 95 % interval over the median."""
+    """Half of the median's 95 % interval, divided by the median."""
     median, low, high = median_interval(durations_ns)
     return (high - low) / 2 / median if median else 0.0
 
 
 def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Reading]) -> tuple[Reading, int]:
-    """A reading, and how many throttled ones were thrown away before it."""
+    """Take a reading, and repeat it while it is throttled. Returns it and the number of discarded readings."""
     discarded = 0
     while True:
         try:

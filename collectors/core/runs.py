@@ -1,4 +1,4 @@
-"""Names of runs, and the folders that they are written in."""
+"""Makes run ids, and opens the folders of runs."""
 
 import re
 import secrets
@@ -13,13 +13,13 @@ class LabelError(Exception):
 
 
 def new_run_id(started_at: datetime, label: str) -> str:
-    """`20261121T074512Z-h200-full-3fa9`: when, the label, and four digits that keep two runs of one second apart."""
+    """Such as `20261121T074512Z-h200-full-3fa9`: time, label, and four random digits, for runs of the same second."""
     words = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")[:40]
     return "-".join(filter(None, (f"{started_at:%Y%m%dT%H%M%SZ}", words, secrets.token_hex(2))))
 
 
 def check_label(label: str) -> None:
-    """Raises LabelError where the label is not text in UTF-8."""
+    """Raise LabelError if the label is not valid UTF-8."""
     try:
         label.encode()
     except UnicodeEncodeError as error:
@@ -28,9 +28,9 @@ def check_label(label: str) -> None:
 
 
 def open_writer(data_dir: Path, started_at: datetime, label: str, compression_level: int = 9) -> RunWriter:
-    """A writer for a new run, under an id that is free. Raises StoreError where the folder cannot be written."""
+    """Open a writer for a new run, under an unused id. Raises StoreError if the folder cannot be written."""
     while True:
         try:
             return RunWriter(data_dir, new_run_id(started_at, label), compression_level)
-        except RunExists:  # of the same second, and the same four digits
+        except RunExists:  # another run has the same second and digits
             continue

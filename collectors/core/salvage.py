@@ -1,4 +1,4 @@
-"""Makes runs of what dead recordings left in a data folder, and removes what they left without a finished case."""
+"""Salvages recordings whose process died: writes a run of their finished cases, or removes their files if there are none."""
 
 import sys
 from pathlib import Path
@@ -10,14 +10,14 @@ _UNREACHED = "the recording was cut off before it"
 
 
 def salvage(data_dir: Path) -> None:
-    """Go through what processes that are dead left in a data folder, and say of each what became of it, in a line on stderr.
+    """Salvage each dead recording of a data folder. Prints one line for each on stderr.
 
-    Nothing that another process is at work on is touched, nor is it an error if something cannot be read.
+    Recordings of living processes are left alone. Files that cannot be read are reported and left.
     """
     for staging in abandoned(data_dir):
         try:
             said = _taken_up(data_dir, staging)
-        except Exception as error:  # of another version, or damaged: whatever is the matter, it must not stop a recording
+        except Exception as error:  # another version, or damage; it must not stop a recording
             said = (
                 f"could not be taken up ({type(error).__name__}: {' '.join(str(error).split())[:200]}); remove {staging.path}"
             )
@@ -28,8 +28,8 @@ def salvage(data_dir: Path) -> None:
 
 
 def _taken_up(data_dir: Path, staging: Staging) -> str:
-    """What became of it; empty where there is nothing to say."""
-    # Here, since most commands find nothing to take up.
+    """Salvage one recording. Returns the message to print; empty for none."""
+    # Imported here, because most commands find nothing to salvage.
     from warpladder.collectors.core import spool
     from warpladder.collectors.core.inside import runs_of, without_trace
     from warpladder.collectors.core.recording import FORMAT, Recording
@@ -43,7 +43,7 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     for run in list_runs([runs_of(staging)])[0]:
         writer = RunWriter(data_dir, staging.run_id, staging=staging)
         without_trace(
-            run, writer, "the trace was lost with the process that was to read it; device times are those of CUDA events"
+            run, writer, "the process that reads the trace died, so the trace is lost; device times are those of CUDA events"
         )
         writer.commit(durable=True)
         return f"kept as run {writer.run_id}, without a trace"
@@ -55,7 +55,7 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     if not recording.finished:
         staging.remove()
         return "no case was finished; what it left is removed"
-    text = "the recording's process was ended from outside before it was done; the cases that were finished by then are kept"
+    text = "the recording's process was killed before it was done; the cases that were finished by then are kept"
     recording.apply({"kind": "diagnostics", "rows": [diagnostic_row("warning", Source.CUT_OFF, text)]})
     writer = RunWriter(data_dir, staging.run_id, staging=staging)
     recording.write(writer, _UNREACHED)

@@ -1,4 +1,4 @@
-"""Which rows of a case's buffers a part of it has."""
+"""Maps the parts of a case to rows of the case's buffers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ class BufferRows:
     stop: int
 
     def of(self, array: Any) -> Any:
-        """Those rows of an array, as a view."""
+        """Return these rows of an array, as a view."""
         return array[self.start : self.stop]
 
 
 def rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, BufferRows]:
-    """A part's rows of every buffer of the whole case: all of those that have as many in the part."""
+    """Return a part's rows of every buffer of the whole case. A buffer of the same shape in both belongs to the part whole."""
     inputs, outputs = workload.buffers(part.case)
     found = {}
     for name, buffer in {**inputs, **outputs}.items():
@@ -32,7 +32,7 @@ def rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict
 
 
 def check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapping[str, BufferRows]]) -> None:
-    """Raises WorkloadError where the parts of a buffer are not its rows, one part after another."""
+    """Raise WorkloadError unless the parts, in order, cover all rows of each buffer without gap or overlap."""
     for name, buffer in whole.items():
         end = 0
         for rows in dict.fromkeys(part[name] for part in parts):

@@ -1,4 +1,4 @@
-"""Signals that ask a command to end: noted at once, answered where nothing can be lost."""
+"""Signals that ask a command to end. They are noted at once; the command ends at the next safe point."""
 
 import signal
 import sys
@@ -13,21 +13,21 @@ ASKING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
-    """The recording was asked to end, and this is a place where it can."""
+    """Raised at a safe point after a signal asked the recording to end."""
 
 
 class _Handlers(ABC):
-    """Handlers for ASKING while the block runs. A signal that is ignored, as under nohup, stays so."""
+    """Installs handlers for ASKING while the block runs. An ignored signal (as under nohup) stays ignored."""
 
     def __init__(self) -> None:
         self._before: dict[int, Any] = {}
 
     @abstractmethod
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """What a signal does."""
+        """Handle a signal."""
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():  # no other may set handlers, nor receives signals
+        if threading.current_thread() is threading.main_thread():  # Python allows handlers in the main thread only
             for number in ASKING:
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self.handle)
@@ -40,11 +40,11 @@ class _Handlers(ABC):
 
 
 class Stop(_Handlers):
-    """Counts signals; whoever can end safely asks it.
+    """Counts signals. Code at a safe point calls `check`.
 
     Attributes:
-        number: the first that came; 0 for none.
-        count: how many came.
+        number: number of the first signal; 0 for none.
+        count: number of signals received.
     """
 
     number = 0
@@ -57,28 +57,28 @@ class Stop(_Handlers):
         self.count += 1
 
     def check(self) -> None:
-        """Raises Stopped after a signal."""
+        """Raise Stopped after a signal."""
         if self.number:
             raise Stopped
 
     @property
     def again(self) -> bool:
-        """Whether a second one came: what still ends by itself is to be ended now."""
+        """Whether a second signal came. The caller then kills processes instead of waiting for them."""
         return self.count > 1
 
     @property
     def seconds_ago(self) -> float:
-        """Since the first; negative without one."""
+        """Seconds since the first signal; negative without one."""
         return time.monotonic() - self._since
 
     @property
     def exit_code(self) -> int:
-        """As a shell gives it for a program that the signal ended; 0 without one."""
+        """The exit code that a shell reports for a program ended by this signal; 0 without one."""
         return 128 + self.number if self.number else 0
 
 
 class Leave(_Handlers):
-    """Ends the command silently at the first signal, by way of its `with` and `finally` blocks: nothing half-written stays."""
+    """Ends the command silently at the first signal. Its `with` and `finally` blocks remove half-written files."""
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)

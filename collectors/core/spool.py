@@ -1,7 +1,8 @@
-"""What a recording has found, event by event, on disk as soon as it is found, so that no end of its process loses it.
+"""Saves the events of a recording on disk at once, so that they survive the end of its process.
 
-`events.jsonl` holds a JSON object a line, and `samples.arrows` the samples that events bring, as an Arrow stream of a batch each. A line is
-written after its batch, and both are on the disk itself before the recording goes on. What was being written at a crash is passed over.
+`events.jsonl` holds one JSON object per line. `samples.arrows` holds the samples of the events as an Arrow stream, one batch
+per event. A line is written after its batch, and both are synced to disk before the recording goes on. The reader skips an
+event that was only partly written.
 """
 
 import json
@@ -18,19 +19,19 @@ from warpladder.data.staging import sync
 
 _EVENTS: Final = "events.jsonl"
 _SAMPLES: Final = "samples.arrows"
-#: Key of a line that tells which batch of samples belongs to it.
+#: Key in a line: the number of its batch of samples.
 _BATCH: Final = "samples"
 
 
 class SpoolError(Exception):
-    """Its folder cannot be written any more; the message is the reason."""
+    """The spool's folder cannot be written. The message is the reason."""
 
 
 class Spool:
-    """Writes to a folder.
+    """Writes events to a folder.
 
     Raises:
-        SpoolError: it cannot be written.
+        SpoolError: the folder cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,11 +52,11 @@ class Spool:
         Args:
             line: JSON object, without line feed.
             samples: rows of table `samples` that belong to it.
-            durable: come back only when the disk itself has it.
+            durable: return only after the event is synced to disk.
         """
         try:
             batches = samples.combine_chunks().to_batches() if samples is not None else []
-            for batch in batches:  # one, or none where there are no rows
+            for batch in batches:  # one batch, or none if there are no rows
                 self._stream.write_batch(batch)
                 self._flush(self._samples, durable)
             ends = self._batches + len(batches)
@@ -68,9 +69,9 @@ class Spool:
             raise SpoolError(getattr(error, "strerror", None) or str(error)) from error
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the files."""
         for file in (self._events, self._samples):
-            with suppress(OSError):  # of bytes that the full disk has refused before
+            with suppress(OSError):  # the buffer may hold bytes that a full disk refused
                 file.close()
 
     @staticmethod
@@ -87,7 +88,7 @@ class Spool:
 
 
 def read(folder: Path) -> Iterator[tuple[dict[str, Any], pa.Table | None]]:
-    """The events of a spool, as far as they are whole, each with its samples. None where there is no spool."""
+    """Yield the complete events of a spool, each with its samples. Yields nothing if there is no spool."""
     try:
         lines = (folder / _EVENTS).read_bytes().splitlines(keepends=True)
     except FileNotFoundError:

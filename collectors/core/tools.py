@@ -10,17 +10,17 @@ from pathlib import Path
 
 
 class CollectorError(Exception):
-    """A collector that cannot run here. The message says why, and what to do, in one line."""
+    """A collector cannot run here. The message is one line: the reason, and what to do."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A program of NVIDIA's.
+    """A profiler of NVIDIA.
 
     Attributes:
-        name: of the program.
-        product: that it belongs to.
-        places: where it is looked for besides PATH, as patterns of which the last match is the newest.
+        name: name of the program.
+        product: name of the product that contains it.
+        places: glob patterns of install folders, searched after PATH; the last match is the newest version.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Tool:
 
     @property
     def path(self) -> str | None:
-        """On PATH first, then the newest in the usual install folders; None where there is none."""
+        """Path of the program: the one on PATH, else the newest in the usual install folders; None if there is none."""
         on_path = shutil.which(self.name)
         if on_path:
             return on_path
@@ -38,12 +38,12 @@ class Tool:
 
     @property
     def version(self) -> str:
-        """Such as `2025.3.1`; empty where the program does not run."""
+        """Version, such as `2025.3.1`; empty if the program does not run."""
         return _version(self.path or "")
 
     @property
     def problem(self) -> str | None:
-        """Why it cannot be used here, with the cure; None where it can."""
+        """Why the program cannot be used here and how to fix it; None if it can."""
         if self.path is None:
             return f"no {self.name} on PATH or in the usual folders; install {self.product}"
         if not self.version:

@@ -1,4 +1,4 @@
-"""What a recorded run gives reason to distrust, found once all of it has been measured."""
+"""Finds doubtful results of a recorded run, after all of it has been measured."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,10 +9,10 @@ import pandas as pd
 from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.names import Ceiling, Source
 
-#: How far above the measured copy bandwidth a case's least bytes over its time may lie: a little from cold cache, where
-#: reads are faster than copies; further where data can stay in a GPU's L2, or in a processor's caches.
+#: Largest plausible ratio of a case's bandwidth (min_bytes over time) to the measured copy bandwidth. It is slightly above 1
+#: for a cold cache, since reads are faster than copies, and larger if data can stay in a cache of the GPU or the processor.
 CEILING_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 4.0, ("host", "hot"): 20.0}
-#: Work that grows by at least so much must take at least so much longer.
+#: If the work grows by at least WORK_GROWS, the time must grow by at least TIME_GROWS.
 WORK_GROWS: Final = 8.0
 TIME_GROWS: Final = 1.3
 
@@ -27,12 +27,12 @@ def check(
     Args:
         samples: table `samples`.
         cases, variants, ceilings: rows of the tables of that name.
-        l2_bytes: size of the GPU's L2 cache; None where no GPU was measured.
+        l2_bytes: size of the GPU's L2 cache; None if no GPU was measured.
     """
     if samples.empty:
         return []
     keys = ["workload", "variant", "config", "case", "scope", "cache"]
-    alone = samples[(samples["twin"] == 0) & (samples["gpus"] <= 1)]  # a rank's share is not the case
+    alone = samples[(samples["twin"] == 0) & (samples["gpus"] <= 1)]  # of several ranks, each has only a share of the case
     medians = alone.groupby(keys, as_index=False)["duration_ns"].median()
     medians = medians[medians["scope"].isin(["device", "operation"])]
     medians = medians.merge(pd.DataFrame(cases), on=["workload", "case"])
@@ -49,9 +49,10 @@ def check(
 
 
 def _above_ceiling(medians: pd.DataFrame, l2_bytes: int) -> Iterable[dict[str, Any]]:
-    """Cells that would have to move their least bytes faster than memory was measured to.
+    """Find cells whose min_bytes over time exceeds the measured bandwidth of memory.
 
-    From cold cache too, what is written may stay in the L2 until the clock has stopped: half of the least bytes, where it holds them.
+    Outputs may still be in the L2 when the clock stops, even with a cold cache. So half of min_bytes, or the size of the L2 if
+    that is less, is not counted.
     """
     for row in medians.to_dict("records"):
         in_l2 = min(l2_bytes, row["min_bytes"] / 2) if row["memory"] == "gpu" else 0
@@ -65,10 +66,10 @@ def _above_ceiling(medians: pd.DataFrame, l2_bytes: int) -> Iterable[dict[str, A
 
 
 def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    """Variants whose time stays the same while their work grows: they do not do it, or it is not in what is timed.
+    """Find variants whose time does not grow with their work: the work is not done, or not timed.
 
-    A small case may leave the device almost idle, so that more work fits beside it: what is added counts only where memory takes at
-    least as long for it as the small case takes.
+    A small case may leave most of the device idle, so that more work takes no more time. So a pair of cases counts only if
+    memory needs at least the small case's time for the added bytes.
     """
     timed = medians.copy()
     timed["axes"] = [_axes_but_size(params) for params in timed["params"]]
@@ -86,5 +87,5 @@ def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
 
 
 def _axes_but_size(params: str) -> str:
-    """The case's axes that do not say how large it is: those whose value is text."""
+    """Return the case's axes other than sizes, i.e. those whose value is text, as JSON."""
     return json.dumps({key: value for key, value in json.loads(params).items() if isinstance(value, str)})

@@ -1,4 +1,4 @@
-"""Records under a tool that starts the program itself: the recording runs inside it, and writes a run that the tool's findings join."""
+"""Records under a tool that starts the program. The inner recording writes a run, and the tool's tables are added to it."""
 
 import os
 import subprocess
@@ -26,26 +26,26 @@ from warpladder.data.staging import living_writers
 def record_inside(
     prefix: Sequence[str], request: Request, collector: str, folder: Path, stop: Stop | None = None
 ) -> tuple[store.Run, int, str]:
-    """Record in a process that the tool starts.
+    """Record in a process that the tool starts, and wait for both.
 
     Args:
-        prefix: the tool's command, to which the recording's is appended.
+        prefix: the tool's command; the recording's command is appended.
         request: what to record.
-        collector: that records inside.
-        folder: where the run inside goes.
-        stop: told of signals, which are passed on to the recording; it ends, and then the tool does.
+        collector: the collector of the inner recording.
+        folder: data folder of the inner run.
+        stop: receives signals. They are forwarded to the inner recording, which ends first; then the tool ends.
 
     Returns:
-        the run inside, the signal that interrupted it or 0, and what the tool said on stdout.
+        the inner run, the number of the signal that interrupted it or 0, and the tool's stdout.
 
     Raises:
-        CollectorError: the recording inside wrote no run.
+        CollectorError: the tool cannot be started, or the inner recording wrote no run.
     """
     inside = [sys.executable, "-m", "collectors", "record", *request.arguments(), "--collector", collector]
     command = [*prefix, *inside, "--data-dir", str(folder), "--no-summary"]
     with nullcontext(stop) if stop else Stop() as stop:
         try:
-            # In a session of its own: a terminal's interrupt would reach the tool too, which might end the recording.
+            # In its own session: otherwise Ctrl-C would reach the tool too, and the tool might kill the recording.
             with Guarded(
                 command, cwd=IMPORT_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
             ) as tool:
@@ -59,13 +59,13 @@ def record_inside(
         last_words = " ".join(said.split())[-300:]
         raise CollectorError(
             f"{Path(prefix[0]).name}: the recording under it wrote no run (exit code {tool.process.returncode}): {last_words}; "
-            "record with --collector cuda_events to see whether it goes well without the tool"
+            "record with --collector cuda_events to see whether it works without the tool"
         )
     return runs[0], number, said
 
 
 def _until_it_ends(tool: Guarded, folder: Path, stop: Stop) -> str:
-    """What it says on stdout. The first two signals go to the recording inside, whose second ends its children; a third ends the tool."""
+    """Wait for the tool; return its stdout. Two signals go to the inner recording; a third one kills the tool."""
     passed_on = 0
     while True:
         with suppress(subprocess.TimeoutExpired):
@@ -80,14 +80,14 @@ def _until_it_ends(tool: Guarded, folder: Path, stop: Stop) -> str:
 
 
 def begin(data_dir: Path, label: str) -> store.RunWriter:
-    """A writer for the run that the one inside becomes; opened first, so that a folder that cannot be written is found out at once."""
+    """Open the writer of the final run, before anything is measured, so that a folder that cannot be written fails at once."""
     return open_writer(data_dir, datetime.now(UTC), label)
 
 
 def take_over(
     run: store.Run, writer: store.RunWriter, label: str, collector: str, version: str, arguments: Sequence[str]
 ) -> None:
-    """Write table `run` and the tables that the tool adds nothing to, as the recording inside wrote them."""
+    """Write table `run`, and copy the tables of the inner run that the tool does not change."""
     changed: dict[str, Any] = {
         "run_id": writer.run_id,
         "label": label,
@@ -109,23 +109,25 @@ def finish(
     interrupted: int,
     unreadable: type[Exception] = CollectorError,
 ) -> str:
-    """Write and commit the run; elsewhere if the data folder cannot be written, and without the tool's findings if the tool was cut short.
+    """Write and commit the run.
+
+    The run goes to another folder if the data folder cannot be written. It lacks the tool's tables if the tool was interrupted.
 
     Args:
-        writer: of the run.
-        data_dir: that it writes to.
+        writer: writer of the run.
+        data_dir: folder that it writes to.
         label: the user's name for the run.
-        run: the one inside.
-        fill: writes every table; CollectorError or `unreadable` where the tool left nothing to read.
-        interrupted: the signal that ended it, or 0.
-        unreadable: what says that the tool's report cannot be read.
+        run: the inner run.
+        fill: writes every table; raises CollectorError or `unreadable` if the tool left no readable report.
+        interrupted: number of the signal that interrupted it, or 0.
+        unreadable: exception type for a report that cannot be read.
 
     Returns:
         the run's id.
 
     Raises:
-        StoreError: the data folder cannot be written; it says where the run is instead.
-        CollectorError, `unreadable`: as of `fill`, if nothing interrupted the tool.
+        StoreError: the data folder cannot be written; the message names the folder that holds the run instead.
+        CollectorError, `unreadable`: raised by `fill`, and no signal interrupted the tool.
     """
 
     def fill_or_do_without(into: store.RunWriter) -> None:

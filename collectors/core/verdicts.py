@@ -1,4 +1,4 @@
-"""Cells, and one verdict for each, out of those that one process and several ranks came to."""
+"""Cells, and the verdict of each, merged over all numbers of ranks."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Cell:
 
     @classmethod
     def of(cls, row: Mapping[Any, Any]) -> "Cell":
-        """The cell that a row of `results`, `samples` or what is made of them is about."""
+        """Return the cell of a row that has the columns workload, variant, config and case."""
         return cls(row["workload"], row["variant"], row["config"], row["case"])
 
     @property
@@ -36,17 +36,17 @@ def result_row(cell: Cell, status: str, detail: str, errors: Mapping[str, Any] =
     """A row of `results`.
 
     Args:
-        cell, status, detail: its columns.
-        errors: further ones, of a cell whose outputs were compared.
+        cell, status, detail: columns of the row.
+        errors: columns `rel_l2_error`, `max_rel_error`, `tolerance` and `verified_elements`, if outputs were compared.
     """
     return {**cell.key, "status": status, "detail": detail, **{name: errors.get(name) for name in _ERRORS}}
 
 
 class Verdicts:
-    """Rows of `results`: a cell is ok if it was at every count of ranks; else it is the first thing that it was not.
+    """Merges rows of `results`. A cell is ok if it is ok for every number of ranks; else its first other verdict counts.
 
     Args:
-        host: workload and name of the variants that run on the host, whose ranks are processes without a GPU.
+        host: (workload, variant) of the variants that run on the host; their ranks are processes without a GPU.
     """
 
     def __init__(self, host: Container[tuple[str, str]]) -> None:
@@ -56,11 +56,11 @@ class Verdicts:
 
     @property
     def rows(self) -> list[Row]:
-        """A row a cell."""
+        """One row for each cell."""
         return list(self._rows.values())
 
     def add(self, row: Row, gpus: int) -> None:
-        """Take what so many ranks found."""
+        """Add a row of `results` that `gpus` ranks found."""
         cell = Cell.of(row)
         self._given.add((cell, gpus))
         where = "processes" if (cell.workload, cell.variant) in self._host else "GPUs"
@@ -73,15 +73,15 @@ class Verdicts:
             self._rows[cell] = _together(before, row) if row["status"] == "ok" else row
 
     def has(self, cell: Cell, gpus: int) -> bool:
-        """Whether so many ranks gave a verdict of a cell."""
+        """Whether this number of ranks gave a verdict for the cell."""
         return (cell, gpus) in self._given
 
     def is_lost(self, cell: Cell) -> bool:
-        """Whether the cell is not ok, so that nothing more can change its verdict."""
+        """Whether the cell is not ok. Its verdict is then final."""
         return cell in self._rows and self._rows[cell]["status"] != "ok"
 
 
 def _together(before: Mapping[str, Any], row: Mapping[str, Any]) -> Row:
-    """Both ok: the larger errors, and all that was said."""
+    """Merge two rows that are ok: the larger errors, and both details."""
     errors = {name: max(before[name], row[name]) for name in ("rel_l2_error", "max_rel_error")}
     return {**before, **errors, "detail": f"{before['detail']}; {row['detail']}"}

@@ -1,4 +1,4 @@
-"""Whether a variant's outputs are right, and what they are compared with. Works on NumPy and CuPy arrays alike."""
+"""Compares a variant's outputs with references, and checks inputs and references. Works on NumPy and CuPy arrays."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import numpy as np
 
 from warpladder.workloads.api import Array, Buffer, Buffers, WorkloadError
 
-#: Elements compared at once: as many as fit the processor's caches, and as keep a device busy.
+#: Elements compared at once: few enough for the processor's caches, and enough to keep a device busy.
 _HOST_CHUNK: Final = 1 << 16
 _DEVICE_CHUNK: Final = 1 << 24
 
@@ -20,10 +20,10 @@ class Verdict:
     """Outcome of a comparison with the reference.
 
     Attributes:
-        rel_l2_error: norm(out - ref) / norm(ref), over all outputs; NaN where an element is not finite.
-        max_rel_error: max |out - ref| / max |ref|, likewise.
-        verified_elements: elements compared.
-        detail: what is wrong; empty where nothing is.
+        rel_l2_error: norm(out - ref) / norm(ref), over all outputs; NaN if an element is not finite.
+        max_rel_error: max |out - ref| / max |ref|, over all outputs; NaN if an element is not finite.
+        verified_elements: number of elements compared.
+        detail: the fault; empty if there is none.
     """
 
     ok: bool
@@ -43,18 +43,18 @@ class Verdict:
 
 
 def poison(outputs: Mapping[str, Array], again: bool = False) -> None:
-    """Fill outputs so that an element that nobody writes shows.
+    """Fill outputs so that an element that is never written fails the comparison.
 
     Args:
-        outputs: arrays of the host or of the device.
-        again: fill with large finite values instead of NaN, so that code that writes only where it finds NaN shows too.
+        outputs: arrays on the host or the device.
+        again: fill with large finite values instead of NaN; this detects code that writes only where it finds NaN.
     """
     for output in outputs.values():
         output.fill(_poison_of(output.dtype, again))
 
 
 def _poison_of(dtype: np.dtype[Any], again: bool) -> Any:
-    """NaN, or the least value of an integer type; with `again` the largest. Of an unsigned type the largest, then half of it."""
+    """NaN, or the smallest value of an integer type (unsigned: the largest); with `again` the largest (unsigned: half)."""
     if dtype.kind in "fc":
         return np.finfo(dtype).max if again else math.nan
     if dtype.kind == "b":
@@ -66,15 +66,15 @@ def _poison_of(dtype: np.dtype[Any], again: bool) -> Any:
 
 
 def check_buffers(what: str, arrays: Any, declared: Mapping[str, Buffer]) -> None:
-    """Check that arrays are those that a workload declares.
+    """Check that arrays match the buffers that a workload declares.
 
     Args:
-        what: gives the arrays, for the message.
-        arrays: by name.
-        declared: inputs or outputs, by name.
+        what: the function that returned the arrays, for the message.
+        arrays: arrays by name.
+        declared: declared inputs or outputs, by name.
 
     Raises:
-        WorkloadError: they are no mapping, or a name or a shape is another.
+        WorkloadError: `arrays` is not a mapping, or a name or a shape differs.
     """
     if not isinstance(arrays, Mapping):
         raise WorkloadError(f"{what} gives {type(arrays).__name__}; make it a dict of arrays by name")
@@ -88,7 +88,7 @@ def check_buffers(what: str, arrays: Any, declared: Mapping[str, Buffer]) -> Non
 
 
 def check_inputs(inputs: Any, declared: Mapping[str, Buffer]) -> None:
-    """Check that inputs are those that the workload declares. Raises WorkloadError."""
+    """Check that inputs match the workload's declaration. Raises WorkloadError."""
     check_buffers("make_inputs", inputs, declared)
     for name, buffer in declared.items():
         if str(inputs[name].dtype) != buffer.dtype:
@@ -96,10 +96,11 @@ def check_inputs(inputs: Any, declared: Mapping[str, Buffer]) -> None:
 
 
 def check_reference(reference: Any, declared: Mapping[str, Buffer]) -> None:
-    """Check that a reference says what is right for every element of every output.
+    """Check that a reference covers every element of every output.
 
     Raises:
-        WorkloadError: an output is missing or none, has no element, another shape or kind of type, or holds NaN or infinity.
+        WorkloadError: no output is declared, or a reference is missing, has no element, has another shape or kind of type, or
+            holds NaN or infinity.
     """
     check_buffers("the reference", reference, declared)
     if not declared:
@@ -109,13 +110,13 @@ def check_reference(reference: Any, declared: Mapping[str, Buffer]) -> None:
         if not array.size:
             raise WorkloadError(f"the reference: {name} has no element, so that nothing can be verified; give the case a size")
         if array.dtype.kind != dtype.kind or array.dtype.itemsize < dtype.itemsize:
-            raise WorkloadError(f"the reference: {name} has type {array.dtype}, by which {dtype} cannot be judged")
+            raise WorkloadError(f"the reference: {name} has type {array.dtype}, which cannot verify {dtype}")
         if not np.isfinite(array).all():
-            raise WorkloadError(f"the reference: {name} holds NaN or infinity, with which nothing can be compared")
+            raise WorkloadError(f"the reference: {name} holds NaN or infinity, so that nothing can be compared")
 
 
 def overlapping(outputs: Buffers, inputs: Buffers) -> tuple[str, str] | None:
-    """Names of an output and of an input that lie in the same memory; None where none do."""
+    """Return the names of an output and an input that share memory; None if none do."""
     for output, first in outputs.items():
         for name, second in inputs.items():
             (start, end), (other_start, other_end) = _span(first), _span(second)
@@ -125,7 +126,7 @@ def overlapping(outputs: Buffers, inputs: Buffers) -> tuple[str, str] | None:
 
 
 def _span(array: Array) -> tuple[int, int]:
-    """Address of the first byte that an array reaches, and of the byte after the last; 0, 0 for one without elements."""
+    """Return the addresses of an array's first byte and of the byte after its last; 0, 0 for an empty array."""
     if not array.size:
         return 0, 0
     address = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
@@ -137,9 +138,9 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
     """Compare every element of every output with its reference.
 
     Args:
-        outputs: what the variant wrote, by name; arrays of the host or of the device.
-        references: what is right, float64 or exact, on the same side as the outputs.
-        tolerance: largest rel_l2_error that passes; 0 asks for equality.
+        outputs: the variant's outputs by name; arrays on the host or the device.
+        references: reference outputs by name, of the same shapes, in float64 or an exact type, on the same device.
+        tolerance: largest rel_l2_error that passes; 0 requires equality.
     """
     error_squared = reference_squared = largest_error = largest_reference = 0.0
     elements, different, faults = 0, 0, []
@@ -150,7 +151,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         if tuple(output.shape) != tuple(reference.shape):
             return _wrong(f"output {name} has shape {tuple(output.shape)}, not {tuple(reference.shape)}")
         if output.dtype.kind != reference.dtype.kind or output.dtype.itemsize > reference.dtype.itemsize:
-            return _wrong(f"output {name} has type {output.dtype}, which is not that of the reference, {reference.dtype}")
+            return _wrong(f"output {name} has type {output.dtype}, and the reference {reference.dtype}")
         xp = _module_of(output)
         flat, expected = output.reshape(-1), reference.reshape(-1)
         wide = xp.complex128 if output.dtype.kind == "c" else xp.float64
@@ -162,7 +163,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
                 different += int(xp.count_nonzero(found != right))
             part = right.astype(wide, copy=False)
             error, size = xp.abs(found.astype(wide) - part), xp.abs(part)
-            with np.errstate(over="ignore"):  # of what is far off the square is infinite, which says as much
+            with np.errstate(over="ignore"):  # the square of a large error may overflow to infinity, which fails the comparison
                 squared = float(xp.square(error).sum())
             if not math.isfinite(squared):
                 not_finite += int(xp.count_nonzero(~xp.isfinite(error)))
@@ -173,7 +174,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         elements += flat.size
         if not_finite:
             faults.append(
-                f"{not_finite} of {flat.size} elements of {name} are not finite: never written, or computed from such"
+                f"{not_finite} of {flat.size} elements of {name} are not finite: never written, or computed from others that are not"
             )
     if faults:
         return Verdict(False, math.nan, math.nan, elements, "; ".join(faults))
@@ -181,7 +182,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
     max_rel_error = largest_error / largest_reference if largest_reference else largest_error
     if not rel_l2_error <= tolerance:
         detail = f"relative L2 error {rel_l2_error:.2g} is above the tolerance {tolerance:.2g}"
-    elif tolerance == 0 and different:  # large integers may differ by less than float64 tells
+    elif tolerance == 0 and different:  # float64 cannot represent all differences of large integers
         detail = f"{different} of {elements} elements are not equal to the reference, and the tolerance is 0"
     else:
         detail = ""

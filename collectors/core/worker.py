@@ -1,4 +1,4 @@
-"""The child process that measures. What crashes, hangs or runs out of memory takes this process with it, and no other."""
+"""The child process that measures. A crash, a hang or a lack of memory ends only this process."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ from warpladder.data.store import conform
 
 
 class PipeReporter:
-    """Sends what is measured to the parent, and marks progress in memory shared with it, which costs no system call."""
+    """Sends measurements to the parent. Marks progress in shared memory, which needs no system call."""
 
     def __init__(
         self, connection: Connection, progress: "np.ndarray[Any, np.dtype[np.int64]]", cells: tuple[Cell, ...]
@@ -62,12 +62,12 @@ class PipeReporter:
 
 
 def main(connection: int, progress: int, collector: Collector, modules: Sequence[str] = ()) -> None:
-    """Answer the recorder, by whom this process was started.
+    """Answer the questions of the recorder, which started this process.
 
     Args:
         connection, progress: file descriptors of the pipe to the parent, and of the memory shared with it.
-        collector: what measures.
-        modules: to be imported before the first question, those that can be.
+        collector: the collector that measures.
+        modules: modules to import before the first question; missing ones are skipped.
     """
     with os.fdopen(progress, "r+b") as shared:
         steps = np.memmap(shared, np.int64, "r+", shape=(2,)).view(np.ndarray)
@@ -82,21 +82,21 @@ def serve(
     benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,
     ceilings_of: Callable[[DescribeAllReduce], list[dict[str, Any]]] = lambda question: [],
 ) -> None:
-    """Answer questions until the pipe closes. Interrupts are the parent's business.
+    """Answer questions until the pipe closes. The parent handles interrupts.
 
     Args:
-        connection: to the parent.
-        progress: shared with it.
-        collector: what measures.
-        modules: to be imported before the first question, those that can be.
-        benches_of: benches for a job by kind of variant; those of the collector when None.
-        ceilings_of: rows of `ceilings` that ranks measure together.
+        connection: pipe to the parent.
+        progress: int64 array in memory shared with the parent.
+        collector: the collector that measures.
+        modules: modules to import before the first question; missing ones are skipped.
+        benches_of: returns the benches for a job by kind of variant; None for the collector's own.
+        ceilings_of: returns rows of `ceilings` that ranks measure together.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     capture = collector.start_capture()
     alone = collector.make_benches()
     for module in modules:
-        with suppress(Exception):  # a variant that needs it says why it cannot be had
+        with suppress(Exception):  # a variant that needs the module reports the error
             import_module(module)
     try:
         while True:
@@ -121,5 +121,5 @@ def serve(
             except Exception as error:
                 text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
                 connection.send(Refused(text))
-    except (EOFError, ConnectionError):  # the parent wants no more, perhaps in the middle of a case
+    except (EOFError, ConnectionError):  # the parent closed the pipe, perhaps during a case
         capture.end()

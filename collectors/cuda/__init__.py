@@ -1,1 +1,1 @@
-"""The GPU by CUDA: kernels compiled and launched, timed by events, and what the GPU measurably can do."""
+"""CUDA: compiles and launches kernels, times them by CUDA events, and measures the ceilings of the GPU."""

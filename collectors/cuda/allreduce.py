@@ -1,4 +1,4 @@
-"""Averages over all ranks of what lies on their GPUs: by NCCL, or by MPI through page-locked host memory."""
+"""All-reduce that averages arrays over the GPUs of all ranks: by NCCL, or by MPI through page-locked host memory."""
 
 import itertools
 import statistics
@@ -17,8 +17,8 @@ from warpladder.data.names import nccl_allreduce
 from warpladder.workloads.api import Array, Buffers, Step, WorkloadError, ceil_div
 from warpladder.workloads.communication import AllReduce, RowsOf
 
-_AVERAGE: Final = 4  # ncclAvg, for which CuPy has no name
-#: So that its few blocks come before those that wait of a kernel beside it.
+_AVERAGE: Final = 4  # ncclAvg; CuPy has no constant for it
+#: Highest priority: the all-reduce's few blocks start before the waiting blocks of a concurrent kernel.
 _FIRST_PRIORITY: Final = -1
 _ALIGNMENT: Final = 256
 REPETITIONS: Final = 15
@@ -28,13 +28,13 @@ class BoundAllReduce:
     """An allreduce of arrays on this rank's GPU.
 
     Args:
-        step: how.
-        arrays: float32, each in one piece; replaced by their averages over all ranks.
-        communicator: of the ranks.
+        step: the workload's declaration of the all-reduce.
+        arrays: contiguous float32 arrays on the GPU; replaced by their averages over all ranks.
+        communicator: communicator of the ranks.
 
     Attributes:
-        waits: it waits for the device, so that no CUDA graph can hold it.
-        timed: events are recorded around it, for `elapsed_ns`.
+        waits: it waits for the device, so that a CUDA graph cannot contain it.
+        timed: record events around it, for `elapsed_ns`.
     """
 
     def __init__(self, step: AllReduce, arrays: Sequence[Array], communicator: BenchCommunicator) -> None:
@@ -51,7 +51,7 @@ class BoundAllReduce:
             self._nccl = nccl_of(communicator)
 
     def enqueue(self, stream: Any) -> None:
-        """Enqueue it in a stream, or do it where it waits."""
+        """Enqueue the all-reduce in a stream; by MPI, execute it and wait."""
         if self.timed:
             self._start.record(stream)
         if self.waits:
@@ -62,12 +62,12 @@ class BoundAllReduce:
             self._stop.record(stream)
 
     def elapsed_ns(self) -> int:
-        """How long the last one that was timed took, once the stream is done. What a rank waits for the others is in it."""
+        """Device time of the last timed all-reduce, including the wait for other ranks. Call it after the stream is done."""
         elapsed_ms: float = cupy.cuda.get_elapsed_time(self._start, self._stop)
         return round(elapsed_ms * 1e6)
 
     def _between_gpus(self, stream: Any) -> None:
-        """As one kernel, however many pieces they are."""
+        """Enqueue one NCCL group, which runs all arrays in one kernel."""
         nccl = nccl_module()
         nccl.groupStart()
         try:
@@ -87,7 +87,7 @@ class BoundAllReduce:
 
 
 def in_one_piece(arrays: Buffers) -> Buffers:
-    """As many arrays of these shapes, one behind the other in one allocation, each where the device reads it best."""
+    """Allocate arrays of these shapes and types, one after another in one block of memory, each aligned."""
     offsets = [0, *itertools.accumulate(ceil_div(array.nbytes, _ALIGNMENT) * _ALIGNMENT for array in arrays.values())]
     block = cupy.zeros(offsets[-1], cupy.uint8)
     return {
@@ -97,9 +97,9 @@ def in_one_piece(arrays: Buffers) -> Buffers:
 
 
 def _pieces(step: AllReduce, arrays: Sequence[Array]) -> list[Array]:
-    """The arrays of a step, whole buffers that lie next to each other as one, with what fills up the space between.
+    """Return the arrays of a step. Whole buffers that are adjacent in memory become one array, which includes the padding.
 
-    Rows stay by themselves: between them lie other rows.
+    Rows of a buffer stay separate arrays, because other rows may lie between them.
     """
     spans = [
         (id(array.data.mem) if isinstance(buffer, str) else -number, array.data.ptr, array.nbytes)
@@ -111,14 +111,14 @@ def _pieces(step: AllReduce, arrays: Sequence[Array]) -> list[Array]:
 def bound_steps(
     steps: Sequence[Step], loaded: Any, buffers: Buffers, communicator: BenchCommunicator, stream: Stream
 ) -> tuple[TwoStreams, tuple[BoundAllReduce, ...]]:
-    """An operation ready to be enqueued on the current stream, and the allreduces in it: none in a process alone.
+    """Bind an operation's steps. Returns the operation, ready to enqueue, and its all-reduces (none in a single process).
 
     Args:
-        steps: its launches and allreduces, in order.
+        steps: its launches and all-reduces, in order.
         loaded: the kernels, by name expression.
-        buffers: on the device, by name.
-        communicator: of the ranks that share the case.
-        stream: the current one.
+        buffers: arrays on the device, by name.
+        communicator: communicator of the ranks that share the case.
+        stream: the current stream.
     """
     bound, allreduces = [], []
     for step in steps:
@@ -141,19 +141,19 @@ def _array(value: str | RowsOf, buffers: Buffers) -> Array:
 
 
 def allreduce_ns(device: Any, communicator: BenchCommunicator, nbytes: int) -> list[int]:
-    """Device times, on this rank, of NCCL's average of one array in place. All ranks call it."""
+    """Time NCCL's in-place average of one array on this rank, in ns of the device. All ranks call it."""
     array = cupy.ones(nbytes // 4, cupy.float32)
     one = BoundAllReduce(AllReduce(("array",)), [array], communicator)
     device.stream.synchronize()
     enqueue = partial(one.enqueue, device.stream)
-    for _ in range(2):  # NCCL joins the GPUs at its first call
+    for _ in range(2):  # NCCL connects the GPUs at its first call
         enqueue()
     device.stream.synchronize()
     return [device.time_queued(enqueue, meet=communicator.wait)[0] for _ in range(REPETITIONS)]
 
 
 def ceiling_row(times_ns: Sequence[Sequence[int]], overhead_ns: float, nbytes: int) -> dict[str, Any]:
-    """The row of `ceilings` of what every rank timed by `allreduce_ns`: of each repetition the least rank, which waits for none."""
+    """Return the row of `ceilings` for the times of all ranks. In each repetition the fastest rank counts: it never waits."""
     least_ns = [min(of_ranks) for of_ranks in zip(*times_ns, strict=True)]
     return {
         "name": nccl_allreduce(nbytes),

@@ -1,4 +1,4 @@
-"""How many bytes the operations of a plan average among GPUs."""
+"""Sizes in bytes of the all-reduces of a plan."""
 
 import math
 
@@ -9,11 +9,11 @@ from warpladder.workloads.communication import AllReduce
 
 
 def averaged_bytes(workload: Workload, case: Case, variant: CudaVariant, config: Params) -> int:
-    """Bytes that the allreduces by NCCL of one operation average, on each rank.
+    """Bytes per rank that the NCCL all-reduces of one operation average.
 
     Args:
-        workload, variant, config: whose operation.
-        case: of a rank's share.
+        workload, variant, config: the operation's.
+        case: the case of one rank's share.
     """
     if variant.skip(case, config):
         return 0
@@ -29,7 +29,7 @@ def averaged_bytes(workload: Workload, case: Case, variant: CudaVariant, config:
 
 
 def sizes_of(plan: Plan) -> dict[int, tuple[int, ...]]:
-    """Bytes that operations of the plan average by NCCL, each once, by the number of ranks that share the case."""
+    """Return, by number of ranks, the distinct sizes in bytes of the plan's NCCL all-reduces."""
     workloads = {workload.name: workload for workload in plan.workloads}
     found: dict[int, set[int]] = {}
     for job in plan.jobs:

@@ -1,4 +1,4 @@
-"""What the current GPU measurably can do: the denominators of every `% of floor`, measured in the run that uses them."""
+"""Measures the ceilings of the current GPU: bandwidths, arithmetic rates, transfer rates and launch latencies."""
 
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,9 @@ _FMA_STEPS: Final = 4000
 _TENSOR_CORES_TF32: Final = (8, 0)
 _OF_BANDWIDTH: Final = Constants(_KERNELS / "ceilings.cu")
 _OF_WGMMA: Final = Constants(_KERNELS / "wgmma_ceiling.cu")
-#: 16-byte accesses that a thread has in flight; which is fastest depends on the device.
+#: Numbers of 16-byte accesses per thread in flight to try; the fastest depends on the device.
 _ACCESSES: Final = (1, 2, 4)
-#: Kernel of a bandwidth -> its ceiling, and how often it moves the buffer: a copy reads it and writes it.
+#: Kernel of a bandwidth -> its ceiling, and how many times it moves the buffer: a copy reads it once and writes it once.
 _BANDWIDTHS: Final = {"copy": (Ceiling.DEVICE_COPY, 2), "read": (Ceiling.DEVICE_READ, 1), "write": (Ceiling.DEVICE_WRITE, 1)}
 _TRANSFERS: Final = (
     (Ceiling.H2D_PAGEABLE, "pageable"),
@@ -72,7 +72,7 @@ def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
     device.stream.synchronize()
     runtime.memcpy(kernels["multipliers"], values.data.ptr, 100, runtime.memcpyDeviceToDevice)
     blocks = 4 * device.sm_count
-    # kernel -> ceiling, threads a block, operations a thread and step, how
+    # kernel -> ceiling, threads per block, operations per thread and step, method
     kinds = {
         "ceiling_fma_uniform": (Ceiling.FP32_FMA, 256, 512, "FFMA, one operand in uniform registers"),
         "ceiling_fma_registers": (Ceiling.FP32_FMA_REGISTERS, 256, 512, "FFMA, all operands in registers"),
@@ -90,7 +90,7 @@ def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _wgmma_rate(device: CudaDevice) -> dict[str, Any]:
-    """Hopper's warpgroups reach more than `mma.sync` does."""
+    """Measure the tensor rate by `wgmma`, which is higher than that of `mma.sync` on Hopper."""
     rows, columns, depth = (_OF_WGMMA[name] for name in ("kRows", "kColumns", "kDepth"))
     threads = 2 * WARPGROUP_THREADS
     variant = CudaVariant("wgmma", "wgmma", "ceiling", source=_KERNELS / "wgmma_ceiling.cu", only_architecture="sm_90a")
@@ -134,7 +134,7 @@ def _launches(device: CudaDevice) -> list[dict[str, Any]]:
         Ceiling.GRAPH_NODE: (empty.graph_node_ns, f"each of {many} empty kernels in a CUDA graph"),
         Ceiling.EVENT_OVERHEAD: (empty.event_overhead_ns, "launch less graph_node; taken off every device time of cuda_events"),
     }
-    # The difference of two medians may come out at zero or below, and a ceiling is more than that.
+    # The difference of two medians may be zero or negative; a ceiling must be positive.
     return [
         _row(device, name, max(value_ns, 1.0) / 1000, "us", f"{method}, {_MEDIAN}") for name, (value_ns, method) in how.items()
     ]

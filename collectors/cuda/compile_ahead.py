@@ -1,8 +1,9 @@
-"""Compiles everything that a plan needs side by side, one process a core, before anything is timed.
+"""Compiles everything that a plan needs before anything is timed, in parallel, with one process per core.
 
-That is kernels, functions of Numba, and what PyTorch's compiler makes of library variants. The machine code goes to the caches on disk, where
-the process that measures finds it. What does not compile here is left for that process, which gives the cell its verdict.
-`python -m warpladder.collectors.child compile COUNT` takes a job a line on its input and says of each when it is done.
+It compiles kernels, Numba functions, and library variants that use PyTorch's compiler. The machine code goes to the caches on
+disk, where the measuring process finds it. A compile error is ignored here: the measuring process meets it again and gives the
+cell its verdict. `python -m warpladder.collectors.child compile COUNT` reads one job per line from stdin, and reports each job
+when it is done.
 """
 
 import json
@@ -36,7 +37,7 @@ from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
 
-#: The phase is given up when nothing was done for so long.
+#: Compiling ahead is given up after this many seconds without a finished job.
 _PATIENCE_S: Final = 120.0
 _RUN_ONCE: Final = "run once"
 
@@ -55,13 +56,13 @@ class Kernels:
 
 @dataclass(frozen=True)
 class RunOnce:
-    """Run a variant that is compiled when it runs.
+    """Run a variant that compiles itself at its first call.
 
     Attributes:
-        workload, file: name of the workload, and the user's file that declares it, if one does.
-        variant: its name.
-        case: that it runs on.
-        mark: key under which the cache notes that this was done.
+        workload, file: name of the workload, and the user's file that declares it, or None.
+        variant: name of the variant.
+        case: name of the case to run it on.
+        mark: cache key of an entry that says that this job was done.
     """
 
     workload: str
@@ -76,13 +77,12 @@ MakeBenches = Callable[[], Mapping[str, MakeBench]]
 
 
 def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) -> list[Job]:
-    """What is not in the cache yet of what the cells of a plan need, each once: kernels for GPUs, and variants that are compiled
-    when they run.
+    """Return the jobs of a plan that are not in the cache: kernels, and variants that compile at their first call.
 
     Args:
-        plan: what will be measured.
-        architectures: such as `sm_90`; none where kernels are not measured.
-        libraries: whether library variants are run; a tool that looks at every launch would take minutes for it.
+        plan: the cells to measure.
+        architectures: such as `sm_90`; empty if no kernels are measured.
+        libraries: whether to run library variants; under a tool that inspects every launch this would take minutes.
     """
     found: dict[Job, None] = {}
     for job in plan.jobs:
@@ -90,7 +90,7 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
         case = workload.case(job.case)
         for cell in job.cells:
             variant = workload.variant(cell.variant)
-            with suppress(Exception):  # whatever is wrong with it is for its verdict
+            with suppress(Exception):  # the measuring process reports the error in the verdict
                 config = next(config for config in variant.configs if format_params(config) == cell.config)
                 if variant.skip(case, config) is not None:
                     continue
@@ -105,12 +105,13 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
 def _first_call(
     workload: Workload, variant: Variant, case: Case, config: Params, architectures: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Where a variant is compiled when it runs: the case to run it on, and the key under which the cache notes that this was done.
-    None where nothing is compiled, or it has been done."""
+    """For a variant that compiles at its first call, return the case to run it on and the cache key that marks it as done.
+    None if the variant compiles nothing, or the cache has the key.
+    """
     least = min((each for each in workload.cases if variant.skip(each, config) is None), key=lambda each: each.min_bytes)
     requires = set(variant.requires) if isinstance(variant, HostVariant | LibraryVariant) else set()
     on, targets = least, architectures
-    if isinstance(variant, HostVariant) and "numba" in requires:  # its machine code depends on types, not on sizes
+    if isinstance(variant, HostVariant) and "numba" in requires:  # the machine code depends on types, not on sizes
         versions, targets = _versions("numba"), (cpu_name(), os.environ.get("NUMBA_CACHE_DIR", ""))
     elif not (isinstance(variant, LibraryVariant) and architectures and requires):
         return None
@@ -126,13 +127,13 @@ def _first_call(
 
 @cache
 def _versions(*modules: str) -> tuple[str, ...]:
-    """Of the packages that these modules come from."""
+    """Return the versions of the packages that contain these modules."""
     packages = metadata.packages_distributions()
     return tuple(f"{package} {metadata.version(package)}" for module in modules for package in packages.get(module, ()))
 
 
 def _shares(workload: Workload, case: Case, gpus: int) -> list[Case]:
-    """The cases that the ranks launch kernels for."""
+    """Return the cases of the ranks' shares."""
     return [part.case for part in workload.shares(case, gpus)] if workload.shares and gpus > 1 else [case]
 
 
@@ -148,12 +149,12 @@ def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, 
 
 
 def compile_all(jobs: Sequence[Job], told: Callable[[int], object], check: Callable[[], object]) -> None:
-    """Do the jobs, one process a core.
+    """Do the jobs, with one process per core.
 
     Args:
-        jobs: as of `jobs_of`.
-        told: called with the number of jobs that are done.
-        check: called ten times a second; what it raises ends the phase.
+        jobs: jobs from `jobs_of`.
+        told: called with the number of finished jobs.
+        check: called ten times a second; an exception that it raises ends the compilation.
     """
     if not jobs:
         return
@@ -168,15 +169,15 @@ def compile_all(jobs: Sequence[Job], told: Callable[[int], object], check: Calla
             check()
             with suppress(queue.Empty):
                 if not said.get(timeout=POLL_S):
-                    return  # it ended early
+                    return  # the process ended early
                 done, since = done + 1, time.monotonic()
                 told(done)
 
 
 def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], said: "queue.SimpleQueue[str]") -> None:
-    """Hand the jobs over and pass on what is said of them; an empty text is the end."""
+    """Send the jobs to the process, and put its output lines into the queue; an empty text marks the end."""
     assert process.stdin and process.stdout
-    with suppress(OSError, ValueError):  # it may end before it has taken all
+    with suppress(OSError, ValueError):  # the process may end before it has read all jobs
         process.stdin.write("".join(f"{_to_line(job)}\n" for job in jobs))
         process.stdin.close()
         for line in process.stdout:
@@ -188,7 +189,7 @@ def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], said: "queu
 
 
 def _to_line(job: Job) -> str:
-    """The job as JSON, on one line; `_of_line` reads it."""
+    """Return the job as JSON on one line; `_of_line` reads it."""
     return json.dumps([isinstance(job, Kernels), *astuple(job)])
 
 
@@ -198,7 +199,7 @@ def _of_line(line: str) -> Job:
 
 
 def _do(job: Job, make_benches: MakeBenches) -> None:
-    """One job. What goes wrong is left for the process that measures."""
+    """Do one job. Errors are ignored: the measuring process reports them."""
     with suppress(Exception):
         if isinstance(job, Kernels):
             from warpladder.collectors.cuda.compiler import Compilation, compiled
@@ -212,7 +213,7 @@ def _do(job: Job, make_benches: MakeBenches) -> None:
 
 
 def _run_once(workload: Workload, case: Case, variant: Variant, make_benches: MakeBenches) -> None:
-    """Run a variant and compare what it gives, so that what both compile at their first call is in the caches."""
+    """Run a variant and compare its outputs, so that the caches hold everything that either compiles at its first call."""
     from warpladder.collectors.core.problem import Problem
     from warpladder.collectors.core.verify import compare
 
@@ -225,13 +226,13 @@ def _run_once(workload: Workload, case: Case, variant: Variant, make_benches: Ma
 
 
 def main(workers: int, make_benches: MakeBenches) -> None:
-    """Take jobs until the input ends.
+    """Read jobs from stdin until it ends.
 
     Args:
-        workers: processes.
-        make_benches: of the collector that runs every kind of variant; a function of a module, for each process to import.
+        workers: number of processes.
+        make_benches: returns the bench for each kind of variant; a function at module level, which each process imports.
     """
-    for number in (signal.SIGINT, signal.SIGHUP):  # the recorder's business
+    for number in (signal.SIGINT, signal.SIGHUP):  # the recorder handles these
         signal.signal(number, signal.SIG_IGN)
     jobs = [_of_line(line) for line in sys.stdin]
     with ProcessPoolExecutor(workers) as pool, suppress(BrokenProcessPool):

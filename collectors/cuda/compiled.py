@@ -1,11 +1,11 @@
-"""What compiling gives: machine code, and what its kernels take."""
+"""The result of a compilation: machine code, and the resources of its kernels."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A kernel of a compiled module and what a thread or block of it takes."""
+    """A kernel of a compiled module, and its registers, shared memory and spills."""
 
     symbol: str
     registers: int
@@ -15,7 +15,7 @@ class CompiledKernel:
 
 @dataclass(frozen=True)
 class CompiledModule:
-    """Machine code and its kernels, by the name expression that asked for them."""
+    """Machine code, and its kernels by name expression."""
 
     cubin: bytes
     kernels: dict[str, CompiledKernel]

@@ -1,4 +1,4 @@
-"""Compiles CUDA sources with NVRTC. Needs no GPU and no driver, so that tests compile what a GPU will run."""
+"""Compiles CUDA sources with NVRTC. Needs no GPU and no driver, so that tests can compile every kernel."""
 
 import re
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 
 
 class CompileError(Exception):
-    """A source that NVRTC refuses; the message holds its log."""
+    """NVRTC rejects a source. The message holds NVRTC's log."""
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """Everything that machine code depends on, but for the compiler's version.
+    """Everything that machine code depends on, except the compiler's version.
 
     Attributes:
-        where: the file that messages name.
-        kernels, constants: name expressions, and `__constant__` symbols.
+        where: the source file, for messages.
+        kernels, constants: name expressions of kernels, and names of `__constant__` symbols.
         arch: such as `sm_90`.
-        options: further ones of NVRTC.
+        options: further NVRTC options.
     """
 
     source: str
@@ -42,18 +42,18 @@ class Compilation:
 
     @property
     def key(self) -> str:
-        """Name of its entry in the cache."""
+        """Name of the compilation's entry in the cache."""
         version = "{}.{}".format(*_checked(nvrtc.nvrtcVersion(), many=True))
         return key_of(version, self.source, self.where, self.kernels, self.constants, self.arch, self.options)
 
 
 def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> Compilation:
-    """What compiles the named kernels of a variant.
+    """Return the compilation of the named kernels of a variant.
 
     Args:
-        variant: its source and options.
+        variant: gives the source and the options.
         kernels: name expressions, e.g. `transpose<2, 1, 0>`.
-        arch: real architecture, e.g. `sm_90`; of a variant for one architecture only, that one is taken instead.
+        arch: real architecture, e.g. `sm_90`; ignored for a variant that supports only one architecture.
     """
     where = variant.source_path or variant.name
     target = variant.only_architecture or arch
@@ -61,17 +61,17 @@ def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> C
 
 
 def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> CompiledModule:
-    """Compile the named kernels of a variant, or take what an earlier compilation left; arguments as of `compilation_of`.
+    """Compile the named kernels of a variant, or load them from the cache. The arguments are those of `compilation_of`.
 
     Raises:
-        CompileError: NVRTC refuses the source or the options.
+        CompileError: NVRTC rejects the source or the options.
     """
     return compiled(compilation_of(variant, kernels, arch))
 
 
 @cache
 def compiled(what: Compilation) -> CompiledModule:
-    """Machine code from the cache on disk, or else compiled and kept there. Raises CompileError."""
+    """Load machine code from the cache on disk, or compile it and store it there. Raises CompileError."""
     key = what.key
     if (found := read(key)) is not None:
         facts, cubin = found
@@ -84,13 +84,13 @@ def compiled(what: Compilation) -> CompiledModule:
 
 
 def compile_anew(what: Compilation) -> CompiledModule:
-    """Compile, whatever is in the cache. Raises CompileError."""
+    """Compile without the cache. Raises CompileError."""
     program = _checked(nvrtc.nvrtcCreateProgram(what.source.encode(), what.where.encode(), 0, [], []))
     try:
         addresses = {name: f"&{name}" for name in what.constants}
         for expression in (*what.kernels, *addresses.values()):
             _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
-        # Without --no-cache a second compilation of a source reports no resources.
+        # Without --no-cache, the second compilation of a source reports no resources.
         options = [f"--gpu-architecture={what.arch}", "--std=c++17", "--ptxas-options=-v", "--no-cache", *what.options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
@@ -123,7 +123,7 @@ def _lowered(program: object, expression: str) -> str:
 
 
 def _resources(symbol: str, log: str) -> CompiledKernel:
-    """Registers, static shared memory and spills out of ptxas's report, which has a paragraph a kernel."""
+    """Parse registers, static shared memory and spills from ptxas's log, which has one paragraph per kernel."""
     _, *paragraphs = _ENTRY.split(log)
     for entry, paragraph in zip(paragraphs[::2], paragraphs[1::2], strict=True):
         if entry == symbol:

@@ -1,4 +1,4 @@
-"""The current GPU: its stream, what times it, what empties its L2, and fingerprints of what it holds."""
+"""The current GPU: its stream, timing events, the flush of its L2, and fingerprints of arrays."""
 
 import statistics
 import time
@@ -20,7 +20,7 @@ from warpladder.collectors.cuda.gpu_state import GpuState
 from warpladder.collectors.cuda.launch import load
 from warpladder.workloads.api import Array, CudaVariant
 
-#: Repetitions of what is measured of the device itself, and kernels in a row where one is too short to time.
+#: Repetitions of measurements of the device itself, and kernels per measurement where one is too short to time.
 REPETITIONS: Final = 15
 EMPTY_KERNELS: Final = 500
 _HOLD_LIMIT_NS: Final = 20_000_000
@@ -29,7 +29,7 @@ _KERNELS: Final = Path(__file__).parent / "kernels"
 
 @dataclass(frozen=True)
 class EmptyKernels:
-    """Times of kernels that do nothing, in ns: one between two events, each of many queued, and each of many in a CUDA graph."""
+    """Times in ns of an empty kernel: one between two events, one of many queued, and one of many in a CUDA graph."""
 
     one_ns: float
     queued_ns: float
@@ -37,12 +37,12 @@ class EmptyKernels:
 
     @property
     def event_overhead_ns(self) -> float:
-        """What two events around a kernel read more than the kernel takes; a node of a graph is little more than the kernel."""
+        """Time that two events add to the kernel between them. The kernel's own time is taken from a node of a graph."""
         return self.one_ns - self.graph_node_ns
 
 
 class CudaDevice:
-    """The current GPU: its stream, its timing events, and what empties its L2 and holds its stream."""
+    """The current GPU: its stream, its timing events, and the kernels that flush its L2 and hold its stream."""
 
     def __init__(self) -> None:
         index = cupy.cuda.Device().id
@@ -63,7 +63,7 @@ class CudaDevice:
         self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty"), self.arch))
         fingerprint = CudaVariant("fingerprint", "fingerprint", "ceiling", source=_KERNELS / "fingerprint.cu")
         self._fingerprint = load(compile_variant(fingerprint, ("fingerprint",), self.arch))["fingerprint"]
-        # Twice the L2, so that no replacement policy keeps a line of the inputs.
+        # Twice the size of the L2, so that no line of the inputs stays under any replacement policy.
         self._dirty = cupy.zeros(2 * max(self.l2_bytes, 1 << 22), cupy.uint8)
         self._clean = cupy.zeros_like(self._dirty)
         self._sum = cupy.zeros(1, cupy.uint64)
@@ -73,7 +73,7 @@ class CudaDevice:
         self.empty_kernels = self._measure_empty_kernels()
 
     def facts(self) -> dict[str, Any]:
-        """Columns of table `run` about the GPU."""
+        """Return the columns of table `run` about the GPU."""
         version = runtime.runtimeGetVersion()
         return {
             "device_name": self.name,
@@ -87,7 +87,7 @@ class CudaDevice:
         }
 
     def median_ns(self, enqueue: Callable[[], object]) -> float:
-        """Median device time of what `enqueue` enqueues, after one call that is not counted; the events' own time is in it."""
+        """Median device time in ns of the enqueued work, including the events' overhead. The first call is not counted."""
         enqueue()
         return statistics.median(self.time_queued(enqueue)[0] for _ in range(REPETITIONS))
 
@@ -106,11 +106,11 @@ class CudaDevice:
         return EmptyKernels(self.median_ns(one), self.median_ns(many) / EMPTY_KERNELS, in_graph_ns / EMPTY_KERNELS)
 
     def without_events(self, duration_ns: float) -> float:
-        """A time between two events, less what they read more than the work between them takes."""
+        """Subtract the events' overhead from a time between two events, in ns."""
         return max(duration_ns - self.empty_kernels.event_overhead_ns, 1.0)
 
     def time_allocation(self, sizes: Sequence[int]) -> tuple[int, int]:
-        """Host time of cudaMalloc and of cudaFree of buffers of so many bytes, outside CuPy's memory pool."""
+        """Host times in ns of cudaMalloc and cudaFree for buffers of these sizes in bytes, outside of CuPy's memory pool."""
         started = time.perf_counter_ns()
         pointers = [runtime.malloc(size) for size in sizes]
         allocated = time.perf_counter_ns()
@@ -119,36 +119,36 @@ class CudaDevice:
         return allocated - started, time.perf_counter_ns() - allocated
 
     def flush_l2(self) -> None:
-        """Enqueue what leaves neither inputs nor dirty lines in L2."""
+        """Enqueue kernels that leave neither inputs nor dirty lines in the L2."""
         lines = np.uint64(self._dirty.size // 16)
         grid, block = (4 * self.sm_count,), (256,)
         self._timing["write_lines"](grid, block, (self._dirty, lines, np.float32(1)))
         self._timing["read_lines"](grid, block, (self._clean, lines, self._dirty))
 
     def fingerprint(self, array: Array) -> int:
-        """A number of 64 bits that is another one where any byte of a contiguous array is: the chance of the same is 2^-64."""
+        """Return a 64-bit hash of a contiguous array. Two different arrays have the same hash with probability 2^-64."""
         self._sum.fill(0)
         self.add_fingerprint(array, self._sum)
         return int(self._sum.get(self.stream)[0])
 
     def add_fingerprint(self, array: Array, into: Array) -> None:
-        """Enqueue what adds the fingerprint of a contiguous array to the one element of `into`, of 64 bits."""
+        """Enqueue a kernel that adds the fingerprint of a contiguous array to `into`, one element of 64 bits."""
         words, rest = divmod(array.nbytes, 8)
         arguments = (array.data.ptr, np.uint64(words), np.int32(rest), into)
         self._fingerprint((4 * self.sm_count,), (256,), arguments)
 
     def new_prints(self, count: int) -> Array:
-        """So many sums that `add_fingerprint` adds to, all 0."""
+        """Return `count` zeros, for `add_fingerprint`."""
         return cupy.zeros(count, cupy.uint64)
 
     def wait(self) -> None:
-        """Wait for all that the device has to do, on every stream."""
+        """Wait for all work on the device, in every stream."""
         runtime.deviceSynchronize()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """A block whose work goes to a stream that waits for no other. It is done when the block ends."""
-        self._aside.use()  # CuPy's `with` would leave the null stream current, not the timed one
+        """Run the block in a stream that waits for no other, and wait for its work at the end."""
+        self._aside.use()  # CuPy's `with` would leave the null stream current, instead of the timed one
         try:
             yield
             self._aside.synchronize()
@@ -157,7 +157,7 @@ class CudaDevice:
 
     @contextmanager
     def held(self, limit_ns: int = _HOLD_LIMIT_NS) -> Iterator[None]:
-        """Keep what is enqueued on the stream from starting until the block ends, or for so long."""
+        """Hold the stream: work enqueued in the block starts when the block ends, or after `limit_ns`."""
         self._flags[:] = 0
         self._timing["hold_stream"]((1,), (1,), (self._flags_pointer, np.uint64(limit_ns)))
         try:
@@ -167,7 +167,7 @@ class CudaDevice:
 
     @contextmanager
     def profiled(self) -> Iterator[None]:
-        """A block whose work a profiler around this process captures."""
+        """Have a profiler around this process capture the work of the block."""
         runtime.profilerStart()
         try:
             yield
@@ -177,22 +177,22 @@ class CudaDevice:
 
     @property
     def gave_up(self) -> bool:
-        """Whether the last hold ended before its block did. Known once the stream is done."""
+        """Whether the last hold ended before its block. Read it after the stream is done."""
         return bool(self._flags[1])
 
     def time_queued(
         self, enqueue: Callable[[], object], executions: int = 1, meet: Callable[[], object] = lambda: None
     ) -> tuple[int, bool]:
-        """Device time of what `enqueue` enqueues, with the stream held until all of it is queued.
+        """Time the work that `enqueue` enqueues. The stream is held until all of it is queued.
 
         Args:
             enqueue: enqueues the work.
-            executions: how many of an operation that is, for a profiler to read.
-            meet: called when all is queued, before the stream is let go: where ranks wait for one another, so that none of them
-                is timed while it waits for another one's host.
+            executions: number of executions of an operation; goes into the NVTX range.
+            meet: called when all work is queued, before the stream is released. Ranks pass a barrier there, so that no device
+                time includes the wait for another rank's host.
 
         Returns:
-            nanoseconds, and whether the stream could be held: False where `enqueue` itself waited for the device.
+            device time in ns, and whether the stream was held: False if `enqueue` itself waited for the device.
         """
         with self.held():
             self.start.record(self.stream)

@@ -1,4 +1,4 @@
-"""Collector `cuda_events`: GPU variants, timed by CUDA events on the device and by the host's clock around them."""
+"""Collector `cuda_events`: times GPU variants by CUDA events on the device and by the host's clock."""
 
 import itertools
 import time
@@ -54,7 +54,7 @@ from warpladder.workloads.api import (
     kernels_of,
 )
 
-#: Cold executions shorter than this are averaged up to it: the events tick too coarsely to tell single ones apart.
+#: A cold sample averages executions up to this time in ns, because the events' resolution is too coarse for one of them.
 _COLD_NS: Final = 40_000
 _COLD_MOST: Final = 10
 _BATCH_NS: Final = 200_000
@@ -65,7 +65,7 @@ class CudaBench:
     """A case's buffers on the current GPU.
 
     Attributes:
-        checks_stream: a library's work is looked for on other streams than the timed one.
+        checks_stream: check that a library's work is all on the timed stream.
     """
 
     gpus = 1
@@ -82,12 +82,12 @@ class CudaBench:
         self._pinned: Mapping[str, np.ndarray] = {}
         self.inputs: Mapping[str, Array] = MappingProxyType({name: cupy.asarray(array) for name, array in inputs.items()})
         self._prints = self._fingerprints()
-        self._lent: Lent | None = None  # inputs on the host, for programs that start there
+        self._lent: Lent | None = None  # inputs on the host, for programs that take them there
         self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.dtype) for name, b in outputs.items()}
         self._host_outputs = {name: np.empty(b.shape, b.dtype) for name, b in outputs.items()}
 
     def join(self, communicator: BenchCommunicator) -> None:
-        """Outputs come to lie in one piece of memory, so that ranks average several of them at once."""
+        """Share the case. Outputs move to one block of memory, so that one all-reduce can average several."""
         self.communicator = communicator
         self.outputs = in_one_piece(self.outputs)
 
@@ -108,14 +108,14 @@ class CudaBench:
             enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs), *more)
         except NotInstalled as missing:
             raise Unavailable(str(missing)) from missing
-        self.device.stream.use()  # it may have made another one CuPy's current stream
-        if self.checks_stream and not more:  # ranks that wait for one another have to call as often
+        self.device.stream.use()  # `prepare` may have changed CuPy's current stream
+        if self.checks_stream and not more:  # the number of calls would differ between ranks
             prints = look(self.device, enqueue, self.inputs, self.outputs)
             if fault := fault_of(prints, torch_bridge.current_stream() not in (None, self.device.stream.ptr)):
                 raise Failed("launch_error", fault)
         operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
         if variant.graph:
-            enqueue()  # libraries set themselves up at the first call, which no graph can hold
+            enqueue()  # libraries initialise at the first call, which cannot be captured
             self.device.stream.synchronize()
             operation.run = graph_of(self.device.stream, enqueue)
         return operation
@@ -156,7 +156,7 @@ class CudaBench:
         if operation.waits:
             operation.passes = (OPERATION, END_TO_END)
         if allreduces:
-            enqueue()  # NCCL joins the GPUs at its first call, which no graph can hold
+            enqueue()  # NCCL connects the GPUs at its first call, which cannot be captured
             self.device.stream.synchronize()
         if variant.graph:
             if operation.waits:
@@ -181,7 +181,7 @@ class CudaBench:
         gathered = {name: Gathered(device[name], host[name], self.communicator) for name in names}
         enqueue = overlap(parts, loaded, host, device, scratch, refresh, self.device.stream, gathered)
         if gathered:
-            enqueue()  # NCCL joins the GPUs here too
+            enqueue()  # NCCL connects the GPUs here too
             self.device.stream.synchronize()
         return graph_of(self.device.stream, enqueue) if variant.graph else enqueue
 
@@ -194,7 +194,7 @@ class CudaBench:
         return self._pinned
 
     def _run_overlapped(self, operation: CudaOperation) -> Buffers:
-        """The outputs that came to the host; inputs on the device hold nothing before."""
+        """Poison the inputs on the device, and run with overlapped copies. Returns the outputs that were copied to the host."""
         assert operation.overlapped
         poison(self.inputs)
         operation.overlapped()
@@ -245,7 +245,7 @@ class CudaBench:
         return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
 
     def _cold(self, operation: CudaOperation) -> Reading:
-        """Mean of as many executions as the resolution of the events asks for, each from an empty L2."""
+        """Take the mean of executions that each start after an L2 flush. Their number depends on the events' resolution."""
         executions = max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation)))
         total_ns, all_held = 0, True
         for _ in range(executions):
@@ -259,7 +259,7 @@ class CudaBench:
         return self.device.time_queued(enqueue, executions, self.communicator.wait)
 
     def _about_ns(self, operation: CudaOperation) -> int:
-        """The same on all ranks, as how often each executes follows from it, and none may wait in an allreduce for another's."""
+        """Rough time of one execution. It is the same on all ranks, so that all ranks execute equally often."""
         if not operation.once_ns:
             about_ns = max(1, min(self._time_queued(operation.run)[0] for _ in range(3)))
             operation.once_ns = self.communicator.largest(about_ns)
@@ -272,7 +272,7 @@ class CudaBench:
         return self._reading(max(round(self.device.without_events(duration_ns) / operation.batch), 1), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
-        """A batch long enough to time: a CUDA graph of it, or plain launches where the operation cannot be captured."""
+        """Make a batch long enough to time: a CUDA graph, or plain launches if the operation cannot be captured."""
         operation.batch = max(1, min(_BATCH_MOST, _BATCH_NS // self._about_ns(operation)))
         stream = self.device.stream
         if operation.batch == 1:
@@ -281,7 +281,7 @@ class CudaBench:
         returned: list[Any] = []
 
         def enqueue() -> None:
-            returned.clear()  # before the next, which takes the same memory again
+            returned.clear()  # frees the memory, which the next call takes again
             returned.append((operation.enqueue or operation.run)())
 
         why = ""
@@ -289,7 +289,7 @@ class CudaBench:
             operation.replay = graph_of(self.device.stream, enqueue, operation.batch)
         except runtime.CUDARuntimeError as error:
             why = f" ({error})"
-        if self.communicator.largest(bool(why)):  # an allreduce is in a graph on all ranks or on none
+        if self.communicator.largest(bool(why)):  # all ranks must use a graph, or none
             operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
             operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}"
         else:
@@ -315,7 +315,7 @@ class CudaBench:
         return self._reading(duration_ns, phases=phases, pending=pending)
 
     def _allreduce_ns(self, operation: CudaOperation) -> int:
-        """Device time of the allreduces of one more execution, launch by launch: in a graph no event could time them."""
+        """Device time of the all-reduces in one more execution, without a CUDA graph: events cannot time its parts."""
         assert operation.enqueue
         for allreduce in operation.allreduces:
             allreduce.timed = True
@@ -340,7 +340,7 @@ class CudaBench:
         sizes = [array.nbytes for array in (*self.inputs.values(), *self.outputs.values())]
         allocate_ns, free_ns = self.device.time_allocation(sizes)
         stream, marks = self.device.stream, [cupy.cuda.Event() for _ in range(4)]
-        self.communicator.wait()  # allocating takes each rank another time
+        self.communicator.wait()  # the time for allocating differs between ranks
         started = time.perf_counter_ns()
         marks[0].record(stream)
         for name, array in self.inputs.items():
@@ -359,7 +359,7 @@ class CudaBench:
         return self._reading(duration_ns, phases={Phase.ALLOCATE: allocate_ns, **copied, Phase.FREE: free_ns})
 
     def _end_to_end_overlapped(self, enqueue: Callable[[], object]) -> Reading:
-        """It has no phases: copies and kernels do not follow one another."""
+        """Time one execution with overlapped copies. It has no phases, because copies and kernels overlap."""
         started = time.perf_counter_ns()
         enqueue()
         self.device.stream.synchronize()
@@ -380,11 +380,11 @@ class CudaBench:
 class SingleLaunchBench(CudaBench):
     """Runs each operation once between cudaProfilerStart and cudaProfilerStop, for a tool around it that replays launches.
 
-    Its samples say nothing: the tool replays each kernel, and empties the caches itself.
+    Its samples are meaningless: the tool replays each kernel, and flushes the caches itself.
     """
 
     passes: tuple[Pass, ...] = (COLD,)
-    checks_stream = False  # nothing is timed, and the tool may let streams wait for one another
+    checks_stream = False  # nothing is timed, and the tool may serialise streams
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -1,15 +1,15 @@
-"""Clock, temperature, power and throttle reasons of one GPU, through NVML."""
+"""Reads clock, temperature, power and throttle reasons of one GPU through NVML."""
 
 import time
 from typing import Any, Final
 
 import pynvml
 
-#: Reasons that hold the clock below what the kernel would otherwise get (NVML API reference, nvmlClocksEventReasons):
+#: Bit mask of the reasons that reduce the clock of a busy GPU (NVML API reference, nvmlClocksEventReasons):
 #: software power cap, hardware slowdown, software and hardware thermal slowdown, power brake.
 THROTTLING: Final = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
-#: A reading costs more than a short kernel; samples within this time share one.
+#: A reading takes longer than a short kernel; samples within this many seconds share one.
 MAX_AGE_S: Final = 0.005
 
 
@@ -17,7 +17,7 @@ class GpuState:
     """Reads one GPU's state, at most every `MAX_AGE_S`.
 
     Args:
-        pci_bus_id: as the CUDA runtime gives it, so that both mean the same GPU whatever CUDA_VISIBLE_DEVICES says.
+        pci_bus_id: as the CUDA runtime returns it. It identifies the GPU independently of CUDA_VISIBLE_DEVICES.
     """
 
     def __init__(self, pci_bus_id: str) -> None:
@@ -27,7 +27,7 @@ class GpuState:
         self._state: dict[str, Any] = {}
 
     def read(self) -> dict[str, Any]:
-        """Columns `sm_clock_mhz`, `temperature_c`, `power_w`, `throttle_reasons` of `samples`; None where NVML has none."""
+        """Return the columns of `samples` about the GPU's state; a value that NVML lacks is None."""
         now = time.monotonic()
         if now - self._read_at > MAX_AGE_S:
             self._state = {
@@ -44,7 +44,7 @@ class GpuState:
 
 
 def is_throttled(state: dict[str, Any]) -> bool:
-    """Whether a reading of `GpuState.read` shows the clock held down."""
+    """Whether a reading of `GpuState.read` shows a reduced clock."""
     return bool((state["throttle_reasons"] or 0) & THROTTLING)
 
 
@@ -60,7 +60,7 @@ def _watts(milliwatts: int | None) -> float | None:
 
 
 def architectures() -> tuple[str, ...]:
-    """Of this host's GPUs, each once, such as `sm_90`. Touches none."""
+    """Return the distinct architectures of this host's GPUs, such as `sm_90`. Creates no CUDA context."""
     pynvml.nvmlInit()
     handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
     return tuple(dict.fromkeys("sm_{}{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle)) for handle in handles))

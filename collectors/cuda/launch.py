@@ -1,4 +1,4 @@
-"""Kernels on the current GPU: loaded, bound to their arguments and scratch, and captured in a CUDA graph."""
+"""Loads kernels on the current GPU, binds them to arguments and scratch, and captures them in CUDA graphs."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -20,7 +20,7 @@ _STATIC_SHARED_LIMIT: Final = 48 * 1024
 
 
 def load(module: CompiledModule) -> dict[str, Any]:
-    """Kernels of a compiled module on the current device, by name expression; constants' addresses by symbol."""
+    """Load a module on the current device. Returns kernels by name expression, and addresses of constants by symbol."""
     loaded = Module()
     loaded.load(module.cubin)
     functions = {name: loaded.get_function(kernel.symbol) for name, kernel in module.kernels.items()}
@@ -28,12 +28,12 @@ def load(module: CompiledModule) -> dict[str, Any]:
 
 
 def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callable[..., None]:
-    """What enqueues a launch on a stream, the current one if none is given.
+    """Return a function that enqueues a launch on a stream, by default the current one.
 
     Args:
-        launch: whose arguments are named.
-        function: its kernel, as `load` gives it.
-        buffers: on the device, by name.
+        launch: the launch; its arguments name buffers.
+        function: its kernel, as `load` returns it.
+        buffers: arrays on the device, by name.
     """
     arguments = tuple(_argument(value, buffers) for value in launch.args)
     if launch.dynamic_shared_bytes > _STATIC_SHARED_LIMIT:
@@ -46,25 +46,25 @@ def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callabl
 
 
 def make_scratch(declared: Mapping[str, Buffer]) -> Buffers:
-    """Scratch on the current GPU, as it is before the first operation."""
+    """Allocate scratch on the current GPU, in its state before the first operation."""
     scratch = {name: cupy.zeros(buffer.shape, buffer.dtype) for name, buffer in declared.items()}
     poison({name: array for name, array in scratch.items() if not declared[name].zeroed})
     return scratch
 
 
 def pinned_like(array: np.ndarray) -> np.ndarray:
-    """Page-locked host memory of the shape and type of an array, whatever it holds."""
+    """Allocate uninitialised page-locked host memory with the shape and type of an array."""
     memory = cupy.cuda.alloc_pinned_memory(array.nbytes)
     return np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
 
 
 def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Callable[[], None]:
-    """What launches a CUDA graph of so many executions on a stream.
+    """Capture `times` executions in a CUDA graph. Returns a function that launches the graph on the stream.
 
     Raises:
-        CUDARuntimeError: it cannot be captured.
+        CUDARuntimeError: the work cannot be captured.
     """
-    # What is allocated meanwhile is the graph's for good: it writes there at each launch, also where that was freed since.
+    # Memory allocated during capture must live as long as the graph, which writes to it at each launch.
     pool = cupy.cuda.MemoryPool()
     of_torch, allocating = torch_bridge.memory_of_a_graph()
     stream.begin_capture(runtime.streamCaptureModeRelaxed)
@@ -75,7 +75,7 @@ def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Call
     finally:
         graph = stream.end_capture()
 
-    def launch(memory: tuple[object, ...] = (pool, of_torch, enqueue)) -> None:  # held for as long as the graph can be launched
+    def launch(memory: tuple[object, ...] = (pool, of_torch, enqueue)) -> None:  # the default argument keeps the memory alive
         graph.launch(stream)
 
     return launch

@@ -1,4 +1,4 @@
-"""NCCL between the GPUs of the ranks that share a case, and what it gathers: inputs that each rank's host need not bring whole."""
+"""NCCL between the GPUs of the ranks that share a case, and inputs that the ranks gather from one another."""
 
 from typing import Any, Final
 
@@ -8,21 +8,21 @@ from cupy.cuda import runtime
 from warpladder.collectors.core.bench import BenchCommunicator, Unavailable
 from warpladder.workloads.api import Array
 
-_PIECE_BYTES: Final = 256  # pieces are multiples of it, so that each begins where the device copies whole vectors
+_PIECE_BYTES: Final = 256  # pieces are multiples of it, so that each is aligned for vector copies
 
 
 def nccl_module() -> Any:
-    """CuPy's."""
-    from cupy.cuda import nccl  # here, since it warns where NCCL is missing, and most who have one GPU need none
+    """Return CuPy's NCCL module."""
+    from cupy.cuda import nccl  # imported here: it warns if NCCL is missing, which a single GPU does not need
 
     return nccl
 
 
-_nccl: list[Any] = []  # the process's communicator, once there is one
+_nccl: list[Any] = []  # the process's communicator, after the first call
 
 
 def nccl_of(communicator: BenchCommunicator) -> Any:
-    """NCCL's communicator of the same ranks, made once a process. All ranks call it.
+    """Return NCCL's communicator of these ranks, made once per process. All ranks call it.
 
     Raises:
         Unavailable: NCCL is not installed.
@@ -38,12 +38,12 @@ def nccl_of(communicator: BenchCommunicator) -> Any:
 
 
 class Gathered:
-    """An input, the same on all ranks, of which each copies a piece from its host and gets the others' from their GPUs.
+    """An input that is the same on all ranks. Each rank copies one piece from its host, and gets the others from other GPUs.
 
     Args:
-        to: on this rank's GPU, in one piece.
-        source: the whole of it, in page-locked memory.
-        communicator: of the ranks.
+        to: contiguous array on this rank's GPU.
+        source: the whole input in page-locked memory.
+        communicator: communicator of the ranks.
     """
 
     def __init__(self, to: Array, source: np.ndarray, communicator: BenchCommunicator) -> None:
@@ -51,7 +51,7 @@ class Gathered:
         self._to, self._source = to, source
         self._piece = source.nbytes // communicator.size // _PIECE_BYTES * _PIECE_BYTES
         self._first = communicator.rank * self._piece
-        self._gathered = communicator.size * self._piece  # what remains of an uneven split each rank copies
+        self._gathered = communicator.size * self._piece  # each rank copies the remainder of an uneven split itself
 
     def copy(self, stream: Any) -> None:
         """Enqueue the copy of this rank's piece."""
@@ -59,7 +59,7 @@ class Gathered:
         self._copy(self._gathered, self._source.nbytes - self._gathered, stream)
 
     def gather(self, stream: Any) -> None:
-        """Enqueue what brings the other pieces, after the copies of all."""
+        """Enqueue the all-gather of the other pieces, after the copies of all ranks."""
         at = self._to.data.ptr
         if self._piece:
             self._nccl.allGather(at + self._first, at, self._piece, nccl_module().NCCL_INT8, stream.ptr)

@@ -1,4 +1,4 @@
-"""An operation on the GPU, and the ways to sample it."""
+"""An operation on the GPU, and the passes that sample it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ END_TO_END: Final = Pass("end_to_end", "hot")
 
 
 class Averaging(Protocol):
-    """An allreduce among the launches of an operation; see `warpladder.collectors.cuda.allreduce.BoundAllReduce`."""
+    """An all-reduce of an operation; see `warpladder.collectors.cuda.allreduce.BoundAllReduce`."""
 
     waits: bool
     timed: bool
 
     def elapsed_ns(self) -> int:
-        """How long the last one that was timed took."""
+        """Device time in ns of the last timed all-reduce."""
         ...
 
 
@@ -28,14 +28,14 @@ class CudaOperation(Operation):
     """An operation on the GPU.
 
     Attributes:
-        once_ns: about how long it takes; 0 before it has been timed.
+        once_ns: rough time of one execution; 0 before it has been timed.
         batch: executions of a hot sample; 0 before the first.
         replay: enqueues the batch.
         on_host: it reads and writes host memory, and does its copies itself.
-        enqueue: enqueues its kernels one by one, where `run` launches a graph of them, which no other graph can hold.
-        pinned: its copies are from and to page-locked memory.
-        overlapped: enqueues copies and kernels, overlapped; None where they follow one another.
-        allreduces: those among its launches, where ranks share the case.
+        enqueue: enqueues its kernels one by one, if `run` launches a graph of them; another graph cannot contain that graph.
+        pinned: it copies from and to page-locked memory.
+        overlapped: enqueues overlapped copies and kernels; None if they run one after another.
+        allreduces: its all-reduces, if ranks share the case.
     """
 
     once_ns: int = 0
@@ -49,5 +49,5 @@ class CudaOperation(Operation):
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for the device inside, so that it has no device time of its own and no graph can hold it."""
+        """Whether it waits for the device inside. It then has no device time, and a graph cannot contain it."""
         return any(allreduce.waits for allreduce in self.allreduces)

@@ -1,4 +1,4 @@
-"""Copies that overlap kernels, on the current GPU: page-locked memory, and the parts of a plan bound to streams."""
+"""Copies that overlap kernels on the current GPU: binds the parts of a plan to buffers and streams."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -26,16 +26,16 @@ def overlap(
     kernels: Any,
     gathered: Mapping[str, Gathered],
 ) -> Callable[[], None]:
-    """What enqueues an operation's copies and kernels, part by part.
+    """Return a function that enqueues an operation's copies and kernels, part by part.
 
     Args:
         parts: the plan.
         loaded: its kernels, by name expression.
         host: inputs and outputs in page-locked memory.
         device: inputs and outputs on the device.
-        scratch: on the device, that of the whole case, for the first stream of kernels; others have their own.
-        refresh: enqueues what is derived from inputs, after the copies that the first kernel waits for.
-        kernels: the current stream, the first of those of kernels.
+        scratch: scratch of the whole case on the device, for the first stream of kernels; other streams get their own.
+        refresh: enqueues the update of data derived from inputs, after the copies that the first kernel waits for.
+        kernels: the current stream; it is the first stream of kernels.
         gathered: inputs that ranks gather from one another, by name.
     """
     streams = [kernels, *(cupy.cuda.Stream(non_blocking=True) for _ in range(max(part.stream for part in parts)))]
@@ -51,7 +51,7 @@ def overlap(
 
 
 def _scratch_of(stream: int, parts: Sequence[PartPlan], scratch: Buffers) -> Buffers:
-    """Scratch of a stream of its own, as large as its largest part wants it; what the first stream makes for all is that of the case."""
+    """Return a further stream's scratch, sized for its largest part. Scratch that the first stream makes for all is shared."""
     in_common = {name for part in parts for made in part.makes for name in made}
     most: dict[str, Buffer] = {}
     for part in parts:
@@ -100,5 +100,5 @@ def _copy_out(to: np.ndarray, source: Array, stream: Any) -> None:
 
 
 def _in_turn(refresh: Callable[[], object], enqueue: Callable[[Any], object], stream: Any) -> None:
-    refresh()  # into the current stream, which is the first
+    refresh()  # enqueues into the current stream, which is the first
     enqueue(stream)

@@ -1,10 +1,10 @@
-"""The part of a process that a profiler around it should capture."""
+"""Marks the part of a process that a profiler around it captures."""
 
 from typing import Any
 
 
 class ProfilerRange:
-    """Tells a profiler around this process where the part begins that it should capture. Without one that has no effect."""
+    """Tells a profiler around this process where its capture begins. Has no effect without a profiler."""
 
     def begin(self) -> None:
         from cupy.cuda import runtime

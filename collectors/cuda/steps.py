@@ -1,4 +1,4 @@
-"""Launches and allreduces on their way through a stream and another beside it, and what they move. Knows no GPU library."""
+"""Enqueues launches and all-reduces in a stream of kernels and a second stream. Imports no GPU library."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class BoundStep:
     Attributes:
         takes: rows of buffers that it reads or writes; see `rows_taken`.
         enqueue: enqueues it in a stream.
-        is_allreduce: it goes through the communicator, which takes one after another.
-        beside: it goes into the stream beside.
+        is_allreduce: it uses the communicator, which runs one all-reduce after another.
+        beside: it goes into the second stream.
     """
 
     takes: tuple[RowsOf, ...]
@@ -29,7 +29,7 @@ class BoundStep:
 
 
 def rows_taken(step: Step) -> tuple[RowsOf, ...]:
-    """Rows of buffers that a step names, all of those that it names whole."""
+    """Return the rows of buffers that a step uses; for a whole buffer, all of its rows."""
     named = step.buffers if isinstance(step, AllReduce) else step.args
     found = []
     for value in named:
@@ -47,16 +47,16 @@ def _meet(some: Sequence[RowsOf], others: Sequence[RowsOf]) -> bool:
 
 
 class TwoStreams:
-    """Steps in order, some of them in a stream beside that of the kernels.
+    """Steps in order, some of them in a second stream beside the stream of kernels.
 
-    What stands beside starts when everything before it is done. A later step waits for it where both take the same rows, and an
-    allreduce always, since a communicator takes them in one order on all ranks. The stream of kernels ends after all, so that the
-    whole can be waited for, or captured in a CUDA graph, by that one stream.
+    A step in the second stream starts when all earlier steps are done. A later step waits for it if both use the same rows.
+    A later all-reduce always waits for it, because all ranks must run all-reduces in the same order. At the end the stream of
+    kernels waits for the second stream, so that waiting for it, or capturing it in a CUDA graph, covers all steps.
 
     Args:
-        steps: in order.
-        kernels, beside: the streams; none beside where no step stands there.
-        make_event: makes an event without a time.
+        steps: the steps in order.
+        kernels, beside: the two streams; `beside` is None if no step uses it.
+        make_event: makes an event without timing.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class TwoStreams:
         self._events = [(make_event(), make_event()) if step.beside else None for step in steps]
 
     def enqueue(self) -> None:
-        """Enqueue everything; the stream of kernels is done when all is."""
+        """Enqueue all steps. When the stream of kernels is done, all steps are."""
         pending: list[tuple[BoundStep, Event]] = []
         for step, events in zip(self._steps, self._events, strict=True):
             if events:
@@ -81,7 +81,7 @@ class TwoStreams:
             waited = [
                 number for number, (other, _) in enumerate(pending) if step.is_allreduce or _meet(step.takes, other.takes)
             ]
-            if waited:  # for the last of them: that stream goes in order
+            if waited:  # for the last one: the stream runs in order
                 self._kernels.wait_event(pending[waited[-1]][1])
                 del pending[: waited[-1] + 1]
             step.enqueue(self._kernels)
@@ -90,15 +90,15 @@ class TwoStreams:
 
 
 def joined(spans: Sequence[tuple[int, int, int]], gap: int) -> list[tuple[int, int]]:
-    """Pieces of memory that can be averaged at once.
+    """Join arrays that are adjacent in memory into pieces that can be averaged at once.
 
     Args:
         spans: allocation, address and bytes of each array.
-        gap: arrays of an allocation that are less than this apart are one piece, with what lies between.
+        gap: arrays of an allocation that are less than this many bytes apart are joined, with the bytes between.
 
     Returns:
-        Which array each piece begins with, and its bytes. In the order in which allocations first appear, and by address within one: the
-        same on all ranks, wherever their allocations lie.
+        The index of the first array of each piece, and the piece's bytes. Pieces are in the order in which allocations first
+        appear, and by address within one. This order is the same on all ranks.
     """
     appeared = {allocation: number for number, (allocation, *_) in reversed(list(enumerate(spans)))}
     order = sorted(range(len(spans)), key=lambda number: (appeared[spans[number][0]], spans[number][1]))

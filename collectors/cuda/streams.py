@@ -1,15 +1,15 @@
-"""What is asked of a stream and of an event, whatever library makes them."""
+"""Protocols for streams and events of any GPU library."""
 
 from typing import Any, Protocol
 
 
 class Event(Protocol):
-    """Marks a place in a stream."""
+    """A mark in a stream's work."""
 
     def record(self, stream: Any) -> None: ...
 
 
 class Stream(Protocol):
-    """Work in order."""
+    """A queue of work that runs in order."""
 
     def wait_event(self, event: Any) -> None: ...

@@ -1,4 +1,4 @@
-"""Descriptors of the tensor memory accelerator (TMA), as kernels take them."""
+"""Makes descriptors of the tensor memory accelerator (TMA), which kernels take as arguments."""
 
 import ctypes
 import itertools
@@ -20,22 +20,25 @@ _ITEM_BYTES = 4
 
 
 class TensorMapError(Exception):
-    """A tensor map that the driver refuses; the message says which and why."""
+    """The driver rejects a tensor map. The message says which one and why."""
 
 
 def encode(tensor_map: TensorMap, shape: Sequence[int], address: int) -> np.ndarray:
-    """The descriptor of a float32 buffer that lies in one piece, as an array of one element of 128 bytes, which CuPy passes by value.
+    """Encode the descriptor of a contiguous float32 buffer.
 
     Args:
-        tensor_map: what a box is.
-        shape: the buffer's own axes, the innermost last.
-        address: where it lies on the device; a multiple of 16 bytes.
+        tensor_map: gives the box.
+        shape: the buffer's shape, the innermost axis last.
+        address: its address on the device; a multiple of 16 bytes.
+
+        Returns:
+            an array of one element of 128 bytes, which CuPy passes to the kernel by value.
 
     Raises:
-        TensorMapError: the driver refuses it.
+        TensorMapError: the driver rejects it.
     """
     axes = [int(extent) for extent in (tensor_map.shape or shape)]
-    # The driver counts axes from the innermost; strides are those of all axes but that one.
+    # The driver counts axes from the innermost one, and takes the strides of all other axes.
     strides = [_ITEM_BYTES * step for step in itertools.accumulate(axes[:0:-1], lambda a, b: a * b)]
     status, encoded = driver.cuTensorMapEncodeTiled(
         driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,

@@ -1,7 +1,8 @@
-"""Whether the work that a library call enqueues is all on the timed stream. Elsewhere the clock does not see it.
+"""Checks that a library call enqueues all of its work on the timed stream. The events do not time other streams.
 
-The call is made while the timed stream is held. What writes to the outputs meanwhile does not wait for the stream; what writes to them
-after the stream is done is not waited for by it. A call that itself waits for the device cannot be told: it ends the hold.
+The call is made while the timed stream is held. If an output is written during the hold, its work did not wait for the timed
+stream. If an output is written after the timed stream is done, the timed stream did not wait for its work. A call that itself
+waits for the device cannot be checked, because it ends the hold.
 """
 
 import time
@@ -14,9 +15,9 @@ from warpladder.collectors.core.bench import check_declared
 from warpladder.collectors.core.verify import overlapping, poison
 from warpladder.workloads.api import Array, Buffer, Buffers
 
-#: The stream is held for this long and twice the call, so that work elsewhere has come to its end meanwhile.
+#: The hold lasts this many seconds plus twice the call's time, so that work on other streams ends during it.
 _SETTLE_S: Final = 0.002
-#: The hold gives up after this and six times the call.
+#: The hold gives up after this many seconds plus six times the call's time.
 _LIMIT_S: Final = 0.05
 
 _CURE: Final = "enqueue on CuPy's current stream, or let your own stream wait for it first and let it wait for yours at the end"
@@ -28,12 +29,12 @@ _CURE_TORCH: Final = (
 
 @dataclass(frozen=True)
 class Prints:
-    """Fingerprints of one output, which a call writes, at four times.
+    """Fingerprints of one output of a call at four times.
 
     Attributes:
-        poisoned: before anything wrote to it.
-        held: after the call, while the timed stream was still held before what the call enqueued there.
-        at_end: on the timed stream, right behind what the call enqueued there.
+        poisoned: before the call.
+        held: after the call, while the timed stream was still held.
+        at_end: on the timed stream, right after the call's work there.
         when_done: when the whole device was done.
     """
 
@@ -44,20 +45,20 @@ class Prints:
 
     @property
     def early(self) -> bool:
-        """Something wrote to it while the timed stream was held, or nothing wrote to it afterwards."""
+        """The output was written while the timed stream was held, or not afterwards."""
         return self.held != self.poisoned or self.when_done == self.poisoned
 
     @property
     def late(self) -> bool:
-        """Something wrote to it after the timed stream was done."""
+        """The output was written after the timed stream was done."""
         return self.at_end != self.when_done
 
 
 def fault_of(prints: Mapping[str, Prints], torch_elsewhere: bool) -> str:
-    """Why device times of a call would be wrong, and what to do; empty where its work is on the timed stream.
+    """Return why device times of a call would be wrong, and what to do; empty if its work is on the timed stream.
 
     Args:
-        prints: of its outputs, by name; none where that could not be told.
+        prints: fingerprints of its outputs, by name; empty if the call could not be checked.
         torch_elsewhere: PyTorch is in use, and its current stream is not the timed one.
     """
     cure = _CURE_TORCH if torch_elsewhere else _CURE
@@ -69,47 +70,47 @@ def fault_of(prints: Mapping[str, Prints], torch_elsewhere: bool) -> str:
 
 
 class Device(Protocol):
-    """What the check needs of a GPU. Work goes to the timed stream, except for what is enqueued within `aside`."""
+    """The parts of a GPU that the check uses. Work goes to the timed stream, except within `aside`."""
 
     def held(self, limit_ns: int) -> AbstractContextManager[None]:
-        """Hold the timed stream until the block ends, or for so long."""
+        """Hold the timed stream until the block ends, or for `limit_ns`."""
         ...
 
     @property
     def gave_up(self) -> bool:
-        """Whether the last hold ended before its block did."""
+        """Whether the last hold ended before its block."""
         ...
 
     def aside(self) -> AbstractContextManager[None]:
-        """A block whose work goes to a stream that waits for no other. It is done when the block ends."""
+        """Run the block in a stream that waits for no other, and wait for its work at the end."""
         ...
 
     def new_prints(self, count: int) -> Array:
-        """So many sums of fingerprints, all 0."""
+        """Return `count` sums of fingerprints, all 0."""
         ...
 
     def add_fingerprint(self, array: Array, into: Array) -> None:
-        """Enqueue what adds the fingerprint of a contiguous array to a sum."""
+        """Enqueue a kernel that adds the fingerprint of a contiguous array to a sum."""
         ...
 
     def wait(self) -> None:
-        """Wait for all that the device has to do, on every stream."""
+        """Wait for all work on the device, in every stream."""
         ...
 
 
 def look(device: Device, call: Callable[[], Buffers | None], inputs: Buffers, outputs: Buffers) -> dict[str, Prints]:
-    """Make a call up to three times, and take the fingerprints of what the last one writes.
+    """Make a call up to three times, and take the fingerprints of the last one's outputs.
 
     Args:
-        device: where it enqueues its work.
-        call: enqueues one operation; gives the outputs when it allocates them itself.
-        inputs, outputs: as it was prepared with; the outputs hold anything afterwards.
+        device: the GPU that the call uses.
+        call: enqueues one operation; returns the outputs if it allocates them itself.
+        inputs, outputs: the arrays that it was prepared with. The content of the outputs is undefined afterwards.
 
     Returns:
-        by name of an output; none where it cannot be told, as the call waits for the device, leaves an output as it was, or gives
-        something else than contiguous arrays of its own.
+        fingerprints by name of an output. Empty if the call cannot be checked: it waits for the device, does not change an
+        output, or returns something other than contiguous arrays of its own.
     """
-    # Made first, as allocating while the stream is held might wait for it.
+    # Allocated first: an allocation during the hold might wait for the stream.
     poisoned, ordinary, held, at_end, when_done = [device.new_prints(len(outputs)) for _ in range(5)]
 
     def take(arrays: Buffers, into: Array) -> None:
@@ -118,7 +119,7 @@ def look(device: Device, call: Callable[[], Buffers | None], inputs: Buffers, ou
 
     poison(outputs)
     take(outputs, poisoned)
-    given = call()  # libraries set themselves up here
+    given = call()  # libraries initialise here
     device.wait()
     if given is not None and not _can_be_poisoned(given, inputs, outputs):
         return {}
@@ -131,17 +132,17 @@ def look(device: Device, call: Callable[[], Buffers | None], inputs: Buffers, ou
     about_s = time.perf_counter() - started
     take(written, ordinary)
     if any(before == after for before, after in zip(poisoned.tolist(), ordinary.tolist(), strict=True)):
-        for name, array in saved.items():  # it may give the same arrays again, filled once
+        for name, array in saved.items():  # it may return the same arrays again, and fill them only once
             given[name][...] = array  # type: ignore[index]
         return {}
-    given, saved, written = None, {}, outputs  # gives the memory back
+    given, saved, written = None, {}, outputs  # frees the memory
     poison(outputs)
     device.wait()
     with device.held(round((_LIMIT_S + 6 * about_s) * 1e9)):
         given = call()
         written = given or outputs
         take(written, at_end)
-        if given is not None:  # its memory may hold what another call wrote
+        if given is not None:  # its memory may hold the outputs of an earlier call
             with device.aside():
                 poison({name: given[name] for name in outputs})
         time.sleep(_SETTLE_S + 2 * about_s)
@@ -156,7 +157,7 @@ def look(device: Device, call: Callable[[], Buffers | None], inputs: Buffers, ou
 
 
 def _can_be_poisoned(given: Any, inputs: Buffers, outputs: Buffers) -> bool:
-    """Whether all outputs that a call gives are contiguous arrays of the device, and none is part of an input."""
+    """Whether all outputs that a call returns are contiguous arrays on the device that share no memory with an input."""
     declared = {name: Buffer(tuple(array.shape), str(array.dtype)) for name, array in outputs.items()}
     if check_declared(given, declared) or overlapping(given, inputs):
         return False

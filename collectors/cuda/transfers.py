@@ -1,4 +1,4 @@
-"""Copies that overlap kernels: what is copied when, and the way through the streams. Knows no GPU library."""
+"""Copies that overlap kernels: plans the copies of each part, and orders the work in streams. Imports no GPU library."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,24 +20,24 @@ from warpladder.workloads.api import (
 )
 from warpladder.workloads.communication import AllReduce, RowsOf
 
-#: What a launch waits for: rows that are copied, or the name of scratch that launches of an earlier part make for all.
+#: A launch waits for a copy of rows, or for scratch of this name, which launches of an earlier part make for all parts.
 Awaited = BufferRows | str
 
 
 @dataclass(frozen=True)
 class PartPlan:
-    """What happens for one part of a case.
+    """Copies and launches of one part of a case.
 
     Attributes:
-        case: that its launches are for.
-        stream: number of the stream of kernels that it goes into.
-        rows: of every input and output, what the part's kernels take for it.
-        scratch: what its kernels take for scratch: the beginning of that of the whole case, in the shape that the part's case asks for.
+        case: the part's own case.
+        stream: number of its stream of kernels.
+        rows: rows of each input and output that the part's kernels use.
+        scratch: scratch of its kernels, in the shapes of the part's case; it lies at the beginning of the whole case's scratch.
         copies_in: inputs that no earlier part has copied, in the order in which launches need them.
-        launches: its kernels, in order.
-        waits: of each launch, what it is the first in its stream to need.
-        makes: of each launch, names of scratch that it makes for parts in other streams.
-        copies_out: outputs that are complete when its kernels are done.
+        launches: its launches, in order.
+        waits: for each launch, the copies and scratch that no earlier launch in its stream has waited for.
+        makes: for each launch, names of scratch that it makes for parts in other streams.
+        copies_out: outputs that are complete when its launches are done.
     """
 
     case: Case
@@ -52,11 +52,11 @@ class PartPlan:
 
 
 def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Params) -> tuple[PartPlan, ...]:
-    """The parts of a case in order; none where its copies are not overlapped.
+    """Plan the parts of a case, in order; empty if its copies do not overlap kernels.
 
     Raises:
-        WorkloadError: the parts of a buffer are not its rows, one part after another, or a part asks for more scratch than the case,
-            or parts communicate, or parts in several streams write the same output, or what is gathered is no input that all need.
+        WorkloadError: the parts do not cover a buffer's rows in order, a part needs more scratch than the whole case, parts
+            communicate, parts in several streams write the same output, or a gathered input is not used whole by every part.
     """
     how = variant.end_to_end
     if not isinstance(how, Overlapped):
@@ -75,7 +75,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     check_covered(where, whole, rows)
     if split := [name for name in how.gathered if any(of_part[name] != rows[0][name] for of_part in rows)]:
         raise WorkloadError(
-            f"{where}: gathers {', '.join(split)}, of which each part has rows of its own; gather what all need"
+            f"{where}: gathers {', '.join(split)}, but each part uses other rows of it; gather inputs that all parts use whole"
         )
     most_scratch = variant.scratch(case, config)
     streams = min(how.streams, len(parts))
@@ -83,7 +83,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
         raise WorkloadError(f"{where}: every part writes all of {', '.join(common)}; with that, give it streams=1")
     in_common = _made_once(variant.launches(parts[0].case, config), most_scratch) if streams > 1 else {}
     needed_first = tuple(variant.constants.values())
-    # What no launch of a stream has waited for yet. The first stream itself makes what is made once.
+    # Copies and scratch that no launch of a stream has waited for yet. The first stream makes the common scratch itself.
     pending: list[dict[str, Awaited]] = [{} if number == 0 else dict(in_common) for number in range(streams)]
     planned, copied = [], set[BufferRows]()
     for number, (part, of_part) in enumerate(zip(parts, rows, strict=True)):
@@ -108,7 +108,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
 
 
 def kernel_names(steps: Iterable[Step], parts: Iterable[PartPlan]) -> list[str]:
-    """Name expressions of the kernels of an operation and of its parts, each once: what is compiled together."""
+    """Return the distinct name expressions of the kernels of an operation and of its parts, to compile together."""
     launches = [*(step for step in steps if isinstance(step, Launch)), *(launch for part in parts for launch in part.launches)]
     return sorted({launch.kernel for launch in launches})
 
@@ -116,11 +116,11 @@ def kernel_names(steps: Iterable[Step], parts: Iterable[PartPlan]) -> list[str]:
 def _check_scratch(where: str, scratch: Mapping[str, Buffer], most: Mapping[str, Buffer]) -> None:
     for name, buffer in scratch.items():
         if name not in most or buffer.nbytes > most[name].nbytes:
-            raise WorkloadError(f"{where} wants more scratch {name} than the whole case; make it shrink with the case")
+            raise WorkloadError(f"{where} needs more scratch {name} than the whole case; make it shrink with the case")
 
 
 def _made_once(steps: Iterable[Step], scratch: Mapping[str, Buffer]) -> dict[str, str]:
-    """Names of scratch that launches with `once` make: the same for all parts. A counter is none."""
+    """Return names of scratch that launches with `once` make for all parts. Zeroed scratch (counters) is not included."""
     taken = {name for step in steps if isinstance(step, Launch) and step.once for name in _buffers_of(step)}
     return {name: name for name, buffer in scratch.items() if name in taken and not buffer.zeroed}
 
@@ -136,12 +136,12 @@ def _waits(
 
 
 def _buffers_of(launch: Launch) -> list[str]:
-    """Names of the buffers that it takes."""
+    """Return names of the buffers that the launch uses."""
     return [name for name in map(_buffer_of, launch.args) if name]
 
 
 def _buffer_of(argument: Any) -> str:
-    """Name of the buffer that an argument is; empty for a scalar."""
+    """Return the name of the buffer that an argument refers to; empty for a scalar."""
     if isinstance(argument, TensorMap | RowsOf):
         return argument.buffer
     return argument if isinstance(argument, str) else ""
@@ -166,9 +166,9 @@ class BoundCopy:
     """A copy to the device that is ready to be enqueued.
 
     Attributes:
-        rows: that are there after it.
-        enqueue: enqueues it into a stream.
-        gather: enqueues into another stream what gets from other ranks the rest of the rows; None where the copy brings all.
+        rows: rows that are on the device after the copy.
+        enqueue: enqueues the copy into a stream.
+        gather: enqueues the gathering of the remaining rows from other ranks into another stream; None if the copy brings all.
     """
 
     rows: BufferRows
@@ -181,10 +181,10 @@ class BoundPart:
     """A part whose copies and launches are ready to be enqueued.
 
     Attributes:
-        copies_in: in the order in which they are needed.
-        calls: its kernels.
-        copies_out: each enqueues a copy into a stream.
-        stream: number of the stream of kernels that it goes into.
+        copies_in: copies to the device, in the order in which launches need them.
+        calls: its launches.
+        copies_out: functions that enqueue a copy to the host into a stream.
+        stream: number of its stream of kernels.
     """
 
     copies_in: Sequence[BoundCopy]
@@ -194,18 +194,18 @@ class BoundPart:
 
 
 class Overlap:
-    """Parts on their way through streams: copies in, kernels, copies out.
+    """Enqueues parts in streams: copies to the device, kernels, copies to the host.
 
-    All other streams start after what is in the first stream of kernels, and it ends after them, so that the whole can be
-    waited for, or captured in a CUDA graph, by that one stream.
+    All other streams wait for the first stream of kernels at the start, and it waits for them at the end. So waiting for it, or
+    capturing it in a CUDA graph, covers everything.
 
     Args:
-        parts: in order.
-        copies_in: the stream of copies to the device.
-        kernels: one or several that parts name by number.
-        copies_out: the stream of copies to the host.
-        gathers: the stream of what ranks get from one another.
-        make_event: makes an event without a time.
+        parts: the parts in order.
+        copies_in: stream of copies to the device.
+        kernels: one or several streams of kernels; parts refer to them by number.
+        copies_out: stream of copies to the host.
+        gathers: stream of the gathering between ranks.
+        make_event: makes an event without timing.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class Overlap:
         self._done: Final = [make_event() for _ in parts]
 
     def enqueue(self) -> None:
-        """Enqueue everything; the first stream of kernels is done when all is."""
+        """Enqueue everything. When the first stream of kernels is done, everything is."""
         first, *others = self._kernels
         self._after(self._start, first, *others, self._in, self._out, self._gathers)
         for part in self._parts:
@@ -257,7 +257,7 @@ class Overlap:
             self._there[copy.rows].record(self._gathers)
 
     def _after(self, event: Event, stream: Stream, *waiting: Stream) -> None:
-        """Let streams wait for what is in `stream` so far."""
+        """Record an event in `stream`, and make other streams wait for it."""
         event.record(stream)
         for other in waiting:
             other.wait_event(event)

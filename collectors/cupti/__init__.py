@@ -1,1 +1,1 @@
-"""CUPTI, in process: activity records of the calls, kernels, copies and NVTX ranges of this process."""
+"""CUPTI: records API calls, kernels, copies and NVTX ranges of this process."""

@@ -1,6 +1,7 @@
 """Captures CUPTI's activity records of this process, as columns named like those of a report of Nsight Systems.
 
-A captured batch is a dictionary: table -> columns; texts stand as texts, and `captured_report` numbers them.
+A captured batch is a dictionary, table -> columns. It holds texts as strings; `warpladder.collectors.cupti.report` numbers
+them.
 """
 
 import ctypes
@@ -15,19 +16,19 @@ from cupti import cupti
 
 Batch = dict[str, dict[str, list[Any]]]
 
-#: Room for about 300,000 records. CUPTI hands a buffer over when it is full, and turning its records into ours would disturb the host's clock:
-#: with so large a one that happens between cases.
+#: About 300,000 records. CUPTI delivers a buffer when it is full, and converting its records would disturb timings on the host.
+#: With a buffer of this size, it happens between cases.
 _BUFFER_BYTES: Final = 64 << 20
 _PUSH_POP, _DOMAIN = 59, 75
 _KINDS: Final = cupti.ActivityKind
 _TRACED: Final = (_KINDS.CONCURRENT_KERNEL, _KINDS.MEMCPY, _KINDS.MEMSET, _KINDS.RUNTIME, _KINDS.DRIVER, _KINDS.MARKER)
 _DRIVER_API, _RUNTIME_API = 1, 2  # CUpti_CallbackDomain
-_MARKER_START, _MARKER_END = 2, 4  # CUpti_ActivityFlag; the package knows the first alone
+_MARKER_START, _MARKER_END = 2, 4  # CUpti_ActivityFlag; cupti-python defines only the first
 _PROCESS_SHIFT: Final = 24
 
 
 class CuptiCapture:
-    """Records from the time it is made. Has to be made before CUDA and NVTX are first used."""
+    """Records from its construction on. It must be made before the first use of CUDA and NVTX."""
 
     def __init__(self) -> None:
         self._rows: dict[int, list[tuple[Any, ...]]] = {int(kind): [] for kind in _TRACED}
@@ -36,7 +37,7 @@ class CuptiCapture:
         cupti.set_thread_id_type(int(cupti.ActivityThreadIdType.SYSTEM))
         for kind in _TRACED:
             cupti.activity_enable(kind)
-        # NVTX hands its ranges to the library named here, which has to be the one that this package has loaded.
+        # NVTX sends its ranges to the library named here; it must be the one that cupti-python has loaded.
         os.environ["NVTX_INJECTION64_PATH"] = str(_loaded_library("libcupti"))
 
     def begin(self) -> None:
@@ -61,23 +62,23 @@ class CuptiCapture:
         return batch
 
     def end(self) -> None:
-        """Nothing: what was captured has been taken."""
+        """Do nothing: all records have been taken."""
 
     def _completed(self, activities: Iterable[Any]) -> None:
-        """Called by CUPTI, on a thread of its own; records are not kept, since their memory goes back to CUPTI."""
+        """Called by CUPTI on its own thread. Copies the records' fields, because CUPTI reuses the records' memory."""
         for activity in activities:
             kind = activity.kind
             if kind in self._rows:
                 self._rows[kind].append(_READ[kind](activity, self._process))
 
     def _calls(self) -> list[tuple[Any, ...]]:
-        """Calls to the runtime, and those to the driver that are not the runtime's own."""
+        """Return the calls to the runtime, and the calls to the driver that the runtime did not make."""
         runtime = self._rows[_KINDS.RUNTIME]
         of_runtime = {row[_CALL.index("correlationId")] for row in runtime}
         return runtime + [row for row in self._rows[_KINDS.DRIVER] if row[_CALL.index("correlationId")] not in of_runtime]
 
     def _ranges(self) -> list[tuple[Any, ...]]:
-        """Markers joined to ranges, and a row that names each domain."""
+        """Join markers to ranges, and add one row with the name of each domain."""
         rows, opened, domains = [], dict[int, Any](), dict[str, int]()
         for identity, flags, time_ns, thread, name, domain in self._rows[_KINDS.MARKER]:
             if flags & _MARKER_START:
@@ -112,7 +113,7 @@ def _kernel(record: Any, process: int) -> tuple[Any, ...]:
 
 
 def _copy(record: Any, process: int) -> tuple[Any, ...]:
-    # CUPTI numbers kinds of memory from 1, the reports of Nsight Systems from 0.
+    # CUPTI numbers kinds of memory from 1, reports of Nsight Systems from 0.
     kinds = (record.copy_kind, record.src_kind - 1, record.dst_kind - 1)
     place = (record.device_id, record.stream_id, record.correlation_id, process)
     return (record.start, record.end, *place, record.bytes, *kinds)
@@ -155,14 +156,14 @@ def _call_name(domain: int, number: int) -> str:
 
 @cache
 def _names(mangled: str) -> tuple[str, str]:
-    """A kernel's demangled name, and its base name."""
+    """Return a kernel's demangled name and its base name."""
     full = demangled(mangled)
     head = full.split("(")[0].split("<")[0].split()
     return full, head[-1].split("::")[-1] if head else full
 
 
 def demangled(name: str) -> str:
-    """A C++ name as written in the source; the name itself where it is not mangled."""
+    """Demangle a C++ name; return other names unchanged."""
     library = ctypes.CDLL("libstdc++.so.6")
     demangle = library.__cxa_demangle
     demangle.restype = ctypes.c_void_p
@@ -176,7 +177,7 @@ def demangled(name: str) -> str:
 
 
 def _loaded_library(name: str) -> Path:
-    """Where this process has loaded a library from."""
+    """Return the path of a library that this process has loaded."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = Path(line.split(maxsplit=5)[-1])
         if path.name.startswith(f"{name}.so"):

@@ -1,4 +1,4 @@
-"""What `capture` captured, as a report."""
+"""Presents captured batches as a report."""
 
 from collections.abc import Generator, Sequence
 from typing import Any, Final
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from warpladder.collectors.trace.report import BATCH_ROWS, Report
 
-#: Columns that hold texts, and stand for ids of `StringIds` in a report.
+#: Columns that hold texts here, and ids of `StringIds` in a report of Nsight Systems.
 _TEXT_IDS: Final = ("demangledName", "shortName", "nameId")
 
 Batch = dict[str, dict[str, list[Any]]]
@@ -17,7 +17,7 @@ class CapturedReport(Report):
     """Tables of captured batches.
 
     Args:
-        batches: what `CuptiCapture.take` gave, a case each; domains are numbered in each batch anew.
+        batches: results of `CuptiCapture.take`, one for each case. Each batch numbers domains from the start.
     """
 
     def __init__(self, batches: Sequence[Batch]) -> None:
@@ -35,7 +35,7 @@ class CapturedReport(Report):
 
     @property
     def dropped(self) -> int:
-        """Records that CUPTI had no room for."""
+        """Number of records that CUPTI dropped because its buffers were full."""
         return max((row for part in self._tables.get("DROPPED", ()) for row in part.column("records").to_pylist()), default=0)
 
     def _encoded(self, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -45,7 +45,7 @@ class CapturedReport(Report):
         }
 
     def _renumbered(self, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        """Ranges with domains numbered alike over all batches."""
+        """Return ranges whose domain numbers are the same in all batches."""
         rows = list(zip(columns["eventType"], columns["domainId"], columns["text"], strict=True))
         names = {number: text for kind, number, text in rows if kind == 75}
         whole = {number: self._domains.setdefault(name, len(self._domains) + 1) for number, name in names.items()}

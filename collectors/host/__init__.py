@@ -1,1 +1,1 @@
-"""The processor: host variants, and what the processor measurably can do."""
+"""The processor: measures host variants, and the ceilings of the processor."""

@@ -1,4 +1,4 @@
-"""What this machine's processor measurably can do: copy memory, and multiply and add."""
+"""Measures the ceilings of this machine's processor: copy bandwidth and FMA rate."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ import numpy as np
 from warpladder.collectors.host.host_clock import median_duration_ns
 from warpladder.data.names import Ceiling
 
-#: Set to anything, it has little copied and multiplied: for a recording of which only the rows are looked at, not the figures.
+#: If this environment variable is set, the sizes are small. For tests, which check the rows and not the figures.
 SMALL_VARIABLE: Final = "WARPLADDER_SMALL_CEILINGS"
 _REPETITIONS: Final = 7
 

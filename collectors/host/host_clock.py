@@ -1,4 +1,4 @@
-"""Collector `host_clock`: host variants, timed by `perf_counter_ns`. Needs nothing."""
+"""Collector `host_clock`: times host variants by `perf_counter_ns`. Needs no GPU and no tool."""
 
 import statistics
 import time
@@ -30,12 +30,12 @@ from warpladder.workloads.api import Array, Buffers, Case, HostVariant, Params, 
 from warpladder.workloads.communication import Communicator
 
 NAME: Final = "host_clock"
-#: In what NumPy and Numba raise where code writes to an array that it must not, once hyphens are left out.
+#: In messages of NumPy and Numba, without hyphens, when code writes to a read-only array.
 _READ_ONLY: Final = "readonly"
 
 
 class TimedCommunicator:
-    """A communicator that says how long its averages took, by the host's clock; what a rank waits for the others is in it."""
+    """A communicator that times its averages by the host's clock, including the wait for other ranks."""
 
     def __init__(self, communicator: Communicator) -> None:
         self._communicator = communicator
@@ -56,8 +56,8 @@ class HostOperation(Operation):
     """An operation on the host.
 
     Attributes:
-        communicator: what it was given, where it is shared and communicates.
-        before: called before each execution, outside of the time.
+        communicator: the communicator that it was given, if ranks share the case and the variant communicates; else None.
+        before: called before each execution, outside of the timed window.
     """
 
     communicator: TimedCommunicator | None = None
@@ -65,7 +65,7 @@ class HostOperation(Operation):
 
 
 class HostBench:
-    """A case's buffers in host memory."""
+    """The buffers of a case in host memory."""
 
     gpus = 0
     passes: tuple[Pass, ...] = (Pass("operation", "hot"),)
@@ -113,7 +113,7 @@ class HostBench:
             np.copyto(copy, self.inputs[name])
 
     def _written(self, variant: HostVariant) -> tuple[str, ...]:
-        """Names of the inputs that a variant writes, found by running it on copies that it may write."""
+        """Return the names of the inputs that a variant writes. Runs it on writable copies."""
         copies = {name: array.copy() for name, array in self.inputs.items()}
         with suppress(Exception):
             variant.run(self._case, copies, {name: np.empty_like(array) for name, array in self.outputs.items()})
@@ -153,12 +153,12 @@ class HostBench:
         self.inputs, self.outputs = {}, {}
 
 
-#: Columns of `samples` that only a GPU fills.
+#: Columns of `samples` that only GPUs have.
 NO_GPU_STATE: dict[str, Any] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
 
 
 def median_duration_ns(call: Callable[[], object], repetitions: int) -> float:
-    """Median time of a call by the host's clock, after one call that is not counted."""
+    """Median time of a call in ns by the host's clock. The first call is not counted."""
     call()
     durations = []
     for _ in range(repetitions):

@@ -1,1 +1,1 @@
-"""Nsight Compute: hardware counters of the launches of a cell, read out of its reports."""
+"""Nsight Compute: reads the hardware counters of each cell's launches from its reports."""

@@ -1,4 +1,7 @@
-"""Which launch belongs to which cell: by this project's NVTX ranges, by `--variant-from nvtx:REGEX`, else each kernel is a variant."""
+"""Assigns launches to cells.
+
+The cell comes from this project's NVTX ranges or from the pattern `--variant-from nvtx:REGEX`; else each kernel is a variant.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +13,7 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming
 
-#: How long the pattern of `--variant-from` may take.
+#: Time limit of the pattern of `--variant-from`, in seconds.
 _SECONDS: Final = 60.0
 _ALL: Final = "all"
 
@@ -21,11 +24,11 @@ class ProfiledLaunch:
 
     Attributes:
         kernel: the function's name.
-        full_name: demangled, with template arguments.
+        full_name: demangled name with template arguments.
         device: name of its device.
-        values: finite numbers by metric.
+        values: finite values by metric.
         units: the tool's units by metric.
-        ranges: texts of the NVTX push/pop ranges open at the launch, by domain, the outermost first.
+        ranges: texts of the NVTX push/pop ranges open at the launch, by domain, outermost first.
     """
 
     kernel: str
@@ -37,7 +40,7 @@ class ProfiledLaunch:
 
     @property
     def shape(self) -> str:
-        """`grid=256x1x1,block=64x1x1`; empty where the report does not say."""
+        """Such as `grid=256x1x1,block=64x1x1`; empty if the report does not hold it."""
         if any(name not in self.values for name in SHAPE):
             return ""
         sizes = [f"{self.values[name]:.0f}" for name in SHAPE]
@@ -46,7 +49,7 @@ class ProfiledLaunch:
 
 @dataclass
 class Placed:
-    """Launches by cell, in the order in which they were profiled, and whether the cells are of this project's own ranges."""
+    """Launches by cell, in profiling order, and whether the cells come from this project's ranges."""
 
     ours: bool = False
     cells: dict[CellName, list[ProfiledLaunch]] = field(default_factory=dict)
@@ -54,7 +57,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a launch stands in this project's ranges."""
+    """The position of a launch in this project's ranges."""
 
     cell: CellName
     sample: str
@@ -62,13 +65,13 @@ class _Place:
 
 
 def cells_of(launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming | None, notes: Notes) -> Placed:
-    """The cells of a report's launches.
+    """Assign the launches of a report to cells.
 
     Args:
-        launches: in the order in which they were profiled.
-        workload: what the workload is called where no range says.
-        chosen: which ranges name a variant; None for this project's own.
-        notes: takes what was left out.
+        launches: launches in profiling order.
+        workload: name of the workload if no range gives one.
+        chosen: finds the ranges that name a variant; None for this project's ranges.
+        notes: receives counts of launches that are left out.
 
     Raises:
         NamingError: the naming's pattern takes too long.
@@ -81,7 +84,7 @@ def cells_of(launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming |
 
 
 def _of_our_ranges(launches: Sequence[ProfiledLaunch], notes: Notes) -> dict[CellName, list[ProfiledLaunch]]:
-    """One execution a cell: the launches of its first sample."""
+    """Return one execution of each cell: the launches of its first sample."""
     cells: dict[CellName, list[ProfiledLaunch]] = {}
     samples: dict[CellName, str] = {}
     outside = further = 0
@@ -96,13 +99,16 @@ def _of_our_ranges(launches: Sequence[ProfiledLaunch], notes: Notes) -> dict[Cel
     if cells:
         notes.count("info", Source.NSIGHT_COMPUTE, "{} launches outside of the variants' own executions are left out", outside)
         notes.count(
-            "info", Source.NSIGHT_COMPUTE, "{} launches of further executions are left out: one a cell is counted", further
+            "info",
+            Source.NSIGHT_COMPUTE,
+            "{} launches of further executions are left out: one execution per cell is counted",
+            further,
         )
     return cells
 
 
 def _place(texts: Sequence[str]) -> _Place | None:
-    """Out of `workload` > `case` > `variant[config]`, perhaps > sample > `executions=1`."""
+    """Parse nested ranges: `workload` > `case` > `variant[config]`, and optionally > sample > `executions=1`."""
     if texts and (EXECUTIONS_TEXT.fullmatch(texts[0]) or SAMPLE_TEXT.fullmatch(texts[0])):
         texts = texts[::-1]
     variant = VARIANT_TEXT.fullmatch(texts[2]) if len(texts) >= 3 else None
@@ -113,14 +119,14 @@ def _place(texts: Sequence[str]) -> _Place | None:
     if sample is None:
         return _Place(cell, "", counts=True)
     executions = next((match["executions"] for text in texts[4:] if (match := EXECUTIONS_TEXT.fullmatch(text))), "")
-    # Around a device sample's own executions L2 is flushed and the stream held, by kernels that are not the variant's.
+    # In a device sample, launches outside of the executions flush the L2 and hold the stream; they are not the variant's.
     return _Place(cell, sample[0], executions == "1" or (not executions and sample["scope"] != "device"))
 
 
 def _named(
     launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming, notes: Notes
 ) -> dict[CellName, list[ProfiledLaunch]]:
-    """By the innermost range that the pattern finds, of any domain."""
+    """Assign each launch to the innermost range, of any domain, that the pattern matches."""
     texts = list(dict.fromkeys(text for launch in launches for stack in launch.ranges.values() for text in stack))
     names = dict(zip(texts, chosen.name(texts, workload, _SECONDS), strict=True))
     cells: dict[CellName, list[ProfiledLaunch]] = {}
@@ -133,7 +139,7 @@ def _named(
         notes.add(
             "warning",
             Source.VARIANT_FROM,
-            f"no NVTX range around a launch has a text that {chosen.expression} finds, so each kernel is a variant; was it profiled with "
+            f"no NVTX range around a launch matches {chosen.expression}, so each kernel is a variant; was it profiled with "
             "ncu --nvtx?",
         )
     else:
@@ -142,7 +148,7 @@ def _named(
 
 
 def _by_kernel(launches: Sequence[ProfiledLaunch], workload: str) -> dict[CellName, list[ProfiledLaunch]]:
-    """A kernel is a variant; where it was launched in several shapes, each is a config of it."""
+    """Make each kernel a variant. If a kernel was launched in several shapes, each shape is a config."""
     shapes: dict[str, set[str]] = {}
     for launch in launches:
         shapes.setdefault(launch.kernel, set()).add(launch.shape)

@@ -1,4 +1,4 @@
-"""What a report of Nsight Compute says about where it was captured, as columns of table `run`."""
+"""Facts about the machine of a report of Nsight Compute, as columns of table `run`."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,18 +13,18 @@ from warpladder.collectors.nsight_compute.session import read_session
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.data.store import to_json
 
-#: Of a report that does not say; what this machine has is not what it was captured on.
+#: Values for a report that lacks these facts; those of this machine would be wrong.
 _UNKNOWN: Final = dict.fromkeys(("cpu_name", "os", "driver_version", "cuda_version", "collector_version"), "")
 
 
 def run_facts(path: Path, launches: Sequence[ProfiledLaunch], arguments: Sequence[str], notes: Notes) -> dict[str, Any]:
-    """Columns of `run`, but for run_id, schema_version and label.
+    """Return the columns of `run` except run_id, schema_version and label.
 
     Args:
-        path: the report, whose modification time stands in where it does not say when it was captured.
-        launches: those of the report, at least one.
+        path: the report. Its modification time is used if it does not hold the time of the capture.
+        launches: the report's launches, at least one.
         arguments: command line of the import.
-        notes: told where the report does not say when it was captured.
+        notes: receives a note if the report does not hold the time of the capture.
     """
     session = read_session(path)
     return {
@@ -42,7 +42,7 @@ def run_facts(path: Path, launches: Sequence[ProfiledLaunch], arguments: Sequenc
 
 
 def _device(launches: Sequence[ProfiledLaunch]) -> dict[str, Any]:
-    """The GPU of most launches, and how many there were."""
+    """Return the facts about the GPU with the most launches, and the number of GPUs."""
     devices = Counter(launch.values.get(DEVICE_ID, 0.0) for launch in launches)
     busiest = devices.most_common(1)[0][0]
     of_it = next(launch for launch in launches if launch.values.get(DEVICE_ID, 0.0) == busiest)

@@ -1,16 +1,16 @@
-"""What is read of a report of Nsight Compute: the metrics of the contract (`data/metrics.py` says what each means) and some attributes."""
+"""Names of the metrics and attributes read from reports of Nsight Compute; `data/metrics.py` explains the metrics."""
 
 from typing import Final
 
 from warpladder.data import metrics
 
-#: What `ncu` is asked for, and what is taken over from anybody's report.
+#: Metrics that `ncu` collects here, and that are imported from any report.
 METRICS: Final = tuple(metric.name for metric in metrics.METRICS)
 
-#: Grid and block of a launch, and its device; in every report, without being asked for.
+#: Grid, block and device of a launch; every report holds them.
 SHAPE: Final = tuple(f"launch__{what}_dim_{axis}" for what in ("grid", "block") for axis in "xyz")
 DEVICE_ID: Final = "launch__device_id"
-#: Attributes of the device, likewise.
+#: Attributes of the device; every report holds them.
 DEVICE_NAME: Final = "device__attribute_display_name"
 CAPABILITY: Final = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
 SM_COUNT: Final = "device__attribute_multiprocessor_count"

@@ -1,4 +1,4 @@
-"""Reads a `.ncu-rep`: its launches as rows of `counters`, and a whole report as a run."""
+"""Reads a `.ncu-rep`: converts its launches to rows of `counters`, or imports the report as a run."""
 
 import json
 import subprocess
@@ -28,13 +28,13 @@ _MOST_BYTES: Final = 2 << 30
 _SECONDS: Final = 300
 _CURE: Final = "profile again with ncu --export"
 _NO_READER: Final = f"needs the package ncu-report: {how_to_install('ncu')}"
-#: First bytes of what `ncu` prints, --csv or not.
+#: First bytes of `ncu`'s printed output, with and without --csv.
 _PRINTED: Final = (b'"ID","Process ID"', b"==PROF==")
 
 
 @dataclass(frozen=True)
 class Report:
-    """The launches of a report, in the order in which they were profiled; how many could be read, and how many it says it holds."""
+    """The launches of a report in profiling order, the number of readable launches, and the number that its header states."""
 
     name: str
     launches: tuple[ProfiledLaunch, ...]
@@ -43,12 +43,12 @@ class Report:
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file begins as those of Nsight Compute do."""
+    """Whether a file begins like a report of Nsight Compute."""
     return _begins(path, MAGIC)
 
 
 def is_printed(path: Path) -> bool:
-    """Whether a file begins as what `ncu` prints does: a table with --csv, or its own messages."""
+    """Whether a file begins like the printed output of `ncu`: a table with --csv, or its messages."""
     return _begins(path, *_PRINTED)
 
 
@@ -61,14 +61,15 @@ def _begins(path: Path, *beginnings: bytes) -> bool:
 
 
 def read_report(path: Path) -> Report:
-    """A report's launches, read by NVIDIA's reader in a process of its own.
+    """Read a report's launches by NVIDIA's reader in a separate process.
 
     Raises:
-        ReportError: the reader is not installed, or the file is not a report, truncated, damaged, too large or without a launch.
+        ReportError: the reader is not installed, or the file is not a report, is truncated, damaged or too large, or holds no
+            launch.
     """
     if is_printed(path):
         raise ReportError(
-            f"{path.name}: what ncu printed, which is not a report; import the .ncu-rep that it was printed from, or {_CURE}=report"
+            f"{path.name}: printed output of ncu, not a report; import the .ncu-rep that it was printed from, or {_CURE}=report"
         )
     if not is_report(path):
         raise ReportError(f"{path.name}: not a report of Nsight Compute; {_CURE}")
@@ -90,15 +91,15 @@ def read_report(path: Path) -> Report:
         output.seek(0)
         found = json.load(output)
     if not found["launches"]:
-        raise ReportError(f"{path.name}: no launch can be read of it, so it is damaged or nothing was profiled; {_CURE}")
+        raise ReportError(f"{path.name}: no launch can be read, so the file is damaged or nothing was profiled; {_CURE}")
     return Report(path.name, tuple(ProfiledLaunch(**launch) for launch in found["launches"]), found["total"], session.launches)
 
 
 def counters_of(path: Path) -> list[dict[str, Any]]:
-    """Rows of `counters` for the cells of this project's own NVTX ranges, one execution a cell.
+    """Return rows of `counters` for the cells of this project's NVTX ranges, one execution per cell.
 
     Raises:
-        ReportError: as `read_report`, or no launch was inside such a range.
+        ReportError: as for `read_report`, or no launch was inside such a range.
     """
     report = read_report(path)
     placed = cells_of(report.launches, path.stem, None, Notes())
@@ -108,7 +109,7 @@ def counters_of(path: Path) -> list[dict[str, Any]]:
 
 
 def counter_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[dict[str, Any]]:
-    """Rows of `counters`: every finite metric of the contract that a launch has."""
+    """Return rows of `counters`: all finite metrics of the contract, for each launch."""
     return [
         {
             **cell._asdict(),
@@ -132,17 +133,18 @@ def import_report(
 
     Args:
         path: the `.ncu-rep`.
-        data_dir: where the run's folder goes.
+        data_dir: folder that the run's folder is written to.
         label: the user's name for the run.
-        chosen: which NVTX ranges name a variant; when None this project's own, else each kernel is a variant.
+        chosen: finds the NVTX ranges that name a variant; None for this project's ranges. Without ranges, each kernel is a
+            variant.
         arguments: command line, kept with the run.
-        notes: told what was found, which the run's diagnostics hold too.
+        notes: receives the diagnostics, which are also stored in the run.
 
     Returns:
         the run's id.
 
     Raises:
-        ReportError: it is not a report, or cannot be read.
+        ReportError: the file is not a report, or cannot be read.
         NamingError: the naming's pattern takes too long.
         StoreError: the data folder cannot be written.
     """
@@ -170,7 +172,7 @@ def import_report(
 
 
 def _variant_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[dict[str, Any]]:
-    """Rows of `variants`, with registers and shared memory, the most of their launches."""
+    """Return rows of `variants`. Registers and shared memory are the maxima over the launches."""
     rows = naming.variant_rows(list(cells))
     for row in rows:
         launches = [

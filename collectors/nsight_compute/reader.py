@@ -1,7 +1,7 @@
-"""`python -m warpladder.collectors.nsight_compute.reader REPORT`: the launches of a report as JSON on stdout.
+"""`python -m warpladder.collectors.nsight_compute.reader REPORT` prints the launches of a report as JSON.
 
-A program of its own, since NVIDIA's reader is native code and the report is somebody else's file: what crashes or hangs here becomes one line
-of the importer's.
+It runs in a separate process, because NVIDIA's reader is native code and the report may come from an untrusted source. The
+importer reports a crash or a hang as one line.
 """
 
 import json
@@ -31,7 +31,7 @@ def main(path: str) -> None:
 
 
 def _launch(action: Any) -> dict[str, Any]:
-    """One launch: kernel, finite numbers by metric with their units, and the texts of the NVTX ranges that held it, by domain."""
+    """Return one launch: kernel, finite values by metric with units, and the texts of the NVTX ranges around it, by domain."""
     present = frozenset(action.metric_names())
     found = {name: action.metric_by_name(name) for name in (*METRICS, *ATTRIBUTES) if name in present}
     numeric = {name: metric for name, metric in found.items() if metric.has_value() and metric.kind() in _numeric(metric)}
@@ -53,7 +53,7 @@ def _numeric(metric: Any) -> tuple[int, ...]:
 
 
 def _ranges(state: Any) -> Iterator[tuple[str, list[str]]]:
-    """Push/pop ranges of each domain, the outermost first."""
+    """Yield the push/pop ranges of each domain, outermost first."""
     for number in state.domains()[:_MOST_DOMAINS] if state is not None else ():
         domain = state.domain_by_id(number)
         if domain is not None:

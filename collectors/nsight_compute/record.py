@@ -1,4 +1,4 @@
-"""Collector `nsight_compute`: the recording runs each cell once under `ncu`, which gives its hardware counters."""
+"""Collector `nsight_compute`: runs each cell once under `ncu`, which reads its hardware counters."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,18 +23,18 @@ _DENIED: Final = "ERR_NVGPUCTRPERM"
 def record(
     request: Request, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None, *, inside: str
 ) -> tuple[str, int]:
-    """Record under `ncu` and write the run: counters, and no samples, since replayed launches time nothing.
+    """Record under `ncu` and write the run. It has counters and no samples, because times of replayed launches are meaningless.
 
     Args:
         request: what to record.
-        data_dir: where the run's folder goes.
+        data_dir: folder that the run's folder is written to.
         label: the user's name for the run.
         arguments: command line, kept with the run.
-        stop: told of signals.
-        inside: the collector that records under the tool.
+        stop: receives signals; None to install handlers for this recording.
+        inside: name of the collector that records under the tool.
 
     Returns:
-        the run's id, and the signal that interrupted it or 0.
+        the run's id, and the number of the signal that interrupted it or 0.
 
     Raises:
         CollectorError: the driver denies counters, the recording under `ncu` wrote no run, or `ncu` no report.
@@ -48,8 +48,8 @@ def record(
         run, interrupted, said = record_inside(_command(report), once, inside, runs, stop)
         if _DENIED in said:
             raise CollectorError(
-                f"ncu: the driver lets administrators alone read hardware counters ({_DENIED}); run as root, or have "
-                "NVreg_RestrictProfilingToAdminUsers=0 set for the kernel module nvidia and the machine restarted"
+                f"ncu: the driver lets only administrators read hardware counters ({_DENIED}); run as root, or set "
+                "NVreg_RestrictProfilingToAdminUsers=0 for the kernel module nvidia and restart the machine"
             )
 
         def fill(into: RunWriter) -> None:
@@ -64,7 +64,7 @@ def record(
 
 
 def _command(report: Path) -> list[str]:
-    """`ncu` with the clocks left alone and the caches emptied before each replay."""
+    """Return the command of `ncu`. It does not lock the clocks, and flushes the caches before each replay."""
     assert NCU.path
     what = ("--profile-from-start=off", "--target-processes=all", "--nvtx", f"--metrics={','.join(METRICS)}")
     how = ("--clock-control=none", "--cache-control=all", "--force-overwrite", f"--export={report}")

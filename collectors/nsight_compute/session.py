@@ -1,7 +1,8 @@
-"""What the blocks of a `.ncu-rep` say of the session, read without NVIDIA's reader, and that none of them is cut off.
+"""Reads the session's facts from the blocks of a `.ncu-rep` without NVIDIA's reader, and checks that no block is truncated.
 
-The format is that of the `.proto` files that Nsight Compute installs in `extras/FileFormat`: the magic, a header, and blocks to the file's end,
-each a header with the payload's size, and the payload. Host, user and program names and paths stand there too, and are passed over.
+The `.proto` files that Nsight Compute installs in `extras/FileFormat` define the format: a magic number, a header, and blocks
+up to the file's end. A block is a header with the payload's size, and the payload. Host, user and program names and paths are
+not read.
 """
 
 import os
@@ -14,12 +15,12 @@ from typing import BinaryIO, Final
 from warpladder.collectors.trace.report import ReportError
 
 MAGIC: Final = b"NVR\0"
-#: Largest block header that is read; that of kernels holds the table of strings.
+#: Size of the largest block header that is read; the header of kernels holds the table of strings.
 _MOST_HEADER_BYTES: Final = 256 << 20
 _MOST_BLOCKS: Final = 1_000_000
 _TEXT_LIMIT: Final = 200
 
-# Field numbers of BlockHeader, SessionDetails and what these hold.
+# Field numbers of BlockHeader, SessionDetails and their submessages.
 _RESULTS, _SESSION, _PAYLOAD_BYTES = 2, 3, 5
 _CREATED, _SYSTEM, _VERSION = 2, 3, 8
 _OS, _PROCESSOR = 1, 3
@@ -31,12 +32,12 @@ _VERSION_OF: Final = {
 
 
 class _Malformed(Exception):
-    """Bytes that are not a message."""
+    """The bytes are not a protocol buffer."""
 
 
 @dataclass
 class Session:
-    """When it was captured, how many launches it holds, and columns of table `run`, as far as the report says."""
+    """Time of the capture, number of launches, and columns of table `run`, as far as the report holds them."""
 
     created: datetime | None = None
     launches: int = 0
@@ -47,8 +48,8 @@ def read_session(path: Path) -> Session:
     """Walk all blocks of a report.
 
     Raises:
-        ReportError: the file ends within a block, or its blocks are no blocks.
-        OSError: it cannot be read.
+        ReportError: the file ends within a block, or a block is malformed.
+        OSError: the file cannot be read.
     """
     session = Session()
     with path.open("rb") as file:
@@ -76,7 +77,7 @@ def read_session(path: Path) -> Session:
 
 
 def _sized(file: BinaryIO, end: int) -> bytes:
-    """Bytes behind their number in four bytes."""
+    """Read a length of four bytes, then that many bytes."""
     count = int.from_bytes(file.read(4), "little")
     if count > min(_MOST_HEADER_BYTES, end - file.tell()):
         raise _Malformed
@@ -102,7 +103,7 @@ def _texts(message: bytes) -> dict[int, str]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers and values of a protocol buffer: an integer, or the bytes of a text, a message or a fixed-size number."""
+    """Yield the field numbers and values of a protocol buffer. A value is an integer, or the bytes of any other type."""
     place = 0
     while place < len(message):
         tag, place = _varint(message, place)

@@ -1,1 +1,1 @@
-"""Nsight Systems: drives `nsys profile`, and reads its reports, whatever their form and version."""
+"""Nsight Systems: runs `nsys profile`, and reads its reports in any format and version."""

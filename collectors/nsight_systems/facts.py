@@ -1,4 +1,4 @@
-"""What a report says about where it was captured, as columns of table `run`. No host, user or process names, no environment."""
+"""Facts about the machine of a capture, as columns of table `run`. No host, user or process names, no environment."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,10 @@ from typing import Any, Final
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.trace.report import Report
 
-#: The only entries of TARGET_INFO_SYSTEM_ENV that are looked at -> column of `run`.
+#: The only entries of TARGET_INFO_SYSTEM_ENV that are read -> column of `run`.
 _TAKEN: Final = {"NvDriverVersion": "driver_version", "CpuDescription": "cpu_name", "OsDescription": "os"}
 _MB: Final = 1 << 20
-#: A driver's version without its dots: a branch of three digits, a release of two or three, and where there is one a patch of two.
+#: A driver version without dots: branch (three digits), release (two or three), and optionally patch (two).
 _PACKED_VERSION: Final = re.compile(r"(\d{3})(\d{2,3})(\d{2})?")
 _GPU_INTEGERS: Final = ("id", "cuDevice", "deviceId", "totalMemory", "l2CacheSize", "smCount", "computeMajor", "computeMinor")
 _CUDA_GPU_INTEGERS: Final = (
@@ -23,11 +23,11 @@ _CUDA_GPU_INTEGERS: Final = (
 def run_facts(
     report: Report, started: datetime, devices: Mapping[tuple[int, int], int], arguments: Sequence[str]
 ) -> dict[str, Any]:
-    """Columns of `run`, but for run_id, schema_version and label.
+    """Return the columns of `run` except run_id, schema_version and label.
 
     Args:
         report: the open report.
-        started: when it was captured.
+        started: start of the capture, UTC.
         devices: (process, CUDA ordinal) -> rows of device work.
         arguments: command line of the import.
     """
@@ -51,7 +51,7 @@ def run_facts(
 
 
 def product_version(report: Report) -> str:
-    """The exporter's version, which is all that a report tells; "" before 2022."""
+    """Return the version of the exporter; a report holds no other version. "" before 2022."""
     for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
         for row in report.rows(table, [], ["name", "value"]):
             if row["name"] == "EXPORT_PRODUCT_VERSION":
@@ -60,7 +60,7 @@ def product_version(report: Report) -> str:
 
 
 def started_at(report: Report) -> datetime | None:
-    """Start of the capture in UTC, where the report has it."""
+    """Return the start of the capture in UTC; None if the report does not hold it."""
     for row in report.rows("TARGET_INFO_SESSION_START_TIME", ["utcEpochNs"], ["utcTime"], limit=1):
         try:
             if row["utcEpochNs"]:
@@ -72,13 +72,13 @@ def started_at(report: Report) -> datetime | None:
 
 
 def driver_version(text: str) -> str:
-    """A driver's version with its dots, which some reports lack: `52510517` is 525.105.17, and Windows' `51601` is 516.01."""
+    """Insert the dots that some reports omit in driver versions: `52510517` is 525.105.17, and `51601` (Windows) is 516.01."""
     packed = _PACKED_VERSION.fullmatch(text)
     return ".".join(filter(None, packed.groups())) if packed else text
 
 
 def _device_facts(report: Report, devices: Mapping[tuple[int, int], int]) -> dict[str, Any]:
-    """The GPU that did most of the work, and how many did any."""
+    """Return the facts about the GPU with the most work, and the number of GPUs with any."""
     gpu_of = {
         (row["pid"], row["cudaId"]): row["gpuId"] for row in report.rows("TARGET_INFO_CUDA_DEVICE", ["gpuId", "cudaId", "pid"])
     }
@@ -95,9 +95,9 @@ def _device_facts(report: Report, devices: Mapping[tuple[int, int], int]) -> dic
 
 
 def _described(report: Report, by: str, number: int) -> dict[str, Any] | None:
-    """A GPU: what TARGET_INFO_GPU says of it, and where that has no more than a name, what the older TARGET_INFO_CUDA_GPU says."""
+    """Describe a GPU from TARGET_INFO_GPU, or from the older TARGET_INFO_CUDA_GPU if the first has only a name."""
     gpus = report.rows("TARGET_INFO_GPU", _GPU_INTEGERS, ["name"])
-    # Windows lists other makers' adapters with cuDevice 0 and no compute capability.
+    # On Windows, adapters of other vendors are listed with cuDevice 0 and no compute capability.
     able = [row for row in gpus if row["computeMajor"]] or [row for row in gpus if row["computeMajor"] is None]
     columns = ("id",) if by == "gpu" else ("cuDevice", "deviceId")
     gpu = _row_of(able, columns, number)
@@ -114,7 +114,7 @@ def _described(report: Report, by: str, number: int) -> dict[str, Any] | None:
 
 
 def _row_of(rows: Sequence[dict[str, Any]], columns: Sequence[str], number: int) -> dict[str, Any] | None:
-    """The row with that number in one of the columns, else the first; None where there is none."""
+    """Return the row with this number in one of the columns, else the first row; None if there are no rows."""
     return next((row for row in rows if number in [row[column] for column in columns]), rows[0] if rows else None)
 
 

@@ -1,4 +1,4 @@
-"""What is to be told of a report: how it was opened, what Nsight Systems itself left in it, and which of its tables are not taken over."""
+"""Diagnostics about a report: how it was opened, the profiler's own messages, and tables that are not imported."""
 
 import re
 from typing import Final
@@ -10,10 +10,10 @@ from warpladder.data.names import Source
 _SEVERITIES: Final = {2: "warning", 3: "error", 4: "error"}
 _MOST: Final = 50
 _LENGTH: Final = 500
-#: A path tells the machine and often its user; its last part says enough.
+#: Paths name the machine and often its user; only the last part is kept.
 _FOLDERS: Final = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\s\\/:'\"]+)*[\\/](?=[^\s\\/:'\"]+)")
 
-#: Tables of events that no table of a run holds -> what they record.
+#: Tables of events that a run cannot hold -> their content.
 _NOT_TAKEN: Final = {
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": "CUDA synchronization",
     "CUPTI_ACTIVITY_KIND_CUDA_EVENT": "CUDA events",
@@ -71,7 +71,7 @@ _NOT_TAKEN: Final = {
 
 
 def take_over_messages(report: Report, notes: Notes) -> None:
-    """Remarks on the report, then what Nsight Systems itself left in it, without paths and each once."""
+    """Add the remarks on the report, then the distinct messages of Nsight Systems in it, without paths."""
     for remark in report.remarks:
         notes.add(remark[0], Source.REPORT, remark[1])
     seen: set[str] = set()
@@ -84,7 +84,7 @@ def take_over_messages(report: Report, notes: Notes) -> None:
 
 
 def tell_what_is_not_taken(report: Report, notes: Notes) -> None:
-    """Names the tables of events that the report has and a run does not.
+    """Note the tables of events that the report has and a run cannot hold.
 
     Raises:
         ReportError: the file is damaged.

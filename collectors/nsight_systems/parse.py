@@ -1,4 +1,4 @@
-"""Imports one report as a run."""
+"""Imports one report of Nsight Systems as a run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,17 +23,17 @@ def import_report(
 
     Args:
         path: `.sqlite`, `.nsys-rep`, `.qdrep`, or a folder of parquet files.
-        data_dir: where the run's folder goes.
+        data_dir: folder that the run's folder is written to.
         label: the user's name for the run.
-        naming: which NVTX ranges are measurements of a variant; none when None.
+        naming: finds the NVTX ranges that measure a variant; None for no such ranges.
         arguments: command line, kept with the run.
-        notes: told what was found, which the run's diagnostics hold too.
+        notes: receives the diagnostics, which are also stored in the run.
 
     Returns:
         the run's id.
 
     Raises:
-        ReportError: it is not a report, or cannot be read.
+        ReportError: the file is not a report, or cannot be read.
         NamingError: the naming's pattern takes too long.
         StoreError: the data folder cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Profiles a program of the user's own under `nsys`, and imports the report."""
+"""Profiles a user's program under `nsys`, and imports the report."""
 
 import shutil
 import signal
@@ -31,26 +31,26 @@ def profile(
     stop: Stop | None = None,
     notes: Notes | None = None,
 ) -> tuple[str, int]:
-    """Run a command under `nsys` and write what it did as a run.
+    """Run a command under `nsys`, and import the report as a run.
 
     Args:
         import_report: see `warpladder.collectors.nsight_systems.parse`.
         command: the program and its arguments.
-        data_dir: where the run's folder goes.
-        label: the user's name for the run; when empty, the program's.
-        naming: which NVTX ranges are measurements of a variant; none when None.
-        keep: file that the report is kept as.
+        data_dir: folder that the run's folder is written to.
+        label: the user's name for the run; if empty, the program's name.
+        naming: finds the NVTX ranges that measure a variant; None for no such ranges.
+        keep: path for a copy of the report; None to delete the report.
         arguments: command line, kept with the run.
-        stop: told of signals, which are passed on to `nsys`; it ends the command and writes its report.
-        notes: told what was found in the report, which the run's diagnostics hold too.
+        stop: receives signals, which are forwarded to `nsys`; it ends the command and writes its report.
+        notes: receives the diagnostics, which are also stored in the run.
 
     Returns:
         the run's id, and the command's exit code.
 
     Raises:
-        CollectorError: there is no `nsys`, no such program, or no report was written.
+        CollectorError: `nsys` or the program does not exist, or no report was written.
         ReportError: the report cannot be read.
-        StoreError: the data folder cannot be written; if the command has run, it says where the report is.
+        StoreError: the data folder cannot be written; if the command has run, the message names the report's path.
     """
     if NSYS.problem:
         raise CollectorError(NSYS.problem)
@@ -61,7 +61,7 @@ def profile(
         raise CollectorError(f"--keep {keep}: {what}")
     name = Path(command[0]).stem
     with begin(data_dir, label or name):
-        pass  # a folder that cannot be written is found out before the program runs
+        pass  # fails before the program runs if the folder cannot be written
     with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
         report = Path(folder) / f"{name}.nsys-rep"
         with nullcontext(stop) if stop else Stop() as stop:
@@ -78,7 +78,10 @@ def profile(
 
 
 def _run(command: Sequence[str], stop: Stop) -> int:
-    """Its exit code. It shares the terminal, and with it what a terminal sends; another's signal is an interrupt to `nsys`, a third the end."""
+    """Run the command in the terminal's process group, and return its exit code.
+
+    The terminal's signals reach the command directly. Another signal is forwarded to `nsys` as SIGINT. A third signal kills it.
+    """
     with Guarded(command, own_group=False) as tool:
         told = False
         while not tool.wait(POLL_S):

@@ -1,4 +1,4 @@
-"""Collector `nsight_systems`: the recording runs under `nsys profile`, and its device times are those of the trace."""
+"""Collector `nsight_systems`: the recording runs under `nsys profile`, and device times come from the trace."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,14 +27,14 @@ def record(
 
     Args:
         request: what to record.
-        data_dir: where the run's folder goes.
+        data_dir: folder that the run's folder is written to.
         label: the user's name for the run.
         arguments: command line, kept with the run.
-        stop: told of signals.
-        inside: the collector that records under the tool.
+        stop: receives signals; None to install handlers for this recording.
+        inside: name of the collector that records under the tool.
 
     Returns:
-        the run's id, and the signal that interrupted it or 0.
+        the run's id, and the number of the signal that interrupted it or 0.
 
     Raises:
         CollectorError: the recording under `nsys` wrote no run, or `nsys` no report.

@@ -1,4 +1,4 @@
-"""Drives `nsys`: profiles a command, and exports what it wrote."""
+"""Runs `nsys`: builds the command that profiles, and exports reports."""
 
 import subprocess
 from collections.abc import Sequence
@@ -10,31 +10,31 @@ from warpladder.collectors.trace.report import ReportError
 
 _EXPORT_TIMEOUT_S: Final = 1800
 _TRACE: Final = ("--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=node", "--force-overwrite=true")
-#: From cudaProfilerStart to the end of the program.
+#: Captures from cudaProfilerStart to the end of the program.
 _CAPTURE_RANGE: Final = ("--capture-range=cudaProfilerApi", "--capture-range-end=stop")
 
 
 def profile_command(report: Path, *, capture_range: bool) -> list[str]:
-    """What to put before a command so that `nsys` profiles it: CUDA and NVTX, without sampling the processor.
+    """Return the prefix for a command that `nsys` profiles: traces CUDA and NVTX, and does not sample the processor.
 
     Args:
         report: file that `nsys` writes, with suffix `.nsys-rep`.
-        capture_range: capture from cudaProfilerStart on, instead of from the start.
+        capture_range: capture from cudaProfilerStart on, instead of from the program's start.
     """
     assert NSYS.path
     return [NSYS.path, "profile", *_TRACE, *(_CAPTURE_RANGE if capture_range else ()), f"--output={report}"]
 
 
 def export(report: Path, made_by: str, folder: Path) -> Path:
-    """The report as a folder of parquet files where this `nsys` can make one, else as SQLite.
+    """Export a report as a folder of parquet files, or as SQLite if this `nsys` cannot write parquet. Return the path.
 
     Args:
         report: `.nsys-rep` or `.qdrep`.
-        made_by: who wrote it, for the message; may be empty.
-        folder: where the export goes.
+        made_by: the version that wrote the report, for the message; may be empty.
+        folder: folder for the export.
 
     Raises:
-        ReportError: no `nsys` is there, or it cannot read the report.
+        ReportError: `nsys` is not found, or cannot read the report.
     """
     elsewhere = f"export it where it was made: nsys export --type sqlite {report.name}"
     if NSYS.path is None:

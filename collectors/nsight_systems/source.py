@@ -1,7 +1,7 @@
-"""Opens a report, whatever its form: SQLite export, folder of parquet files, or `.nsys-rep`/`.qdrep` through `nsys export`.
+"""Opens a report in any format: SQLite export, folder of parquet files, or `.nsys-rep`/`.qdrep` through `nsys export`.
 
-A report is somebody else's file. It is opened read-only and never altered; only base tables are read, by names that stand in this
-package; texts are cut to `TEXT_LIMIT`, so that no string of the file decides how much memory is taken.
+A report may come from an untrusted source. It is opened read-only and never changed. Only base tables are read, by names from
+this package. Texts are cut to `TEXT_LIMIT`, so that a long string in a file cannot exhaust memory.
 """
 
 import contextlib
@@ -27,12 +27,12 @@ _NSYS_MAGIC: Final = b"NVIDIA Tegra Profiler Report"
 _LFS_MAGIC: Final = b"version https://git-lfs"
 _CURE: Final = "name a .nsys-rep, or what `nsys export --type sqlite` or `--type parquetdir` made of it"
 
-#: More, and no export has nearly as many, are refused.
+#: A report with more tables is refused; exports have about a hundred.
 _MOST_TABLES: Final = 10_000
-#: Of SQLite's virtual machine, to read the name of one; it takes about 6.
+#: Limit of steps of SQLite's virtual machine per table name; reading one takes about 6.
 _STEPS_A_TABLE: Final = 15
 
-#: Any of these beside StringIds shows that Nsight Systems wrote the tables.
+#: A table StringIds and any of these show that Nsight Systems wrote the file.
 _MARKS: Final = frozenset(
     {
         *("ProcessStreams", "TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", "EXPORT_META_DATA", "ENUM_NSYS_EVENT_TYPE"),
@@ -45,12 +45,12 @@ class SqliteReport(Report):
     """A SQLite export, opened read-only and immutable.
 
     Args:
-        path: a database that no program has open, and with nothing beside it that belongs into it, as `settled` gives it.
+        path: a database without a `-wal` or `-journal` file that no program has open, as `settled` returns it.
         name: the file's name, for messages.
-        remarks: as `settled` gives them.
+        remarks: remarks returned by `settled`.
 
     Raises:
-        ReportError: it is not one, or it is damaged.
+        ReportError: the file is not a SQLite export, or is damaged.
     """
 
     def __init__(self, path: Path, name: str, remarks: Sequence[tuple[str, str]] = ()) -> None:
@@ -71,7 +71,7 @@ class SqliteReport(Report):
             raise self._damaged(table, error) from error
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
-        # ADBC takes a column's type from the first batch, so every column is given one that does not change.
+        # ADBC takes a column's type from the first batch, so every column is cast to a fixed type.
         picked = [f'cast("{name}" as integer) as "{name}"' for name in integers]
         picked += [f'coalesce(cast(substr("{name}", 1, {TEXT_LIMIT}) as text), \'\') as "{name}"' for name in texts]
         options = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
@@ -87,7 +87,7 @@ class SqliteReport(Report):
 
 
 class ParquetReport(Report):
-    """A folder of parquet files, one a table, as `nsys export --type parquetdir` writes it."""
+    """A folder of parquet files, one per table, as `nsys export --type parquetdir` writes it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
@@ -111,10 +111,10 @@ class ParquetReport(Report):
 
 @contextmanager
 def open_report(path: Path) -> Iterator[Report]:
-    """A report's tables, as long as the block lasts.
+    """Open a report for the duration of the block.
 
     Raises:
-        ReportError: it is not a report, it is damaged, or no `nsys` is there to export it.
+        ReportError: the file is not a report or is damaged, or `nsys` is needed for the export and not found.
     """
     try:
         is_folder = path.is_dir()
@@ -140,13 +140,13 @@ def open_report(path: Path) -> Iterator[Report]:
 
 
 def _made_by(head: bytes) -> str:
-    """Which version wrote a report, from its first bytes; empty where they do not say."""
+    """Return the version that wrote a report, from its first bytes; empty if they do not hold it."""
     match = re.match(rb"NVIDIA Tegra Profiler Report (\d+)@(\d+)", head)
     return f"written by Nsight Systems {match[1].decode()}.{match[2].decode()}; " if match else ""
 
 
 def _of_nsys(name: str, columns: Columns) -> Columns:
-    """The columns, once they are known to be an export of Nsight Systems."""
+    """Return the columns unchanged if they are those of Nsight Systems; else raise ReportError."""
     if "StringIds" in columns and columns.keys() & _MARKS:
         return columns
     if "StringTable" in columns and any(table.startswith("CUPTI_ACTIVITY") for table in columns):
@@ -155,10 +155,10 @@ def _of_nsys(name: str, columns: Columns) -> Columns:
 
 
 def _columns(database: sqlite3.Connection, name: str) -> Columns:
-    """Table -> names of its columns. Views and virtual tables are passed over: their rows may be made up without end.
+    """Return table -> names of its columns. Views and virtual tables are skipped, because they can generate rows without end.
 
-    SQLite's time to read the names of tables grows with the square of their number, and every table's rows are read in a connection of
-    their own: 100,000 tables would take minutes.
+    The number of tables is limited. SQLite's time to read their names grows with the square of their number, and the rows of
+    each table are read through a new connection. 100,000 tables would take minutes.
     """
     too_many: list[bool] = []
 
@@ -190,13 +190,13 @@ def _refuse_many(name: str, tables: int) -> None:
 
 
 def _check_length(path: Path, name: str) -> None:
-    """SQLite's header says how many pages the file has; fewer are there when a download broke off."""
+    """Compare the file's length with the page count in SQLite's header; an incomplete download is shorter."""
     with path.open("rb") as file:
         head = file.read(100)
     page = int.from_bytes(head[16:18], "big")
     page = 65_536 if page == 1 else page
     pages = int.from_bytes(head[28:32], "big")
-    counted = head[24:28] == head[92:96]  # the header's page count is valid only then
+    counted = head[24:28] == head[92:96]  # the header's page count is valid only if these are equal
     if len(head) < 100 or (counted and page * pages > path.stat().st_size):
         raise ReportError(f"{name}: truncated; copy it again, or export it again")
 

@@ -1,4 +1,4 @@
-"""What SQLite keeps beside a database: changes that were not moved into it yet (`-wal`), and what to undo (`-journal`)."""
+"""SQLite's files beside a database: `-wal` holds changes not yet in the database, `-journal` undoes an interrupted write."""
 
 import shutil
 import sqlite3
@@ -15,29 +15,27 @@ Remarks: TypeAlias = Sequence[tuple[str, str]]
 
 @contextmanager
 def settled(path: Path) -> Iterator[tuple[Path, Remarks]]:
-    """The database with all that was committed to it, as long as the block lasts, and what is to be told about that.
+    """Yield the path of a database with all committed changes, and remarks. Valid for the duration of the block.
 
-    SQLite would read a `-wal` only where it may write beside the database. So both are copied into a folder of their own, and joined
-    there: the user's files stay as they are.
+    SQLite reads a `-wal` only if it may write beside the database. So both files are copied to a temporary folder and joined
+    there. The user's files stay unchanged.
 
     Raises:
-        ReportError: a change to it was broken off, it is being written, or it cannot be copied.
+        ReportError: a write to the database was interrupted, another program is writing to it, or it cannot be copied.
     """
-    # Where the name is a link, SQLite keeps them beside the file that it leads to.
+    # For a symbolic link, SQLite keeps them beside the link's target.
     database = path.resolve()
     wal, journal = (database.with_name(f"{database.name}-{ending}") for ending in ("wal", "journal"))
     try:
-        # A journal that is done with is empty, or begins with zeros.
+        # A finished journal is empty or begins with zeros.
         broken_off = journal.is_file() and any(_head(journal))
         unsettled = wal.is_file() and wal.stat().st_size > 0
     except OSError as error:
-        raise ReportError(
-            f"{path.name}: what SQLite keeps beside it cannot be read ({error.strerror}); check permissions"
-        ) from error
+        raise ReportError(f"{path.name}: its -wal or -journal cannot be read ({error.strerror}); check permissions") from error
     if broken_off:
         raise ReportError(
-            f"{path.name}: a change to it was broken off ({journal.name} beside it says how to undo that); export it again, or let SQLite "
-            f"undo it: sqlite3 {path.name} .tables"
+            f"{path.name}: a write to it was interrupted ({journal.name} beside it can undo that); export it again, or let "
+            f"SQLite undo it: sqlite3 {path.name} .tables"
         )
     if not unsettled:
         yield path, ()
@@ -54,7 +52,7 @@ def _head(file: Path) -> bytes:
 
 
 def _copy(name: str, targets: dict[Path, Path]) -> None:
-    """Copies files that are not being written."""
+    """Copy files. Raises ReportError if another program writes to them."""
     join = f"close the program that has it open, or join them: sqlite3 {name} 'pragma wal_checkpoint(truncate)'"
     try:
         before = [_state(source) for source in targets]
@@ -73,10 +71,10 @@ def _state(file: Path) -> tuple[int, int]:
 
 
 def _join(copy: Path, name: str, wal: str) -> tuple[str, str]:
-    """Moves what the -wal of a copy holds into it.
+    """Move the changes in the -wal of a copy into the copy.
 
     Returns:
-        Severity and text of what is to be told.
+        severity and text of a remark.
     """
     try:
         with closing(sqlite3.connect(copy)) as database:
@@ -85,8 +83,8 @@ def _join(copy: Path, name: str, wal: str) -> tuple[str, str]:
     except sqlite3.Error as error:
         raise ReportError(f"{name}: cannot be joined with {wal} beside it ({error}); export it again") from error
     if pages > 0:
-        return "info", f"read with {wal} beside it, where SQLite keeps what was not moved into the database yet"
+        return "info", f"read with {wal} beside it, which holds changes that are not in the database yet"
     return (
         "warning",
-        f"{wal} beside it holds nothing that SQLite can read: what was written last may be missing; export it again",
+        f"{wal} beside it holds nothing that SQLite can read: the last changes may be missing; export it again",
     )

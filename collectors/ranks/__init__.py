@@ -1,1 +1,1 @@
-"""Several ranks that share a case: what starts them, what joins them, and the bench that they are together."""
+"""Several ranks that share a case: launchers, the communicator, and a bench that combines the ranks' benches."""

@@ -1,4 +1,4 @@
-"""MPI launchers, and the ranks that one started as the recorder's child."""
+"""MPI launchers, and the recorder's view of the ranks that one has started."""
 
 import os
 import re
@@ -26,25 +26,26 @@ from warpladder.collectors.core.tools import has_module
 from warpladder.collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
 from warpladder.collectors.ranks.ranked_bench import name_ranks
 
-#: What rank 0 finds in its environment, and in the folder that it names.
+#: Environment variable that names a folder for rank 0, and the files in it.
 FOLDER_VARIABLE: Final = "WARPLADDER_RANKS"
 SOCKET_FILE: Final = "socket"
 PROGRESS_FILE: Final = "progress"
 _OUTPUT_FILE: Final = "output"
-#: Index in the progress of ranks, after a child's own: the commands that rank 0 gave, and from RANKS on the last that each rank did.
+#: Indices in the progress array, after CELL and STEP: the number of commands that rank 0 has sent, and from RANKS on the number
+#: that each rank has done.
 ISSUED, RANKS = 2, 3
-#: Begins a line in which a rank says, at its end, why: status, rank and detail.
+#: Prefix of the line that a failing rank prints before it ends: status, rank and detail.
 MARK: Final = "warpladder: "
 
-#: Without it Slurm lets the other ranks wait for a dead one.
+#: Without this option, Slurm lets the other ranks wait for a dead one.
 _OPTIONS: Final = {"srun": ("--kill-on-bad-exit=1",)}
-#: Open MPI 4 and 5 would tie each rank to one core, on which the threads of a host variant crowd.
+#: By default Open MPI 4 and 5 bind each rank to one core, which all threads of a host variant would share.
 _UNBOUND: Final = {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 _LAST_WORDS: Final = 300
-# MPICH names the process, Open MPI and Slurm the rank.
+# MPICH prints the process id, Open MPI and Slurm the rank.
 _DEAD_PROCESS: Final = re.compile(r"PID (\d+) RUNNING AT (\S+)")
 _DEAD_RANK: Final = re.compile(r"process rank (\d+) with PID|\btasks? (\d+)[-,\d]*:")
-# Of a process on another host MPICH gives the signal for an exit code, with 128 added where it left its memory behind.
+# For a process on another host, MPICH reports the signal as exit code, plus 128 if it dumped core.
 _DEADLY: Final = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
 _SIGNAL: Final = re.compile(r"\(signal (\d+)\)|on\s+signal (\d+)|KILLED BY SIGNAL: (\d+)")
 _EXIT_CODE: Final = re.compile(r"(?:EXIT CODE: |[Ee]xit(?:ed with exit)? code:? *)(\d+)")
@@ -55,9 +56,9 @@ class Started:
     """A rank that has started.
 
     Attributes:
-        host, pid: where it runs.
-        gpu: PCI bus number of its GPU; empty where it needs none.
-        problem: why it cannot take part; empty where it can.
+        host, pid: host name and process id.
+        gpu: PCI bus number of its GPU; empty if it needs none.
+        problem: why the rank cannot take part; empty if it can.
     """
 
     host: str
@@ -68,7 +69,7 @@ class Started:
 
 @dataclass(frozen=True)
 class RanksStarted:
-    """What rank 0 answers first, where the ranks can work together."""
+    """The first answer of rank 0, if the ranks can work together."""
 
     ranks: Sequence[Started]
 
@@ -79,7 +80,7 @@ class Launcher:
 
     Attributes:
         name: `local` for this host alone, `mpirun`, or `srun`.
-        arguments: further arguments of its own.
+        arguments: further arguments of the launcher.
     """
 
     name: str = "local"
@@ -87,7 +88,7 @@ class Launcher:
 
     @classmethod
     def parse(cls, name: str, arguments: str) -> "Launcher":
-        """As the command line names it. Raises PlanError."""
+        """Make a launcher from the values of `--launcher` and `--launcher-args`. Raises PlanError."""
         if name not in LAUNCHERS:
             raise PlanError(f"{name}: no such launcher; choose {', '.join(LAUNCHERS)}")
         try:
@@ -97,27 +98,27 @@ class Launcher:
 
     @property
     def program(self) -> str | None:
-        """Its path, on PATH or beside Python, where MPICH's package puts it; None where it is not there."""
+        """Path of the launcher, on PATH or next to Python's executable (MPICH's package); None if it is missing."""
         return launcher_program(self.name)
 
     def command(self, ranks: int, collector: str) -> list[str]:
-        """What starts so many ranks."""
+        """Return the command line that starts this number of ranks."""
         program = self.program or LAUNCHERS[self.name]
         options = _OPTIONS.get(self.name, ())
         return [program, "-n", str(ranks), *options, *self.arguments, sys.executable, "-m", ENTRY, "rank", collector]
 
     def start(self, collector: str, ranks: int, check: Callable[[], None]) -> "RankedChild":
-        """Start so many ranks; see `RankedChild`."""
+        """Start this number of ranks; see `RankedChild`."""
         return RankedChild(self, collector, ranks, check)
 
     def check(self, plan: Plan, collector: str) -> None:
-        """Raises PlanError, with the cure, where the plan wants ranks that cannot be had here."""
+        """Raise PlanError if the plan needs ranks that cannot be started here. The message says what to do."""
         ranks = plan.most_gpus
         if ranks == 1:
             return
         if collector not in TOGETHER:
             raise PlanError(
-                f"--collector {collector}: sees one process alone; with --gpus {ranks} choose {' or '.join(TOGETHER)}"
+                f"--collector {collector}: sees only one process; with --gpus {ranks} choose {' or '.join(TOGETHER)}"
             )
         if not has_module("mpi4py"):
             raise PlanError(f"--gpus {ranks}: mpi4py is not installed; {how_to_install('mpi')}")
@@ -133,7 +134,7 @@ class Launcher:
 
 
 def gpus_here() -> int:
-    """GPUs of this host that a process started here may use. Touches none."""
+    """Return the number of GPUs of this host that a process started here may use. Creates no CUDA context."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -143,7 +144,7 @@ def gpus_here() -> int:
 
 
 def problem_of(ranks: Sequence[Started]) -> str:
-    """Why these ranks cannot work together: one has no GPU, or two have the same; empty where they can."""
+    """Return why these ranks cannot work together (one has no GPU, or two have the same one); empty if they can."""
     users: dict[tuple[str, str], int] = {}
     for rank, started in enumerate(ranks):
         if started.problem:
@@ -156,11 +157,11 @@ def problem_of(ranks: Sequence[Started]) -> str:
 
 
 def processors_of(rank: int, may_use: Sequence[set[int]]) -> int:
-    """How many processors a rank takes, so that ranks that may use the same ones do not crowd.
+    """Return the number of processors for a rank, such that ranks with common processors divide them.
 
     Args:
-        rank: its number on its host.
-        may_use: of each rank on that host, the numbers of the processors that it may use.
+        rank: the rank's number on its host.
+        may_use: for each rank on that host, the numbers of the processors that it may use.
     """
     mine = may_use[rank]
     sharing = sum(bool(mine & others) for others in may_use)
@@ -168,21 +169,21 @@ def processors_of(rank: int, may_use: Sequence[set[int]]) -> int:
 
 
 class RankedChild(Child):
-    """Ranks that share cases, under their launcher; rank 0 answers.
+    """The ranks that share cases, under their launcher. Rank 0 answers.
 
     Args:
         launcher: starts them.
         collector: name of the collector.
-        ranks: how many.
-        check: called while they start; what it raises ends the wait.
+        ranks: number of ranks.
+        check: called while they start; an exception that it raises ends the wait.
 
     Raises:
-        ChildLost: they did not start.
+        ChildLost: the ranks did not start.
     """
 
     def __init__(self, launcher: Launcher, collector: str, ranks: int, check: Callable[[], None]) -> None:
         self._ranks: Sequence[Started] = ()
-        # Nobody but its owner may enter the folder, so that whoever connects is one of ours.
+        # Only its owner may enter the folder, so that only our ranks can connect.
         self._folder = tempfile.TemporaryDirectory(prefix="warpladder-", ignore_cleanup_errors=True)
         folder = Path(self._folder.name)
         self._output = folder / _OUTPUT_FILE
@@ -219,7 +220,7 @@ class RankedChild(Child):
         self._ranks = answer.ranks
 
     def _accept(self, listener: socket.socket, check: Callable[[], None]) -> Connection:
-        """Rank 0's end."""
+        """Accept the connection of rank 0."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             check()
@@ -234,7 +235,7 @@ class RankedChild(Child):
 
     def where_it_hangs(self) -> str:
         issued, done = int(self.progress[ISSUED]), [int(number) for number in self.progress[RANKS:]]
-        if done[0] < issued:  # and hears nothing of the others
+        if done[0] < issued:  # rank 0 hangs itself, and does not see the others' progress
             return "rank 0: "
         behind = [rank for rank, number in enumerate(done) if number < issued]
         return f"{name_ranks(behind)}: " if behind else ""
@@ -250,19 +251,19 @@ class RankedChild(Child):
     def stop(self, patience_s: float = 0.0, hurry: Callable[[], bool] = never) -> None:
         self.dismiss()
         if not self._process.wait(patience_s, hurry):
-            self._process.tell(signal.SIGTERM)  # the launcher passes it on, to other hosts too
+            self._process.tell(signal.SIGTERM)  # the launcher forwards it, to other hosts too
             self._process.wait(STOP_TIMEOUT_S, hurry)
         self._process.end()
         self._folder.cleanup()
 
 
 def why_ended(output: str, ranks: Sequence[Started], exit_code: int | None) -> tuple[str, str]:
-    """Status and detail of what ranks were at work on when they ended, from what the launcher printed.
+    """Find out from the launcher's output why the ranks ended. Returns status and detail for the cell at work.
 
     Args:
-        output: of the launcher and the ranks.
-        ranks: where each runs, by which MPICH names it.
-        exit_code: of the launcher.
+        output: output of the launcher and the ranks.
+        ranks: host and process id of each rank; MPICH's messages name these.
+        exit_code: the launcher's exit code.
     """
     told = [line.split(MARK, 1)[1] for line in output.splitlines() if MARK in line]
     if told:

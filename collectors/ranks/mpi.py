@@ -11,7 +11,7 @@ class MpiCommunicator:
     """See `warpladder.collectors.core.bench.BenchCommunicator`.
 
     Args:
-        comm: of all ranks. Collectives go through a communicator of their own, made from it: all ranks make one at once.
+        comm: communicator of all ranks. Collectives use a duplicate of it, which all ranks make at the same time.
     """
 
     def __init__(self, comm: MPI.Comm) -> None:

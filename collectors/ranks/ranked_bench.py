@@ -1,4 +1,4 @@
-"""A case shared among ranks: what is done to a bench is done on every rank's own, each of its share, and rank 0 has the whole."""
+"""A bench for a case shared among ranks. Rank 0 sends each call as a command; each rank executes it on its own bench."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -30,14 +30,14 @@ from warpladder.workloads.api import Array, Buffers, Case, Params, Part, Variant
 
 @dataclass
 class Local:
-    """What one rank has.
+    """The state of one rank.
 
     Attributes:
-        makes: how to make its bench for each kind of variant.
-        communicator: of all ranks.
-        workload, share: of the case at work.
-        bench: of its share; None before the first.
-        operations: prepared on the bench, by number.
+        makes: makes its bench, by kind of variant.
+        communicator: communicator of all ranks.
+        workload, share: workload and share of the current case.
+        bench: bench of the share; None before the first case.
+        operations: operations prepared on the bench, by number.
     """
 
     makes: Mapping[str, MakeBench]
@@ -49,28 +49,28 @@ class Local:
     _loaded: dict[WorkloadRef, Workload] = field(default_factory=dict)
 
     def load(self, ref: WorkloadRef) -> Workload:
-        """The workload, loaded once."""
+        """Return the workload; load it at the first call."""
         if ref not in self._loaded:
             self._loaded[ref] = ref.load()
         return self._loaded[ref]
 
     def there(self) -> tuple[Workload, Case, Bench]:
-        """The share at work."""
+        """Return workload, case and bench of the current share."""
         assert self.workload and self.share and self.bench
         return self.workload, self.share, self.bench
 
 
 class Command(Protocol):
-    """Something that every rank does at the same time, each on its own."""
+    """A command that all ranks execute at the same time, each on its own state."""
 
     def do(self, local: Local) -> Any:
-        """Do it on this rank. What it gives, or raises, goes to rank 0."""
+        """Execute the command on this rank. Its result or exception goes to rank 0."""
         ...
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What a rank answers where its command raised."""
+    """The answer of a rank whose command raised an exception."""
 
     status: str
     detail: str
@@ -79,17 +79,17 @@ class Failure:
 
 
 class Ranks(Protocol):
-    """All ranks, as rank 0 sees them."""
+    """All ranks, seen from rank 0."""
 
     size: int
 
     def all_do(self, commands: Sequence[Command]) -> list[Any]:
-        """Have each rank do its command, and give what each answers: a Failure where it raised."""
+        """Execute one command on each rank. Returns each rank's answer, which is a Failure if the command raised."""
         ...
 
 
 def attempt(command: Command, local: Local) -> Any:
-    """What a command gives on this rank, or its Failure."""
+    """Execute a command on this rank. Returns its result, or a Failure."""
     try:
         return command.do(local)
     except Unavailable as reason:
@@ -100,12 +100,12 @@ def attempt(command: Command, local: Local) -> Any:
 
 
 def answers_of(ranks: Ranks, commands: Sequence[Command]) -> list[Any]:
-    """What each rank answers to its command. Raises Unavailable or Failed, which name the ranks, where any did not do it."""
+    """Return each rank's answer. Raises Unavailable or Failed, naming the ranks, if a command failed on any rank."""
     answers = ranks.all_do(commands)
     failures = {rank: answer for rank, answer in enumerate(answers) if isinstance(answer, Failure)}
     if not failures:
         return answers
-    # A rank that broke tells more than one that only could not go on.
+    # A failure counts more than Unavailable, and most if the rank cannot go on.
     _, worst = max(failures.items(), key=lambda item: (item[1].lasting, not item[1].unavailable, -item[0]))
     detail = f"{name_ranks([rank for rank, found in failures.items() if found == worst])}: {worst.detail}"
     if worst.unavailable:
@@ -113,12 +113,12 @@ def answers_of(ranks: Ranks, commands: Sequence[Command]) -> list[Any]:
     raise Failed(worst.status, detail, any(found.lasting for found in failures.values()))
 
 
-# -- what ranks are told to do -----------------------------------------------------------------------------------------
+# -- commands ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Open:
-    """Make the bench of a share, in place of the last one's. Gives the passes that it can sample."""
+    """Make the bench of a share, and close the previous one. Returns the passes that it can sample."""
 
     workload: WorkloadRef
     case: str
@@ -139,7 +139,7 @@ class Open:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What rank 0 must know of an operation that a rank prepared."""
+    """The facts about a rank's prepared operation that rank 0 needs."""
 
     resources: Resources | None
     passes: tuple[Pass, ...] | None
@@ -165,13 +165,13 @@ class Prepare:
         return Prepared(operation.resources, operation.passes, operation.note, operation.from_end_to_end is not None)
 
 
-#: How a rank runs an operation to have it verified: as `Bench.run` does, or by an attribute of `Operation`.
+#: How a rank runs an operation for verification: by `Bench.run`, or by this attribute of `Operation`.
 Way = Literal["run", "from_end_to_end", "from_batch"]
 
 
 @dataclass(frozen=True)
 class Execute:
-    """Run an operation once, and give what it wrote, in host memory."""
+    """Run an operation once. Returns its outputs in host memory."""
 
     number: int
     way: Way = "run"
@@ -201,7 +201,7 @@ def _on_host(array: Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Refresh:
-    """Bring what an operation derives from its inputs up to date."""
+    """Recompute the data that an operation derives from its inputs."""
 
     number: int
 
@@ -211,7 +211,7 @@ class Refresh:
 
 @dataclass(frozen=True)
 class Poison:
-    """Fill everything that outputs are read from."""
+    """Poison all output buffers."""
 
     again: bool
 
@@ -222,7 +222,7 @@ class Poison:
 
 @dataclass(frozen=True)
 class Changed:
-    """Give the names of the inputs that are not what they were, once they are restored."""
+    """Return the names of the inputs that have changed, and restore them."""
 
     def do(self, local: Local) -> tuple[str, ...]:
         *_, bench = local.there()
@@ -231,7 +231,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Load:
-    """Take other inputs of the share."""
+    """Replace the share's inputs."""
 
     inputs: Buffers
 
@@ -242,7 +242,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A sample of a rank, and whether the operation has a batch of its own since."""
+    """A sample of a rank, and whether the operation now has its own batch."""
 
     reading: Reading
     has_batch: bool
@@ -250,7 +250,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Sample:
-    """Take a sample. The bench lets all ranks start at one barrier."""
+    """Take a sample. The bench starts all ranks at one barrier."""
 
     number: int
     how: Pass
@@ -263,7 +263,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Close:
-    """Give back the share's memory."""
+    """Free the share's memory."""
 
     def do(self, local: Local) -> None:
         if local.bench:
@@ -277,32 +277,32 @@ class Close:
 
 @dataclass
 class RankedOperation(Operation):
-    """An operation that every rank has prepared under this number."""
+    """An operation that all ranks have prepared under this number."""
 
     number: int = -1
 
 
 class RankedBench:
-    """A case's shares on the benches of all ranks.
+    """The shares of a case on the benches of all ranks.
 
     Args:
-        ranks: all of them.
-        ref: how each finds the workload.
-        kind: of the variants that it is for.
-        workload, case, inputs: as every bench takes them, of the whole case.
+        ranks: all ranks.
+        ref: identifies the workload to each rank.
+        kind: kind of the variants that the bench runs.
+        workload, case, inputs: the whole case, as for every bench.
     """
 
     def __init__(
         self, ranks: Ranks, ref: WorkloadRef, kind: str, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]
     ) -> None:
         self._ranks, self.gpus = ranks, ranks.size
-        self.communicator: BenchCommunicator = ONE_PROCESS  # what ranks do together begins on each of them
+        self.communicator: BenchCommunicator = ONE_PROCESS  # the ranks meet in their own benches
         self._numbers: Final = itertools.count()
         declared_inputs, declared = workload.buffers(case)
         assert workload.shares
         parts: Sequence[Part] = workload.shares(case, ranks.size)
         self._rows = [rows_of(workload, part, {**declared_inputs, **declared}) for part in parts]
-        self.inputs: Mapping[str, Array] = {}  # each rank has its share
+        self.inputs: Mapping[str, Array] = {}  # each rank holds its share
         self.outputs: Mapping[str, Array] = {name: np.empty(b.shape, b.dtype) for name, b in declared.items()}
         opened = self._all_do(
             [Open(ref, case.name, rank, ranks.size, kind, share) for rank, share in enumerate(self._shares(inputs))]
@@ -310,7 +310,7 @@ class RankedBench:
         self.passes: tuple[Pass, ...] = opened[0]
 
     def _shares(self, inputs: Mapping[str, np.ndarray]) -> list[Buffers]:
-        """Each rank's rows of the inputs."""
+        """Split the inputs into each rank's rows."""
         return [{name: rows[name].of(array) for name, array in inputs.items()} for rows in self._rows]
 
     def _all_do(self, commands: Sequence[Command]) -> list[Any]:
@@ -339,7 +339,7 @@ class RankedBench:
         return operation.run() or {}
 
     def _gathered(self, command: Execute) -> Buffers:
-        """Rows of every rank, in their places; what all ranks have whole must be the same on all."""
+        """Assemble the outputs from the rows of all ranks. An output that all ranks have whole must be equal on all."""
         shares: list[Buffers] = self._each(command)
         for name, whole in self.outputs.items():
             first: BufferRows = self._rows[0][name]

@@ -1,7 +1,8 @@
-"""What the MPI launcher starts as every rank. Rank 0 answers the recorder, as a child process alone does; the others follow it.
+"""The process that the MPI launcher starts as every rank. Rank 0 answers the recorder; the other ranks execute its commands.
 
-Ranks wait for one another without a processor's time, except at the barrier before a sample. A rank whose code raises says so to rank
-0; where rank 0 does not hear it, as it waits for that very rank in some collective, the rank tells the launcher and ends all.
+Waiting ranks sleep, except at the barrier before a sample. If a command raises on a rank, the rank reports it to rank 0. Rank 0
+cannot receive the report while it waits for that rank in a collective operation; then the rank makes the launcher end all
+ranks.
 """
 
 import os
@@ -45,21 +46,21 @@ from warpladder.collectors.ranks.ranked_bench import Command, Failure, Local, Ra
 _COMMAND, _ANSWER = 1, 2
 _SHORTEST_PAUSE_S: Final = 50e-6
 _LONGEST_PAUSE_S: Final = 5e-3
-#: How long ranks may be at work after one of them failed: they may wait for it for ever.
+#: Seconds that other ranks may go on after one has failed; they may wait for it without end.
 _GRACE_S: Final = 3.0
-_FORWARDED_S: Final = 0.5  # for the launcher to pass on what a rank printed
+_FORWARDED_S: Final = 0.5  # seconds for the launcher to forward a rank's output
 
 
 @dataclass(frozen=True)
 class Leave:
-    """The last command."""
+    """The last command: end."""
 
     def do(self, local: Local) -> None: ...
 
 
 @dataclass(frozen=True)
 class TimeAllReduce:
-    """Time NCCL's average of so many bytes. Gives the times on this rank, in ns, and what the events around them take."""
+    """Time NCCL's average of `nbytes` bytes. Returns this rank's times in ns, and the overhead of the events around them."""
 
     nbytes: int
 
@@ -72,7 +73,7 @@ class TimeAllReduce:
 
 
 class World:
-    """Every rank's end of what joins them; on rank 0 it is the `Ranks` of a RankedBench."""
+    """The connection between ranks, on each of them. On rank 0 it is the `Ranks` of a RankedBench."""
 
     def __init__(self, comm: MPI.Comm, makes: Mapping[str, MakeBench]) -> None:
         self._comm, self.rank, self.size = comm, comm.rank, comm.size
@@ -97,11 +98,11 @@ class World:
         return [answers[rank] for rank in range(self.size)]
 
     def _answer(self, deadline: float) -> tuple[int, Any]:
-        """The next answer and whose it is; rank -1 when none came in time."""
+        """Return the next answer and its rank; rank -1 if none arrives in time."""
         return self._receive(MPI.ANY_SOURCE, _ANSWER, deadline)
 
     def follow(self) -> None:
-        """On the other ranks: do what rank 0 says, until it says Leave."""
+        """On the other ranks: execute the commands of rank 0 until Leave."""
         watch = None
         while True:
             _, command = self._receive(0, _COMMAND)
@@ -117,7 +118,7 @@ class World:
                 watch.start()
 
     def allreduce_ceiling(self, nbytes: int) -> dict[str, Any]:
-        """On rank 0: the row of `ceilings` of an average of so many bytes by NCCL alone. Raises Failed or Unavailable."""
+        """On rank 0: measure the row of `ceilings` for an NCCL average of `nbytes` bytes. Raises Failed or Unavailable."""
         from warpladder.collectors.cuda.allreduce import ceiling_row
 
         answers = answers_of(self, [TimeAllReduce(nbytes)] * self.size)
@@ -138,20 +139,20 @@ class World:
         return status.Get_source(), message.recv()
 
     def abort(self, rank: int, failure: Failure) -> None:
-        """End all ranks; the recorder reads why in what the launcher passes on."""
+        """End all ranks. The recorder reads the reason in the output that the launcher forwards."""
         print(f"{MARK}{failure.status} {name_ranks([rank])}: {failure.detail}", file=sys.stderr, flush=True)
         time.sleep(_FORWARDED_S)
         self._comm.Abort(1)
 
 
 def _limit_threads(count: int) -> None:
-    """Let BLAS and Numba, at work in host variants, take so many threads."""
+    """Limit BLAS and Numba, which host variants use, to this number of threads."""
     threadpool_limits(count)
     os.environ.setdefault("NUMBA_NUM_THREADS", str(count))
 
 
 def _place(comm: MPI.Comm, collector: str) -> Started:
-    """Take this rank's GPU and processors, by its number on its host."""
+    """Select this rank's GPU and processors by its number on its host."""
     started = Started(socket.gethostname(), os.getpid())
     here = comm.Split_type(MPI.COMM_TYPE_SHARED)
     number = here.rank
@@ -163,7 +164,7 @@ def _place(comm: MPI.Comm, collector: str) -> Started:
         from cupy.cuda import runtime
 
         count = runtime.getDeviceCount()
-        device = number if count > 1 else 0  # a scheduler may show each rank only its own
+        device = number if count > 1 else 0  # a scheduler may hide the other ranks' GPUs
         if device >= count:
             return replace(started, problem=f"{started.host} has {count} GPUs, fewer than ranks")
         cupy.cuda.Device(device).use()
@@ -173,7 +174,7 @@ def _place(comm: MPI.Comm, collector: str) -> Started:
 
 
 def _connect(folder: Path, ranks: int) -> tuple[Connection, Any]:
-    """The way to the recorder, and the progress shared with it."""
+    """Connect to the recorder. Returns the connection and the shared progress array."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(folder / SOCKET_FILE))
         connection = Connection(client.detach())
@@ -181,7 +182,7 @@ def _connect(folder: Path, ranks: int) -> tuple[Connection, Any]:
 
 
 def _lead(world: World, collector: Collector, started: Sequence[Started]) -> None:
-    """Rank 0: answer the recorder until it wants no more."""
+    """Rank 0: answer the recorder until it closes the connection."""
     folder = Path(os.environ.get(FOLDER_VARIABLE, ""))
     if not (folder / SOCKET_FILE).exists():
         text = f"runs on {started[0].host}, and the recorder on another host; name the recorder's first to the launcher"
@@ -204,11 +205,11 @@ def _lead(world: World, collector: Collector, started: Sequence[Started]) -> Non
 
 
 def main(collector: Collector) -> None:
-    """Be one rank, until rank 0 is told to leave."""
+    """Run one rank until the recorder ends rank 0."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault(
         "NCCL_NVLS_ENABLE", "0"
-    )  # NVLink multicast is not to be had everywhere, and where it is half there NCCL hangs
+    )  # NVLink multicast is not available everywhere, and NCCL hangs if only part of it is
     comm = MPI.COMM_WORLD
     world = World(comm, collector.make_benches())
     try:
@@ -220,14 +221,14 @@ def main(collector: Collector) -> None:
                 _lead(world, collector, started)
             finally:
                 world.dismiss()
-    except BaseException as error:  # an exit too: the launcher would wait for the others, and they for this rank
+    except BaseException as error:  # SystemExit too: otherwise launcher and ranks wait for ever
         world.abort(comm.rank, Failure(*classify(error)))
 
 
 def end() -> None:
     """End the process, once `main` has returned."""
     MPI.Finalize()
-    # Past the destructors: NCCL's waits for all ranks, and for every CUDA graph that holds one of its kernels.
+    # Skip the destructors: NCCL's waits for all ranks, and for every CUDA graph that holds one of its kernels.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -1,1 +1,1 @@
-"""Traces, from whatever tool: tables read by column name, launches attributed to NVTX ranges, ranges recognised as cells."""
+"""Traces of any tool: reads their tables, attributes launches to NVTX ranges, and finds the ranges that are cells."""

@@ -1,7 +1,8 @@
-"""Which NVTX range a launch belongs to, and what each range's launches did on the device. Arrays only, no loop over events.
+"""Attributes launches to NVTX ranges, and computes each range's device times. Works on arrays, without a loop over events.
 
-Ranges are given sorted by thread, then start, then the longer first (`order`), and an index into them identifies a range. A range is
-open from its start up to, and not including, its end. Ranges of several domains, and start/end ranges, may overlap without nesting.
+Ranges are sorted by thread, then by start, then by descending length (`order`). An index into them identifies a range. A range
+is open from its start up to, but not including, its end. Ranges of different domains, and start/end ranges, may overlap without
+nesting.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -14,28 +15,29 @@ from warpladder.collectors.trace import coverage
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
 NONE: Final = -1
-#: In place of a range: several could be meant.
+#: Instead of the index of a range: more than one range is possible.
 SEVERAL: Final = -2
 _THREAD_BITS: Final = 24
 
 
 def distinct(values: Int64s) -> Int64s:
-    """Sorted distinct values; `numpy.unique` hashes first, which takes several times longer on millions of times."""
+    """Return sorted distinct values. `numpy.unique` hashes first, and takes several times longer on millions of times."""
     ordered = np.sort(values)
     kept: Int64s = ordered[np.concatenate((np.ones(min(len(ordered), 1), bool), ordered[1:] != ordered[:-1]))]
     return kept
 
 
 def order(thread: Int64s, start: Int64s, end: Int64s) -> Int64s:
-    """Indices that sort ranges as this module wants them."""
+    """Return the indices that sort ranges into this module's order."""
     return np.lexsort((-end, start, thread))
 
 
 class Innermost:
-    """Finds the range opened last among those open on a thread at a time.
+    """Finds the range that was opened last among the ranges open on a thread at a given time.
 
-    The boundaries cut each thread's time into segments. Every range is painted over its segments in two blocks whose length is a power
-    of two, and blocks are halved from the longest down, so that each segment keeps the greatest index: n log n, whatever the overlaps.
+    The starts and ends cut each thread's time into segments. Each range covers its segments by two blocks whose lengths are
+    powers of two. Blocks are then halved, from the longest down, and each half keeps the largest index. The time is O(n log n)
+    for any overlaps.
     """
 
     def __init__(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
@@ -47,7 +49,7 @@ class Innermost:
         self._owner = _paint(np.searchsorted(self._cuts, opened), np.searchsorted(self._cuts, closed), len(self._cuts))
 
     def at(self, thread: Int64s, time: Int64s) -> Int64s:
-        """Index of the innermost range for each thread and time; `NONE` where none is open."""
+        """Return the index of the innermost range for each thread and time; `NONE` if none is open."""
         if not len(self._threads):
             return np.full(len(thread), NONE)
         number = np.minimum(np.searchsorted(self._threads, thread), len(self._threads) - 1)
@@ -61,13 +63,13 @@ class Innermost:
 
 
 class ByTime:
-    """Finds the range that was open on another thread of the process, for a launch by a thread that had none open.
+    """Finds the range for a launch by a thread that had no range open, among the ranges of the process's other threads.
 
-    Where ranges of one other thread were open, it is the innermost of them. Where several threads had one open, none is chosen.
+    If exactly one other thread had ranges open, the innermost of them is chosen. If several threads had, none is chosen.
 
     Args:
-        thread, start, end: of the ranges; the process is the part of `thread` above its lowest 24 bits.
-        innermost: of the same ranges.
+        thread, start, end: columns of the ranges; `thread >> 24` is the process.
+        innermost: finder over the same ranges.
     """
 
     def __init__(self, thread: Int64s, start: Int64s, end: Int64s, innermost: Innermost) -> None:
@@ -83,11 +85,11 @@ class ByTime:
         process = self._threads[owner] >> _THREAD_BITS
         sorting = np.lexsort((time, process))
         self._process, self._time = process[sorting], time[sorting]
-        # Of each process the changes sum to 0, so that one running sum serves them all. Of one open thread it is its number.
+        # The changes of each process sum to 0, so one running sum works for all. If one thread is open, the sum is its number.
         self._count, self._number = np.cumsum(change[sorting]), np.cumsum((change * owner)[sorting])
 
     def at(self, process: Int64s, time: Int64s) -> Int64s:
-        """Index of the range for each process and time of a launch; `NONE` where no thread has one open, `SEVERAL` where several have."""
+        """Return the range for each process and time of a launch; `NONE` if none is open, `SEVERAL` if on several threads."""
         found = np.full(len(time), NONE)
         for one in distinct(process).tolist():
             first, last = np.searchsorted(self._process, one), np.searchsorted(self._process, one, side="right")
@@ -101,7 +103,7 @@ class ByTime:
 
 
 def _joined(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
-    """Stretches of time in which any range of a thread is open; the ranges ascend by start."""
+    """Return the intervals in which any range of a thread is open. The ranges are sorted by start."""
     reached = np.maximum.accumulate(end)
     heads = np.flatnonzero(np.concatenate((np.ones(1, bool), start[1:] > reached[:-1])))
     return start[heads], reached[np.append(heads[1:], len(start)) - 1]
@@ -125,10 +127,10 @@ def _paint(first: Int64s, last: Int64s, segments: int) -> Int64s:
 
 
 def parents(thread: Int64s, end: Int64s) -> Int64s:
-    """Index of the range that encloses each on its thread, the one opened last where several do; `NONE` where none does.
+    """Return the index of the range that encloses each range on its thread; of several, the last opened; `NONE` if none.
 
-    In this module's order that is the nearest earlier range of the thread that ends no sooner: climbed to through maxima over
-    aligned blocks of 1, 2, 4… ranges.
+    In this module's order it is the nearest earlier range of the thread that does not end sooner. The search climbs through the
+    maxima of aligned blocks of 1, 2, 4… ranges.
     """
     count = len(end)
     maxima = [end]
@@ -157,7 +159,7 @@ def parents(thread: Int64s, end: Int64s) -> Int64s:
 
 
 def depths(parent: Int64s) -> Int64s:
-    """How many ranges enclose each, counted by doubling the step up the tree."""
+    """Return the number of ranges that enclose each range. The steps up the tree double in length."""
     depth = (parent >= 0).astype(np.int64)
     above = parent.copy()
     while (climbing := np.flatnonzero(above >= 0)).size:
@@ -168,7 +170,7 @@ def depths(parent: Int64s) -> Int64s:
 
 
 def around(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """Index of the nearest chosen range among each and those that enclose it, `NONE` where there is none; the step is doubled too."""
+    """Return the nearest chosen range among each range and its enclosing ranges; `NONE` if none. Steps double in length too."""
     at = np.where(chosen, np.arange(len(parent)), parent)
     while (climbing := np.flatnonzero((at >= 0) & ~chosen[at])).size:
         at[climbing] = at[at[climbing]]
@@ -176,7 +178,7 @@ def around(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
 
 
 class LaunchedWork(NamedTuple):
-    """Device work whose launch is known: launching thread, start of the launch, and start and end on the device, in ns."""
+    """Device work with a known launch: launching thread, start of the launch, and start and end on the device, in ns."""
 
     thread: Int64s
     launched: Int64s
@@ -185,7 +187,7 @@ class LaunchedWork(NamedTuple):
 
 
 class DeviceTime(NamedTuple):
-    """For each range, over the device work launched while it was open on the thread; `items` is the number of pieces of work."""
+    """Device times of each range, over the work launched while it was open on its thread. `items` counts the pieces of work."""
 
     items: Int64s
     start: Int64s
@@ -194,7 +196,7 @@ class DeviceTime(NamedTuple):
 
 
 def device_time(thread: Int64s, start: Int64s, end: Int64s, launches: LaunchedWork) -> DeviceTime:
-    """Start of the first, end of the last, and length of the union of the device intervals launched inside each range."""
+    """Return start of the first, end of the last, and union length of the device intervals launched inside each range."""
     work = _by_launch(launches)
     first, last = np.zeros(len(thread), np.int64), np.zeros(len(thread), np.int64)
     for one in distinct(thread).tolist():
@@ -205,7 +207,7 @@ def device_time(thread: Int64s, start: Int64s, end: Int64s, launches: LaunchedWo
     items = np.maximum(last - first, 0)
     result = DeviceTime(items, np.zeros_like(items), np.zeros_like(items), np.zeros_like(items))
     some = np.flatnonzero(items)
-    # Ranges that hold the same work, as nested ones often do, are one window.
+    # Ranges with the same work (common with nested ranges) share one window.
     width = len(work.start) + 1
     windows, window = np.unique(first[some] * width + last[some], return_inverse=True)
     for column, found in zip(result[1:], coverage.of_windows(work.start, work.end, *np.divmod(windows, width)), strict=True):
@@ -214,7 +216,7 @@ def device_time(thread: Int64s, start: Int64s, end: Int64s, launches: LaunchedWo
 
 
 def _by_launch(launches: LaunchedWork) -> LaunchedWork:
-    """Sorted by thread, then launch; reports mostly are."""
+    """Sort by thread, then by launch. Most reports are sorted already."""
     same = launches.thread[1:] == launches.thread[:-1]
     later = launches.launched[1:] >= launches.launched[:-1]
     if np.all((launches.thread[1:] > launches.thread[:-1]) | (same & later)):

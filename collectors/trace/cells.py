@@ -1,4 +1,4 @@
-"""Which ranges are measurements of a cell: ours by their domain, anybody's by `--variant-from nvtx:REGEX`."""
+"""Finds the ranges that measure a cell: in this project's domain, or by the pattern `--variant-from nvtx:REGEX`."""
 
 from typing import Any, Final
 
@@ -13,12 +13,12 @@ from warpladder.data import naming
 from warpladder.data.naming import CellName, Naming, distinct
 
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
-#: How long the pattern of `--variant-from` may take.
+#: Time limit of the pattern of `--variant-from`, in seconds.
 _SECONDS: Final = 60.0
 
 
 class Cells:
-    """Cell columns of every range. An index into `names` per range and column; `NONE` where null."""
+    """The cell columns of all ranges. Each value is an index into `names`, or `NONE` for null."""
 
     def __init__(self, ranges: Ranges) -> None:
         self._ranges = ranges
@@ -46,7 +46,7 @@ class Cells:
         above = parents(ranges.thread[ours], ranges.end[ours])
         depth = depths(above)
         for column, level in (("workload", 0), ("case", 1), ("variant", 2), ("config", 2), ("scope", 3), ("round", 3)):
-            holder = around(above, depth == level)  # the range itself, or the one of that level that encloses it
+            holder = around(above, depth == level)  # the range itself, or its enclosing range of this level
             inside = np.flatnonzero(holder >= 0)
             self._fill(column, ours[inside], ranges.text[ours[holder[inside]]])
 
@@ -66,10 +66,10 @@ class Cells:
         self._codes[column][at] = np.array(codes, np.int64)[place]
 
     def name(self, chosen: Naming, default_workload: str) -> int:
-        """Fill the cells of the ranges that the pattern finds.
+        """Set the cells of the ranges that the pattern matches.
 
         Returns:
-            how many ranges it found.
+            the number of ranges that it matches.
 
         Raises:
             NamingError: the pattern takes too long.
@@ -84,10 +84,10 @@ class Cells:
         return len(self._matched)
 
     def ended_before_their_work(self, gpu_end: pa.Array) -> int:
-        """How many named ranges end on the host before the last work that they launched, for want of a synchronisation.
+        """Count the named ranges that end on the host before their last device work, because they do not synchronise.
 
         Args:
-            gpu_end: column gpu_end_ns of all ranges.
+            gpu_end: column `gpu_end_ns` of all ranges.
         """
         at = self._matched[self._ranges.closed[self._matched]]
         return int(pc.sum(pc.greater(gpu_end.take(pa.array(at)), pa.array(self._ranges.end[at]))).as_py() or 0)
@@ -95,12 +95,12 @@ class Cells:
     def tables(
         self, gpu_busy: pa.Array, unclear: LaunchedWork, device_count: int
     ) -> dict[str, pa.Table | list[dict[str, Any]]]:
-        """Tables variants, cases, results and samples of the named ranges.
+        """Return tables variants, cases, results and samples of the named ranges.
 
         Args:
-            gpu_busy: column gpu_busy_ns of all ranges, with the work that is attributed to them by time.
-            unclear: device work that was launched while ranges were open and is attributed to none.
-            device_count: GPUs that the report's program used.
+            gpu_busy: column `gpu_busy_ns` of all ranges, including work attributed by time.
+            unclear: device work that was launched while ranges were open, but is attributed to none.
+            device_count: number of GPUs that the report's program used.
         """
         at = self._matched[self._ranges.closed[self._matched]]
         used, cell = np.unique(self._cell[at], return_inverse=True)
@@ -135,7 +135,7 @@ class Cells:
 
 
 def _read(column: str, text: str) -> str | None:
-    """A column's value in the text of one of our ranges."""
+    """Return a column's value from the text of one of this project's ranges."""
     if column in ("workload", "case"):
         return text
     match = (VARIANT_TEXT if column in ("variant", "config") else SAMPLE_TEXT).fullmatch(text)

@@ -1,4 +1,4 @@
-"""How long device work ran, of many overlapping windows of pieces of work: each a range of neighbours in the order of their launches."""
+"""Union lengths of device work for many overlapping windows; a window is a contiguous range of pieces in launch order."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -12,16 +12,16 @@ Int64s: TypeAlias = npt.NDArray[np.int64]
 _NONE: Final = -1
 _FAR: Final = 1 << 61
 _PAIRS_AT_ONCE: Final = 4_000_000
-#: Pairs of a window and a piece of work that take as long as one piece in the sweep over all.
+#: The sweep takes as long for one piece as the direct method for this many pairs of window and piece.
 _PAIRS_A_PIECE: Final = 64
 
 
 def of_windows(start: Int64s, end: Int64s, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Start of the first, end of the last, and length of the union of the intervals of each window.
+    """Return start of the first, end of the last, and union length of the intervals of each window.
 
     Args:
-        start: of each piece of work; `end` likewise.
-        first: of each window the place of its first piece; `last` that behind its last. None is empty.
+        start, end: times of each piece of work, in ns.
+        first, last: for each window, the index of its first piece, and the index after its last piece. No window is empty.
     """
     count = last - first
     if int(count.sum()) <= max(_PAIRS_A_PIECE * len(start), _PAIRS_AT_ONCE):
@@ -32,7 +32,7 @@ def of_windows(start: Int64s, end: Int64s, first: Int64s, last: Int64s) -> tuple
 
 
 def _least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
-    """The least of each window: that of two blocks, whose length is a power of two."""
+    """Return the minimum of each window, as the minimum of two blocks whose length is a power of two."""
     power_of = np.frexp((last - first).astype(np.float64))[1] - 1
     found = np.empty(len(first), np.int64)
     for power in range(int(power_of.max(initial=_NONE)) + 1):
@@ -44,7 +44,7 @@ def _least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
 
 
 def _beside_one_another(start: Int64s, end: Int64s, first: Int64s, count: Int64s) -> Int64s:
-    """Union lengths, the pieces of a few windows at a time laid out one window behind the other."""
+    """Return union lengths. Lays out the pieces of a few windows at a time, one window after another."""
     in_order = bool(np.all(start[1:] >= start[:-1]))
     found = np.empty(len(first), np.int64)
     pairs = np.cumsum(count)
@@ -66,7 +66,7 @@ def _unions(start: Int64s, end: Int64s, first: Int64s, count: Int64s, in_order: 
         sorting = np.lexsort((begins, owner))
         begins, ends = begins[sorting], ends[sorting]
     starts = begins[heads]
-    # Windows are laid one behind the other on one axis, so that one running maximum serves them all.
+    # The windows lie one after another on one axis, so that one running maximum works for all.
     width = np.maximum.reduceat(ends, heads) - starts + 1
     shift = np.cumsum(width) - width - starts
     begins = begins + shift[owner]
@@ -78,10 +78,10 @@ def _unions(start: Int64s, end: Int64s, first: Int64s, count: Int64s, in_order: 
 
 
 def _by_sweep(start: Int64s, end: Int64s, first: Int64s, last: Int64s) -> Int64s:
-    """Union lengths in n log n, however many windows share a piece.
+    """Return union lengths in O(n log n), for any number of windows per piece.
 
-    Each piece is painted over those before it. In a window counts what its pieces painted over pieces before the window, or over nothing:
-    all that was painted over those until the window ends, less all that was painted until it begins.
+    Each piece is painted over the earlier ones. A window's union is the length that its pieces painted over nothing or over
+    pieces before the window: the length painted over these up to the window's end, minus the length up to its beginning.
     """
     under, by, length = _painted(start, end)
     until = np.searchsorted(by, last)
@@ -90,8 +90,8 @@ def _by_sweep(start: Int64s, end: Int64s, first: Int64s, last: Int64s) -> Int64s
 
 
 def _painted(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """What lay under each stretch that was painted, `_NONE` for nothing; by which piece it was; and how long it is."""
-    edges, owners = [-2 * _FAR, 2 * _FAR], [_NONE, _NONE]  # from each edge to the next the owner is the piece painted last
+    """Return, for each painted stretch: the piece under it (`_NONE` for nothing), the piece that painted it, and its length."""
+    edges, owners = [-2 * _FAR, 2 * _FAR], [_NONE, _NONE]  # owners[i] is the piece painted last between edges i and i+1
     under, by, length = array("q"), array("q"), array("q")
     pieces = zip(np.clip(start, -_FAR, _FAR).tolist(), np.clip(end, -_FAR, _FAR).tolist(), strict=True)
     for piece, (begin, stop) in enumerate(pieces):
@@ -111,7 +111,7 @@ def _painted(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
 
 
 def _sums_below(keys: Int64s, values: Int64s, until: Int64s, below: Int64s) -> Int64s:
-    """Of each pair of limits, the sum of the values among the first `until` whose key is less than `below`, through a wavelet matrix."""
+    """For each pair of limits, sum the first `until` values whose key is less than `below`. Uses a wavelet matrix."""
     first, last = np.zeros_like(until), until
     found = np.zeros(len(until), np.int64)
     for bit in reversed(range(int(max(keys.max(initial=0), below.max(initial=0))).bit_length())):

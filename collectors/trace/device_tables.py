@@ -1,4 +1,4 @@
-"""API calls, kernels, copies, sets and graph launches of a report, batch by batch, as rows of our tables."""
+"""Converts API calls, kernels, copies, memory sets and graph launches of a report to rows of our tables, batch by batch."""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -23,7 +23,7 @@ COPY: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
 SET: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
 API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
-#: Findings about work that was launched by a thread without a range; `{}` stands for how much.
+#: Messages about work launched by a thread without a range; `{}` is the number of pieces of work.
 BY_TIME: Final = (
     "{} kernels, copies and sets were launched by threads that had no NVTX range open; they are attributed by time, to the innermost range "
     "of the one other thread of the process that had one open (column time_range_id)"
@@ -33,21 +33,21 @@ UNCLEAR: Final = (
     "attributed to none; open a range on the launching threads"
 )
 _BACKTRACE: Final = 67
-#: What a count of bytes, a time and a correlation id may be at most; times and ids also below zero.
+#: Limits of counts of bytes, of times and of correlation ids. Times and ids may also be negative, down to the same limit.
 _MOST_BYTES: Final = MOST_WORK
 _FAR: Final = FAR
 _CORRELATION_BITS: Final = 38
 
-#: CUpti_ActivityMemcpyKind -> our kinds. Arrays are device memory; 13 is a migration between devices.
+#: CUpti_ActivityMemcpyKind -> our kinds. CUDA arrays count as device memory; 13 is a migration between devices.
 _COPY_KINDS: Final = dict(
     enumerate(
         ("h2d", "d2h", "h2d", "d2h", "d2d", "d2d", "d2d", "d2d", "h2h", "p2p", "unified_h2d", "unified_d2h", "p2p"),
         start=1,
     )
 )
-#: Copy kinds of migrations of unified memory, which no call launches.
+#: Copy kinds of migrations of unified memory; no API call launches them.
 _MIGRATIONS: Final = (11, 12, 13)
-#: ENUM_CUDA_MEM_KIND, kept here because some versions leave the table out; 7 is unknown.
+#: ENUM_CUDA_MEM_KIND; some versions of Nsight Systems omit this table. 7 is unknown.
 _MEMORY_KINDS: Final = dict(enumerate(("pageable", "pinned", "device", "array", "managed", "device_static", "managed_static")))
 
 
@@ -64,7 +64,7 @@ class Calls:
         self._parts.append((self._keys(thread >> 24, correlation), thread, start, end, range_id))
 
     def close(self) -> None:
-        """Sorts by key, the earlier call first where two share one."""
+        """Sort by key; of two calls with the same key, the earlier first."""
         if not self._parts:
             return
         columns = [list(column) for column in zip(*self._parts, strict=True)]
@@ -80,7 +80,7 @@ class Calls:
         self._key, self.thread, self.start, self.end, self.range = joined
 
     def find(self, process: Int64s, correlation: Int64s) -> Int64s:
-        """Index of the call that caused each piece of device work; `NONE` where the report has none."""
+        """Return the index of the call that launched each piece of device work; `NONE` if the report has none."""
         key = self._keys(process, correlation, known_only=True)
         if not len(self._key):
             return np.full(len(key), NONE)
@@ -94,7 +94,7 @@ class Calls:
 
 
 def api_rows(report: Report, strings: Strings, innermost: Innermost, calls: Calls, notes: Notes) -> Iterator[pa.Table]:
-    """Rows of `api_calls`; each call is also added to `calls`, which is closed at the end."""
+    """Yield rows of `api_calls`. Also adds each call to `calls`, and closes it at the end."""
     integers = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
     for batch in report.batches(API, integers):
         once = pc.not_equal(batch.column("eventClass").fill_null(0), _BACKTRACE)
@@ -122,7 +122,7 @@ class Attributed(NamedTuple):
 
     Attributes:
         own: launched inside a range of the launching thread.
-        by_time: attributed to a range of another thread, which stands as its launching thread.
+        by_time: attributed to a range of another thread; this thread replaces the launching thread.
         unclear: launched by a thread without a range while several threads had one open.
     """
 
@@ -132,13 +132,13 @@ class Attributed(NamedTuple):
 
 
 class DeviceWork:
-    """Device rows of a report, joined to their launches; keeps what was launched while ranges were open, for `attribution`.
+    """Joins the device rows of a report to their launches, and keeps the work launched while ranges were open.
 
     Args:
-        report, strings, calls: of the report.
+        report, strings, calls: the report, its texts, and its API calls.
         threads: thread of each range.
-        by_time: of the same ranges.
-        notes: told what is left out, or cannot be attributed.
+        by_time: finder over the same ranges.
+        notes: receives counts of rows that are left out or cannot be attributed.
     """
 
     def __init__(self, report: Report, strings: Strings, calls: Calls, threads: Int64s, by_time: ByTime, notes: Notes) -> None:
@@ -146,10 +146,10 @@ class DeviceWork:
         self._threads, self._by_time = threads, by_time
         self._kept: tuple[list[LaunchedWork], ...] = ([], [], [])
         self.devices: dict[tuple[int, int], int] = {}  # (process, CUDA ordinal) -> rows
-        self.launches_of: dict[str, tuple[int, int]] = {}  # what -> rows that a call launches, and those whose call was found
+        self.launches_of: dict[str, tuple[int, int]] = {}  # kind -> rows that a call launches, and those whose call was found
 
     def launches(self) -> Attributed:
-        """All device work launched while a range was open. Ends the reading: calls and parts are let go, for the memory that they take."""
+        """Return all device work launched while a range was open. Call it last: it frees calls and parts."""
         self._calls = Calls()
         return Attributed(*map(_joined, self._kept))
 
@@ -182,7 +182,7 @@ class DeviceWork:
             )
 
     def graph_launches(self) -> Iterator[pa.Table]:
-        """A graph launched as a whole is one row of `kernels`, `schema.CUDA_GRAPH`, over all that ran in it."""
+        """Yield one row of `kernels`, named `schema.CUDA_GRAPH`, for each graph launch that was traced as a whole."""
         integers = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId")
         for batch in self._report.batches(GRAPH, integers):
             batch = _with_times(batch, "graph launches", self._notes)
@@ -247,11 +247,11 @@ class DeviceWork:
             )
 
     def _common(self, batch: pa.RecordBatch, what: str, launched: npt.NDArray[np.bool_] | None = None) -> dict[str, pa.Array]:
-        """Columns that `kernels` and `memory_ops` share.
+        """Return the columns that `kernels` and `memory_ops` share.
 
         Args:
-            what: the rows are, for notes.
-            launched: the rows that a call launches; all when None.
+            what: the kind of row, for notes.
+            launched: mask of the rows that a call launches; None for all.
         """
         process, correlation = _numbers(batch, "globalPid"), _correlations(batch)
         device = np.clip(_numbers(batch, "deviceId"), -(1 << 31), (1 << 31) - 1)
@@ -301,7 +301,7 @@ class DeviceWork:
 
 
 def _joined(parts: list[LaunchedWork]) -> LaunchedWork:
-    """The parts as one; each is let go as soon as it is joined."""
+    """Concatenate the parts; free each as soon as it is copied."""
     columns = [list(column) for column in zip(LaunchedWork(*[np.empty(0, np.int64)] * 4), *parts, strict=True)]
     parts.clear()
     return LaunchedWork(*(np.concatenate(columns.pop(0)) for _ in range(4)))

@@ -1,4 +1,4 @@
-"""What could not be taken over from a trace, as rows of `diagnostics`."""
+"""Collects diagnostics about a trace: rows that were left out, and other doubts."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +9,7 @@ from warpladder.data.names import Source
 
 
 class Notes:
-    """Collects the rows, and counts of rows that were left out."""
+    """Collects rows of `diagnostics`, and counts of rows that were left out."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -19,7 +19,7 @@ class Notes:
         self.rows.append(diagnostic_row(severity, source, text))
 
     def count(self, severity: str, source: str, text: str, number: int) -> None:
-        """Adds up over batches; `text` has `{}` where the number goes."""
+        """Add to a count over all batches. `{}` in `text` is replaced by the total."""
         if number:
             key = (severity, source, text)
             self._counts[key] = self._counts.get(key, 0) + number
@@ -31,16 +31,16 @@ class Notes:
         return self.rows
 
     def warnings(self) -> list[str]:
-        """Those that are more than information, a line each, what the profiler left in the report last; whole after `finish`."""
+        """Return the warnings and errors, one line each, the profiler's own messages last. Complete after `finish`."""
         found = [row for row in self.rows if row["severity"] != "info"]
         return [f"{row['severity']}: {row['text']}" for row in sorted(found, key=lambda row: row["source"] == Source.NSYS)]
 
 
 def date_of_file(path: Path, notes: Notes) -> datetime:
-    """When a report's file was last written, in UTC, and a note that this stands for the start of its capture."""
+    """Return the modification time of a report's file in UTC, and note that it replaces the start of the capture."""
     notes.add(
         "warning",
         Source.DATE,
-        "the report does not say when it was captured, so that the date of its file stands for it; a copy or a download may have changed that",
+        "the report does not say when it was captured, so the date of its file is used; a copy or a download may have changed it",
     )
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)

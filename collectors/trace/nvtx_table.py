@@ -1,4 +1,4 @@
-"""NVTX ranges of a report, in the order that `attribution` wants, with their domains, parents and depths."""
+"""Reads the NVTX ranges of a report in the order of `attribution`, with domains, parents and depths."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ _INTEGERS: Final = ("start", "end", "eventType", "globalTid", "textId", "domainI
 
 
 def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
-    """Every push/pop and start/end range; a note where there is none, or some were never closed."""
+    """Read all push/pop and start/end ranges. Notes if there is none, or if some were never closed."""
     columns: dict[str, list[Int64s]] = {name: [np.empty(0, np.int64)] for name in _KEPT}
     closed = [np.empty(0, bool)]
     texts: dict[str, int] = {}
@@ -66,7 +66,7 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
 
 
 def _domains(process: Int64s, domain: Int64s, names: dict[tuple[int, int], str]) -> tuple[Int64s, list[str]]:
-    """Number of each range's domain, and the names by number; domain 0 is the default one and has no name."""
+    """Return the number of each range's domain, and the names by number. Domain 0 is the default one, without a name."""
     pairs, inverse = np.unique(np.stack((process, domain)), axis=1, return_inverse=True)
     texts = [
         names.get((owner, number), "" if number == 0 else f"domain {number}") for owner, number in pairs.T.tolist()
@@ -91,14 +91,14 @@ def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
 def range_rows(
     ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork, cells: dict[str, pa.Array], at_once: int
 ) -> list[pa.Table]:
-    """Rows of table `ranges`, in pieces.
+    """Make the rows of table `ranges`, in pieces.
 
     Args:
         ranges: all ranges.
-        own: device work launched inside any of them, on its thread.
-        by_time: device work that is attributed to them by time; `thread` is that of the range.
-        cells: columns workload, variant, config, case, scope and round, null where a range is not a cell's.
-        at_once: rows a piece.
+        own: device work launched inside a range, on the range's thread.
+        by_time: device work attributed by time; `thread` is the range's thread.
+        cells: columns workload, variant, config, case, scope and round; null for a range that measures no cell.
+        at_once: rows per piece.
     """
     found = attribution.device_time(ranges.thread, ranges.start, ranges.end, own)
     idle = found.items == 0
@@ -126,7 +126,7 @@ def range_rows(
 
 
 def _with_by_time(ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork) -> dict[str, pa.Array]:
-    """Columns time_gpu_start_ns, time_gpu_end_ns and time_gpu_busy_ns of table `ranges`."""
+    """Return columns time_gpu_start_ns, time_gpu_end_ns and time_gpu_busy_ns of table `ranges`."""
     names = ("time_gpu_start_ns", "time_gpu_end_ns", "time_gpu_busy_ns")
     if not len(by_time.start):
         return {name: pa.nulls(len(ranges), pa.int64()) for name in names}

@@ -1,4 +1,4 @@
-"""All NVTX ranges of a report as columns, and the process and thread that Nsight's ids name."""
+"""The NVTX ranges of a report as columns, and the process in Nsight's global ids."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ from warpladder.data.naming import Int64s
 class Ranges:
     """Columns of all ranges; the index of a range is its `range_id`.
 
-    `thread` is Nsight's global thread id; `end` of a range that was never closed is far in the future; `text` and `domain` are
-    indices into `texts` and `domains`, `style` into `schema.RANGE_STYLES`.
+    `thread` is Nsight's global thread id. The `end` of a range that was never closed is far in the future. `text` and `domain`
+    are indices into `texts` and `domains`; `style` is an index into `schema.RANGE_STYLES`.
     """
 
     thread: Int64s
@@ -33,7 +33,7 @@ class Ranges:
 
 
 def process_of(global_id: Int64s) -> Int64s:
-    """Process id within Nsight's global thread or process id (8 bits hardware, 8 bits VM, 24 bits process, 24 bits thread)."""
+    """Extract the process id from a global thread or process id (8 bits hardware, 8 VM, 24 process, 24 thread)."""
     return (global_id >> 24) & 0xFF_FFFF
 
 

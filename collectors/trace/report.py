@@ -1,6 +1,6 @@
-"""Tables of a trace, under the names that CUPTI and Nsight Systems give them, wherever they come from.
+"""The tables of a trace from any source, under their names in CUPTI and Nsight Systems.
 
-Texts are cut to `TEXT_LIMIT`, so that no string of somebody's file decides how much memory is taken.
+Texts are cut to `TEXT_LIMIT`, so that a long string in a file cannot exhaust memory.
 """
 
 import queue
@@ -20,27 +20,27 @@ Columns: TypeAlias = Mapping[str, frozenset[str]]
 
 
 class ReportError(Exception):
-    """A report that cannot be imported. Its message says where, what, and what to do, in one line."""
+    """A report cannot be imported. The message is one line: where, what, and what to do."""
 
 
 class Report(ABC):
-    """Tables of a report.
+    """The tables of a report.
 
     Args:
         name: the file's name, for messages and column `source`.
         columns: table -> names of its columns.
-        remarks: severity and text of what is to be told about how it was opened.
+        remarks: severity and text of messages about the opening of the report.
     """
 
     def __init__(self, name: str, columns: Columns, remarks: Sequence[tuple[str, str]] = ()) -> None:
         self.name, self.columns, self.remarks = name, columns, remarks
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether it has the table, with those columns."""
+        """Whether the report has the table with these columns."""
         return table in self.columns and set(columns) <= self.columns[table]
 
     def has_rows(self, table: str) -> bool:
-        """Whether it has the table, and the table a row.
+        """Whether the report has the table, and the table has a row.
 
         Raises:
             ReportError: the file is damaged.
@@ -48,11 +48,11 @@ class Report(ABC):
         return table in self.columns and self._has_rows(table)
 
     def batches(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> Generator[pa.RecordBatch, None, None]:
-        """Rows of a table, read ahead in a thread. A column that the report lacks is null; a table that it lacks has no rows.
+        """Yield the rows of a table, read ahead in a thread. A missing column is null; a missing table has no rows.
 
         Returns:
-            record batches of at most `BATCH_ROWS` rows: int64 columns (null where null), then text columns ("" where null): strings, or
-            a dictionary of them where the report has one.
+            record batches of at most `BATCH_ROWS` rows: int64 columns (nulls stay null), then text columns (null becomes ""). A
+            text column is strings, or a dictionary if the report has one.
 
         Raises:
             ReportError: the file is damaged.
@@ -74,7 +74,7 @@ class Report(ABC):
                 yield pa.record_batch(arrays, names=[*integers, *texts])
 
     def rows(self, table: str, integers: Sequence[str], texts: Sequence[str] = (), limit: int = 10_000) -> list[dict[str, Any]]:
-        """The first rows of a small table."""
+        """Return the first `limit` rows of a small table."""
         found: list[dict[str, Any]] = []
         with closing(self.batches(table, integers, texts)) as batches:
             for batch in batches:
@@ -91,7 +91,7 @@ class Report(ABC):
 
 
 def _clean(array: pa.Array) -> pa.Array:
-    """Text without nulls, in valid UTF-8, at most `TEXT_LIMIT` characters long; a dictionary stays one."""
+    """Return texts without nulls, in valid UTF-8, at most `TEXT_LIMIT` characters long. A dictionary stays a dictionary."""
     if pa.types.is_dictionary(array.type):
         values, indices = _clean(array.dictionary), array.indices
         if indices.null_count:
@@ -109,7 +109,7 @@ def _clean(array: pa.Array) -> pa.Array:
 
 
 def _read_ahead(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
-    """The same batches, the next one read while the last one is worked on."""
+    """Yield the same batches, and read the next one while the caller works on the last one."""
     ready: queue.Queue[Any] = queue.Queue(maxsize=2)
     stopped = threading.Event()
 
@@ -128,7 +128,7 @@ def _read_ahead(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.
                 if not offer(batch):
                     return
             offer(None)
-        except BaseException as error:  # handed to the reader below, which raises it
+        except BaseException as error:  # passed to the consumer below, which raises it
             offer(error)
         finally:
             batches.close()

@@ -1,4 +1,4 @@
-"""Device samples of a recording, taken from its trace instead of from CUDA events."""
+"""Replaces the device samples of a recording by times from its trace."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,23 +15,24 @@ from warpladder.data.names import Source
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _CELL: Final = ["workload", "variant", "config", "case"]
-#: What tells one device sample from another.
+#: Columns that identify a device sample.
 KEY: Final = [*_CELL, "cache", "twin", "round"]
 
 
 def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
-    """Device time of each sample of ours.
+    """Compute the device time of each of this project's samples.
 
-    Work that is attributed to the execution by time counts, as that of a backward pass on a thread of its own does.
+    Work attributed by time counts too, such as that of PyTorch's backward pass, which runs on its own thread.
 
-    A cold sample is the time from the start of an execution's first device work to the end of its last, a hot one the time in which work of
-    the batch was running, since tracing widens the gaps between the nodes of a graph; each over the number of executions.
+    A cold sample is the time from the start of an execution's first device work to the end of its last. A hot sample is the
+    time in which work of the batch was running, because tracing widens the gaps between nodes of a graph. Both are divided by
+    the number of executions.
 
     Args:
         ranges: rows of table `ranges`, in pieces.
 
     Returns:
-        columns `KEY` and duration_ns, int64; of a sample that was taken again, the last.
+        columns `KEY` and duration_ns (int64); for a repeated sample, the last one.
     """
     table = pa.concat_tables(ranges)
     inner = table.filter(_matching(table["text"], f"^{EXECUTIONS_TEXT.pattern}$"))
@@ -58,7 +59,7 @@ def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
 
 
 def _matching(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
-    """Which rows match; each text of a dictionary is looked at once."""
+    """Return which rows match. Each text of a dictionary is matched once."""
     chunks = [as_dictionary(chunk) for chunk in texts.chunks]
     return pa.chunked_array(
         [pc.match_substring_regex(chunk.dictionary, pattern).take(chunk.indices) for chunk in chunks], pa.bool_()
@@ -66,14 +67,14 @@ def _matching(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
 
 
 def retimed(samples: pd.DataFrame, traced: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Samples with their device times replaced by the trace's.
+    """Replace the device times of samples by those of the trace.
 
     Args:
-        samples: table `samples` of the recording, its device times by CUDA events.
-        traced: what `traced_samples` gives.
+        samples: table `samples` of the recording, with device times by CUDA events.
+        traced: result of `traced_samples`.
 
     Returns:
-        table `samples`, without the device samples that the trace knows nothing of, and rows of `diagnostics`.
+        table `samples` without device samples that the trace lacks, and rows of `diagnostics`.
     """
     on_device = (samples["scope"] == "device").to_numpy()
     joined = samples[on_device].merge(traced, on=KEY, how="left", suffixes=("", "_traced"))
@@ -95,7 +96,7 @@ def _lost_rows(lost: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _agreement_rows(both: pd.DataFrame) -> list[dict[str, Any]]:
-    """One finding for the run: how far CUDA events around the same executions disagree with the trace."""
+    """Make one diagnostic for the run: the difference between CUDA events and the trace for the same executions."""
     cold = both[both["cache"] == "cold"]
     if cold.empty:
         return []

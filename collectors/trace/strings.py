@@ -1,4 +1,4 @@
-"""Text of a report: its table StringIds, and the names of calls."""
+"""The texts of a report: its table StringIds, and the names of API calls."""
 
 import re
 from typing import Final
@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.trace.report import Report
 
-#: As `nsys stats` has it: `_v` and four characters. `cudaGraphLaunch_v10000`, with five, and the `cudaLaunchKernel_ptsz` of a stream per
-#: thread keep their names, so that ours are those that a user sees there; `cuMemAlloc_v2` is another function than `cuMemAlloc`.
+#: `_v` and four characters, as in `nsys stats`, so that names are equal there and here. `cudaGraphLaunch_v10000` (five
+#: characters), `cudaLaunchKernel_ptsz` and `cuMemAlloc_v2` (a different function than `cuMemAlloc`) keep their suffix.
 _VERSION_SUFFIX: Final = re.compile(r"_v.{4}\Z", re.DOTALL)
 
 
@@ -19,7 +19,7 @@ class Strings:
     """Id -> text, for columns at once."""
 
     def __init__(self, report: Report) -> None:
-        # Each text is held once, in however many rows it stands.
+        # Each distinct text is stored once.
         ids, places, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([""])]
         count = 1
         for batch in report.batches("StringIds", ["id"], ["value"]):
@@ -33,11 +33,11 @@ class Strings:
         self._values = pa.chunked_array(values, pa.string())
 
     def of(self, ids: pa.Array, *, calls: bool = False) -> pa.Array:
-        """The texts of an int64 column of ids, as a dictionary; "" where the id is null or unknown.
+        """Return the texts of an int64 column of ids as a dictionary; "" if the id is null or unknown.
 
         Args:
             ids: column of ids.
-            calls: whether they are names of API calls, whose version suffix is stripped as `nsys stats` does.
+            calls: the texts are names of API calls; strip the version suffix, as `nsys stats` does.
         """
         encoded = ids.fill_null(-1).dictionary_encode()
         distinct = encoded.dictionary.to_numpy()
@@ -62,7 +62,7 @@ class Codes:
         self._codes: dict[int, int] = {}
 
     def of(self, values: npt.NDArray[np.int64], *, known_only: bool = False) -> npt.NDArray[np.int64]:
-        """Code of each value; a new one gets the next number, or -1 with `known_only`."""
+        """Return the code of each value. A new value gets the next code, or -1 with `known_only`."""
         encoded = pa.array(values).dictionary_encode()
         codes = [
             self._codes.get(value, -1) if known_only else self._codes.setdefault(value, len(self._codes))
@@ -73,7 +73,7 @@ class Codes:
 
 
 def as_dictionary(texts: pa.Array) -> pa.DictionaryArray:
-    """A text column as a dictionary of the texts that stand in it, in the order of their first appearance."""
+    """Encode a text column as a dictionary, in the order of first appearance."""
     if not pa.types.is_dictionary(texts.type):
         return texts.dictionary_encode()
     used = texts.indices.dictionary_encode()
@@ -81,7 +81,7 @@ def as_dictionary(texts: pa.Array) -> pa.DictionaryArray:
 
 
 def or_else(texts: pa.Array, others: pa.Array) -> pa.DictionaryArray:
-    """`texts`, and where it is empty `others`; each a text column or a dictionary of texts, perhaps with one text twice."""
+    """Return `texts`, with empty ones replaced by `others`. Both are text columns or dictionaries, possibly with duplicates."""
     texts = as_dictionary(texts)
     empty = pc.equal(texts.dictionary, "")
     if not pc.any(empty).as_py():

@@ -1,4 +1,4 @@
-"""Writes the trace tables of a run from a report, or from what was captured in process."""
+"""Writes the trace tables of a run from a report or from in-process captures."""
 
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
@@ -22,21 +22,21 @@ from warpladder.data.naming import ENDED_EARLY, TAKEN, Naming
 from warpladder.data.store import RunWriter
 
 _TEXT_BYTES_AT_ONCE: Final = 100_000_000
-#: Share of device work without a launch up to which a capture is as good as whole.
+#: Largest share of device work without a launch that is not a warning.
 _FEW: Final = 0.05
-#: Columns by which device work is joined to its launch.
+#: Columns that join device work to its launch.
 _OF_LAUNCHES: Final = ("globalPid", "correlationId")
 
 
 class Written(NamedTuple):
-    """What was written: (process, CUDA ordinal) -> rows of device work, and the rows of `ranges`, in pieces."""
+    """Result of `write_tables`: (process, CUDA ordinal) -> rows of device work, and the rows of `ranges` in pieces."""
 
     devices: dict[tuple[int, int], int]
     ranges: list[pa.Table]
 
 
 def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes) -> Written:
-    """All tables but run and diagnostics."""
+    """Write all tables except run and diagnostics."""
     strings = Strings(report)
     ranges = read_ranges(report, strings, notes)
     innermost = Innermost(ranges.thread, ranges.start, ranges.end)
@@ -44,7 +44,7 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
     _append(writer, "api_calls", device.api_rows(report, strings, innermost, calls, notes))
     by_time = ByTime(ranges.thread, ranges.start, ranges.end, innermost)
     work = device.DeviceWork(report, strings, calls, ranges.thread, by_time, notes)
-    del calls  # `work` lets go of them when it has found every launch
+    del calls  # `work` frees them when it has found every launch
     for rows in (work.kernels(), work.graph_launches()):
         _append(writer, "kernels", rows)
     for rows in (work.copies(), work.sets()):
@@ -59,10 +59,10 @@ def add_trace(
     """Write the trace tables of a recording.
 
     Args:
-        writer: of the run.
-        report: what was captured.
+        writer: writer of the run.
+        report: the captured trace.
         samples: table `samples`, timed by CUDA events.
-        notes: told what could not be taken over.
+        notes: receives diagnostics about the trace.
 
     Returns:
         table `samples` with the trace's device times, and rows of `diagnostics`.
@@ -85,7 +85,7 @@ def add_trace(
 def _write_ranges(
     ranges: Ranges, work: device.DeviceWork, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes
 ) -> list[pa.Table]:
-    """Rows of `ranges`, in pieces, once they are written."""
+    """Write the rows of `ranges`. Returns them in pieces."""
     cells = Cells(ranges)
     named = cells.name(naming, workload) if naming else 0
     own, by_time, unclear = work.launches()
@@ -95,7 +95,7 @@ def _write_ranges(
         notes.add(
             "warning",
             Source.VARIANT_FROM,
-            f"no NVTX range has a text that {naming.expression} finds, so no variant is compared",
+            f"no NVTX range matches {naming.expression}, so no variant is compared",
         )
     if named:
         gpu_end, busy = (_with_work_by_time(pieces, name) for name in ("gpu_end_ns", "gpu_busy_ns"))
@@ -108,13 +108,13 @@ def _write_ranges(
 
 
 def _with_work_by_time(pieces: list[pa.Table], column: str) -> pa.ChunkedArray:
-    """A column about the device work of ranges, with the work that is attributed to them by time."""
+    """Return a column about the device work of ranges, including work attributed by time."""
     table = pa.concat_tables([piece.select([f"time_{column}", column]) for piece in pieces])
     return pc.coalesce(table.column(0), table.column(1))
 
 
 def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:
-    """Writes batches, long texts a few rows at a time: the store writes them in full, here they are dictionaries."""
+    """Write batches. Long texts go a few rows at a time, because the store expands dictionaries."""
     for rows in batches:
         text_bytes = sum(
             pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
@@ -142,19 +142,21 @@ def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes)
     }.items():
         missing = [column for column in columns if not report.has(table, column)]
         if missing and report.has_rows(table):
-            notes.add("warning", Source.COLUMNS, f"table {table} lacks {', '.join(missing)}; what depends on it is empty")
+            notes.add(
+                "warning", Source.COLUMNS, f"table {table} lacks {', '.join(missing)}; columns that depend on it are empty"
+            )
     if report.has_rows(device.API):
         for what, number in lost.items():
             _tell_lost_launches(what, number, work.launches_of[what][0], notes)
 
 
 def _names_needed(report: Report) -> tuple[str, ...]:
-    """Columns without which kernels have no name: either will do."""
+    """Return the columns that kernels need for a name: shortName, unless they have demangledName."""
     return () if report.has(device.KERNEL, "demangledName") else ("shortName",)
 
 
 def _tell_lost_launches(what: str, lost: int, rows: int, notes: Notes) -> None:
-    """How much device work has no launch in the report; a warning where it is more than a few."""
+    """Note how much device work has no launch in the report; a warning above `_FEW`."""
     if lost:
         severity = "warning" if lost > _FEW * rows else "info"
         notes.add(

@@ -55,8 +55,8 @@ def workload(folder: Path, **changes: str) -> Path:
         ({"params": "{'n': '\\udcff'}"}, "case 'n=\\udcff': 'utf-8' codec can't encode"),
         ({"name": "'\\udcff'"}, "'\\udcff': not a name; give text that UTF-8 can hold"),
         ({"variant": "'\\udcff'"}, "'\\udcff': not a name"),
-        ({"buffers": "raise KeyError('m')"}, "mine/n=8: its buffers cannot be told (KeyError: 'm'); mend `buffers`"),
-        ({"buffers": "return {}"}, "mine/n=8: its buffers cannot be told (ValueError: not enough values to unpack"),
+        ({"buffers": "raise KeyError('m')"}, "mine/n=8: `buffers` fails (KeyError: 'm'); correct it"),
+        ({"buffers": "return {}"}, "mine/n=8: `buffers` fails (ValueError: not enough values to unpack"),
         (
             {"buffers": "return {'x': Buffer((2**62,))}, {}"},
             "mine/n=8: its buffers take 1.84e+19 bytes, more than can be recorded",

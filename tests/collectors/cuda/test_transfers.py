@@ -153,7 +153,7 @@ def test_the_first_kernel_of_each_stream_waits_for_copies_and_for_what_is_made_o
     ("gathered", "message"),
     [
         (("w", "v"), "gathers v, which is no input; name some of x, late, w"),
-        (("w", "x"), "gathers x, of which each part has rows of its own"),
+        (("w", "x"), "gathers x, but each part uses other rows of it"),
     ],
 )
 def test_only_an_input_that_all_parts_need_is_gathered(gathered, message):
@@ -175,7 +175,7 @@ def test_scratch_has_the_shape_that_the_part_s_own_case_asks_for():
 def test_a_part_that_wants_more_scratch_than_the_case_is_refused():
     variant = replace(variant_of((4, 0), (6, 4)), scratch=lambda case, config: {"scratch": Buffer((20 - case.params["n"],))})
     with pytest.raises(
-        WorkloadError, match="scaled v01_scaled n=10: the part n=4 wants more scratch scratch than the whole case"
+        WorkloadError, match="scaled v01_scaled n=10: the part n=4 needs more scratch scratch than the whole case"
     ):
         plan_parts(workload_of(variant), case_of(10), variant, {})
 

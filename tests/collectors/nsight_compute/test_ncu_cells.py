@@ -43,7 +43,7 @@ def test_what_flushes_the_cache_and_later_executions_are_left_out_and_told() -> 
     texts = [row["text"] for row in notes.finish()]
     assert texts == [
         "3 launches outside of the variants' own executions are left out",
-        "1 launches of further executions are left out: one a cell is counted",
+        "1 launches of further executions are left out: one execution per cell is counted",
     ]
 
 

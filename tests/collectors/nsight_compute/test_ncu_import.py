@@ -125,7 +125,7 @@ def test_blocks_that_are_none_are_refused(tmp_path: Path, broken: bytes) -> None
 
 def test_a_report_without_a_launch_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("ncu_report", reason="needs ncu-report, of requirements-ncu.txt")
-    with pytest.raises(ReportError, match="no launch can be read of it"):
+    with pytest.raises(ReportError, match="no launch can be read"):
         read_report(write(tmp_path / "r.ncu-rep"))
 
 
@@ -182,7 +182,7 @@ def test_what_ncu_printed_is_refused_with_what_to_import_instead(tmp_path: Path,
     done = CliRunner().invoke(app, ["import", str(tmp_path / "counters.csv"), "--data-dir", str(tmp_path / "runs")])
     assert done.exit_code == 2
     assert done.stderr.splitlines() == [
-        "counters.csv: what ncu printed, which is not a report; import the .ncu-rep that it was printed from, "
+        "counters.csv: printed output of ncu, not a report; import the .ncu-rep that it was printed from, "
         "or profile again with ncu --export=report"
     ]
 

@@ -93,7 +93,7 @@ def test_a_change_that_was_broken_off_is_refused(tmp_path: Path) -> None:
         database.execute("update NVTX_EVENTS set text = 'changed' || hex(zeroblob(20000))")
         assert Path(f"{path}-journal").stat().st_size > 0
         with pytest.raises(
-            ReportError, match=r"report\.sqlite: a change to it was broken off \(report\.sqlite-journal"
+            ReportError, match=r"report\.sqlite: a write to it was interrupted \(report\.sqlite-journal"
         ) as refused:
             imported(path, tmp_path / "runs")
     assert "\n" not in str(refused.value)

@@ -52,7 +52,7 @@ def test_a_report_without_a_session_start_gets_the_date_of_its_file_and_says_so(
 
 
 def test_a_report_with_a_session_start_says_nothing_of_its_date(tmp_path: Path) -> None:
-    assert not told(imported(tmp_path, schema_3_20()), "captured, so that")
+    assert not told(imported(tmp_path, schema_3_20()), "when it was captured")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def without(tables: Tables, table: str, *columns: str) -> Tables:
 
 def test_a_missing_column_is_told_where_something_is_empty_for_it(tmp_path: Path) -> None:
     run = imported(tmp_path, without(small(), "CUPTI_ACTIVITY_KIND_KERNEL", "globalPid"))
-    assert told(run, "table CUPTI_ACTIVITY_KIND_KERNEL lacks globalPid; what depends on it is empty")
+    assert told(run, "table CUPTI_ACTIVITY_KIND_KERNEL lacks globalPid; columns that depend on it are empty")
     assert run.table("kernels")["launch_start_ns"].isna().all()
 
 

@@ -48,7 +48,7 @@ PLAN = make_plan(Request(["gan_tconv"], gpus=(1, 2)))
 
 
 def test_collectors_that_see_one_process_are_refused() -> None:
-    with pytest.raises(PlanError, match="--collector cupti: sees one process alone; with --gpus 2 choose cuda_events or host"):
+    with pytest.raises(PlanError, match="--collector cupti: sees only one process; with --gpus 2 choose cuda_events or host"):
         Launcher().check(PLAN, "cupti")
 
 
