@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,13 +12,33 @@ from warpladder.dashboard import formats
 
 if TYPE_CHECKING:
     from warpladder.dashboard.core.run_data import RunData
+    from warpladder.dashboard.views.compare.query import Side
 
 MISTAKES: Final = {
     "warpladder.dashboard.export": "ExportError",
     "warpladder.dashboard.server": "ServerError",
+    "warpladder.dashboard.views.compare.query": "NotComparable",
     "warpladder.data.naming": "NamingError",
     "warpladder.data.store": "StoreError",
 }
+
+
+class _Percent(click.ParamType[float]):
+    """A fraction from 0 on, written as `2%`."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            found = float(str(value).strip().removesuffix("%")) / 100
+        except ValueError:
+            found = -1.0
+        if not 0 <= found < 100:
+            self.fail(f"{value}: write a percentage such as 2%", param, ctx)
+        return found
+
 
 #: Arguments and options that several commands have.
 _run = click.argument("run", metavar="RUN")
@@ -116,3 +136,61 @@ def export_command(
         print(f"No images: {problem}", file=sys.stderr)
         if wanted is not None:
             raise click.exceptions.Exit(2)
+
+
+@app.command("compare")
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.option("--fail-above", type=_Percent(), default="0%", help="Exit code 1 only where a cell is slower by more than this.")
+@click.option("--smallest", type=_Percent(), default="1%", help="Smaller differences are unchanged.")
+@click.option(
+    "--scope", default="", show_default=False, help="One scope, such as device, or all. Default: the first of each workload."
+)
+@click.option(
+    "--match", type=click.Choice(("config", "best")), default="config", help="Equal configs, or the fastest of each side."
+)
+@click.option("--without-shift", is_flag=True, help="Judge ratios after the common shift of their case is taken out.")
+@click.option("--any-device", is_flag=True, help="Compare although the GPUs differ.")
+@click.option("--format", "form", type=click.Choice(formats.COMPARISONS), default="text", help="Of the output.")
+@_data_dirs
+def compare_command(
+    a: str,
+    b: str,
+    fail_above: float,
+    smallest: float,
+    scope: str,
+    match: Any,
+    without_shift: bool,
+    any_device: bool,
+    form: Any,
+    data_dirs: Sequence[str],
+) -> None:
+    """Compare run B with run A, cell by cell. Exit code 0: no cell is slower; 1: a cell is slower; 2: not comparable.
+
+    A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT.
+    """
+    from warpladder.dashboard import comparison
+    from warpladder.dashboard.views.compare import query
+
+    before, after = _side(a, data_dirs), _side(b, data_dirs)
+    found = query.compare(before, after, query.Options(scope, match, smallest, without_shift, any_device))
+    print(comparison.render(found, before.data, after.data, fail_above, form), end="")
+    if comparison.failures(found, fail_above):
+        raise click.exceptions.Exit(1)
+
+
+def _side(text: str, data_dirs: Sequence[str]) -> "Side":
+    """A run, or RUN@VARIANT. Raises StoreError, NotComparable."""
+    from warpladder.dashboard.views.compare.query import NotComparable, Side
+    from warpladder.data import store
+
+    run, at, variant = text.rpartition("@")
+    try:
+        return Side(_load(text, data_dirs))
+    except store.StoreError:
+        if not at:
+            raise
+    data = _load(run, data_dirs)
+    if variant not in set(data.variants["variant"]):
+        raise NotComparable(f"{text}: the run has no variant {variant}; it has {', '.join(data.variants['variant'].unique())}")
+    return Side(data, variant)

@@ -4,6 +4,8 @@ from typing import Final, Literal, get_args
 
 Answer = Literal["table", "markdown", "csv", "json"]
 ANSWERS: Final[tuple[Answer, ...]] = get_args(Answer)
+Comparison = Literal["text", "markdown", "json", "junit"]
+COMPARISONS: Final[tuple[Comparison, ...]] = get_args(Comparison)
 IMAGES: Final = ("png", "svg", "pdf")
 CHARTS: Final = ("html", *IMAGES, "csv")
 DEFAULT_CHARTS: Final = ("html", "svg", "png", "csv")

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import shlex
 import subprocess
 from collections.abc import Sequence
 from importlib import metadata
@@ -61,7 +62,7 @@ def host_facts(arguments: Sequence[str]) -> dict[str, Any]:
 
 def command_line(arguments: Sequence[str]) -> str:
     """Return the command line, with each path cut to its last part."""
-    return " ".join(["warpladder", *(_without_folders(argument) for argument in arguments)])
+    return shlex.join(["warpladder", *(_without_folders(argument) for argument in arguments)])
 
 
 def cpu_name() -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from warpladder.dashboard.ui.view import View
 from warpladder.dashboard.views import (
     calls,
+    compare,
     counters,
     details,
     gpus,
@@ -23,7 +24,7 @@ from warpladder.dashboard.views import (
 
 #: Groups of the menu, and the views in the order of each; the first view is the one that opens.
 GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
-    "Compare": (overview.VIEW, sizes.VIEW, published.VIEW, picker.VIEW),
+    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, published.VIEW, picker.VIEW),
     "Explain": (
         ladder.VIEW,
         roofline.VIEW,

@@ -1,0 +1,180 @@
+"""A comparison of two runs as text, Markdown, JSON and JUnit."""
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Final
+from xml.etree import ElementTree
+
+from rich.console import Console
+from rich.table import Table
+
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.formats import Comparison as Form
+from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_ends
+from warpladder.dashboard.views.compare.query import Change, Comparison, Fact, name_of, sentence
+
+_HEADINGS: Final = (
+    "verdict",
+    "workload",
+    "case",
+    "timing",
+    "variant",
+    "A",
+    "B",
+    "B over A",
+    "without the common shift",
+    "noise",
+)
+_MOST_ROWS: Final = 40
+
+
+def render(found: Comparison, a: RunData, b: RunData, limit: float, form: Form) -> str:
+    """A comparison as text that ends with a line feed.
+
+    Args:
+        a, b: the two runs.
+        limit: a cell fails where B is slower by more than this fraction.
+        form: text and Markdown list the cells that became slower or faster, the slowest first; JSON and JUnit list every cell.
+    """
+    return _RENDERERS[form](found, a, b, limit)
+
+
+def failures(found: Comparison, limit: float) -> tuple[Change, ...]:
+    """The cells that are slower by more than the limit, a fraction."""
+    return tuple(change for change in found.of("slower") if change.ratio.value > 1 + limit)
+
+
+def _text(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    lines = [f"A: {_title(a)}", f"B: {_title(b)}"]
+    lines += [f"{'warning: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
+    lines += _sources(found)
+    table = Table(*_HEADINGS, box=None, pad_edge=False)
+    rows = _rows(found)
+    for row in rows:
+        table.add_row(*row)
+    text = io.StringIO()
+    Console(file=text, width=1000, highlight=False, markup=False, no_color=True).print(table)
+    lines += [line.rstrip() for line in text.getvalue().splitlines()] if rows else []
+    return "".join(f"{line}\n" for line in (*lines, *_left_out(found), sentence(found)))
+
+
+def _markdown(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    lines = [f"**{sentence(found)}**", "", f"A: {_title(a)}  ", f"B: {_title(b)}", ""]
+    lines += [f"- {'**warning**: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
+    lines += [f"- {line}" for line in _sources(found)]
+    if rows := _rows(found):
+        cells = [_HEADINGS, ("---",) * len(_HEADINGS), *rows]
+        lines += ["", *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in cells)]
+    lines += [
+        "",
+        *_left_out(found),
+        "To record both again:",
+        "",
+        "```sh",
+        str(a.info["command"]),
+        str(b.info["command"]),
+        "```",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _json(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    failed = set(map(id, failures(found, limit)))
+    changes = [{**asdict(change), "failed": id(change) in failed} for change in found.changes]
+    told = {
+        "a": a.info["run_id"],
+        "b": b.info["run_id"],
+        "sentence": sentence(found),
+        "differences": [asdict(fact) for fact in found.facts],
+        "changed_sources": found.changed_sources,
+        "cells_of_a_alone": found.only_a,
+        "cells_of_b_alone": found.only_b,
+        "changes": changes,
+    }
+    return json.dumps(_without_nan(told), indent=1) + "\n"
+
+
+def _junit(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    failed = set(map(id, failures(found, limit)))
+    suite = ElementTree.Element("testsuite", name=f"{_title(a)} to {_title(b)}", tests=str(len(found.changes)))
+    suite.set("failures", str(len(failed)))
+    for change in found.changes:
+        name = f"{change.case} {name_of(change.variant, change.config)} {change.timing.scope} {change.timing.cache}"
+        case = ElementTree.SubElement(suite, "testcase", classname=change.workload, name=name)
+        case.set("time", f"{change.b_ns.value / 1e9:.9f}")
+        if id(change) in failed:
+            failure = ElementTree.SubElement(case, "failure", message=f"slower: {_ratio(change.ratio)}")
+            failure.text = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+_RENDERERS: Final[Mapping[Form, Callable[[Comparison, RunData, RunData, float], str]]] = {
+    "text": _text,
+    "markdown": _markdown,
+    "json": _json,
+    "junit": _junit,
+}
+
+
+def _title(data: RunData) -> str:
+    label = str(data.info["label"] or "")
+    return f"{label} ({data.info['run_id']})" if label else str(data.info["run_id"])
+
+
+def _facts(found: Comparison) -> list[tuple[Fact, str]]:
+    return [(fact, f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}{_why(fact)}") for fact in found.facts]
+
+
+def _sources(found: Comparison) -> list[str]:
+    names = ", ".join(f"{workload} {variant}" for workload, variant in found.changed_sources)
+    return [f"sources that differ: {names}"] if names else []
+
+
+def _why(fact: Fact) -> str:
+    return f" ({fact.warning})" if fact.warning else ""
+
+
+def _rows(found: Comparison) -> list[Sequence[str]]:
+    return [_row(change) for change in found.of("slower", "faster")[:_MOST_ROWS]]
+
+
+def _row(change: Change) -> Sequence[str]:
+    of_a, of_b = name_of(*change.of_a), name_of(change.variant, change.config)
+    return (
+        change.verdict,
+        change.workload,
+        change.case,
+        f"{change.timing.scope} {change.timing.cache}",
+        of_b if of_a == of_b else f"{of_a} → {of_b}",
+        format_duration(change.a_ns.value),
+        format_duration(change.b_ns.value),
+        _ratio(change.ratio),
+        _ratio(change.without_shift) if change.without_shift != change.ratio else NOTHING,
+        f"{100 * (change.noise - 1):.1f} %",
+    )
+
+
+def _ratio(ratio: Estimate) -> str:
+    """`1.043 (1.040 to 1.046)`."""
+    return f"{ratio.value:.3f} ({format_ends(ratio, lambda value: f'{value:.3f}')})"
+
+
+def _left_out(found: Comparison) -> list[str]:
+    changed = len(found.of("slower", "faster"))
+    lines = [f"{changed - _MOST_ROWS} more cells changed; --format json lists them"] if changed > _MOST_ROWS else []
+    if found.only_a or found.only_b:
+        lines.append(f"cells of one run alone: {found.only_a} of A, {found.only_b} of B")
+    return lines
+
+
+def _without_nan(value: object) -> object:
+    """The same with null for each figure that is not a number, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and value != value else value

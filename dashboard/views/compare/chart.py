@@ -1,0 +1,107 @@
+"""Ratios of two runs with their intervals and their noise, the slowest first."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import pandas as pd
+
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.ui.marks import error_bars, name_rows
+from warpladder.dashboard.ui.numbers import format_duration, format_estimate
+from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
+from warpladder.dashboard.views.compare.query import Change, Comparison, name_of, sentence
+
+#: The most cells that are drawn: half of them the slowest, half the fastest.
+MOST_ROWS: Final = 40
+_ROW_PX: Final = 22
+_COLUMNS: Final = ("workload", "case", "scope", "cache", "variant", "config", "variant_of_a", "config_of_a")
+
+
+def forest(found: Comparison, look: Look, *, without_shift: bool) -> Chart:
+    """A row for each cell: the ratio of B over A with its 95 % interval, and the noise as a band around 1.
+
+    Args:
+        without_shift: draw the ratios after the common shift of their case is taken out.
+    """
+    shown = _drawn(found.changes)
+    figure = blank(look.theme, 90 + _ROW_PX * len(shown))
+    rows = list(range(len(shown)))
+    for row, change in enumerate(shown):
+        ends = [1 / change.noise, change.noise]
+        band = {"color": look.tones.grid, "width": _ROW_PX - 8}
+        figure.add_scatter(x=ends, y=[row, row], mode="lines", line=band, hoverinfo="skip", showlegend=False)
+    for verdict, color in (("slower", look.tones.bad), ("unchanged", look.tones.muted), ("faster", look.tones.good)):
+        places = [row for row in rows if shown[row].verdict == verdict]
+        ratios = [_ratio(shown[row], without_shift) for row in places]
+        figure.add_scatter(
+            x=[ratio.value for ratio in ratios],
+            y=places,
+            mode="markers",
+            name=verdict,
+            marker={"color": color, "size": 8},
+            error_x=error_bars(ratios, color=color),
+            hovertext=[_hover(shown[row]) for row in places],
+            hoverinfo="text",
+        )
+    figure.add_vline(x=1, line={"color": look.tones.text, "width": 1})
+    name_rows(figure, [text(_name(change)) for change in shown], look, range=[len(shown) - 0.4, -0.6])
+    figure.update_xaxes(type="log", title_text="time of B over A", tickformat=".2f")
+    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34})
+    note = look.note(
+        "medians with 95 % intervals by a bootstrap over the rounds of each run. Grey: the noise, within which a ratio is unchanged. "
+        + ("The common shift of each case is taken out. " if without_shift else "")
+        + (
+            f"{len(shown)} of {len(found.changes)} cells are drawn, the slowest and the fastest."
+            if len(shown) < len(found.changes)
+            else ""
+        )
+    )
+    return Chart(slug("compare", "ratios"), sentence(found), figure, frame_of(found.changes), note.strip())
+
+
+def frame_of(changes: Sequence[Change]) -> pd.DataFrame:
+    """The changes as a frame: a row for each cell, with ratios, noise and verdict. Times are in nanoseconds."""
+    return pd.DataFrame([_row(change) for change in changes])
+
+
+def facts_of(found: Comparison) -> pd.DataFrame:
+    """The differences between the recordings, a row for each."""
+    return pd.DataFrame([asdict(fact) for fact in found.facts], columns=["what", "a", "b", "warning"])
+
+
+def _row(change: Change) -> dict[str, Any]:
+    values = asdict(change)
+    timing, of_a = values.pop("timing"), values.pop("of_a")
+    estimates = {name: Estimate(**values.pop(name)) for name in ("a_ns", "b_ns", "ratio")}
+    key = dict(
+        zip(_COLUMNS, (change.workload, change.case, *timing.values(), change.variant, change.config, *of_a), strict=True)
+    )
+    figures = {column: value for name, each in estimates.items() for column, value in each.columns(name).items()}
+    figures |= change.without_shift.columns("without_shift")
+    return {**key, **figures, **{name: value for name, value in values.items() if name not in key}}
+
+
+def _drawn(changes: Sequence[Change]) -> Sequence[Change]:
+    if len(changes) <= MOST_ROWS:
+        return changes
+    return [*changes[: MOST_ROWS // 2], *changes[-MOST_ROWS // 2 :]]
+
+
+def _ratio(change: Change, without_shift: bool) -> Estimate:
+    return change.without_shift if without_shift else change.ratio
+
+
+def _name(change: Change) -> str:
+    return f"{change.case} {name_of(change.variant, change.config)}"
+
+
+def _hover(change: Change) -> str:
+    lines = [
+        f"<b>{text(_name(change))}</b>",
+        text(f"A: {name_of(*change.of_a)} {format_estimate(change.a_ns, format_duration)}"),
+        text(f"B: {name_of(change.variant, change.config)} {format_estimate(change.b_ns, format_duration)}"),
+        f"B over A: {change.ratio.value:.3f} ({change.ratio.low:.3f} to {change.ratio.high:.3f})",
+        f"noise: {100 * (change.noise - 1):.1f} %; {change.verdict}",
+    ]
+    return "<br>".join(lines)
