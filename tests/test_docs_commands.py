@@ -144,6 +144,8 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     elif command == "app":
         given = APP.commands[command].make_context(command, rest).params
         assert all(Path(folder).is_dir() for folder in given["data_dirs"])
+    elif command == "compare":
+        assert APP.commands[command].make_context(command, rest).params["b"]
     elif command == "export":
         check_export(words, monkeypatch)
     else:
