@@ -59,7 +59,20 @@ SLOW = {
 }
 
 
+#: Groups of tests that one worker runs, the longest first. They start before all other tests, so that no worker waits for one at the end.
+FIRST = ("browser", "numba", "app", "signals")
+
+
+def _start(item: pytest.Item) -> int:
+    group = item.get_closest_marker("xdist_group")
+    if group is None:
+        return len(FIRST) + 1
+    name = group.args[0] if group.args else group.kwargs["name"]
+    return FIRST.index(name) if name in FIRST else len(FIRST)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_start)
     for item in items:
         if item.path.stem in SLOW:
             item.add_marker("slow")
