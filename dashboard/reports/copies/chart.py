@@ -68,13 +68,8 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size
         f"{look.device}; {scopes}, against the {reference} operation; ratios of medians with 95 % intervals, not paired, "
         f"because host and device have separate rounds; {samples(frame['n'])}."
     )
-    return Chart(
-        slug("copies", workload, size),
-        f"Largest speedup over {reference}: {title}{f', at {size}' if size else ''}",
-        figure,
-        frame,
-        note,
-    )
+    title = f"Largest speedup over {reference}: {title}{f', at {size}' if size else ''}"
+    return Chart(slug("copies", workload, size), title, figure, frame, note)
 
 
 def _copies_hover(row: dict[Any, Any]) -> str:

@@ -1,5 +1,7 @@
 """Speedups over the sequential host code, with and without the copies in and out."""
 
+from typing import Final
+
 import pandas as pd
 
 from warpladder.dashboard.core.axes import baseline, charted_cases
@@ -9,6 +11,25 @@ from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.reports.sources import SEQUENTIAL
 from warpladder.data import figures
+
+_COLUMNS: Final = [
+    "variant",
+    "title",
+    "config",
+    "case",
+    "size_rank",
+    "size",
+    "series",
+    "copies",
+    "scope",
+    "cache",
+    "reference",
+    "speedup",
+    "low",
+    "high",
+    "n",
+    "paired",
+]
 
 
 def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
@@ -26,24 +47,6 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
           no device scope;
         - `reference`: the host variant.
     """
-    columns = [
-        "variant",
-        "title",
-        "config",
-        "case",
-        "size_rank",
-        "size",
-        "series",
-        "copies",
-        "scope",
-        "cache",
-        "reference",
-        "speedup",
-        "low",
-        "high",
-        "n",
-        "paired",
-    ]
     every = cells(data)
     best = best_config(every[(every["workload"] == workload) & (every["gpus"] > 0) & every["role"].isin(["rung", "peer"])])
     best = best.merge(charted_cases(data, workload)[["case", "size", "series"]], on="case")
@@ -62,7 +65,7 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
             ratio = paired_ratio(of_host[reference], own, independent=True)
             rows.append(
                 {
-                    **{column: row[column] for column in columns if column in row},
+                    **{column: row[column] for column in _COLUMNS if column in row},
                     "copies": copies,
                     "reference": host,
                     "speedup": ratio.ratio,
@@ -72,7 +75,7 @@ def with_and_without_copies(data: RunData, workload: str) -> pd.DataFrame:
                     "paired": ratio.paired,
                 }
             )
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...], str]:

@@ -91,18 +91,8 @@ def stages(data: RunData) -> pd.DataFrame:
           samples of the host.
     """
     traces = data.traces
-    columns = [
-        *_OF_OURS,
-        "role",
-        *STAGES,
-        "copies_ns",
-        "n",
-        *(f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES),
-        "reuses_to_halve",
-        "host",
-        "host_ns",
-        "reuses_to_pay",
-    ]
+    speedups = [f"speedup_{stage.removesuffix('_ns')}" for stage in STAGES]
+    columns = [*_OF_OURS, "role", *STAGES, "copies_ns", "n", *speedups, "reuses_to_halve", "host", "host_ns", "reuses_to_pay"]
     if not {"ranges", "kernels", "memory_ops"} <= set(traces.tables):
         return pd.DataFrame(columns=columns)
     held = _held(traces)
@@ -122,8 +112,8 @@ def stages(data: RunData) -> pd.DataFrame:
     found["role"] = [roles.get(pair, "rung") for pair in zip(found["workload"], found["variant"], strict=True)]
     compared_first = found.assign(aside=found["role"].isin(ASIDE)).sort_values("aside", kind="stable")
     first = compared_first.groupby(["workload", "case"])[list(STAGES)].transform("first")
-    for stage in STAGES:
-        found[f"speedup_{stage.removesuffix('_ns')}"] = first[stage] / found[stage]
+    for stage, speedup in zip(STAGES, speedups, strict=True):
+        found[speedup] = first[stage] / found[stage]
     found["reuses_to_halve"] = np.ceil(found["copies_ns"] / found["with_launch_ns"]).astype(int)
     host = [_host(data, row["workload"], row["case"]) for row in found.to_dict("records")]
     found["host"], found["host_ns"] = [name for name, _ in host], [duration for _, duration in host]
