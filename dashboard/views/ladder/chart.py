@@ -27,6 +27,7 @@ from warpladder.dashboard.views.ladder.query import Rung
 _Items = list[dict[str, Any]]
 
 _ROW_PX: Final = 27
+_LEAST_HEIGHT_PX: Final = 140  # room for the axis below a single row
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
 #: Left edges of the columns of figures, in pixels from the right end of the bars.
@@ -77,7 +78,7 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
     known = [row for row in rows if row.n]
     logarithmic = scale == "log" or (scale == "auto" and timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min())
     depth = rows[-1].y + 1.3
-    figure = blank(look.theme, int(_ROW_PX * depth) + 64)
+    figure = blank(look.theme, max(int(_ROW_PX * depth) + 64, _LEAST_HEIGHT_PX))
     _draw_times(figure, known, look, logarithmic)
     (floor_words, floor_line), (group_words, group_lines) = _floor(timed, look, logarithmic), _groups(rows, look)
     least = timed[["median_ns", "floor_ns"]].min().min() if logarithmic else 0
