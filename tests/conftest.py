@@ -23,6 +23,7 @@ SLOW = {
     "test_cheating",
     "test_cli",
     "test_cnn_conv",
+    "test_compare",
     "test_compile_ahead",
     "test_counters",
     "test_damaged_runs",
