@@ -41,7 +41,7 @@ def record_inside(
     Raises:
         CollectorError: the tool cannot be started, or the inner recording wrote no run.
     """
-    inside = [sys.executable, "-m", "collectors", "record", *request.arguments(), "--collector", collector]
+    inside = [sys.executable, "-m", "warpladder", "record", *request.arguments(), "--collector", collector]
     command = [*prefix, *inside, "--data-dir", str(folder), "--no-summary"]
     with nullcontext(stop) if stop else Stop() as stop:
         try:

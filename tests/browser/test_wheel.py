@@ -122,6 +122,17 @@ def test_it_records_a_users_file_beside_modules_that_are_named_as_its_own(instal
     assert next(csv.DictReader(answer.stdout.splitlines()))["best"] == "numpy", answer.stderr
 
 
+def test_it_records_under_a_tool_that_starts_the_program_itself(installed: Installed) -> None:
+    code = (
+        "from pathlib import Path; from warpladder.collectors.core import under_tool; from warpladder.collectors.core.plan import Request;"
+        "request = Request(files=[Path('bench.py')], max_rounds=6);"
+        "run, *_ = under_tool.record_inside(['env'], request, 'host_clock', Path('inside').resolve());"
+        "print(run.table('results')['status'].tolist())"
+    )
+    done = installed.run("python", "-P", "-c", code)
+    assert done.stdout == "['ok']\n", done.stderr
+
+
 def test_its_runs_are_listed_with_those_that_ship(installed: Installed, recorded: str) -> None:
     listed = installed.run("warpladder", "runs").stdout
     shipped = {folder.name for folder in (ROOT / "data" / "recorded").iterdir() if folder.is_dir()}
