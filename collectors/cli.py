@@ -80,6 +80,12 @@ def app() -> None:
 @click.option(
     "--max-rounds", type=click.IntRange(min=0), default=0, help="Most rounds of a scope; 0 for the limit of the case set."
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Processes that take the rounds, one after another; 0 for those of the case set: 3 in full, else 1.",
+)
 @click.option("--gpus", default="1", help="Numbers of GPUs (processes without a GPU) that share a case, such as 1,2,4.")
 @click.option("--launcher", default="local", help="What starts the ranks: local (mpiexec on this host), mpirun or srun.")
 @click.option("--launcher-args", default="", show_default=False, help="Further arguments of the launcher.")
@@ -98,6 +104,7 @@ def record_command(
     data_dir: Path,
     seed: int,
     max_rounds: int,
+    processes: int,
     gpus: str,
     launcher: str,
     launcher_args: str,
@@ -127,6 +134,7 @@ def record_command(
         variants=[name.strip() for name in variants.split(",") if name.strip()],
         seed=seed,
         max_rounds=max_rounds or None,
+        processes=processes or None,
         gpus=plan.counts_of(gpus),
     )
     starter = launchers.Launcher.parse(launcher, launcher_args)

@@ -13,7 +13,8 @@ class Column:
 
     Attributes:
         values: the closed set of a text's values; empty if any text is allowed.
-        later: the column was added after runs of this schema version had been written. In a run without it, it reads as null.
+        later: the column was added after runs had been written. In a run without it, it reads as `default`.
+        default: the value where a run lacks a column that came later; None for null.
         least: the least number allowed; None for no limit.
         most: the largest number allowed; None for no limit.
         finite: a float64 must not be infinite. It must not be NaN either, unless the column is nullable.
@@ -28,6 +29,7 @@ class Column:
     nullable: bool = False
     values: tuple[str, ...] = ()
     later: bool = False
+    default: int | None = None
     least: float | None = None
     most: float | None = None
     finite: bool = True

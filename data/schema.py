@@ -11,7 +11,10 @@ import pyarrow as pa
 from warpladder.data import names
 from warpladder.data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
 
-SCHEMA_VERSION: Final = 1
+#: Version that is written. Version 2 added `samples.process`.
+SCHEMA_VERSION: Final = 2
+#: Versions that are read.
+READABLE_VERSIONS: Final = (1, 2)
 
 RUN_KINDS: Final = ("recording", "import")
 VARIANT_KINDS: Final = ("cuda", "library", "host")
@@ -183,7 +186,20 @@ SAMPLES = Table(
             "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` is of one more execution beside the operation",
         ),
         integer("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1),
-        integer("round", "pass over all variants of the case that the sample belongs to", bits=32, least=0),
+        integer(
+            "process",
+            "which of the run's measuring processes took the sample, one after another from 0; 0 in runs of schema version 1",
+            bits=16,
+            later=True,
+            default=0,
+            least=0,
+        ),
+        integer(
+            "round",
+            "pass over all variants of the case that the sample belongs to, counted over all processes of the run",
+            bits=32,
+            least=0,
+        ),
         integer("position", "place within the round's shuffled order", bits=16, least=0),
         integer("duration_ns", "time of one execution; a batch is divided by its length", "ns", least=1, most=FAR),
         integer("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),

@@ -61,18 +61,24 @@ def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: 
 
 
 def job_event(
-    gpus: int, results: RowDicts, diagnostics: RowDicts = (), resources: Sequence[tuple[Any, ...]] = (), traced: bool = False
+    gpus: int,
+    process: int,
+    results: RowDicts,
+    diagnostics: RowDicts = (),
+    resources: Sequence[tuple[Any, ...]] = (),
+    traced: bool = False,
 ) -> Event:
     """The event of a case that was measured by `gpus` ranks, or skipped.
 
     Args:
         gpus: number of ranks.
+        process: which of the run's processes measured it.
         results, diagnostics: rows of the tables of that name.
         resources: workload, variant, registers, shared bytes and spill bytes of its kernels.
         traced: whether a trace was captured too; the events do not hold it.
     """
     return {
-        "kind": "job", "gpus": gpus, "results": results, "diagnostics": diagnostics, "resources": resources, "traced": traced,
+        "kind": "job", "gpus": gpus, "process": process, "results": results, "diagnostics": diagnostics, "resources": resources, "traced": traced,
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 The reference is computed before any variant runs, from inputs that variants cannot access. A variant is wrong if its first
 outputs are wrong, if it changes an input, if its outputs are wrong after the rounds, or if it gives the same outputs for
-other inputs.
+other inputs. Each process of a run has inputs of its own. The first one verifies with other inputs besides.
 """
 
 import zlib
@@ -28,7 +28,7 @@ from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.problem import Problem
 from warpladder.collectors.core.range_texts import TWIN, WARM_UP, sample_text
-from warpladder.collectors.core.rounds import Entry, Limits, RoundsResult, SampleFailed, run_rounds
+from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.core.verify import Verdict, compare, overlapping
 from warpladder.data.names import Source
@@ -72,14 +72,14 @@ class _Ready:
     tolerance: float
 
 
-def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench], limits: Limits, report: Reporter) -> None:
+def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench], turn: Turn, report: Reporter) -> None:
     """Verify and sample every cell of a job.
 
     Args:
         job: the case and its cells.
         workload: the job's workload, loaded in this process.
         benches: makes the bench for each kind of variant that this collector runs.
-        limits: when sampling stops.
+        turn: the process's turn at the rounds.
         report: receives the measurements.
 
     Raises:
@@ -87,10 +87,11 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
     """
     case = workload.case(job.case)
     seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode())]
+    seed += [1 + turn.process] if turn.process else []
     rng = np.random.default_rng(seed)
     problem = Problem(workload, case, rng)
     problem.compute(workload.variant(cell.variant) for cell in job.cells if workload.variant(cell.variant).kind in benches)
-    other = Problem(workload, case, np.random.default_rng([*seed, 1]))
+    other = None if turn.process else Problem(workload, case, np.random.default_rng([*seed, 1]))
     for make, kinds in _by_bench(benches).items():
         cells = [cell for cell in job.cells if workload.variant(cell.variant).kind in kinds]
         if not cells:
@@ -98,7 +99,7 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
         with nvtx_range(workload.name), nvtx_range(case.name):
             bench = make(workload, case, problem.inputs)
             try:
-                _BenchRun(bench, workload, case, problem, other, limits, rng, report).measure(cells)
+                _BenchRun(bench, workload, case, problem, other, turn, rng, report).measure(cells)
             finally:
                 bench.close()
     for cell in job.cells:
@@ -121,13 +122,13 @@ class _BenchRun:
         workload: Workload,
         case: Case,
         problem: Problem,
-        other: Problem,
-        limits: Limits,
+        other: Problem | None,
+        turn: Turn,
         rng: np.random.Generator,
         report: Reporter,
     ) -> None:
         self._bench, self._workload, self._case = bench, workload, case
-        self._problem, self._other, self._limits, self._rng, self._report = problem, other, limits, rng, report
+        self._problem, self._other, self._turn, self._rng, self._report = problem, other, turn, rng, report
         self._stopped: dict[Cell, list[str]] = {}
         self._wrong: set[Cell] = set()
 
@@ -202,7 +203,7 @@ class _BenchRun:
                 if not verdict.ok:
                     failed.add(found.cell)
                     self._report_wrong(found.cell, verdict, found.tolerance)
-        for problem in (self._problem, self._other):
+        for problem in filter(None, (self._problem, self._other)):
             problem.forget(self._bench)
         return failed
 
@@ -220,11 +221,14 @@ class _BenchRun:
         if not verdict.ok:  # as it should be: the outputs do not match the first inputs
             return found.verdict
         # In rare cases other inputs have the same outputs within the tolerance.
+        assert self._other
         anew = compare(outputs, self._other.right(variant, self._bench), found.tolerance)
         return replace(anew, detail=f"with other inputs it gives the outputs of the first ones: {anew.detail}")
 
     def _load_other(self) -> bool:
-        """Load other inputs into the bench; False if the workload always makes the same inputs."""
+        """Load other inputs into the bench; False if the workload always makes the same inputs, and in later processes."""
+        if self._other is None:
+            return False
         first = self._problem.inputs
         try:
             other = self._other.inputs
@@ -311,11 +315,13 @@ class _BenchRun:
                 self._refuse_changed()
             return reading
 
-        warm_ups = replace(self._limits, min_rounds=1, max_rounds=WARM_UPS, seconds=self._limits.seconds / 10)
+        limits = self._turn.limits
+        limits = replace(limits, min_rounds=1, max_rounds=WARM_UPS, seconds=limits.seconds / 10)
+        warm_ups = replace(self._turn, limits=limits)
         entries = [Entry(cell) for cell in operations]
         run_rounds(entries, how, partial(take, mark=WARM_UP), warm_ups, self._rng, gpus=self._bench.gpus)
         entries.append(Entry(self._baseline(list(operations)), twin=1))
-        return run_rounds(entries, how, take, self._limits, self._rng, gpus=self._bench.gpus)
+        return run_rounds(entries, how, take, self._turn, self._rng, gpus=self._bench.gpus)
 
     def _keep(self, found: RoundsResult, how: Pass) -> None:
         """Note why sampling stopped, and report what makes the samples doubtful."""

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from warpladder.collectors.core.jobs import Job
-from warpladder.collectors.core.rounds import Limits
+from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.verdicts import Cell
 
 #: Indices in the shared progress array: the number of the cell that is being measured (-1 for none), and a counter of steps.
@@ -34,7 +34,7 @@ class Measure:
     """Ask for the measurement of one job. The answers are messages about its cells, and Done at the end."""
 
     job: Job
-    limits: Limits
+    turn: Turn
 
 
 Question = Describe | DescribeAllReduce | Measure

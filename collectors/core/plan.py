@@ -25,7 +25,7 @@ class PlanError(Exception):
 LIMITS: Final[dict[CaseSet, Limits]] = {
     "quick": Limits(max_rounds=50, seconds=0.4, cell_timeout_s=60.0, budget_s=60.0),
     "report": Limits(seconds=2.0),
-    "full": Limits(),
+    "full": Limits(processes=3),
 }
 
 
@@ -71,6 +71,7 @@ class Request:
         variants: names of the variants to measure; if empty, all.
         seed: seed of the inputs and of the order of the rounds.
         max_rounds: most rounds of one scope and cache; None for the limit of the case set.
+        processes: number of processes that take the rounds, one after another; None for that of the case set.
         gpus: numbers of ranks. Each number measures the workloads that can be shared; one process measures the others.
     """
 
@@ -81,6 +82,7 @@ class Request:
     variants: Sequence[str] = ()
     seed: int = 0
     max_rounds: int | None = None
+    processes: int | None = None
     gpus: Sequence[int] = (1,)
 
     def arguments(self) -> list[str]:
@@ -89,7 +91,8 @@ class Request:
         arguments += [f"--workload={file.resolve()}" for file in self.files]
         arguments += [f"--case={name}" for name in self.cases]
         arguments += [f"--variants={','.join(self.variants)}"] if self.variants else []
-        return arguments + ([f"--max-rounds={self.max_rounds}"] if self.max_rounds else [])
+        arguments += [f"--max-rounds={self.max_rounds}"] if self.max_rounds else []
+        return arguments + ([f"--processes={self.processes}"] if self.processes else [])
 
 
 def make_plan(request: Request, limits: Limits | None = None) -> Plan:
@@ -129,6 +132,7 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
     limits = limits or LIMITS["full" if cases else case_set]
     if request.max_rounds:
         limits = replace(limits, max_rounds=request.max_rounds, min_rounds=min(limits.min_rounds, request.max_rounds))
+    limits = replace(limits, processes=min(request.processes or limits.processes, limits.max_rounds))
     if limits.budget_s:
         limits = replace(limits, budget_s=limits.budget_s * len(request.gpus))
         jobs = _breadth_first(jobs, workloads)

@@ -1,4 +1,8 @@
-"""Records a run: sends the jobs of the plan to the child process, replaces the child if it fails, and writes the run."""
+"""Records a run: sends the jobs of the plan to the child process, replaces the child if it fails, and writes the run.
+
+All jobs are measured by one process after another, because a kernel's time differs between processes. A job's rounds are
+divided among them.
+"""
 
 import shlex
 import time
@@ -10,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
@@ -35,6 +40,7 @@ from warpladder.collectors.core.messages import (
 )
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.core.processes import POLL_S
+from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.data.diagnostics import diagnostic_row
@@ -104,6 +110,7 @@ class Recorder:
         self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
         self._start_ranks = start_ranks
         self._children: dict[int, Child] = {}  # by number of ranks
+        self._rounds_done: dict[tuple[str, str, int], int] = {}  # by workload, case and number of ranks
         self._stop = Stop()
         self._journal: Journal
 
@@ -171,7 +178,7 @@ class Recorder:
         return list(dict.fromkeys(module for modules in requires for module in modules))
 
     def _describe(self) -> None:
-        self._progress.start(len(self._plan.jobs) + 1)
+        self._progress.start(len(self._plan.jobs) * self._plan.limits.processes + 1)
         self._progress.job("ceilings of this machine")
         self._ask_ceilings(1, Describe(), "the device could not be described")
         for gpus, sizes in self._collector.averages(self._plan).items():
@@ -202,20 +209,37 @@ class Recorder:
                     return
 
     def _measure(self) -> None:
-        deadline = None if self._plan.limits.budget_s is None else time.monotonic() + self._plan.limits.budget_s
+        limits = self._plan.limits
+        started = time.monotonic()
         for note in self._plan.notes:
             self._diagnose("info", Source.GPUS, note)
+        for process in range(limits.processes):
+            if process:
+                self._replace_children()
+            share_s = None if limits.budget_s is None else limits.budget_s * (process + 1) / limits.processes
+            self._measure_jobs(process, None if share_s is None else started + share_s)
+
+    def _replace_children(self) -> None:
+        """End every child, so that the jobs that follow are measured by new processes."""
+        for gpus in list(self._children):
+            self._end_child(gpus, _LEAVE_TIMEOUT_S)
+        with suppress(OSError):  # the first question raises it again
+            self._children[1] = ChildProcess(self._collector.name, self._modules())
+
+    def _measure_jobs(self, process: int, deadline: float | None) -> None:
         for number, planned in enumerate(self._plan.jobs):
             self._stop.check()
             if deadline is not None and time.monotonic() > deadline:
-                self._leave_out(self._plan.jobs[number:])
+                if process == 0:
+                    self._leave_out(self._plan.jobs[number:])
                 return
             verdicts = self._journal.recording.verdicts
             job = replace(planned, cells=tuple(cell for cell in planned.cells if not verdicts.is_lost(cell)))
             among = f" among {job.gpus}" if job.gpus > 1 else ""
-            self._progress.job(f"{job.workload.name} {job.case}{among}")
+            of = f", process {process + 1} of {self._plan.limits.processes}" if self._plan.limits.processes > 1 else ""
+            self._progress.job(f"{job.workload.name} {job.case}{among}{of}")
             if job.cells:
-                self._measure_job(job)
+                self._measure_job(job, process)
             self._progress.advance()
 
     def _leave_out(self, jobs: Sequence[Job]) -> None:
@@ -231,16 +255,16 @@ class Recorder:
         self._journal.note(unreached_event(jobs), durable=False)
         self._diagnose("info", Source.NOT_REACHED, text)
 
-    def _measure_job(self, job: Job) -> None:
-        """Measure a case. If a cell ends the child, repeat without that cell."""
+    def _measure_job(self, job: Job, process: int) -> None:
+        """Measure a case in one process. If a cell ends the child, repeat without that cell in another one."""
+        key = (job.workload.name, job.case, job.gpus)
+        turn = Turn(process, self._rounds_done.get(key, 0), self._plan.limits.of_process)
         lost_cells: dict[Cell, dict[str, Any]] = {}
         while True:
             cells = tuple(cell for cell in job.cells if cell not in lost_cells)
             answers = _Answers(replace(job, cells=cells))
             try:
-                self._ask(
-                    job.gpus, Measure(answers.job, self._plan.limits), cells, self._plan.limits.cell_timeout_s, answers.take
-                )
+                self._ask(job.gpus, Measure(answers.job, turn), cells, turn.limits.cell_timeout_s, answers.take)
             except ChildLost as lost:
                 self._end_child(job.gpus)
                 blamed = [lost.cell] if lost.cell else list(cells)
@@ -250,9 +274,11 @@ class Recorder:
                 answers = _Answers(job)
             results = [*answers.results, *lost_cells.values()]
             self._journal.recording.captured += answers.captured
+            samples = pa.concat_tables(answers.samples) if answers.samples else None
+            if samples is not None and len(samples):
+                self._rounds_done[key] = 1 + pc.max(samples["round"]).as_py()
             self._journal.note(
-                job_event(job.gpus, results, answers.diagnostics, answers.resources, bool(answers.captured)),
-                pa.concat_tables(answers.samples) if answers.samples else None,
+                job_event(job.gpus, process, results, answers.diagnostics, answers.resources, bool(answers.captured)), samples
             )
             return
 

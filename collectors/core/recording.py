@@ -5,12 +5,14 @@ same code writes the run of a recording that ends normally and of one that anoth
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warpladder.collectors.core import trust
 from warpladder.collectors.core.captures import AddCaptured
@@ -23,7 +25,7 @@ from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 
 #: Version of the events; raised when their format changes.
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 Event = dict[str, Any]
 
@@ -44,8 +46,7 @@ class Recording:
 
     Attributes:
         verdicts: verdicts of the cells so far.
-        finished: number of measured cases.
-        captured: batches captured in the child, one for each case. They are in memory only.
+        captured: batches captured in the children, one for each case and process. They are in memory only.
 
     Args:
         add_captured: writes the captured batches to the run; None if the collector captures nothing.
@@ -61,7 +62,7 @@ class Recording:
         self._traced = False
         self._unreached: set[tuple[Any, ...]] = set()
         self.verdicts = Verdicts(set())
-        self.finished = 0
+        self._finished: set[tuple[str, str]] = set()
         self.captured: list[Any] = []
 
     def apply(self, line: str | Event, samples: pa.Table | None = None) -> None:
@@ -85,12 +86,18 @@ class Recording:
     def _take_job(self, event: Event) -> None:
         self._tables["diagnostics"] += event["diagnostics"]
         for row in event["results"]:
-            self.verdicts.add(row, event["gpus"])
+            self.verdicts.add(row, event["gpus"], event["process"])
+            if row["status"] != "skipped":
+                self._finished.add((row["workload"], row["case"]))
         for workload, variant, *taken in event["resources"]:
             known = self._resources.get((workload, variant), (0, 0, 0))
             self._resources[workload, variant] = tuple(max(pair) for pair in zip(known, taken, strict=True))
         self._traced |= event["traced"]
-        self.finished += any(row["status"] != "skipped" for row in event["results"])
+
+    @property
+    def finished(self) -> int:
+        """Number of cases that at least one process has measured."""
+        return len(self._finished)
 
     @property
     def started(self) -> datetime:
@@ -122,6 +129,7 @@ class Recording:
         named = {tuple(cell[:2]) for cell in reached}
         variants = [self._with_resources(row) for row in self._begun["variants"] if (row["workload"], row["variant"]) in named]
         samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
+        samples = _without(samples, [Cell.of(row) for row in self.verdicts.rows if row["status"] == "wrong_result"])
         diagnostics = list(self._tables["diagnostics"])
         if self.captured and self._add_captured:
             samples, found = self._add_captured(writer, self.captured, samples)
@@ -143,6 +151,14 @@ class Recording:
     def _with_resources(self, row: Mapping[str, Any]) -> dict[str, Any]:
         taken = self._resources.get((row["workload"], row["variant"]))
         return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken, strict=True))} if taken else dict(row)
+
+
+def _without(samples: pa.Table, wrong: Sequence[Cell]) -> pa.Table:
+    """Leave out the samples of cells that a later process found to be wrong."""
+    for cell in wrong:
+        other = [pc.not_equal(samples[column], value) for column, value in cell.key.items()]
+        samples = samples.filter(reduce(pc.or_, other))
+    return samples
 
 
 def _checked(

@@ -3,9 +3,10 @@
 The baseline runs twice in every round. The difference between its two copies is the noise floor of the case.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +32,8 @@ class Limits:
         cell_timeout_s: a cell that makes no progress for this many seconds is ended.
         budget_s: time limit for measuring, in seconds, applied to each number of GPUs. Cases that it does not reach are left
             out of the run. None for no limit.
+        processes: number of processes that take the rounds, one after another. A kernel's time differs from one process to the
+            next, all variants alike, by about 1 % where it takes 5 to 20 us; see docs/measurement.md.
     """
 
     target: float = 0.005
@@ -39,6 +42,33 @@ class Limits:
     seconds: float = 3.0
     cell_timeout_s: float = 120.0
     budget_s: float | None = None
+    processes: int = 1
+
+    @property
+    def of_process(self) -> "Limits":
+        """The limits of each process, which together give about as many rounds and as narrow an interval as one alone."""
+        return replace(
+            self,
+            target=self.target * math.sqrt(self.processes),
+            min_rounds=math.ceil(self.min_rounds / self.processes),
+            max_rounds=math.ceil(self.max_rounds / self.processes),
+            seconds=self.seconds / self.processes,
+        )
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One process's turn at the rounds of a case.
+
+    Attributes:
+        process: number of the process, from 0.
+        first_round: number of its first round; rounds count over all processes.
+        limits: when it stops.
+    """
+
+    process: int
+    first_round: int
+    limits: Limits
 
 
 @dataclass(frozen=True)
@@ -82,7 +112,7 @@ def run_rounds(
     entries: Sequence[Entry],
     how: Pass,
     take: Callable[[Entry, int], Reading],
-    limits: Limits,
+    turn: Turn,
     rng: np.random.Generator,
     *,
     gpus: int,
@@ -94,7 +124,7 @@ def run_rounds(
         entries: entries of each round.
         how: scope and cache of the samples.
         take: takes one sample of an entry, given the round's number.
-        limits: when to stop.
+        turn: the process and its limits.
         rng: shuffles each round.
         gpus: column `gpus` of the rows: number of GPUs, or of ranks, of each sample.
         clock: returns seconds; replaced in tests.
@@ -105,8 +135,10 @@ def run_rounds(
     result = RoundsResult()
     durations: dict[Entry, list[int]] = {entry: [] for entry in entries}
     started = clock()
-    number = 0
+    limits = turn.limits
+    done = 0
     while True:
+        number = turn.first_round + done
         for position, index in enumerate(rng.permutation(len(entries))):
             entry = entries[index]
             reading, retaken = _take_unthrottled(entry, number, take)
@@ -117,24 +149,26 @@ def run_rounds(
             if not reading.held:
                 result.not_held.add(entry.cell)
             durations[entry].append(reading.duration_ns)
-            result.rows += _rows(entry, how, gpus, number, position, reading)
-        number += 1
-        if number < limits.min_rounds:
+            result.rows += _rows(entry, how, gpus, turn.process, number, position, reading)
+        done += 1
+        if done < limits.min_rounds:
             continue
-        out_of_rounds = number >= limits.max_rounds
+        out_of_rounds = done >= limits.max_rounds
         out_of_time = clock() - started >= limits.seconds
-        if out_of_rounds or out_of_time or number % _CHECK_EVERY == 0:
+        if out_of_rounds or out_of_time or done % _CHECK_EVERY == 0:
             widths = {entry: relative_half_width(durations[entry]) for entry in entries}
             converged = all(width <= limits.target for width in widths.values())
             if converged or out_of_rounds or out_of_time:
                 why = f"at the limit of {limits.seconds:g} s" if out_of_time else f"at the limit of {limits.max_rounds} rounds"
                 for entry, width in widths.items():
                     reason = "converged" if width <= limits.target else why
-                    result.stopped[entry.cell] = f"{how.scope} {how.cache}: {reason}, n={number}, ±{width:.2%}"
+                    result.stopped[entry.cell] = f"{how.scope} {how.cache}: {reason}, n={done}, ±{width:.2%}"
                 return result
 
 
-def _rows(entry: Entry, how: Pass, gpus: int, number: int, position: int, reading: Reading) -> Iterator[dict[str, Any]]:
+def _rows(
+    entry: Entry, how: Pass, gpus: int, process: int, number: int, position: int, reading: Reading
+) -> Iterator[dict[str, Any]]:
     """Rows of `samples` for each rank: one for the whole repetition, and one for each phase."""
     for rank, each in enumerate(reading.ranks or (reading,)):
         for scope, duration_ns in {how.scope: each.duration_ns, **each.phases_ns}.items():
@@ -145,6 +179,7 @@ def _rows(entry: Entry, how: Pass, gpus: int, number: int, position: int, readin
                 "cache": how.cache,
                 "scope": scope,
                 "twin": entry.twin,
+                "process": process,
                 "round": number,
                 "position": position,
                 "duration_ns": max(duration_ns, 1),  # 0 is below the clock's resolution

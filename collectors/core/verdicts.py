@@ -1,4 +1,4 @@
-"""Cells, and the verdict of each, merged over all numbers of ranks."""
+"""Cells, and the verdict of each, merged over all numbers of ranks and all processes of a run."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def result_row(cell: Cell, status: str, detail: str, errors: Mapping[str, Any] =
 
 
 class Verdicts:
-    """Merges rows of `results`. A cell is ok if it is ok for every number of ranks; else its first other verdict counts.
+    """Merges rows of `results`. A cell is ok if every number of ranks and every process found it ok; else its first other verdict counts.
 
     Args:
         host: (workload, variant) of the variants that run on the host; their ranks are processes without a GPU.
@@ -59,13 +59,15 @@ class Verdicts:
         """One row for each cell."""
         return list(self._rows.values())
 
-    def add(self, row: Row, gpus: int) -> None:
-        """Add a row of `results` that `gpus` ranks found."""
+    def add(self, row: Row, gpus: int, process: int = 0) -> None:
+        """Add a row of `results` that `gpus` ranks found in one of the run's processes."""
         cell = Cell.of(row)
         self._given.add((cell, gpus))
         where = "processes" if (cell.workload, cell.variant) in self._host else "GPUs"
         if gpus > 1:
             row = {**row, "detail": f"on {gpus} {where}: {row['detail']}"}
+        if process and row["detail"]:
+            row = {**row, "detail": f"process {process}: {row['detail']}"}
         before = self._rows.get(cell)
         if before is None:
             self._rows[cell] = row

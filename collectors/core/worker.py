@@ -112,7 +112,7 @@ def serve(
                     capture.begin()
                     report = PipeReporter(connection, progress, question.job.cells)
                     benches = benches_of(question.job) if benches_of else alone
-                    measure_case(question.job, question.job.workload.load(), benches, question.limits, report)
+                    measure_case(question.job, question.job.workload.load(), benches, question.turn, report)
                     connection.send(Captured(capture.take()))
                     connection.send(Done())
             except CellCrashed as crash:

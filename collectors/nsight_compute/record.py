@@ -44,7 +44,7 @@ def record(
     with begin(data_dir, label) as writer:
         folder, runs = make_folder(writer.staging)
         report = folder / "report.ncu-rep"
-        once = replace(request, max_rounds=1)
+        once = replace(request, max_rounds=1, processes=1)
         run, interrupted, said = record_inside(_command(report), once, inside, runs, stop)
         if _DENIED in said:
             raise CollectorError(

@@ -185,9 +185,10 @@ def _read_run(path: Path) -> Run:
         # The table has one row: starting threads would take longer than reading it.
         read = parquet.read(use_threads=False)
         written = read.column(found.names.index("schema_version"))[0].as_py()
-        if written != schema.SCHEMA_VERSION:
+        if written not in schema.READABLE_VERSIONS:
+            versions = " and ".join(map(str, schema.READABLE_VERSIONS))
             raise StoreError(
-                f"{file}: column schema_version is {written}, and this Warpladder reads version {schema.SCHEMA_VERSION}; "
+                f"{file}: column schema_version is {written}, and this Warpladder reads {versions}; "
                 "open it with the Warpladder that wrote it, or record the run again"
             )
         check_columns(file, schema.RUN, found)

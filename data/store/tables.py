@@ -63,8 +63,9 @@ def check_columns(file: Path, table: Table, found: pa.Schema) -> None:
 
 
 def with_later(found: pa.Table, table: Table) -> pa.Table:
-    """With the columns that came later, and which the file may lack, as nulls."""
+    """With the columns that came later, and which the file may lack, as their defaults."""
     for column in table.columns:
         if column.later and column.name not in found.column_names:
-            found = found.append_column(column.field, pa.nulls(len(found), column.type))
+            value = pa.scalar(column.default, column.type)
+            found = found.append_column(column.field, pa.repeat(value, len(found)))
     return found

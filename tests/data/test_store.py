@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.synthetic import made_runs
 from warpladder.data import schema, store
 
 
@@ -119,7 +120,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> No
 
 def test_a_run_of_another_schema_version_is_refused_with_the_cure(tmp_path: Path) -> None:
     path = write(tmp_path, schema_version=99)
-    with pytest.raises(store.StoreError, match=r"run\.parquet: column schema_version is 99, .* version 1; open it with"):
+    with pytest.raises(store.StoreError, match=r"run\.parquet: column schema_version is 99, .* 1 and 2; open it with"):
         store.open_run(path)
 
 
@@ -140,6 +141,17 @@ def test_a_missing_foreign_or_mistyped_column_is_refused_by_name(tmp_path: Path,
     rewrite(path / "cases.parquet", change)
     with pytest.raises(store.StoreError, match=said):
         store.open_run(path)
+
+
+def test_samples_of_schema_version_1_are_read_as_those_of_one_process(tmp_path: Path) -> None:
+    path = made_runs.write_host_run(tmp_path)
+    one = pa.array([1], pa.int32())
+    rewrite(path / "run.parquet", lambda t: t.set_column(t.column_names.index("schema_version"), "schema_version", one))
+    rewrite(path / "samples.parquet", lambda t: t.drop_columns(["process"]))
+    for categories in (False, True):
+        samples = store.open_run(path).table("samples", categories=categories)
+        assert set(samples["process"]) == {0}
+        assert samples["process"].dtype == "int16"
 
 
 def test_a_column_that_came_later_reads_as_null_in_a_run_that_lacks_it(tmp_path: Path) -> None:

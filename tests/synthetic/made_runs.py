@@ -300,7 +300,7 @@ def _samples(
             bias = 1.03 if twin and cell["case"] == "n=1024" else 1.0
             noise = np.exp(random.normal(0, 0.015 if host else 0.003, rounds))
             yield {
-                **cell, "gpus": 0 if host else 1, "rank": 0, "cache": cache, "scope": scope, "twin": twin,
+                **cell, "gpus": 0 if host else 1, "rank": 0, "cache": cache, "scope": scope, "twin": twin, "process": 0,
                 "round": np.arange(rounds), "position": random.integers(0, 12, rounds),
                 "duration_ns": np.rint(made_ns * drift * noise * bias).astype(np.int64),
                 "sm_clock_mhz": None if host else 1980, "temperature_c": None if host else 41,

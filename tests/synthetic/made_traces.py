@@ -224,7 +224,7 @@ def write_collected(
     counted = collector == "nsight_compute"
     samples = [
         row("samples") | _cell(variant) | {
-            "gpus": 1, "rank": 0, "cache": "cold", "scope": "device", "twin": 0, "round": number, "position": 0,
+            "gpus": 1, "rank": 0, "cache": "cold", "scope": "device", "twin": 0, "process": 0, "round": number, "position": 0,
             "duration_ns": time_ns * (1_000 + 10 * (number - 3)) // 1_000,
         }
         for variant, time_ns in times.items() for number in range(7) if not counted

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,34 @@ def raises_later(case: Case, inputs: Any, outputs: Any) -> None:
     good(case, inputs, outputs)
 
 
+def remembers_on_disk(case: Case, inputs: Any, outputs: Any) -> None:
+    """Right in the first process, which keeps its answer in the file that the variable names; a later process reads it."""
+    name = os.environ.get("WARPLADDER_TEST_ANSWER", "")
+    file = Path(name) / f"{case.name}.npy"
+    if name and file.exists() and not (file.parent / str(os.getpid())).exists():
+        outputs["y"][:] = np.load(file)
+        return
+    good(case, inputs, outputs)
+    if name:
+        (file.parent / str(os.getpid())).touch()
+        np.save(file, outputs["y"])
+
+
 FUNCTIONS = (
-    good, better, does_nothing, forgets_the_last, wrong_type, wrong_shape, raises, out_of_memory, aborts, is_killed, hangs, raises_later,
-)  # fmt: skip
+    good,
+    better,
+    does_nothing,
+    forgets_the_last,
+    wrong_type,
+    wrong_shape,
+    raises,
+    out_of_memory,
+    aborts,
+    is_killed,
+    hangs,
+    raises_later,
+    remembers_on_disk,
+)
 
 
 def make_inputs(case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -15,6 +15,7 @@ from warpladder.collectors.core.jobs import Job, WorkloadRef
 from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.wiring import collector_of
@@ -105,7 +106,7 @@ def measured(**changes: Any) -> pd.DataFrame:
     workload = replace(cheating.WORKLOAD, variants=(honest,), host_baseline="honest", **changes)
     kept, case = Kept(), workload.cases[0].name
     job = Job(WorkloadRef("cheating"), case, (Cell("cheating", "honest", "", case),), 0)
-    measure_case(job, workload, {"host": HostBench}, LIMITS_HERE, kept)
+    measure_case(job, workload, {"host": HostBench}, Turn(0, 0, LIMITS_HERE), kept)
     return pd.DataFrame(kept.results)
 
 

@@ -9,6 +9,7 @@ from warpladder.collectors.core.bench import Operation, Pass, Reading
 from warpladder.collectors.core.jobs import Job, WorkloadRef
 from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.plan import LIMITS
+from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.core.verify import poison
 from warpladder.workloads.api import Buffer, Case, HostVariant, Variant, Workload
@@ -86,7 +87,7 @@ def measured(*variants: str) -> Kept:
     )
     cells = tuple(Cell("copy", name, "", case.name) for name in variants)
     kept = Kept()
-    measure_case(Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": TwoPasses}, LIMITS["quick"], kept)
+    measure_case(Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": TwoPasses}, Turn(0, 0, LIMITS["quick"]), kept)
     return kept
 
 

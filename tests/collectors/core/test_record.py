@@ -63,7 +63,7 @@ def test_what_goes_wrong_in_a_cell_becomes_its_verdict(results: pd.DataFrame, va
 def test_every_cell_has_one_row_and_only_good_cells_have_samples(run: store.Run) -> None:
     results = run.table("results")
     assert not results.duplicated(["variant", "config", "case"]).any()
-    assert len(results) == 2 * 12
+    assert len(results) == 2 * 13
     assert set(run.table("samples").query("twin == 0")["variant"]) >= {"good", "better"}
     assert not set(run.table("samples")["variant"]) & {"does_nothing", "hangs", "aborts", "raises"}
 
@@ -120,10 +120,10 @@ def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatc
     recorder = Recorder(plan, collector_of("host_clock"))
     measure_job = recorder._measure_job
 
-    def interrupted_on_the_second(job):  # type: ignore[no-untyped-def]
+    def interrupted_on_the_second(job, process):  # type: ignore[no-untyped-def]
         if job.case == "n=7":
             os.kill(os.getpid(), signal.SIGINT)
-        measure_job(job)
+        measure_job(job, process)
 
     monkeypatch.setattr(recorder, "_measure_job", interrupted_on_the_second)
     run_id, number = recorder.record(tmp_path, "", [])
@@ -131,6 +131,25 @@ def test_ctrl_c_between_cases_keeps_the_finished_case(tmp_path: Path, monkeypatc
     results = store.open_run(tmp_path / run_id).table("results").set_index("case")
     assert results.loc["n=1000", "status"] == "ok"
     assert results.loc["n=7", "detail"] == "the run was interrupted before it"
+
+
+def test_the_rounds_of_a_case_are_taken_by_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLADDER_TEST_ANSWER", str(tmp_path))
+    limits = replace(LIMITS["quick"], seconds=0.3, max_rounds=9, processes=3, budget_s=None)
+    plan = make_plan(Request(files=[MISBEHAVING], variants=["good", "better", "remembers_on_disk"]), limits)
+    run_id, _ = Recorder(plan, collector_of("host_clock")).record(tmp_path / "data", "", [])
+    run = store.open_run(tmp_path / "data" / run_id)
+    samples = run.table("samples").query("case == 'n=1000' and variant == 'good' and twin == 0")
+    # Rounds are numbered over all processes, so that no two samples share one.
+    assert samples["round"].tolist() == list(range(9))
+    assert samples["process"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    results = run.table("results").query("case == 'n=1000'").set_index("variant")
+    assert results.loc["better", "status"] == "ok"
+    assert "; process 2: operation hot: " in results.loc["better", "detail"]
+    # Wrong in the second process only: the times of the first one do not count either.
+    assert results.loc["remembers_on_disk", "status"] == "wrong_result"
+    assert results.loc["remembers_on_disk", "detail"].startswith("process 1: ")
+    assert "remembers_on_disk" not in set(run.table("samples")["variant"])
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from warpladder.collectors.core.rounds import (
     Limits,
     RoundsResult,
     SampleFailed,
+    Turn,
     relative_half_width,
     run_rounds,
 )
@@ -24,10 +25,14 @@ ENTRIES = (Entry(A), Entry(B), Entry(A, twin=1))
 
 
 def run(
-    take: Callable[[Entry, int], Reading], limits: Limits | None = None, clock: Callable[[], float] = lambda: 0.0
+    take: Callable[[Entry, int], Reading],
+    limits: Limits | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
+    process: int = 0,
+    first_round: int = 0,
 ) -> RoundsResult:
-    rng = np.random.default_rng(0)
-    return run_rounds(ENTRIES, Pass("device", "cold"), take, limits or Limits(), rng, gpus=1, clock=clock)
+    rng, turn = np.random.default_rng(0), Turn(process, first_round, limits or Limits())
+    return run_rounds(ENTRIES, Pass("device", "cold"), take, turn, rng, gpus=1, clock=clock)
 
 
 def test_every_entry_runs_once_in_every_round() -> None:
@@ -44,6 +49,26 @@ def test_the_order_is_shuffled_anew_in_every_round() -> None:
     for row in rows:
         orders[row["round"]].append((row["position"], row["variant"], row["twin"]))
     assert len({tuple(sorted(order)) for order in orders.values()}) == 6
+
+
+def test_the_rounds_of_a_later_process_go_on_from_those_before() -> None:
+    taken: list[int] = []
+
+    def take(entry: Entry, number: int) -> Reading:
+        taken.append(number)
+        return Reading(1000)
+
+    result = run(take, Limits(min_rounds=2, max_rounds=4), process=2, first_round=7)
+    assert {(row["process"], row["round"]) for row in result.rows} == {(2, number) for number in range(7, 11)}
+    assert sorted(set(taken)) == list(range(7, 11))
+
+
+def test_processes_share_the_rounds_and_the_time_of_one() -> None:
+    each = Limits(target=0.005, min_rounds=6, max_rounds=200, seconds=3.0, processes=3).of_process
+    assert (each.min_rounds, each.max_rounds, each.seconds) == (2, 67, 1.0)
+    # Three times the rounds narrow an interval by the square root of three.
+    assert each.target == pytest.approx(0.005 * 3**0.5)
+    assert Limits().of_process == Limits()
 
 
 def test_sampling_stops_once_every_entry_has_converged() -> None:

@@ -38,10 +38,19 @@ def a_journal(data_dir: Path, label: str = "") -> Journal:
 def finish(kept: Journal, case: str, detail: str = "") -> None:
     """A case with three samples."""
     cell = Cell("quick_cases", "multiply", "", case)
-    sample = cell.key | {"gpus": 0, "rank": 0, "cache": "hot", "scope": "operation", "twin": 0, "position": 0, "duration_ns": 5}
+    sample = cell.key | {
+        "gpus": 0,
+        "rank": 0,
+        "cache": "hot",
+        "scope": "operation",
+        "twin": 0,
+        "process": 0,
+        "position": 0,
+        "duration_ns": 5,
+    }
     sample |= dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
     rows = [sample | {"round": number} for number in range(3)]
-    kept.note(job_event(1, [result_row(cell, "ok", detail)]), store.conform("samples", rows))
+    kept.note(job_event(1, 0, [result_row(cell, "ok", detail)]), store.conform("samples", rows))
 
 
 def die(kept: Journal) -> Path:
@@ -137,7 +146,7 @@ def test_what_cannot_be_taken_up_is_named_and_stops_nobody(tmp_path: Path, capsy
     finish(kept, "n=100")
     folder = die(kept)
     file = folder / "events.jsonl"
-    file.write_text(file.read_text().replace('"format": 1', '"format": 99'))
+    file.write_text(file.read_text().replace('"format": 2', '"format": 99'))
     salvage(tmp_path)
     said = capsys.readouterr().err
     assert f"could not be taken up (StoreError: format 99); remove {folder}" in said and said.count("\n") == 1
@@ -179,7 +188,7 @@ def test_the_run_of_a_recording_under_a_tool_is_kept_without_its_trace(tmp_path:
 def test_trace_tables_that_died_with_the_recorder_are_missed_by_name(tmp_path: Path) -> None:
     kept = a_journal(tmp_path)
     cell = Cell("quick_cases", "multiply", "", "n=100")
-    kept.note(job_event(1, [result_row(cell, "ok", "")], traced=True))
+    kept.note(job_event(1, 0, [result_row(cell, "ok", "")], traced=True))
     die(kept)
     salvage(tmp_path)
     diagnostics = the_run(tmp_path).table("diagnostics").set_index("source")
@@ -364,10 +373,10 @@ def test_a_fault_of_the_recorder_itself_leaves_what_was_finished(tmp_path: Path,
     recorder = Recorder(PLAN, collector_of("host_clock"))
     measure_job = recorder._measure_job
 
-    def faulty(job: Any) -> None:
+    def faulty(job: Any, process: int) -> None:
         if job.case == "n=102":
             raise RuntimeError("a fault")
-        measure_job(job)
+        measure_job(job, process)
 
     monkeypatch.setattr(recorder, "_measure_job", faulty)
     with pytest.raises(RuntimeError, match="a fault"):

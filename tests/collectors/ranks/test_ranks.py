@@ -18,7 +18,7 @@ from warpladder.collectors.core.bench import ONE_PROCESS, Failed, Pass, Reading,
 from warpladder.collectors.core.jobs import WorkloadRef
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.record import Recorder
-from warpladder.collectors.core.rounds import Entry, Limits, run_rounds
+from warpladder.collectors.core.rounds import Entry, Limits, Turn, run_rounds
 from warpladder.collectors.core.tools import has_module
 from warpladder.collectors.core.verdicts import Cell, Verdicts
 from warpladder.collectors.host.host_clock import HostBench
@@ -112,7 +112,7 @@ def test_the_whole_takes_as_long_as_its_slowest_rank_and_every_rank_has_a_row() 
     entry = Entry(Cell("w", "v", "", "n=1"))
     calm = replace(together, throttled=False)
     rows = run_rounds(
-        [entry], Pass("operation", "hot"), lambda *_: calm, Limits(max_rounds=6), np.random.default_rng(0), gpus=3
+        [entry], Pass("operation", "hot"), lambda *_: calm, Turn(0, 0, Limits(max_rounds=6)), np.random.default_rng(0), gpus=3
     ).rows
     first = [(row["gpus"], row["rank"], row["scope"], row["duration_ns"]) for row in rows if row["round"] == 0]
     assert first == [

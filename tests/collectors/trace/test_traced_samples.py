@@ -19,7 +19,16 @@ from warpladder.data.store import RunWriter
 def sample(cache: str, round_number: int, duration_ns: int, twin: int = 0, scope: str = "device") -> dict[str, Any]:
     cell = {"workload": "conv2d", "variant": "v01_tile", "config": "block=16", "case": "n=64"}
     state = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
-    place = {"gpus": 1, "rank": 0, "cache": cache, "scope": scope, "twin": twin, "round": round_number, "position": 0}
+    place = {
+        "gpus": 1,
+        "rank": 0,
+        "cache": cache,
+        "scope": scope,
+        "twin": twin,
+        "process": 0,
+        "round": round_number,
+        "position": 0,
+    }
     return {**cell, **place, "duration_ns": duration_ns, **state}
 
 
@@ -56,7 +65,7 @@ def traced(
         "CUPTI_ACTIVITY_KIND_KERNEL": kernels,
     }
     path = reports.write(tmp_path / "report.sqlite", tables)
-    frame = pd.DataFrame(samples).astype({"round": "int32", "twin": "int8"})
+    frame = pd.DataFrame(samples).astype({"round": "int32", "twin": "int8", "process": "int16"})
     with open_report(path) as report, RunWriter(tmp_path / "runs", "run") as writer:
         found, diagnostics = add_trace(writer, report, frame, Notes())
     assert set(found.columns) == set(schema.SAMPLES.arrow.names)
