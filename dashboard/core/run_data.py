@@ -37,14 +37,16 @@ class Grouped(NamedTuple):
 
     Attributes:
         keys: one row for each group: the columns of `CELL`, `twin`, and `n`.
-        first: the place in `durations` and `rounds` at which each group starts.
+        first: the place in the other arrays at which each group starts.
         durations: in nanoseconds.
+        processes: the measuring process of each sample.
     """
 
     keys: pd.DataFrame
     first: npt.NDArray[np.int64]
     durations: npt.NDArray[np.float64]
     rounds: npt.NDArray[np.int32]
+    processes: npt.NDArray[np.int16]
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,12 @@ class Rounds(Mapping[Entry, "pd.Series[float]"]):
     def __getitem__(self, entry: Entry) -> "pd.Series[float]":
         place = self.places[entry]
         return pd.Series(self.grouped.durations[place], index=self.grouped.rounds[place])
+
+    def by_process(self, entry: Entry) -> list[npt.NDArray[np.float64]]:
+        """The durations of an entry in nanoseconds, an array for each process that measured it."""
+        place = self.places[entry]
+        durations, processes = self.grouped.durations[place], self.grouped.processes[place]
+        return [durations[processes == process] for process in np.unique(processes)]
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.places)
@@ -133,8 +141,9 @@ class RunData:
         order = np.argsort(number, kind="stable")
         n = keys["n"].to_numpy()
         durations = samples["duration_ns"].to_numpy(dtype=float)[order]
+        rounds, processes = (samples[column].to_numpy()[order] for column in ("round", "process"))
         named = keys.astype(dict.fromkeys(texts, "str"))
-        return Grouped(named, np.cumsum(n) - n, durations, samples["round"].to_numpy()[order])
+        return Grouped(named, np.cumsum(n) - n, durations, rounds, processes)
 
 
 def find_entry(rounds: "Mapping[Entry, pd.Series[float]]", variant: str, config: str) -> Entry | None:
@@ -147,7 +156,7 @@ def by_round(samples: pd.DataFrame) -> pd.DataFrame:
     """Samples with the ranks of one execution joined. An operation of several processes takes as long as its slowest one."""
     if not (samples["rank"] > 0).any():
         return samples
-    same = [*CELL, "twin", "round", "position"]
+    same = [*CELL, "twin", "process", "round", "position"]
     return samples.groupby(same, observed=True)["duration_ns"].max().reset_index()
 
 
