@@ -10,11 +10,13 @@ from xml.etree import ElementTree
 from rich.console import Console
 from rich.table import Table
 
+from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.facts import Fact
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.formats import Comparison as Form
 from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_ends
-from warpladder.dashboard.views.compare.query import Change, Comparison, Fact, name_of, sentence
+from warpladder.dashboard.views.compare.query import Change, Comparison, sentence
 
 _HEADINGS: Final = (
     "verdict",

@@ -9,6 +9,11 @@ from warpladder.dashboard.core.estimate import Estimate
 ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
 
 
+def name_of(variant: str, config: str) -> str:
+    """`v03_tile[block=16]`."""
+    return f"{variant}[{config}]" if config else variant
+
+
 @dataclass(frozen=True)
 class Cell:
     """A row of `cells.cells`, which documents its columns; see `records.records`."""

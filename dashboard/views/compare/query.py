@@ -1,10 +1,9 @@
 """Two runs cell by cell: the cells that became slower or faster, and the differences between the recordings."""
 
 import difflib
-import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -12,45 +11,21 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.facts import Fact, of_ceilings, of_clocks, of_runs, said
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import noise_of
+from warpladder.dashboard.core.noise import SMALLEST_EFFECT, UNMEASURED_NOISE, between_runs, noise_of
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
-from warpladder.data.names import Ceiling
 
-#: A difference smaller than this is `unchanged`, however narrow its interval is.
-SMALLEST_EFFECT: Final = 0.01
 #: The fewest variants of a case from which its common shift is taken.
 FEWEST_FOR_SHIFT: Final = 3
-#: The fewest cells with equal sources from which the noise between two runs is taken, how far their times may be from that of the
-#: cell that is judged, and the part of them that lies within the noise.
-FEWEST_FOR_NOISE: Final = 8
-_LIKE: Final = 3.0
-_WITHIN_NOISE: Final = 0.95
-#: The noise between two runs where too few sources are equal. On one H200, kernels of 5 to 20 µs differ by 0.5 to 1.3 % from one
-#: process to the next.
-UNMEASURED_NOISE: Final = 1.015
-#: Clocks and ceilings that differ by more than this are worth a warning.
-_WORTH_A_WARNING: Final = 0.02
 
 Verdict = Literal["slower", "faster", "unchanged", "unknown"]
 Match = Literal["config", "best"]
 MATCHES: Final[tuple[Match, ...]] = ("config", "best")
-#: Columns of table `run` -> their words, and the reason that a difference makes a comparison unlike; empty for none.
-_FACTS: Final[Mapping[str, tuple[str, str]]] = {
-    "device_name": ("GPU", "different GPUs"),
-    "cpu_name": ("processor", ""),
-    "collector": ("collector", "different collectors time different spans"),
-    "collector_version": ("version of the collector", ""),
-    "driver_version": ("driver", "the driver compiles and launches"),
-    "cuda_version": ("CUDA", "the compiler's version changes machine code"),
-    "python_version": ("Python", ""),
-    "os": ("system", ""),
-    "git_commit": ("commit", ""),
-    "git_dirty": ("changes beyond the commit", ""),
-}
 
 
 class NotComparable(Exception):
@@ -86,16 +61,6 @@ class Options:
     smallest: float = SMALLEST_EFFECT
     without_shift: bool = False
     any_device: bool = False
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A difference between two recordings; `warning` says why they are not like with like, and is empty where they are."""
-
-    what: str
-    a: str
-    b: str
-    warning: str = ""
 
 
 @dataclass(frozen=True)
@@ -208,11 +173,6 @@ def sentence(found: Comparison) -> str:
     return f"{said}; the worst: {worst.workload} {worst.case} {name_of(worst.variant, worst.config)}, {worst.ratio.value:.3f}x"
 
 
-def name_of(variant: str, config: str) -> str:
-    """`v03_tile[block=16]`."""
-    return f"{variant}[{config}]" if config else variant
-
-
 def source_difference(a: RunData, b: RunData, workload: str, of_a: str, of_b: str) -> str:
     """The sources of a variant as they were measured, as a unified diff; empty where they are equal or not recorded."""
     before, after = (_source(data, workload, variant)[1] for data, variant in ((a, of_a), (b, of_b)))
@@ -316,10 +276,8 @@ def _with_noise(changes: Sequence[Change], options: Options) -> list[Change]:
     for place, change in enumerate(changes):
         others = known & (timings == timings[place])
         others[place] = False
-        like = others & (times >= times[place] / _LIKE) & (times <= times[place] * _LIKE)
-        pool = apart[like] if like.sum() >= FEWEST_FOR_NOISE else apart[others]
-        between = float(np.exp(np.quantile(pool, _WITHIN_NOISE))) if len(pool) >= FEWEST_FOR_NOISE else UNMEASURED_NOISE
-        found.append(replace(change, noise=max(change.noise, between)))
+        (between,) = between_runs(apart[others, None], times[others], times[place])
+        found.append(replace(change, noise=max(change.noise, UNMEASURED_NOISE if np.isnan(between) else float(between))))
     return found
 
 
@@ -338,35 +296,9 @@ def _judged(change: Change, options: Options) -> Change:
 
 
 def _facts(a: RunData, b: RunData) -> Iterator[Fact]:
-    for column, (what, warning) in _FACTS.items():
-        before, after = (_said(data.info[column]) for data in (a, b))
-        if before != after:
-            yield Fact(what, before, after, warning)
-    yield from _packages(a, b)
-    yield from _ceilings(a, b)
-    clocks = [data.samples["sm_clock_mhz"].median() for data in (a, b)]
-    if not any(map(pd.isna, clocks)) and abs(clocks[1] / clocks[0] - 1) > _WORTH_A_WARNING:
-        yield Fact("SM clock, median", f"{clocks[0]:.0f} MHz", f"{clocks[1]:.0f} MHz", "the GPU ran at different clocks")
-
-
-def _said(value: Any) -> str:
-    return "" if value is None or pd.isna(value) else str(value)
-
-
-def _packages(a: RunData, b: RunData) -> Iterator[Fact]:
-    before, after = (json.loads(_said(data.info["packages"]) or "{}") for data in (a, b))
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            yield Fact(name, before.get(name, "not installed"), after.get(name, "not installed"))
-
-
-def _ceilings(a: RunData, b: RunData) -> Iterator[Fact]:
-    for name in (Ceiling.DEVICE_COPY, Ceiling.FP32_FMA, Ceiling.HOST_COPY):
-        rows = [data.ceilings[data.ceilings["name"] == name].sort_values("device").head(1) for data in (a, b)]
-        values = [(row["value"].iloc[0], row["unit"].iloc[0]) for row in rows if len(row)]
-        if len(values) == 2 and abs(values[1][0] / values[0][0] - 1) > _WORTH_A_WARNING:
-            before, after = (f"{value:.4g} {unit}" for value, unit in values)
-            yield Fact(f"ceiling {name}", before, after, "the machine itself reached other limits")
+    yield from of_runs(a.info, b.info)
+    yield from of_ceilings(a.ceilings, b.ceilings)
+    yield from of_clocks(*(data.samples["sm_clock_mhz"].median() for data in (a, b)))
 
 
 def _same_run(a: Side, b: Side) -> bool:
@@ -374,4 +306,4 @@ def _same_run(a: Side, b: Side) -> bool:
 
 
 def _title(side: Side) -> str:
-    return _said(side.data.info["label"]) or str(side.data.info["run_id"])
+    return said(side.data.info["label"]) or str(side.data.info["run_id"])

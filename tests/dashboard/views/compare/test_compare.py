@@ -14,16 +14,9 @@ from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs
 from warpladder.dashboard.cli import app as commands
+from warpladder.dashboard.core.noise import UNMEASURED_NOISE
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.views.compare.query import (
-    UNMEASURED_NOISE,
-    NotComparable,
-    Options,
-    Side,
-    compare,
-    sentence,
-    source_difference,
-)
+from warpladder.dashboard.views.compare.query import NotComparable, Options, Side, compare, sentence, source_difference
 
 __all__ = ["open_app"]
 

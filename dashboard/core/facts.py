@@ -1,0 +1,69 @@
+"""The differences between two recordings: machine, driver, versions, commit, clocks, ceilings."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pandas as pd
+
+from warpladder.data.names import Ceiling
+
+#: Clocks and ceilings that differ by more than this are worth a warning.
+_WORTH_A_WARNING: Final = 0.02
+#: Columns of table `run` -> their words, and the reason that a difference makes a comparison unlike; empty for none.
+_OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
+    "device_name": ("GPU", "different GPUs"),
+    "cpu_name": ("processor", ""),
+    "collector": ("collector", "different collectors time different spans"),
+    "collector_version": ("version of the collector", ""),
+    "driver_version": ("driver", "the driver compiles and launches"),
+    "cuda_version": ("CUDA", "the compiler's version changes machine code"),
+    "python_version": ("Python", ""),
+    "os": ("system", ""),
+    "git_commit": ("commit", ""),
+    "git_dirty": ("changes beyond the commit", ""),
+}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A difference between two recordings; `warning` says why they are not like with like, and is empty where they are."""
+
+    what: str
+    a: str
+    b: str
+    warning: str = ""
+
+
+def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:
+    """The differences between the rows of table `run` of two runs, then those of their packages."""
+    for column, (what, warning) in _OF_RUN.items():
+        before, after = said(a[column]), said(b[column])
+        if before != after:
+            yield Fact(what, before, after, warning)
+    of_a, of_b = (json.loads(said(info["packages"]) or "{}") for info in (a, b))
+    for name in sorted(of_a.keys() | of_b.keys()):
+        if of_a.get(name) != of_b.get(name):
+            yield Fact(name, of_a.get(name, "not installed"), of_b.get(name, "not installed"))
+
+
+def of_ceilings(a: pd.DataFrame, b: pd.DataFrame) -> Iterator[Fact]:
+    """The ceilings that differ by more than 2 %, of two tables `ceilings`."""
+    for name in (Ceiling.DEVICE_COPY, Ceiling.FP32_FMA, Ceiling.HOST_COPY):
+        rows = [table[table["name"] == name].sort_values("device").head(1) for table in (a, b)]
+        values = [(row["value"].iloc[0], row["unit"].iloc[0]) for row in rows if len(row)]
+        if len(values) == 2 and abs(values[1][0] / values[0][0] - 1) > _WORTH_A_WARNING:
+            before, after = (f"{value:.4g} {unit}" for value, unit in values)
+            yield Fact(f"ceiling {name}", before, after, "the machine itself reached other limits")
+
+
+def of_clocks(a_mhz: float, b_mhz: float) -> Iterator[Fact]:
+    """The median SM clocks where they differ by more than 2 %; null where a run has none."""
+    if not pd.isna(a_mhz) and not pd.isna(b_mhz) and abs(b_mhz / a_mhz - 1) > _WORTH_A_WARNING:
+        yield Fact("SM clock, median", f"{a_mhz:.0f} MHz", f"{b_mhz:.0f} MHz", "the GPU ran at different clocks")
+
+
+def said(value: Any) -> str:
+    """A value of table `run` as text; empty for a null."""
+    return "" if value is None or pd.isna(value) else str(value)
