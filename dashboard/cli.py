@@ -11,13 +11,13 @@ from warpladder.command_line import SETTINGS, OneLineErrors
 from warpladder.dashboard import formats
 
 if TYPE_CHECKING:
+    from warpladder.dashboard.core.changes import Side
     from warpladder.dashboard.core.run_data import RunData
-    from warpladder.dashboard.views.compare.query import Side
 
 MISTAKES: Final = {
     "warpladder.dashboard.export": "ExportError",
     "warpladder.dashboard.server": "ServerError",
-    "warpladder.dashboard.views.compare.query": "NotComparable",
+    "warpladder.dashboard.core.changes": "NotComparable",
     "warpladder.data.naming": "NamingError",
     "warpladder.data.store": "StoreError",
 }
@@ -170,10 +170,10 @@ def compare_command(
     A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT.
     """
     from warpladder.dashboard import comparison
-    from warpladder.dashboard.views.compare import query
+    from warpladder.dashboard.core import changes
 
     before, after = _side(a, data_dirs), _side(b, data_dirs)
-    found = query.compare(before, after, query.Options(scope, match, smallest, without_shift, any_device))
+    found = changes.compare(before, after, changes.Options(scope, match, smallest, without_shift, any_device))
     print(comparison.render(found, before.data, after.data, fail_above, form), end="")
     if comparison.failures(found, fail_above):
         raise click.exceptions.Exit(1)
@@ -181,7 +181,7 @@ def compare_command(
 
 def _side(text: str, data_dirs: Sequence[str]) -> "Side":
     """A run, or RUN@VARIANT. Raises StoreError, NotComparable."""
-    from warpladder.dashboard.views.compare.query import NotComparable, Side
+    from warpladder.dashboard.core.changes import NotComparable, Side
     from warpladder.data import store
 
     run, at, variant = text.rpartition("@")

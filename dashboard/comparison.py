@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.facts import Fact
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.formats import Comparison as Form
 from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_ends
-from warpladder.dashboard.views.compare.query import Change, Comparison, sentence
 
 _HEADINGS: Final = (
     "verdict",
@@ -104,7 +104,7 @@ def _junit(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     suite = ElementTree.Element("testsuite", name=f"{_title(a)} to {_title(b)}", tests=str(len(found.changes)))
     suite.set("failures", str(len(failed)))
     for change in found.changes:
-        name = f"{change.case} {name_of(change.variant, change.config)} {change.timing.scope} {change.timing.cache}"
+        name = f"{change.case} {change.name} {change.timing.scope} {change.timing.cache}"
         case = ElementTree.SubElement(suite, "testcase", classname=change.workload, name=name)
         case.set("time", f"{change.b_ns.value / 1e9:.9f}")
         if id(change) in failed:
@@ -151,7 +151,7 @@ def _row(change: Change) -> Sequence[str]:
         change.workload,
         change.case,
         f"{change.timing.scope} {change.timing.cache}",
-        of_b if of_a == of_b else f"{of_a} → {of_b}",
+        change.name if of_a == of_b else f"{of_a} → {change.name}",
         format_duration(change.a_ns.value),
         format_duration(change.b_ns.value),
         _ratio(change.ratio),

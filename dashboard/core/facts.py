@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Ceiling
 
 #: Clocks and ceilings that differ by more than this are worth a warning.
@@ -14,6 +15,7 @@ _WORTH_A_WARNING: Final = 0.02
 #: Columns of table `run` -> their words, and the reason that a difference makes a comparison unlike; empty for none.
 _OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
     "device_name": ("GPU", "different GPUs"),
+    "device_count": ("number of GPUs", ""),
     "cpu_name": ("processor", ""),
     "collector": ("collector", "different collectors time different spans"),
     "collector_version": ("version of the collector", ""),
@@ -34,6 +36,13 @@ class Fact:
     a: str
     b: str
     warning: str = ""
+
+
+def facts(a: RunData, b: RunData) -> Iterator[Fact]:
+    """The differences between two recordings: of table `run`, then packages, ceilings and clocks."""
+    yield from of_runs(a.info, b.info)
+    yield from of_ceilings(a.ceilings, b.ceilings)
+    yield from of_clocks(*(data.samples["sm_clock_mhz"].median() for data in (a, b)))
 
 
 def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:

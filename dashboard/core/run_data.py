@@ -61,10 +61,12 @@ class Rounds(Mapping[Entry, "pd.Series[float]"]):
         return pd.Series(self.grouped.durations[place], index=self.grouped.rounds[place])
 
     def by_process(self, entry: Entry) -> list[npt.NDArray[np.float64]]:
-        """The durations of an entry in nanoseconds, an array for each process that measured it."""
+        """The durations of an entry in nanoseconds, an array for each process; several of one round count as their median."""
         place = self.places[entry]
-        durations, processes = self.grouped.durations[place], self.grouped.processes[place]
-        return [durations[processes == process] for process in np.unique(processes)]
+        processes = self.grouped.processes[place]
+        by_round = self[entry]
+        parts = (by_round[processes == process] for process in np.unique(processes))
+        return [(each if each.index.is_unique else each.groupby(level=0).median()).to_numpy() for each in parts]
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.places)

@@ -7,11 +7,11 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.ui.marks import error_bars, name_rows
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate
 from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
-from warpladder.dashboard.views.compare.query import Change, Comparison, sentence
 
 #: The most cells that are drawn: half of them the slowest, half the fastest.
 MOST_ROWS: Final = 40

@@ -4,6 +4,7 @@ from typing import Final
 
 import streamlit as st
 
+from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import NOTHING
@@ -71,16 +72,16 @@ def _about(run: store.Run) -> tuple[str, frozenset[str]]:
     return str(run.info["device_name"]), found
 
 
-def _compared(data: RunData, other: runs.Named, without_shift: bool) -> query.Comparison | str:
+def _compared(data: RunData, other: runs.Named, without_shift: bool) -> changes.Comparison | str:
     """The comparison, or why there is none."""
-    options = query.Options(without_shift=without_shift)
+    options = changes.Options(without_shift=without_shift)
     try:
-        return query.compare(query.Side(runs.load(other)), query.Side(data), options)
-    except query.NotComparable as error:
+        return changes.compare(changes.Side(runs.load(other)), changes.Side(data), options)
+    except changes.NotComparable as error:
         return str(error)
 
 
-def _show_sources(run: store.Run, other: store.Run, found: query.Comparison) -> None:
+def _show_sources(run: store.Run, other: store.Run, found: changes.Comparison) -> None:
     """The sources that differ, as they were measured."""
     if not found.changed_sources:
         st.caption("The sources of all compared variants are equal.")

@@ -87,7 +87,9 @@ def measured(*variants: str) -> Kept:
     )
     cells = tuple(Cell("copy", name, "", case.name) for name in variants)
     kept = Kept()
-    measure_case(Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": TwoPasses}, Turn(0, 0, LIMITS["quick"]), kept)
+    measure_case(
+        Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": TwoPasses}, Turn(0, 0, LIMITS["quick"]), kept
+    )
     return kept
 
 
