@@ -10,8 +10,9 @@ from warpladder.collectors.trace.report import ReportError
 
 _EXPORT_TIMEOUT_S: Final = 1800
 _TRACE: Final = ("--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=node", "--force-overwrite=true")
-#: Captures from cudaProfilerStart to the end of the program.
-_CAPTURE_RANGE: Final = ("--capture-range=cudaProfilerApi", "--capture-range-end=stop")
+#: Captures from the first cudaProfilerStart to the end of the program. With `stop` instead of `none`, the end of the first
+#: measuring process ends the capture of those that follow.
+_CAPTURE_RANGE: Final = ("--capture-range=cudaProfilerApi", "--capture-range-end=none")
 
 
 def profile_command(report: Path, *, capture_range: bool) -> list[str]:
