@@ -180,6 +180,17 @@ def sentence(found: Comparison) -> str:
     return f"{words}; the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x"
 
 
+def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Series[float]":
+    """Durations in nanoseconds by round, of one side of a change.
+
+    Args:
+        data: the run of that side.
+        cell: variant and config of that side.
+    """
+    rounds = _reading(data).data.rounds(change.workload, change.case, change.timing.scope, change.timing.cache)
+    return rounds[Entry(*cell, change.gpus, 0)]
+
+
 def name_of(variant: str, config: str) -> str:
     """`v03_tile[block=16]`."""
     return f"{variant}[{config}]" if config else variant
