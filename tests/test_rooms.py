@@ -216,7 +216,7 @@ def draws(name: str) -> bool:
 
 
 def shows(name: str) -> bool:
-    return name.endswith((".page", ".component"))
+    return name.endswith(("page", ".component"))
 
 
 @pytest.mark.parametrize("name", [name for name in DASHBOARD if room_of(name)])

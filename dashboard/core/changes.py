@@ -184,6 +184,17 @@ def sentence(found: Comparison) -> str:
     return f"{words}; the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x"
 
 
+def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Series[float]":
+    """Durations in nanoseconds by round, of one side of a change.
+
+    Args:
+        data: the run of that side.
+        cell: variant and config of that side.
+    """
+    rounds = _reading(data).data.rounds(change.workload, change.case, change.timing.scope, change.timing.cache)
+    return rounds[Entry(*cell, change.gpus, 0)]
+
+
 @dataclass(frozen=True)
 class _Timed:
     """A cell with samples, and the key by which it is matched."""

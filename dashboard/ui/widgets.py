@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, NoReturn
 
 import pandas as pd
@@ -223,19 +224,30 @@ def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = Non
     return left[0][0]
 
 
-def show_chart(chart: Chart, *, key: str = "") -> None:
+def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] | None = None) -> None:
     """A chart under its title, with how it was measured, its downloads and its data.
 
     Args:
         key: distinguishes two charts of one name on a page.
+        on_click: called with the `customdata` of a point that was clicked, before the next rerun.
     """
     st.markdown(f"#### {plain(chart.title)}")
-    st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=f"chart {chart.name} {key}", alt=chart.title)
+    name = f"chart {chart.name} {key}"
+    options: dict[str, Any] = {}
+    if on_click:
+        options = {"on_select": partial(_clicked, name, on_click), "selection_mode": "points"}
+    st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=name, alt=chart.title, **options)
     st.caption(plain(chart.note))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.popover("Data", type="tertiary"):
             table(chart.data)
         downloads(chart.name, lambda: chart, key)
+
+
+def _clicked(name: str, on_click: Callable[[Any], None]) -> None:
+    points = st.session_state[name]["selection"]["points"]
+    if points and "customdata" in points[0]:
+        on_click(points[0]["customdata"])
 
 
 def table(frame: pd.DataFrame, **options: Any) -> None:

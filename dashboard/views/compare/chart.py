@@ -9,23 +9,30 @@ import pandas as pd
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.ui.marks import error_bars, name_rows
+from warpladder.dashboard.ui.marks import ABOVE, error_bars, name_rows
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate
 from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
+from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.views.compare.query import written
 
-#: The most cells that are drawn: half of them the slowest, half the fastest.
-MOST_ROWS: Final = 40
-_ROW_PX: Final = 22
-_COLUMNS: Final = ("workload", "case", "scope", "cache", "variant", "config", "variant_of_a", "config_of_a")
+#: The most cells that are drawn: half of them the slowest, half the fastest. They fit on one screen.
+MOST_ROWS: Final = 18
+_ROW_PX: Final = 21
+#: The most characters of a row's name, which leave room for the ratios.
+_NAME_LENGTH: Final = 40
+_COLUMNS: Final = ("workload", "case", "scope", "cache", "variant", "config", "gpus", "variant_of_a", "config_of_a")
 
 
-def forest(found: Comparison, look: Look, *, without_shift: bool) -> Chart:
+def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change | None = None) -> Chart:
     """A row for each cell: the ratio of B over A with its 95 % interval, and the noise as a band around 1.
+
+    Each point has the cell's text in a URL as `customdata`.
 
     Args:
         without_shift: draw the ratios after the common shift of their case is taken out.
+        chosen: the cell whose name is bold; it is drawn also where it is neither among the slowest nor among the fastest.
     """
-    shown = _drawn(found.changes)
+    shown = _drawn(found.changes, chosen)
     figure = blank(look.theme, 90 + _ROW_PX * len(shown))
     rows = list(range(len(shown)))
     for row, change in enumerate(shown):
@@ -44,11 +51,18 @@ def forest(found: Comparison, look: Look, *, without_shift: bool) -> Chart:
             error_x=error_bars(ratios, color=color),
             hovertext=[_hover(shown[row]) for row in places],
             hoverinfo="text",
+            customdata=[written(shown[row]) for row in places],
+            # A click chooses a row and fades no other.
+            unselected={"marker": {"opacity": 1}},
         )
     figure.add_vline(x=1, line={"color": look.tones.text, "width": 1})
-    name_rows(figure, [text(_name(change)) for change in shown], look, range=[len(shown) - 0.4, -0.6])
-    figure.update_xaxes(type="log", title_text="time of B over A", tickformat=".2f")
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, margin={"t": 34})
+    names = [text(cut(_name(change), _NAME_LENGTH)) for change in shown]
+    names = [f"<b>{name}</b>" if change is chosen else name for name, change in zip(names, shown, strict=True)]
+    name_rows(figure, names, look, range=[len(shown) - 0.4, -0.6])
+    figure.update_xaxes(type="log", title_text="time of B over A", tickformat=".3~g", nticks=5, tickangle=0)
+    # A click anywhere on a row chooses it.
+    figure.update_layout(hovermode="y", hoverdistance=_ROW_PX, dragmode="pan")
+    figure.update_layout(legend={**ABOVE, "itemwidth": 30, "entrywidth": 66}, margin={"t": 30})
     note = look.note(
         "medians with 95 % intervals by a bootstrap over the rounds of each run. Grey: the noise, within which a ratio is unchanged. "
         + ("The common shift of each case is taken out. " if without_shift else "")
@@ -76,17 +90,23 @@ def _row(change: Change) -> dict[str, Any]:
     timing, of_a = values.pop("timing"), values.pop("of_a")
     estimates = {name: Estimate(**values.pop(name)) for name in ("a_ns", "b_ns", "ratio")}
     key = dict(
-        zip(_COLUMNS, (change.workload, change.case, *timing.values(), change.variant, change.config, *of_a), strict=True)
+        zip(
+            _COLUMNS,
+            (change.workload, change.case, *timing.values(), change.variant, change.config, change.gpus, *of_a),
+            strict=True,
+        )
     )
     figures = {column: value for name, each in estimates.items() for column, value in each.columns(name).items()}
     figures |= change.without_shift.columns("without_shift")
     return {**key, **figures, **{name: value for name, value in values.items() if name not in key}}
 
 
-def _drawn(changes: Sequence[Change]) -> Sequence[Change]:
+def _drawn(changes: Sequence[Change], chosen: Change | None) -> Sequence[Change]:
     if len(changes) <= MOST_ROWS:
         return changes
-    return [*changes[: MOST_ROWS // 2], *changes[-MOST_ROWS // 2 :]]
+    half = MOST_ROWS // 2
+    between = [chosen] if chosen in changes[half:-half] else []
+    return [*changes[:half], *filter(None, between), *changes[-half:]]
 
 
 def _ratio(change: Change, without_shift: bool) -> Estimate:
@@ -94,14 +114,14 @@ def _ratio(change: Change, without_shift: bool) -> Estimate:
 
 
 def _name(change: Change) -> str:
-    return f"{change.case} {name_of(change.variant, change.config)}"
+    return f"{change.case} {change.name}"
 
 
 def _hover(change: Change) -> str:
     lines = [
         f"<b>{text(_name(change))}</b>",
         text(f"A: {name_of(*change.of_a)} {format_estimate(change.a_ns, format_duration)}"),
-        text(f"B: {name_of(change.variant, change.config)} {format_estimate(change.b_ns, format_duration)}"),
+        text(f"B: {change.name} {format_estimate(change.b_ns, format_duration)}"),
         f"B over A: {change.ratio.value:.3f} ({change.ratio.low:.3f} to {change.ratio.high:.3f})",
         f"noise: {100 * (change.noise - 1):.1f} %; {change.verdict}",
     ]

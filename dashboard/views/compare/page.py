@@ -5,45 +5,149 @@ from typing import Final
 import streamlit as st
 
 from warpladder.dashboard.core import changes
+from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import NOTHING
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.compare import VIEW, chart, query
+from warpladder.dashboard.views.compare import VIEW, cell_page, chart, clouds_chart, query
 from warpladder.data import store
 
 _ALL: Final = "all"
+#: The first timing that both runs have of a workload.
+_FIRST: Final = "first"
+#: Every variant with the one of its name.
+_EACH: Final = "each"
+_JUDGED: Final = {"ratio": "ratios", "shift": "without the common shift"}
+_BELOW: Final = {"source": "Sources", "counters": "Counters", "cells": "All cells", "recordings": "Recordings"}
+_PATTERN: Final = "compare variants like"
+_LONGEST: Final = 100  # characters of a pattern
 
 
 def page() -> None:
-    """Draw the page. B is the run of the sidebar, A another run that has one of its workloads and its GPU."""
+    """Draw the page. B is the run of the sidebar. A is another run that has one of its workloads and its GPU, or B itself."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    others = _comparable(run)
-    if not others:
-        widgets.nothing("No other run has a workload of this one on the same device.", "Record it again after your change.")
     with widgets.controls():
-        name = state.choose("with", "A, to compare with", list(others), text=lambda each: others[each].title)
-        judged = state.choose("judge", "Judge", ["ratio", "shift"], text=_JUDGED.__getitem__)
-    found = runs.ask(run, _compared, runs.as_recorded(others[name]), judged == "shift")
-    if isinstance(found, str):
-        widgets.nothing(found, "Choose another run.")
-    workloads = list(dict.fromkeys(change.workload for change in found.changes))
+        other, of_a, of_b = _choose_sides(run)
+        judged = state.choose("judge", "Judge", list(_JUDGED), text=_JUDGED.__getitem__)
     with widgets.controls():
-        workload = state.choose("of", "Workload", [_ALL, *workloads]) if len(workloads) > 1 else _ALL
-    if workload != _ALL:
-        found = query.only(found, workload)
-    for fact in found.facts:
-        if fact.warning:
-            widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
-    widgets.show_chart(chart.forest(found, runs.look_of(run, widgets.theme()), without_shift=judged == "shift"))
-    _show_sources(run, others[name], found)
-    with st.expander("Differences between the recordings"):
-        widgets.table(chart.facts_of(found))
+        scope = _choose_scope(run, other)
+        options = changes.Options(
+            "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", without_shift=judged == "shift"
+        )
+        found = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options)
+        if isinstance(found, str):
+            widgets.nothing(found, "Choose another run, variant or scope.")
+        shown = query.only(found, _choose_filter(found))
+    with st.container(horizontal=True, gap="small"):
+        for fact in found.facts:
+            if fact.warning:
+                widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
+    if not shown.changes:
+        widgets.nothing(
+            "No compared cell fits the filters.", "Choose others; a variant is written as v0* or as a part of its name."
+        )
+    cell = _choose_cell(shown, f"{run.path} {other.path}")
+    _answer(run, other, shown, cell, without_shift=judged == "shift")
+    below = state.choose("below", "Show", list(_BELOW), text=_BELOW.__getitem__, style="segmented", labelled=False)
+    if below == "source":
+        cell_page.sources(other, run, cell, shown)
+    elif below == "counters":
+        cell_page.counters(other, run, cell)
+    elif below == "cells":
+        cell_page.every_cell(shown, _set_cell)
+    else:
+        cell_page.recordings(other, run, found)
     widgets.end_page()
 
 
-_JUDGED: Final = {"ratio": "ratios", "shift": "ratios without the common shift"}
+def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
+    """Run A, and a variant of A and of B; empty for every variant with the one of its name."""
+    others = _comparable(run)
+    every = {**others, **{name: each for name, each in runs.listing(runs.data_dirs()).runs.items() if each.path == run.path}}
+    if not others:
+        st.caption("No other run has a workload of this one on the same device. Record it again after your change.")
+    if not every:
+        widgets.nothing("This run cannot be compared.", "Choose another run in the sidebar.")
+    itself = "this run: two of its variants"
+    name = state.choose("with", "A", list(every), text=lambda each: every[each].title if each in others else itself)
+    other = every[name]
+    of_b = _timed_variants(runs.load(run))
+    if other.path == run.path:
+        if len(of_b) < 2:
+            widgets.nothing("This run has no two variants to compare.", "Record it again after your change.")
+        first = state.choose("a", "Variant of A", of_b, owner=name)
+        return other, first, state.choose("b", "Variant of B", of_b, default=of_b[-1], owner=name)
+    of_a = runs.ask(runs.as_recorded(other), _timed_variants)
+    words = {_EACH: "each with its own"}
+    first = state.choose("a", "Variant of A", [_EACH, *of_a], text=lambda each: words.get(each, each), owner=name)
+    if first == _EACH:
+        return other, "", ""
+    same = first if first in of_b else of_b[0]
+    return other, first, state.choose("b", "Variant of B", of_b, default=same, owner=name)
+
+
+def _timed_variants(data: RunData) -> list[str]:
+    """The variants with samples, in the order of the run."""
+    timed = set(data.grouped.keys["variant"])
+    return [name for name in dict.fromkeys(data.variants["variant"]) if name in timed]
+
+
+def _choose_scope(run: store.Run, other: store.Run) -> str:
+    scopes = [scope for scope in runs.ask(run, _scopes) if scope in runs.ask(runs.as_recorded(other), _scopes)]
+    words = {_FIRST: "first of each workload", _ALL: "all"}
+    text = lambda scope: words.get(scope, scope.replace("_", " "))  # noqa: E731
+    return state.choose("of_scope", "Scope", [_FIRST, *scopes, _ALL], text=text)
+
+
+def _scopes(data: RunData) -> list[str]:
+    return list(dict.fromkeys(sorted([*data.grouped.keys["scope"], *data.together["scope"].astype(str)])))
+
+
+def _choose_filter(found: Comparison) -> query.Filter:
+    workloads = list(dict.fromkeys(change.workload for change in found.changes))
+    caches = sorted({change.timing.cache for change in found.changes})
+    workload = state.choose("of", "Workload", [_ALL, *workloads]) if len(workloads) > 1 else _ALL
+    cache = state.choose("of_cache", "Caches", [_ALL, *caches], style="segmented") if len(caches) > 1 else _ALL
+    # Set even if equal, because after a page switch the widget has no value.
+    st.session_state[_PATTERN] = state.text_of("like", "")[:_LONGEST]
+    st.text_input(
+        "Variants like",
+        key=_PATTERN,
+        on_change=lambda: state.set_text("like", "", st.session_state[_PATTERN].strip()),
+        max_chars=_LONGEST,
+        placeholder="v0* cublas",
+        help="Patterns as of file names, apart by spaces; or parts of names.",
+        width=180,
+    )
+    return query.Filter(
+        "" if workload == _ALL else workload, cache="" if cache == _ALL else cache, variant=st.session_state[_PATTERN]
+    )
+
+
+def _choose_cell(found: Comparison, owner: str) -> Change:
+    """The cell to look into: the one of the URL, or else the slowest."""
+    asked = state.text_of("cell", "")
+    cell = query.chosen(found.changes, asked)
+    if asked and cell is None:
+        state.note("The link asks for a cell that is not among those shown; showing the slowest.")
+    return cell or found.changes[0]
+
+
+def _set_cell(text: object) -> None:
+    state.set_text("cell", "", str(text))
+
+
+def _answer(run: store.Run, other: store.Run, found: Comparison, cell: Change, *, without_shift: bool) -> None:
+    """The ratios, and beside them the samples of one cell."""
+    left, right = st.columns([11, 9], gap="medium")
+    look = runs.look_of(run, widgets.theme())
+    with left:
+        widgets.show_chart(chart.forest(found, look, without_shift=without_shift, chosen=cell), on_click=_set_cell)
+    with right:
+        samples = query.clouds(runs.load(runs.as_recorded(other)), runs.load(run), cell)
+        widgets.show_chart(clouds_chart.clouds(samples, cell, look))
 
 
 def _comparable(run: store.Run) -> dict[str, store.Run]:
@@ -72,27 +176,12 @@ def _about(run: store.Run) -> tuple[str, frozenset[str]]:
     return str(run.info["device_name"]), found
 
 
-def _compared(data: RunData, other: runs.Named, without_shift: bool) -> changes.Comparison | str:
+def _compared(data: RunData, other: runs.Named, of_a: str, of_b: str, options: changes.Options) -> Comparison | str:
     """The comparison, or why there is none."""
-    options = changes.Options(without_shift=without_shift)
     try:
-        return changes.compare(changes.Side(runs.load(other)), changes.Side(data), options)
+        return changes.compare(changes.Side(runs.load(other), of_a), changes.Side(data, of_b), options)
     except changes.NotComparable as error:
         return str(error)
-
-
-def _show_sources(run: store.Run, other: store.Run, found: changes.Comparison) -> None:
-    """The sources that differ, as they were measured."""
-    if not found.changed_sources:
-        st.caption("The sources of all compared variants are equal.")
-        return
-    names = [f"{workload} {variant}" for workload, variant in found.changed_sources]
-    name = state.choose("source", "Source that differs", names) if len(names) > 1 else names[0]
-    workload, variant = found.changed_sources[names.index(name)]
-    before = next(change.of_a[0] for change in found.changes if (change.workload, change.variant) == (workload, variant))
-    difference = query.source_difference(runs.load(runs.as_recorded(other)), runs.load(run), workload, before, variant)
-    st.caption(plain(f"{name}, as measured"))
-    st.code(difference, language="diff")
 
 
 page()

@@ -1,26 +1,69 @@
 """What the page shows of a comparison, and of one of its cells."""
 
-import difflib
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
-from warpladder.dashboard.core.changes import Comparison
+import pandas as pd
+
+from warpladder.dashboard.core.changes import Change, Comparison, durations
 from warpladder.dashboard.core.run_data import RunData
 
 
-def only(found: Comparison, workload: str) -> Comparison:
-    """The comparison of one workload."""
-    changes = tuple(change for change in found.changes if change.workload == workload)
-    sources = tuple(each for each in found.changed_sources if each[0] == workload)
-    return replace(found, changes=changes, changed_sources=sources)
+@dataclass(frozen=True)
+class Filter:
+    """The cells to show; empty for any.
+
+    Attributes:
+        variant: patterns as of file names, such as `v0* cublas`, of which a variant must fit one. A pattern without `*` or `?` fits
+            any part of the name.
+    """
+
+    workload: str = ""
+    scope: str = ""
+    cache: str = ""
+    variant: str = ""
+
+    def fits(self, change: Change) -> bool:
+        wanted = ((self.workload, change.workload), (self.scope, change.timing.scope), (self.cache, change.timing.cache))
+        if any(value and value != own for value, own in wanted):
+            return False
+        patterns = [each if {"*", "?"} & set(each) else f"*{each}*" for each in self.variant.lower().replace(",", " ").split()]
+        names = {name.lower() for name in (change.variant, change.of_a[0])}
+        return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
-def source_difference(a: RunData, b: RunData, workload: str, of_a: str, of_b: str) -> str:
-    """The sources of a variant as they were measured, as a unified diff; empty where they are equal or not recorded."""
-    before, after = (_source(data, workload, variant) for data, variant in ((a, of_a), (b, of_b)))
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), f"A: {of_a}", f"B: {of_b}", lineterm="")
-    return "\n".join(lines)
+def only(found: Comparison, wanted: Filter) -> Comparison:
+    """The part of a comparison that fits a filter. Verdicts and noise stay those of all cells."""
+    changes = tuple(change for change in found.changes if wanted.fits(change))
+    shown = {(change.workload, change.variant) for change in changes}
+    return replace(found, changes=changes, changed_sources=tuple(each for each in found.changed_sources if each in shown))
 
 
-def _source(data: RunData, workload: str, variant: str) -> str:
+def written(change: Change) -> str:
+    """The cell of a change in a URL."""
+    return "|".join(change.key)
+
+
+def chosen(changes: Sequence[Change], text: str) -> Change | None:
+    """The change of a URL's text; None where there is none."""
+    return next((change for change in changes if written(change) == text), None)
+
+
+def clouds(a: RunData, b: RunData, change: Change) -> pd.DataFrame:
+    """The samples of a cell on both sides: `side` (`A` or `B`), `variant`, `config`, `round`, `duration_ns`.
+
+    Of samples that several ranks took together, the slowest rank of a round counts.
+    """
+    parts = []
+    for side, data, cell in (("A", a, change.of_a), ("B", b, (change.variant, change.config))):
+        found = durations(data, change, cell)
+        named = {"side": side, "variant": cell[0], "config": cell[1]}
+        parts.append(pd.DataFrame({**named, "round": found.index, "duration_ns": found.to_numpy()}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def source(data: RunData, workload: str, variant: str) -> str:
+    """The source of a variant as it was measured; empty where none was recorded."""
     found = data.variants[(data.variants["workload"] == workload) & (data.variants["variant"] == variant)]
     return next(iter(found["source_text"].fillna("")), "")

@@ -73,3 +73,33 @@ def test_the_page_compares_with_the_newest_run_of_the_same_device(open_app: Open
     page = open_app(folder, "compare", run="before")
     assert "unchanged" in words(page) and "The sources of all compared variants are equal." in words(page)
     assert "No other run has a workload of this one on the same device." in words(open_app(folder, "compare", run="other"))
+
+
+def test_a_link_shows_the_cell_and_the_filters_that_it_names(open_app: Open, folder: Path) -> None:
+    link = {"run": "before", "with": "after", "like": "v04*", "of_scope": "operation", "below": "cells"}
+    page = open_app(folder, "compare", **link)
+    table = next(frame.value for frame in page.main.dataframe if "timing" in frame.value)
+    assert set(table["timing"]) == {"operation hot"} and table["name"].str.startswith("v04").all()
+    asked = "|".join(("conv2d", *page.session_state["compared cells from"][-1].split("|")[1:]))
+    page = open_app(folder, "compare", cell=asked, **link)
+    assert asked.split("|")[1] in next(block.value for block in page.main.markdown if "times as long" in block.value).replace(
+        "\\", ""
+    )
+    page = open_app(folder, "compare", cell="nonsense", **link)
+    assert "showing the slowest" in words(page)
+
+
+def test_a_filter_that_no_cell_fits_says_so(open_app: Open, folder: Path) -> None:
+    assert "No compared cell fits the filters." in words(open_app(folder, "compare", run="before", like="zzz"))
+
+
+def test_two_variants_of_one_run_are_compared_on_the_page(open_app: Open, folder: Path) -> None:
+    link = {"run": "before", "with": "before", "a": "v04_sliding", "b": "v01_naive"}
+    page = open_app(folder, "compare", **link)
+    assert " slower" in words(page) and "Sources that differ" in words(page)
+
+
+@pytest.mark.parametrize("below", ["source", "counters", "cells", "recordings"])
+def test_every_part_of_the_page_opens(open_app: Open, folder: Path, below: str) -> None:
+    page = open_app(folder, "compare", run="before", below=below)
+    assert not page.error and "unchanged" in words(page)

@@ -1,0 +1,147 @@
+"""What a comparison tells of one cell besides its samples, and the tables of all cells and of the recordings."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import counted
+from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.changes import Change, Comparison
+from warpladder.dashboard.ui import runs, widgets
+from warpladder.dashboard.ui.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
+from warpladder.dashboard.ui.template import tones
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.compare import chart, component, query
+from warpladder.dashboard.views.compare import sources as lines
+from warpladder.data import store
+
+_CELLS: Final = "compared cells"
+_TABLE_HEIGHT: Final = 420
+_CODE_HEIGHT: Final = 380
+_CELL_COLUMNS: Final = {
+    "verdict": "Verdict",
+    "workload": "Workload",
+    "case": "Case",
+    "timing": "Timing",
+    "name": "Variant",
+    "a": "A",
+    "b": "B",
+    "ratio": st.column_config.NumberColumn("B over A", format="%.3f"),
+    "ratio_low": st.column_config.NumberColumn("from", format="%.3f"),
+    "ratio_high": st.column_config.NumberColumn("to", format="%.3f"),
+    "without_shift": st.column_config.NumberColumn("Without shift", format="%.3f"),
+    "noise": st.column_config.NumberColumn("Noise, %", format="%.1f"),
+    "source": "Source",
+}
+
+
+def sources(other: store.Run, run: store.Run, cell: Change, found: Comparison) -> None:
+    """The sources of a cell's variants as they were measured, side by side."""
+    of_a, of_b = cell.of_a[0], cell.variant
+    before = query.source(runs.load(runs.as_recorded(other)), cell.workload, of_a)
+    after = query.source(runs.load(run), cell.workload, of_b)
+    differ = ", ".join(f"{workload} {variant}" for workload, variant in found.changed_sources)
+    st.caption(plain(f"Sources that differ: {differ}." if differ else "The sources of all compared variants are equal."))
+    if not before and not after:
+        st.caption(plain(f"No source was recorded of {of_b}."))
+        return
+    if before == after:
+        st.caption(plain(f"The source of {of_b} is equal in both runs."))
+        st.code(after, language="cpp" if after.lstrip().startswith(("//", "/*", "#include")) else "python", height=_CODE_HEIGHT)
+        return
+    headings = f"A: {of_a}, {_label(other)}", f"B: {of_b}, {_label(run)}"
+    rows = lines.rows(before, after)
+    component.side_by_side("compared sources", rows, headings, tones(widgets.theme()))
+
+
+def counters(other: store.Run, run: store.Run, cell: Change) -> None:
+    """The hardware counters of a cell in both runs."""
+    a, b = runs.load(runs.as_recorded(other)), runs.load(run)
+    found = counted.side_by_side(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config))
+    if not found:
+        lacking = " and ".join(_label(each) for each, data in ((other, a), (run, b)) if data.counters.empty)
+        why = f"{lacking} has no hardware counters" if lacking else "The runs have no counters of this cell"
+        st.info(plain(f"{why}. Record both with --collector nsight_compute, or import reports of ncu."))
+        return
+    widgets.table(counters_frame(found), height="content" if len(found) < 12 else _TABLE_HEIGHT)
+    st.caption("Counters of one execution each: they have no interval.")
+
+
+def counters_frame(found: tuple[counted.Counter, ...]) -> pd.DataFrame:
+    """A row for each counter: its group, name, both figures with units, and the change."""
+    rows = [(each.group, each.name, _figure(each.a, each.unit), _figure(each.b, each.unit), _change(each)) for each in found]
+    return pd.DataFrame(rows, columns=["Group", "Counter", "A", "B", "Change"])
+
+
+def every_cell(found: Comparison, on_click: Callable[[object], None]) -> None:
+    """Every compared cell, the slowest first. A click on a row chooses its cell."""
+    rows = [
+        {
+            "verdict": each.verdict,
+            "workload": each.workload,
+            "case": each.case,
+            "timing": f"{each.timing.scope} {each.timing.cache}",
+            "name": each.name if each.of_a == (each.variant, each.config) else f"{name_of(*each.of_a)} → {each.name}",
+            "a": format_duration(each.a_ns.value),
+            "b": format_duration(each.b_ns.value),
+            **each.ratio.columns("ratio"),
+            "without_shift": each.without_shift.value,
+            "noise": 100 * (each.noise - 1),
+            "source": "equal" if each.same_source else "differs",
+        }
+        for each in found.changes
+    ]
+    st.session_state[f"{_CELLS} from"] = [query.written(each) for each in found.changes]
+    widgets.table(
+        pd.DataFrame(rows),
+        height=_TABLE_HEIGHT,
+        key=_CELLS,
+        on_select=partial(_clicked, on_click),
+        selection_mode="single-row",
+        column_config=_CELL_COLUMNS,
+    )
+    alone = f" Cells of one run alone: {found.only_a} of A, {found.only_b} of B." if found.only_a or found.only_b else ""
+    st.caption(f"{len(rows)} cells. Choose a row to see its samples, sources and counters.{alone}")
+
+
+def recordings(other: store.Run, run: store.Run, found: Comparison) -> None:
+    """The differences between the recordings, and the commands that made them."""
+    widgets.table(chart.facts_of(found))
+    for side, each in (("A", other), ("B", run)):
+        st.caption(plain(f"{side}: {_label(each)}"))
+        st.code(str(each.info["command"]), language="bash", wrap_lines=True)
+
+
+def _clicked(on_click: Callable[[object], None]) -> None:
+    texts = st.session_state.get(f"{_CELLS} from", [])
+    rows = [row for row in st.session_state[_CELLS]["selection"]["rows"] if row < len(texts)]
+    if rows:
+        on_click(texts[rows[0]])
+
+
+def _label(run: store.Run) -> str:
+    return str(run.info["label"] or run.run_id)
+
+
+def _figure(value: float, unit: str) -> str:
+    if pd.isna(value):
+        return NOTHING
+    if unit == "ns":
+        return format_duration(value)
+    if unit == "B":
+        return format_bytes(value)
+    return format_percent(value) if unit == "%" else f"{value:,.0f}" if value >= 1000 else significant(value)
+
+
+def _change(counter: counted.Counter) -> str:
+    """The difference of a percentage in points, else the ratio."""
+    if pd.isna(counter.a) or pd.isna(counter.b):
+        return NOTHING
+    if counter.a == counter.b:
+        return "="
+    if counter.unit == "%":
+        return f"{counter.b - counter.a:+.1f} points"
+    return format_ratio(counter.ratio)
