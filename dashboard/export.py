@@ -132,7 +132,7 @@ def write(
 
 
 def _write_page(chart: Chart, folder: Path) -> None:
-    figure = images.with_heading(chart)
+    figure = chart.figure
     # The pages load plotly.min.js from their own folder.
     figure.write_html(folder / f"{chart.name}.html", include_plotlyjs="plotly.min.js", config=CONFIG, full_html=True)
 
