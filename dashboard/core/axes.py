@@ -17,10 +17,15 @@ def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     """
     keys = data.grouped.keys
     found = keys.loc[keys["workload"] == workload, ["scope", "cache"]].drop_duplicates().itertuples(index=False)
+    return in_order(Timing(scope, cache) for scope, cache in found)
+
+
+def in_order(found: Iterable[Timing]) -> tuple[Timing, ...]:
+    """Timings in the order of `timings`."""
     order = ("device", "operation", "end_to_end")
     return tuple(
         sorted(
-            (Timing(scope, cache) for scope, cache in found),
+            found,
             key=lambda timing: (order.index(timing.scope) if timing.scope in order else len(order), timing.scope, timing.cache),
         )
     )

@@ -8,8 +8,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Container, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import streamlit as st
@@ -28,6 +30,8 @@ _Further = ParamSpec("_Further")
 _Answer = TypeVar("_Answer")
 _CHOSEN: Final = "chosen run"
 _PICKED: Final = "chosen naming"
+_AT_ONCE: Final = 4  # runs that are read side by side
+_MOST_GLANCED: Final = 1_000  # answers about runs that are only read in part
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,50 @@ def share(
     about = _named(run)
     made: _Answer = _shared(make, about, _name_of(make), about.naming, *_key(about.run), args, named)
     return made
+
+
+def glance(
+    every: Sequence[store.Run],
+    read: Callable[Concatenate[store.Run, _Further], _Answer],
+    *args: _Further.args,
+    **named: _Further.kwargs,
+) -> list[_Answer | store.StoreError]:
+    """What a function reads from each of many runs, which are not checked and not loaded. A run is read again when it changes.
+
+    The answers are shared between sessions: never change them. The error stands for a run that cannot be read.
+
+    Args:
+        read: a function whose first parameter is a run.
+        args: its further parameters.
+    """
+    kept, lock = _glanced()
+    keys = [(_name_of(read), *_key(run), args, tuple(named.items())) for run in every]
+    with lock:
+        answers = {key: kept[key] for key in keys if key in kept}
+    new = {key: run for key, run in zip(keys, every, strict=True) if key not in answers}
+
+    def answer(run: store.Run) -> _Answer | store.StoreError:
+        try:
+            return read(run, *args, **named)
+        except store.StoreError as error:
+            return error
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
+        answers |= zip(new, pool.map(answer, new.values()), strict=True)
+    with lock:
+        for key in keys:
+            kept.pop(key, None)  # so that the answers that were asked for last are the last
+            if not (isinstance(answers[key], store.StoreError) and files.is_passing(answers[key].__cause__)):
+                kept[key] = answers[key]
+        while len(kept) > _MOST_GLANCED:
+            kept.pop(next(iter(kept)))
+    return [answers[key] for key in keys]
+
+
+@st.cache_resource(show_spinner=False)
+def _glanced() -> tuple[dict[Hashable, Any], Lock]:
+    """The answers of `glance` by what they depend on, and the lock of whoever reads or changes them."""
+    return {}, Lock()
 
 
 def look_of(run: store.Run, theme: Theme) -> Look:

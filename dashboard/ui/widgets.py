@@ -1,7 +1,7 @@
 """Widgets that the pages share: charts with downloads, tables, controls of a case, and messages for empty pages."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, NoReturn
 
@@ -177,12 +177,17 @@ def choose_timing(run: store.Run, workload: str) -> Timing:
     timings = runs.ask(run, axes.timings, workload)
     if not timings:
         nothing(f"No variant of {workload} was timed in this run.", "The page Runs & checks says why, cell by cell.")
+    return choose_timing_of(timings, on_gpu=runs.load(run).on_gpu)
+
+
+def choose_timing_of(timings: Sequence[Timing], *, on_gpu: bool) -> Timing:
+    """One of these timings, at least one."""
     scopes = list(dict.fromkeys(timing.scope for timing in timings))
     scope = state.choose(
         "scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP
     )
     caches = [timing.cache for timing in timings if timing.scope == scope]
-    if runs.load(run).on_gpu:
+    if on_gpu:
         cache = state.choose(
             "cache", "L2", caches, style="segmented", help="Cold: L2 flushed before each sample. Hot: not flushed."
         )
@@ -207,9 +212,18 @@ def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = Non
         cases = cases[cases["case"].isin(among)]
     if cases.empty:
         nothing(f"No case of {workload} is charted in this run.", "Record again: make record.")
-    params = [json.loads(text) for text in cases["params"]]
-    names = [str(name) for name in cases["case"]]
-    timed = runs.ask(run, axes.timed_cases, workload)
+    return choose_case_of(dict(zip(cases["case"], cases["params"], strict=True)), runs.ask(run, axes.timed_cases, workload))
+
+
+def choose_case_of(cases: Mapping[str, str], timed: Collection[str]) -> str:
+    """One of these cases, at least one, with one control for each axis.
+
+    Args:
+        cases: name -> the JSON of its parameters, in order.
+        timed: the cases of which the last is the default.
+    """
+    names = list(cases)
+    params = [json.loads(text) for text in cases.values()]
     keys = _axis_order(names[0], params[0])
     if any(set(point) != set(keys) for point in params):
         return state.choose("case", "Case", names, default=max(names, key=lambda name: (name in timed, names.index(name))))

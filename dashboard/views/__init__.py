@@ -19,12 +19,13 @@ from warpladder.dashboard.views import (
     sizes,
     timeline,
     transfers,
+    trends,
     trust,
 )
 
 #: Groups of the menu, and the views in the order of each; the first view is the one that opens.
 GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
-    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, published.VIEW, picker.VIEW),
+    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, published.VIEW, picker.VIEW, trends.VIEW),
     "Explain": (
         ladder.VIEW,
         roofline.VIEW,

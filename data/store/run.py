@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warpladder.data import schema
 from warpladder.data.files import one_line
@@ -74,14 +75,22 @@ class Run:
         wanted = list(columns) if columns is not None else [column.name for column in table.columns]
         return as_frame(table, self._arrow(name, wanted, categories))
 
-    def arrow(self, name: str, columns: Sequence[str]) -> pa.Table:
-        """Columns of a long table, without the copies that a data frame makes. The chunks of a text column share one
-        dictionary.
+    def arrow(self, name: str, columns: Sequence[str], of: Mapping[str, str] | None = None) -> pa.Table:
+        """Columns of a table, without the copies that a data frame makes. The chunks of a text column share one dictionary.
+
+        Args:
+            name: a table of the schema.
+            columns: the columns wanted.
+            of: the values of text columns in the rows wanted; None for all rows.
 
         Raises:
             StoreError: as `table` does.
         """
-        return self._arrow(name, columns, categories=True)
+        values = of or {}
+        found = self._arrow(name, list(dict.fromkeys([*columns, *values])), categories=True)
+        for column, value in values.items():
+            found = found.filter(pc.equal(found.column(column), value))
+        return found.select(columns)
 
     def length(self, name: str) -> int:
         """Rows of a table.

@@ -1,0 +1,124 @@
+"""The medians of a workload in one run. Only the needed rows and columns are read, since there may be hundreds of runs."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from warpladder.dashboard.core.intervals import grouped_median_intervals
+from warpladder.dashboard.core.timing import Timing
+from warpladder.data import store
+
+_KEY: Final = ("case", "scope", "cache", "variant", "config")
+_NUMBERS: Final = ("gpus", "rank", "twin", "duration_ns")
+
+
+class TimedCell(NamedTuple):
+    """A cell and how it was timed; see `cells.cells`."""
+
+    case: str
+    scope: str
+    cache: str
+    variant: str
+    config: str
+    gpus: int
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(self.scope, self.cache)
+
+
+@dataclass(frozen=True, eq=False)
+class Medians:
+    """What a run measured of one workload.
+
+    Attributes:
+        cells: those that ended well and have samples. Samples that several ranks took together are left out.
+        n: samples of each cell.
+        figures: median, and ends of its interval, in nanoseconds; shape (cells, 3).
+        sources: variant -> hash of its source, as it was measured; empty where none was recorded.
+        cases: case -> size_rank, and the JSON of its parameters, of the cases on the size axis.
+        clock_mhz: median SM clock of the samples; NaN where it is not known.
+    """
+
+    cells: tuple[TimedCell, ...]
+    n: npt.NDArray[np.int64]
+    figures: npt.NDArray[np.float64]
+    sources: Mapping[str, str]
+    cases: Mapping[str, tuple[int, str]]
+    clock_mhz: float
+
+
+def medians(run: store.Run, workload: str) -> Medians:
+    """The medians of a workload. The run is not checked as `store.open_run` does.
+
+    Raises:
+        StoreError: a file is damaged or is not of this schema.
+    """
+    of = {"workload": workload}
+    samples = run.arrow("samples", [*_KEY, *_NUMBERS, "sm_clock_mhz"], of)
+    if any(samples.column(name).null_count for name in (*_KEY, *_NUMBERS)):
+        raise store.StoreError(f"{run.path}: table samples has nulls where none may be; record or import the run again")
+    cells, n, figures = _medians(samples)
+    verdicts = _rows(run.arrow("results", ["case", "variant", "config", "status"], of))
+    failed = {(case, variant, config) for case, variant, config, status in verdicts if status != "ok"}
+    well = [
+        place
+        for place, cell in enumerate(cells)
+        if (cell.case, cell.variant, cell.config) not in failed and figures[place, 1] > 0
+    ]
+    cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], of))}
+    clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
+    return Medians(
+        tuple(cells[place] for place in well),
+        n[well],
+        figures[well],
+        {variant: source or "" for variant, source in _rows(run.arrow("variants", ["variant", "source_sha256"], of))},
+        {case: (rank, params) for case, (rank, params) in cases.items() if rank is not None and _is_object(params)},
+        float(np.median(clocks)) if len(clocks) else float("nan"),
+    )
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _rows(table: pa.Table) -> "zip[tuple[Any, ...]]":
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def _medians(samples: pa.Table) -> tuple[list[TimedCell], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Cells with the number of their samples, and the medians with their ends."""
+    gpus, rank, twin = (samples.column(name).to_numpy() for name in ("gpus", "rank", "twin"))
+    alone = twin == 0
+    if (rank > 0).any():
+        alone &= gpus <= 1
+    coded = [_codes(samples.column(name)) for name in _KEY]
+    number = np.zeros(int(alone.sum()), dtype=np.int64)
+    for codes, texts in (
+        *((codes[alone], texts) for codes, texts in coded),
+        (gpus[alone], range(int(gpus.max(initial=0)) + 1)),
+    ):
+        number = number * len(texts) + codes
+    _, first, place, n = np.unique(number, return_index=True, return_inverse=True, return_counts=True)
+    durations = samples.column("duration_ns").to_numpy()[alone].astype(float)
+    ends = grouped_median_intervals(durations[np.argsort(place, kind="stable")], n)
+    rows = np.flatnonzero(alone)[first]
+    parts = [[texts[code] for code in codes[rows]] for codes, texts in coded]
+    cells = list(map(TimedCell._make, zip(*parts, gpus[rows].tolist(), strict=True)))
+    return cells, n, np.column_stack([ends["median"], ends["low"], ends["high"]])
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """A text column as places in a list of its texts."""
+    if not pa.types.is_dictionary(column.type):  # of a table without rows
+        column = column.dictionary_encode()
+    joined = column.unify_dictionaries().combine_chunks()
+    return joined.indices.to_numpy().astype(np.int64), joined.dictionary.to_pylist()

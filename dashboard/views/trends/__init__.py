@@ -1,0 +1,7 @@
+"""When did a variant become faster or slower, by how much, and what changed then?"""
+
+from typing import Final
+
+from warpladder.dashboard.ui.view import View
+
+VIEW: Final = View("trends", "Trends", "When did a variant become faster or slower, by how much, and what changed then?")

@@ -1,0 +1,239 @@
+"""Trends: the variants of a case over runs in time, on one device and by one collector."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import streamlit as st
+
+from warpladder.dashboard.core import axes, history
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain, short
+from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.views.trends import VIEW, chart, query
+from warpladder.data import files, store
+
+_TABLE: Final = "trends table"
+_SERIES: Final = "series"
+_POINT: Final = "trends point"
+#: Between the names of variants in the URL.
+_BETWEEN: Final = "|"
+_MOST_SHOWN: Final = 6
+_MOST_STEPS: Final = 5
+_TABLE_ROWS: Final = 6
+_ROW_PX: Final = 35
+
+_Group = dict[str, store.Run]
+
+
+def page() -> None:
+    """Draw the page. It shows the runs on the device and by the collector of the sidebar's run at first."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    groups = _groups()
+    with widgets.controls():
+        group, where = _choose_group(run, groups)
+        workload = _choose_workload(group, where)
+        recorded = _read(group, workload)
+        case, timing = _choose_cell(recorded, workload, on_gpu=bool(next(iter(group.values())).info["device_name"]))
+    found = _trends(tuple(recorded), workload, case, timing, _state(group))
+    if len(found.runs) < 2:
+        widgets.nothing(f"Only one run {where} has {workload}, {case}.", _what_to_do(workload))
+    st.markdown(f"**{plain(query.sentence(found))}**")
+    shown = _choose_series(found)
+    _show_chart(run, found, shown)
+    _show_steps(found, shown)
+    widgets.end_page()
+
+
+def _groups() -> dict[str, _Group]:
+    """The runs with samples of each device and collector, by name."""
+    found: dict[str, _Group] = {}
+    for name, run in runs.listing(runs.data_dirs()).runs.items():
+        if "samples" in run.tables:
+            found.setdefault(_group_of(run), {})[name] = run
+    return found
+
+
+def _group_of(run: store.Run) -> str:
+    return f"{run.info['device_name'] or run.info['cpu_name']} · {run.info['collector']}"
+
+
+def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, str]:
+    """The runs of one device and collector, and both in words."""
+    if not groups:
+        widgets.nothing("No run has samples.", "Record one: make record.")
+    names = list(groups)
+    count = {
+        name: f"{name.removeprefix('NVIDIA ')} · {len(group)} {'run' if len(group) == 1 else 'runs'}"
+        for name, group in groups.items()
+    }
+    name = state.choose("on", "Runs on", names, default=_group_of(run), text=count.__getitem__) if len(names) > 1 else names[0]
+    device, _, collector = name.rpartition(" · ")
+    return groups[name], f"on {device} by {collector}"
+
+
+def _choose_workload(group: _Group, where: str) -> str:
+    """The workload: at first one that at least two runs have."""
+    count: dict[str, int] = {}
+    for run in group.values():
+        for workload in sorted(_timed(run) or ()):
+            count[workload] = count.get(workload, 0) + 1
+    if not count:
+        widgets.nothing(f"No run {where} has samples.", "Record one: make record.")
+    several = [workload for workload, number in count.items() if number > 1]
+    style: state.Style = "segmented" if len(count) <= 3 else "select"
+    return state.choose("workload", "Workload", list(count), default=next(iter(several), None), style=style)
+
+
+def _timed(run: store.Run) -> frozenset[str] | None:
+    """The workloads of a run that has samples; None where it cannot be read."""
+    try:
+        return run.timed
+    except store.StoreError:
+        return None
+
+
+def _read(group: _Group, workload: str) -> list[query.Recorded]:
+    """What the runs of the group measured of the workload. Runs that cannot be read are named below the page."""
+    having = {name: run for name, run in group.items() if workload in (_timed(run) or ())}
+    with st.spinner("Reading the runs …"):
+        every = runs.glance(list(having.values()), history.medians, workload)
+    unread = [name for name, run in group.items() if _timed(run) is None]
+    unread += [name for name, medians in zip(having, every, strict=True) if isinstance(medians, store.StoreError)]
+    if unread:
+        state.note(f"Runs that cannot be read are left out: {short(', '.join(unread))}. Runs & checks says why.")
+    return [
+        query.Recorded(name, run.info, medians)
+        for (name, run), medians in zip(having.items(), every, strict=True)
+        if not isinstance(medians, store.StoreError)
+    ]
+
+
+def _choose_cell(recorded: Sequence[query.Recorded], workload: str, *, on_gpu: bool) -> tuple[str, Timing]:
+    """Case and timing, of those that at least two runs have; of all where none is in two runs."""
+    known = query.cases_of(recorded)
+    count = {case: number for case, number in query.counts(recorded, lambda cell: cell.case).items() if case in known}
+    if not count:
+        widgets.nothing(f"No variant of {workload} was timed in these runs.", _what_to_do(workload))
+    several = {case for case, number in count.items() if number > 1} or set(count)
+    most = max(count[case] for case in several)
+    case = widgets.choose_case_of(
+        {case: params for case, params in known.items() if case in several},
+        [case for case in several if count[case] == most],
+    )
+    timings = {
+        timing: number
+        for (of, timing), number in query.counts(recorded, lambda cell: (cell.case, cell.timing)).items()
+        if of == case
+    }
+    twice = [timing for timing, number in timings.items() if number > 1] or list(timings)
+    return case, widgets.choose_timing_of(axes.in_order(twice), on_gpu=on_gpu)
+
+
+def _what_to_do(workload: str) -> str:
+    return f"Record it again after your next change, on the same machine: warpladder record {workload}."
+
+
+def _state(group: _Group) -> Hashable:
+    """A value that changes with the runs and their files."""
+    return hash(tuple((name, files.state_of(run.path)) for name, run in group.items()))
+
+
+@st.cache_resource(show_spinner="Searching steps …", max_entries=64)
+def _trends(
+    _recorded: tuple[query.Recorded, ...], workload: str, case: str, timing: Timing, state_of_runs: Hashable
+) -> query.Trends:
+    return query.trends(_recorded, workload, case, timing)
+
+
+def _choose_series(found: query.Trends) -> list[query.Series]:
+    """The table of all variants, and those that are chosen in it: at first the one with the latest step."""
+    names = {series.name: series for series in found.series}
+    asked = [name for name in state.text_of(_SERIES, found.workload).split(_BETWEEN) if name]
+    unknown = [name for name in asked if name not in names]
+    if unknown:
+        state.note(f"The link asks for {short(', '.join(unknown))}, which no run has of {found.case}.")
+    chosen = [names[name] for name in asked if name in names][:_MOST_SHOWN] or [found.series[0]]
+    places = [found.series.index(series) for series in chosen]
+    key = f"{_TABLE} {hash((found.workload, found.case, found.timing, tuple(names)))}"
+
+    def choose() -> None:
+        rows = [row for row in st.session_state[key]["selection"]["rows"] if row < len(found.series)]
+        state.set_text(_SERIES, found.workload, _BETWEEN.join(found.series[row].name for row in rows[:_MOST_SHOWN]))
+
+    frame = chart.frame_of(found)
+    widgets.table(
+        frame,
+        height=_ROW_PX * (min(len(frame), _TABLE_ROWS) + 1) + 3,
+        key=key,
+        on_select=choose,
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": places}},
+        column_order=["variant", "times", "last_us", "half_width", "since_first", "runs", "when", "step", "cause"],
+        column_config=_columns(),
+    )
+    return chosen
+
+
+def _columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "variant": column.TextColumn("Variant", width=150),
+        "times": column.LineChartColumn("Times", width=80, help="Medians of the last 60 runs."),
+        "last_us": column.NumberColumn("Last, µs", format="%.4g", width=70),
+        "half_width": column.TextColumn("±", width=60, help="Half of the 95 % interval of the last median."),
+        "since_first": column.NumberColumn("Since first", format="%+.1f %%", width=80, help="Last run over first run."),
+        "runs": column.NumberColumn("Runs", width=50),
+        "when": column.DatetimeColumn("Last step", format="YYYY-MM-DD", width=90),
+        "step": column.NumberColumn("By", format="%+.1f %%", width=65, help="Above 0: slower."),
+        "cause": column.TextColumn("What changed then", width=430),
+    }
+
+
+def _show_chart(run: store.Run, found: query.Trends, shown: Sequence[query.Series]) -> None:
+    """The chart of the chosen variants, and where a click on one of its points leads to."""
+    first = found.runs[0].info
+    device = str(first["device_name"] or first["cpu_name"])
+    look = replace(runs.look_of(run, widgets.theme()), device=device, on_gpu=bool(first["device_name"]))
+    where = (found.workload, found.case, found.timing)
+
+    def choose(data: Any) -> None:
+        st.session_state[_POINT] = (where, data[0] if isinstance(data, list) and data else data)
+
+    widgets.show_chart(chart.trend(found, shown, look), on_click=choose)
+    of, place = st.session_state.get(_POINT, (None, None))
+    if of != where or not isinstance(place, int) or not 0 <= place < len(found.runs):
+        st.caption("Click a point to compare its run with others.")
+        return
+    run_of_point = found.runs[place]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{plain(run_of_point.title)}** · {run_of_point.started_at:%Y-%m-%d %H:%M}", width="content")
+        for before, after, label in query.neighbours(found, shown, place):
+            _compare(found, before, after, label)
+
+
+def _show_steps(found: query.Trends, shown: Sequence[query.Series]) -> None:
+    """The latest steps of the chosen variants, each with a comparison of the two runs beside it."""
+    every = [(series, step) for series in shown for step in series.steps]
+    every.sort(key=lambda each: each[0].points[each[1].place].run, reverse=True)
+    for series, step in every[:_MOST_STEPS]:
+        old, new = (series.points[place] for place in (step.place - 1, step.place))
+        when = f"{found.runs[new.run].started_at:%Y-%m-%d %H:%M}"
+        who = f"{series.name}, " if len(shown) > 1 else ""
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            words = f"{when}: {who}{chart.step_words(step)}; {query.cause(series, step)}"
+            st.caption(plain(words), width="content")
+            _compare(found, old.run, new.run, "Compare the two runs →")
+    if len(every) > _MOST_STEPS:
+        st.caption(f"{len(every) - _MOST_STEPS} earlier steps are in the chart.")
+
+
+def _compare(found: query.Trends, before: int, after: int, label: str) -> None:
+    """A link to the comparison of two runs, the later one with the earlier one."""
+    names = {"run": found.runs[after].name, "with": found.runs[before].name}
+    st.page_link(page_of("compare"), label=label, query_params={**names, "of": found.workload})
+
+
+page()
