@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from warpladder.dashboard.core.noise import FEWEST_FOR_NOISE, between_runs
+from warpladder.dashboard.core.between_runs import FEWEST_FOR_NOISE, noise_of_pairs
 from warpladder.dashboard.core.steps import Floats, find_levels
 
 SIGMA = 0.0054
@@ -105,6 +105,6 @@ def test_the_noise_between_runs_is_the_95_percent_quantile_of_like_cells() -> No
     apart[:20, 1] = np.nan  # of the second pair, only cells unlike the judged one are known
     apart[1:, 2] = np.nan
     assert FEWEST_FOR_NOISE > 1
-    found = np.log(between_runs(apart, times, 2e4))
+    found = np.log(noise_of_pairs(apart, times, 2e4))
     assert found[:2] == pytest.approx([np.quantile(apart[:20, 0], 0.95), np.quantile(apart[20:, 1], 0.95)])
     assert np.isnan(found[2])

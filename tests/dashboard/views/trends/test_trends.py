@@ -11,8 +11,8 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_runs import row, run_row, write_tables
+from warpladder.dashboard.core.between_runs import UNMEASURED_NOISE
 from warpladder.dashboard.core.history import Medians, TimedCell, medians
-from warpladder.dashboard.core.noise import UNMEASURED_NOISE
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import runs as runs_of_pages
 from warpladder.dashboard.ui.template import Look
