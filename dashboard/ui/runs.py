@@ -16,6 +16,7 @@ import streamlit as st
 
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Facts, Listed, facts_of
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Lanes
 from warpladder.dashboard.trace.picked import pick
@@ -38,11 +39,13 @@ class Listing:
         runs: runs that can be shown, as far as is known.
         bad: runs that cannot be opened, and why.
         refused: bad runs whose table `run` can be read, but whose check failed.
+        index: what each of `runs` has, by the same names.
     """
 
     runs: dict[str, store.Run]
     bad: tuple[store.BadRun, ...]
     refused: dict[str, store.Run]
+    index: dict[str, Listed]
 
 
 def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
@@ -60,32 +63,45 @@ def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
 
 @st.cache_resource(show_spinner=False, ttl=3)
 def listing(folders: tuple[Path, ...]) -> Listing:
-    """Every run of the folders, folder by folder, the newest first; of the shipped runs the longest first.
+    """Every run of the folders, folder by folder, the newest first. It is shared between sessions: never change it.
 
-    The listing is shared between sessions: never change it.
+    What is known of a run is kept until one of its files changes, so that looking again asks only for the times of change.
     """
     names: dict[str, store.Run] = {}
     every_bad: list[store.BadRun] = []
     for folder in folders:
         good, bad = store.list_runs([folder])
         every_bad += bad
-        if folder == store.RECORDED:
-            good.sort(key=_length, reverse=True)
         for run in (*good, *(each.run for each in bad if each.run)):
             names[_name(run, folder, names)] = run
     refused = {each.path for each in every_bad if each.run}
+    shown = {name: run for name, run in names.items() if run.path not in refused}
     return Listing(
-        {name: run for name, run in names.items() if run.path not in refused},
+        shown,
         tuple(every_bad),
         {name: run for name, run in names.items() if run.path in refused},
+        {name: Listed(name, run, _facts(run), is_recorded(run)) for name, run in shown.items()},
     )
 
 
-def _length(run: store.Run) -> int:
+#: Folder of a run -> the states of the files that its facts come from, and the facts.
+_known: Final[dict[Path, tuple[Hashable, Facts]]] = {}
+
+
+def _facts(run: store.Run) -> Facts:
+    """What a run has, read once until its files change."""
+    now = (run, *(_state(run.path / f"{table}.parquet") for table in ("cases", "results")))
+    known = _known.get(run.path)
+    if known is None or known[0] != now:
+        known = _known[run.path] = (now, facts_of(run))
+    return known[1]
+
+
+def _state(file: Path) -> Hashable:
     try:
-        return run.rows("samples")
-    except store.StoreError:
-        return 0
+        return files.file_state(file)
+    except OSError as error:
+        return error.errno
 
 
 def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:
