@@ -7,7 +7,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from warpladder.data import store
+import numpy as np
+
+from warpladder.data import files, store
 
 #: A run that has a smaller part than this of the charted cases or cells of the fullest one does not hide it.
 LEAST_PART: Final = 0.5
@@ -16,6 +18,7 @@ RULE: Final = (
     "The newest run that has at least half of the charted cases, and of the measured cells, that the fullest run of the "
     "workload on this device has."
 )
+_MOST_NAMES: Final = 3  # of workloads in the title of a run
 _TRACE: Final = ("ranges", "kernels", "memory_ops", "api_calls")
 
 
@@ -96,36 +99,52 @@ _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
 }
 
 
+def device_of(run: store.Run) -> str:
+    """The GPU of a run, or its processor where it has no GPU."""
+    return str(run.info["device_name"] or run.info["cpu_name"])
+
+
 def facts_of(run: store.Run) -> Facts:
-    """Read what a run has. A run whose tables cannot be read has no workload; its check says why."""
-    try:
-        workloads = _workloads(run)
-    except store.StoreError:
-        workloads = {}
+    """Read what a run has.
+
+    Raises:
+        StoreError: table `cases` or `results` is damaged, or its columns are not those of the schema.
+    """
     info = run.info
     return Facts(
-        device=str(info["device_name"] or info["cpu_name"]),
+        device=device_of(run),
         started_at=info["started_at"],
         collector=str(info["collector"]),
         imported=info["kind"] == "import",
         gpus=int(info["device_count"]) if info["kind"] == "recording" and info["device_count"] else 1,
         tables=frozenset(run.tables),
-        workloads=MappingProxyType(workloads),
+        workloads=MappingProxyType(_workloads(run)),
     )
 
 
 def _workloads(run: store.Run) -> dict[str, Coverage]:
     cases = list(_rows(run, "cases", "workload", "case", "size_rank"))
     charted = {(workload, case) for workload, case, rank in cases if rank is not None}
-    results = _rows(run, "results", "workload", "case", "variant", "status")
-    cells = {(workload, case, variant) for workload, case, variant, status in results if status == "ok"} or {
-        (workload, case, "") for workload, case, _ in cases
-    }
+    cells = _measured(run) or {(workload, case, "") for workload, case, _ in cases}
     found = {}
     for name in dict.fromkeys(workload for workload, _, _ in cases):
         mine = {(case, variant) for workload, case, variant in cells if workload == name and (workload, case) in charted}
         found[str(name)] = Coverage(len({case for case, _ in mine}), len(mine))
     return found
+
+
+def _measured(run: store.Run) -> set[tuple[str, str, str]]:
+    """Workload, case and variant of each cell with a correct result, from the distinct codes of the texts."""
+    read = run.arrow("results", ("workload", "case", "variant", "status"))
+    if not len(read):
+        return set()
+    columns = [column.combine_chunks() for column in read.columns]
+    codes = np.stack([column.indices.to_numpy() for column in columns])
+    texts = [column.dictionary.to_pylist() for column in columns]
+    if "ok" not in texts[3]:
+        return set()
+    cells = np.unique(codes[:3, codes[3] == texts[3].index("ok")], axis=1).T.tolist()
+    return {(texts[0][workload], texts[1][case], texts[2][variant]) for workload, case, variant in cells}
 
 
 def _rows(run: store.Run, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
@@ -147,10 +166,29 @@ class Listed:
     facts: Facts
     shipped: bool
 
+    @property
+    def title(self) -> str:
+        """Label, date, device, workloads and marks, as in `conv2d · 2026-11-22 16:02 · NVIDIA H200 · conv2d · trace`."""
+        named = list(self.facts.workloads)
+        shown = ", ".join(named[:_MOST_NAMES]) + (f" and {len(named) - _MOST_NAMES} more" if len(named) > _MOST_NAMES else "")
+        date = f"{self.facts.started_at:%Y-%m-%d %H:%M}"
+        parts = (str(self.run.info["label"] or self.name), date, self.facts.device, shown, ", ".join(self.facts.marks))
+        return files.one_line(" · ".join(part for part in parts if part))
+
 
 def devices(every: Iterable[Listed]) -> tuple[str, ...]:
-    """The devices of the runs: that of the newest run of the user's own first, then of the newest shipped one, and so on."""
-    return tuple(dict.fromkeys(each.facts.device for each in _newest(every)))
+    """The devices of the runs: those of the user's own runs before those of shipped ones alone, by their newest run."""
+    ordered = sorted(_newest(every), key=lambda each: each.shipped)
+    return tuple(dict.fromkeys(each.facts.device for each in ordered))
+
+
+def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> str:
+    """The workload to show first on a device: that of the newest run to show, a run of the user's own before a shipped one."""
+    every = list(every)
+    names = workloads(every, device, need)
+    shown = {name: suitable(every, device, name, need)[0] for name in names}
+    own = [name for name in names if not shown[name].shipped] or names
+    return max(own, key=lambda name: shown[name].facts.started_at, default="")
 
 
 def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.pages import lead
+from tests.dashboard.pages import lead, runs_to_choose
 from tests.synthetic import made_runs
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import figures, store
@@ -61,7 +61,7 @@ def words(app: AppTest) -> str:
 def test_every_page_opens_on_every_kind_of_run(open_app: Open, synthetic: Path, page: str, run: str) -> None:
     app = open_app(synthetic, page, run=run)
     assert not app.error
-    assert app.sidebar.selectbox[0].value == run
+    assert app.sidebar.selectbox(key="choose run").value == run
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -86,7 +86,7 @@ def beside_bad_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, beside_bad_runs: Path, page: str) -> None:
     app = open_app(beside_bad_runs, page)
 
-    assert app.sidebar.selectbox[0].options == ["good"]
+    assert runs_to_choose(app) == ["Mine: good"]
     assert "foreign, truncated" in words(app)
     if page == "trust":
         reasons = [str(block.value).replace("\\", "") for block in app.main.error]
@@ -106,7 +106,7 @@ def test_a_run_damaged_behind_its_footer_says_so_and_leaves_the_others_open(open
     app = open_app(tmp_path, "ladder", run="damaged")
     assert "samples.parquet: damaged" in words(app)
 
-    app.sidebar.selectbox[0].select("good").run()
+    app.sidebar.selectbox(key="choose run").select("good").run()
     assert not app.error
     assert not app.exception
 
@@ -170,7 +170,7 @@ def test_an_unknown_value_in_the_url_falls_back_with_one_line(open_app: Open, sy
 
 def test_an_unknown_run_in_the_url_falls_back_to_one_that_is_there(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, run="gone")
-    assert app.sidebar.selectbox[0].value in ("gpu", "host")
+    assert app.sidebar.selectbox(key="choose run").value in ("gpu", "host")
     assert "The link asks for run gone" in words(app)
 
 
@@ -209,7 +209,7 @@ def test_the_variants_chosen_of_a_run_stay_with_it(open_app: Open, tmp_path: Pat
         made_runs.write(tmp_path, name, rounds=8)
     app = open_app(tmp_path, "sizes", run="first", workload="conv2d")
     app.button_group(key="choose variants").set_value(["cudnn"]).run()
-    app.sidebar.selectbox[0].select("second").run()
+    app.sidebar.selectbox(key="choose run").select("second").run()
     assert len(shown_variants(app)) == 7
     assert "first is v04_sliding" in words(app)
 

@@ -9,6 +9,7 @@ import pytest
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import Coverage, Facts, Listed, Need
+from warpladder.dashboard.ui import runs
 from warpladder.data import store
 
 
@@ -80,8 +81,12 @@ def test_marks_name_a_trace_counters_and_several_gpus(tmp_path: Path) -> None:
     assert marks == {"trace": ("trace",), "counted": ("counters",), "scaling": ("4 GPUs",)}
 
 
-def test_a_run_with_a_damaged_table_has_no_workload_and_hides_no_other(tmp_path: Path) -> None:
-    run = store.open_run(made_runs.write_host_run(tmp_path, "host", rounds=3))
-    cases = run.path / "cases.parquet"
-    cases.write_bytes(cases.read_bytes()[:200])
-    assert run_index.facts_of(run).workloads == {}
+def test_a_run_with_a_damaged_table_is_bad_and_hides_no_other(tmp_path: Path) -> None:
+    made_runs.write_host_run(tmp_path, "good", rounds=3)
+    cases = made_runs.write_host_run(tmp_path, "bad", rounds=3) / "cases.parquet"
+    content = bytearray(cases.read_bytes())
+    content[4:-100] = bytes(len(content) - 104)
+    cases.write_bytes(content)
+    found = runs.listing.__wrapped__((tmp_path,))  # type: ignore[attr-defined]
+    assert (list(found.index), list(found.refused)) == (["good"], ["bad"])
+    assert "cases.parquet" in found.bad[0].reason

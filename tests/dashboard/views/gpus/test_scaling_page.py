@@ -134,7 +134,8 @@ HOW_TO_RECORD = "warpladder record gan_tconv mlp_data_parallel --gpus 1,2,4"
 def test_a_run_of_one_process_leads_to_those_of_several_gpus_and_says_how_to_record_more(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "gpus", run="alone")
     assert [block.value for block in app.main.code] == [HOW_TO_RECORD]
-    assert "Every sample of this run was taken by one process. Recorded on several GPUs:" in words(app)
+    assert "Every sample of this run was taken by one process." in words(app)
+    assert "Runs with samples of several GPUs:" in words(app)
     links = [link.proto for link in app.main.get("page_link")]
     assert [link.query_string for link in links if link.page == "gpus"] == ["run=scaling"]
 

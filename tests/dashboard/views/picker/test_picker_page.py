@@ -122,10 +122,10 @@ def test_a_pattern_without_end_does_not_hang_the_page_and_is_tried_once(
 
 def test_another_run_is_shown_as_it_is_and_the_first_as_it_was_picked(open_app: Open, annotated: Path) -> None:
     app = open_app(annotated, "sizes", run="annotated", pick=PICK)
-    app.sidebar.selectbox[0].select("host").run()
+    app.sidebar.selectbox(key="choose run").select("host").run()
     assert "pick" not in app.query_params
     assert badges(app) == ""
-    app.sidebar.selectbox[0].select("annotated").run()
+    app.sidebar.selectbox(key="choose run").select("annotated").run()
     assert app.query_params["pick"] == PICK
     assert "tiled" in words(app)
 
