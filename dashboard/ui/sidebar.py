@@ -19,6 +19,7 @@ from warpladder.data.naming import Naming, NamingError
 _LAST_FIXED: Final = "run fixed last"
 _RUN_WIDGET: Final = "choose run"
 _DEVICE_WIDGET: Final = "choose device"
+_LIST_PX: Final = 640  # width of the list of runs
 _MOST_BAD: Final = 5  # names of bad runs in the sidebar
 
 
@@ -55,9 +56,18 @@ def _draw_run(found: runs.Listing, name: str, need: Need) -> None:
     # A bad run stays among the options while it is shown.
     titles = _titles(found.index.values()) | ({name: str(run.info["label"] or name)} if name not in found.runs else {})
     st.session_state[_RUN_WIDGET] = name
-    st.selectbox(
-        "Run", list(titles), format_func=titles.__getitem__, key=_RUN_WIDGET, on_change=_choose_run, filter_mode="contains"
-    )
+    st.caption("Run")
+    with st.popover(plain(titles[name].split(" · ")[0]), width="stretch", help=plain(titles[name])):
+        st.selectbox(
+            "Run",
+            list(titles),
+            format_func=titles.__getitem__,
+            key=_RUN_WIDGET,
+            on_change=_choose_run,
+            filter_mode="contains",
+            width=_LIST_PX,
+            help="Type a part of a label, date, device or workload.",
+        )
     runs.choose(run, _picked(name), name)
     runs.set_context(runs.Context(device, need, tuple(found.index.values())))
     _facts(run.info, found.index.get(name))
@@ -66,7 +76,10 @@ def _draw_run(found: runs.Listing, name: str, need: Need) -> None:
 
 def _draw_newest(found: runs.Listing, name: str, device: str, need: Need) -> None:
     """Say that the run was found, or lead back from a run chosen by hand to the one that is found."""
-    workload = state.coming("workload") or run_index.first_workload(found.index.values(), device, need)
+    listed = found.index.get(name)
+    own = tuple(listed.facts.workloads) if listed else ()
+    workload = state.coming("workload")
+    workload = workload if workload in own else next(iter(own), "")
     newest = run_index.suitable(found.index.values(), device, workload, need)
     if not newest:
         return

@@ -113,11 +113,26 @@ def test_a_run_damaged_behind_its_footer_says_so_and_leaves_the_others_open(open
 
 def test_overview_gives_the_figures_with_interval_n_and_what_the_checks_distrust(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, run="gpu")
+    frame = app.main.dataframe[0].value.set_index("workload")
+    assert frame["best"].to_dict() == {"conv2d": "v04_sliding", "tensor_transpose": "v05_swizzled"}
+    # 8 * 8192^2 bytes at 0.985 of 4000 GB/s, and 1.5 us.
+    assert frame.loc["conv2d", "time"] == pytest.approx(137_760, rel=0.005)
+    assert [len(percents) for percents in frame["sizes"]] == [5, 3], "a bar for each size"
+    assert frame.loc["conv2d", "checks"].startswith("⚠")
     text = words(app)
-    assert "Sliding window in registers" in text
-    assert "float4 through a swizzled 64x64 tile" in text
-    assert "n ≥ 20" in text
-    assert " to " in text
+    assert "n ≥ 20" in text and "95 % intervals" in text
+    assert "conv2d: 1 cell flagged: throttling" in text
+
+
+def test_a_click_on_a_row_of_the_overview_leads_to_its_ladder(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, run="gpu")
+    row = list(app.main.dataframe[0].value["workload"]).index("tensor_transpose")
+    app.session_state["overview table 0"] = {"selection": {"rows": [], "columns": [], "cells": [[row, "time"]]}}
+    app.run()
+    assert not app.exception
+    chosen = {key: "".join(value) for key, value in app.query_params.items()}
+    assert chosen["run"] == "gpu" and chosen["workload"] == "tensor_transpose"
+    assert (chosen["case.n"], chosen["case.perm"], chosen["scope"], chosen["cache"]) == ("512", "210", "device", "cold")
 
 
 def test_a_choice_goes_into_the_url_and_the_url_gives_the_same_page_again(open_app: Open, synthetic: Path) -> None:

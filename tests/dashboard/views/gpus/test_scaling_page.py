@@ -151,7 +151,7 @@ def test_without_runs_of_several_gpus_the_page_says_how_to_record_one(open_app: 
 
 def test_overview_leads_to_the_page_where_several_gpus_shared_a_workload(open_app: Open, folder: Path) -> None:
     links = [link.proto for link in open_app(folder, "overview", run="scaling").main.get("page_link")]
-    assert [link.query_string.split("workload=")[1] for link in links if link.label.startswith("GPUs")] == [
-        "gan_tconv",
-        "mlp_training",
+    assert [link.query_string for link in links if link.page == "gpus"] == [
+        "run=scaling&workload=gan_tconv",
+        "run=scaling&workload=mlp_training",
     ]
