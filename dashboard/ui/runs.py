@@ -16,8 +16,9 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import streamlit as st
 
-from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core import run_data, run_index
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Facts, Listed, Need, facts_of
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Lanes
 from warpladder.dashboard.trace.picked import pick
@@ -32,6 +33,8 @@ _CHOSEN: Final = "chosen run"
 _PICKED: Final = "chosen naming"
 _AT_ONCE: Final = 4  # runs that are read side by side
 _MOST_GLANCED: Final = 1_000  # answers about runs that are only read in part
+_NAME: Final = "name of the chosen run"
+_CONTEXT: Final = "context of the chosen run"
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,13 @@ class Listing:
         runs: runs that can be shown, as far as is known.
         bad: runs that cannot be opened, and why.
         refused: bad runs whose table `run` can be read, but whose check failed.
+        index: what each of `runs` has, by the same names.
     """
 
     runs: dict[str, store.Run]
     bad: tuple[store.BadRun, ...]
     refused: dict[str, store.Run]
+    index: dict[str, Listed]
 
 
 def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
@@ -64,32 +69,56 @@ def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
 
 @st.cache_resource(show_spinner=False, ttl=3)
 def listing(folders: tuple[Path, ...]) -> Listing:
-    """Every run of the folders, folder by folder, the newest first; of the shipped runs the longest first.
+    """Every run of the folders, folder by folder, the newest first. It is shared between sessions: never change it.
 
-    The listing is shared between sessions: never change it.
+    What is known of a run is kept until one of its files changes, so that looking again asks only for the times of change.
     """
     names: dict[str, store.Run] = {}
     every_bad: list[store.BadRun] = []
     for folder in folders:
         good, bad = store.list_runs([folder])
         every_bad += bad
-        if folder == store.RECORDED:
-            good.sort(key=_length, reverse=True)
         for run in (*good, *(each.run for each in bad if each.run)):
             names[_name(run, folder, names)] = run
     refused = {each.path for each in every_bad if each.run}
+    index = {}
+    for name, run in names.items():
+        if run.path not in refused:
+            facts = _facts(run)
+            if isinstance(facts, Facts):
+                index[name] = Listed(name, run, facts, is_recorded(run))
+            else:
+                every_bad.append(store.BadRun(run.path, facts, run))
     return Listing(
-        {name: run for name, run in names.items() if run.path not in refused},
-        tuple(every_bad),
-        {name: run for name, run in names.items() if run.path in refused},
+        {name: each.run for name, each in index.items()},
+        tuple(sorted(every_bad, key=lambda each: each.path)),
+        {name: run for name, run in names.items() if name not in index},
+        index,
     )
 
 
-def _length(run: store.Run) -> int:
+#: Folder of a run -> the states of the files that its facts come from, and the facts, or why they cannot be read.
+_known: Final[dict[Path, tuple[Hashable, Facts | str]]] = {}
+
+
+def _facts(run: store.Run) -> Facts | str:
+    """What a run has, or why that cannot be read; read once until its files change."""
+    now = (run, *(_state(run.path / f"{table}.parquet") for table in ("cases", "results")))
+    known = _known.get(run.path)
+    if known is None or known[0] != now:
+        try:
+            known = (now, facts_of(run))
+        except store.StoreError as error:
+            known = (now, str(error))
+        _known[run.path] = known
+    return known[1]
+
+
+def _state(file: Path) -> Hashable:
     try:
-        return run.rows("samples")
-    except store.StoreError:
-        return 0
+        return files.file_state(file)
+    except OSError as error:
+        return error.errno
 
 
 def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:
@@ -103,14 +132,59 @@ def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:
     return next(name for name in map(files.one_line, names) if name not in taken)
 
 
-def choose(run: store.Run | None, picked: Naming | None = None) -> None:
+def choose(run: store.Run | None, picked: Naming | None = None, name: str = "") -> None:
     """Make a run the one that the pages of this session show.
 
     Args:
         picked: picks ranges of the run as variants, in place of its own variants; None for its own.
+        name: what the URL calls the run.
     """
     st.session_state[_CHOSEN] = run
     st.session_state[_PICKED] = picked
+    st.session_state[_NAME] = name
+
+
+def chosen_name() -> str:
+    """What the URL calls the run that the pages of this session show; empty where there is no run."""
+    return str(st.session_state.get(_NAME, ""))
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the run of the page was found by.
+
+    Attributes:
+        need: what the page needs of a run.
+        every: all runs that can be shown.
+    """
+
+    device: str
+    need: Need
+    every: tuple[Listed, ...]
+
+    def workloads(self) -> tuple[str, ...]:
+        """The workloads that some run of the device has with what the page needs."""
+        return run_index.workloads(self.every, self.device, self.need)
+
+    def is_first(self, workload: str, name: str) -> bool:
+        """Whether a run is the one to show of a workload."""
+        found = run_index.suitable(self.every, self.device, workload, self.need)
+        return bool(found) and found[0].name == name
+
+    def having(self, need: Need, workload: str = "") -> tuple[Listed, ...]:
+        """The runs with what is needed, those of the device and workload first."""
+        return run_index.having(self.every, need, self.device, workload)
+
+
+def set_context(context: Context) -> None:
+    """Keep what the run of the page was found by."""
+    st.session_state[_CONTEXT] = context
+
+
+def context() -> Context:
+    """What the run of the page was found by."""
+    found: Context = st.session_state[_CONTEXT]
+    return found
 
 
 def chosen() -> store.Run | None:

@@ -12,6 +12,9 @@ from warpladder.dashboard.ui.text import plain, short
 
 Style = Literal["select", "segmented"]
 
+#: The query parameters of a run and a device that were chosen by hand.
+RUN: Final = "run"
+DEVICE: Final = "device"
 #: The query parameter with the pattern that picks ranges of the run as variants.
 PICK: Final = "pick"
 _MEMORY: Final = "url choices"
@@ -156,9 +159,31 @@ def notes() -> list[str]:
 
 
 def link(**choices: str) -> dict[str, str]:
-    """Query parameters for a link to another page of the same run: the run, and these choices."""
-    last: _Last | None = st.session_state[_MEMORY].get("run")
-    return {**({"run": last.values[0]} if last else {}), **choices}
+    """Query parameters for a link to another page: the run where one was chosen by hand, and these choices."""
+    run = st.session_state.get(_TEXTS, {}).get((RUN, ""), "")
+    return {**({RUN: run} if run else {}), **choices}
+
+
+def coming(key: str) -> str:
+    """The value that `choose` takes next if it is among its options; empty for its default."""
+    last: _Last | None = st.session_state[_MEMORY].get(key)
+    in_url = st.query_params.get_all(key)
+    if in_url and (last is None or (tuple(in_url) != last.written and not st.session_state[_PICKED])):
+        return in_url[0]
+    if last is None:
+        return ""
+    shown = _shown(key)
+    values = shown if shown not in (None, last.values) else st.session_state.get(_KEPT, {}).get((key, last.owner), last.values)
+    return values[0] if values else ""
+
+
+def forget(key: str) -> None:
+    """Make `choose` take its default next, whatever was chosen before."""
+    last: _Last | None = st.session_state[_MEMORY].pop(key, None)
+    st.session_state.get(_KEPT, {}).pop((key, last.owner if last else ""), None)
+    st.session_state.pop(_widget_key(key), None)
+    if key in st.query_params:
+        del st.query_params[key]
 
 
 def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:

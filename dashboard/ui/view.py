@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.core.timing import Timing
 
 if TYPE_CHECKING:
@@ -60,12 +61,14 @@ class View:
         title: in the menu and above the page.
         question: that the page answers.
         charts: its charts in an export.
+        needs: what the page needs of a run, by which its run is found.
     """
 
     name: str
     title: str
     question: str
     charts: tuple[Charts, ...] = ()
+    needs: Need = Need.TIMES
 
 
 def page_of(name: str) -> str:

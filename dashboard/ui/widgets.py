@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.run_index import Listed
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.trace import attribution as of_ranges
 from warpladder.dashboard.ui import document, images, runs, spreadsheet, state
@@ -59,7 +60,7 @@ def _picked() -> None:
     expression = naming.expression
     shown = expression if len(expression) <= _PATTERN_CHARACTERS else f"{expression[: _PATTERN_CHARACTERS - 1]}…"
     badge(f"variants picked by {shown}", "blue", help=plain(expression))
-    st.button("Undo", key="undo pick", type="tertiary", on_click=state.set_text, args=(state.PICK, state.link()["run"], ""))
+    st.button("Undo", key="undo pick", type="tertiary", on_click=state.set_text, args=(state.PICK, runs.chosen_name(), ""))
 
 
 def badge(text: str, color: Literal["red", "orange", "gray", "blue"], help: str | None = None) -> None:
@@ -99,11 +100,19 @@ def nothing(why: str, what_to_do: str) -> NoReturn:
     st.stop()
 
 
-def link_runs(page: str, others: Mapping[str, store.Run]) -> None:
-    """Links to a page of the first few other runs, by their names in a URL."""
-    for name, other in list(others.items())[:_LINKED]:
-        label = str(other.info["label"] or other.run_id)
-        st.page_link(page, label=f"{plain(label)} →", query_params={"run": name})
+def link_runs(view: str, others: Sequence[Listed]) -> None:
+    """Links to a page of the first few other runs."""
+    for other in others[:_LINKED]:
+        st.page_link(page_of(view), label=f"{plain(other.title)} →", query_params={state.RUN: other.name})
+
+
+def offer_runs(view: View) -> bool:
+    """Offer other runs that have what a page needs, those of the device and workload first; whether there are any."""
+    others = [each for each in runs.context().having(view.needs, state.coming("workload")) if each.name != runs.chosen_name()]
+    if others:
+        st.caption(f"Runs with {plain(view.needs)}:")
+        link_runs(view.name, others)
+    return bool(others)
 
 
 def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
@@ -116,10 +125,11 @@ def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
     st.stop()
 
 
-def no_trace(run: store.Run, lacks: str, option: str) -> NoReturn:
-    """Say what the trace of a run lacks, with the command that records it. Ends the page.
+def no_trace(run: store.Run, view: View, lacks: str, option: str) -> NoReturn:
+    """Say what the trace of a run lacks, with the runs that have it and the command that records it. Ends the page.
 
     Args:
+        view: the view of the page.
         lacks: the missing part, such as `no trace of copies`.
         option: the option of `nsys profile` that adds it to a report.
     """
@@ -132,10 +142,12 @@ def no_trace(run: store.Run, lacks: str, option: str) -> NoReturn:
             f"nsys profile {option} --output=report COMMAND\n{HOW_TO_IMPORT.replace('REPORT', 'report.nsys-rep')}",
             language="bash",
         )
+        offer_runs(view)
         end_page()
         st.stop()
     st.info(f"This run has {plain(lacks)}. Import a report of Nsight Systems, then choose it in the sidebar:")
     st.code(HOW_TO_IMPORT, language="bash")
+    offer_runs(view)
     end_page()
     st.stop()
 
@@ -160,16 +172,25 @@ def controls() -> DeltaGenerator:
 
 
 def choose_workload(run: store.Run, among: Sequence[str] | None = None, default: str | None = None) -> str:
-    """The workload to show.
+    """The workload to show. Those of other runs of the device can be chosen too; their newest suitable run is shown then.
 
     Args:
-        among: the workloads that the page can show; all of the run when None.
-        default: the workload to show at first; the first one when None.
+        among: the workloads of the run that the page can show; all of the run when None.
+        default: the workload to show at first; when None the first of which the run is the newest suitable one.
     """
-    names = [name for name in runs.load(run).workloads if among is None or name in among]
-    if not names:
+    every = runs.load(run).workloads
+    own = [name for name in every if among is None or name in among]
+    if not own:
         nothing_to_compare(run, "This run has no variants to compare.")
-    return state.choose("workload", "Workload", names, default=default, style="segmented" if len(names) <= 5 else "select")
+    context = runs.context()
+    found_by = (name for name in own if context.is_first(name, runs.chosen_name()))
+    first = default if default in own else next(found_by, own[0])
+    names = [*own, *(name for name in context.workloads() if name not in every)]
+    names = names if len(names) == len(own) else sorted(names)
+    name = state.choose("workload", "Workload", names, default=first, style="segmented" if len(names) <= 5 else "select")
+    if name not in own:
+        nothing(f"This run has no {name}.", "Choose another workload, or another run in the sidebar.")
+    return name
 
 
 def choose_timing(run: store.Run, workload: str) -> Timing:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.pages import lead
+from tests.dashboard.pages import lead, runs_to_choose
 from tests.synthetic import made_runs
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import figures, store
@@ -61,7 +61,7 @@ def words(app: AppTest) -> str:
 def test_every_page_opens_on_every_kind_of_run(open_app: Open, synthetic: Path, page: str, run: str) -> None:
     app = open_app(synthetic, page, run=run)
     assert not app.error
-    assert app.sidebar.selectbox[0].value == run
+    assert app.sidebar.selectbox(key="choose run").value == run
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -86,7 +86,7 @@ def beside_bad_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, beside_bad_runs: Path, page: str) -> None:
     app = open_app(beside_bad_runs, page)
 
-    assert app.sidebar.selectbox[0].options == ["good"]
+    assert runs_to_choose(app) == ["Mine: good"]
     assert "foreign, truncated" in words(app)
     if page == "trust":
         reasons = [str(block.value).replace("\\", "") for block in app.main.error]
@@ -106,18 +106,33 @@ def test_a_run_damaged_behind_its_footer_says_so_and_leaves_the_others_open(open
     app = open_app(tmp_path, "ladder", run="damaged")
     assert "samples.parquet: damaged" in words(app)
 
-    app.sidebar.selectbox[0].select("good").run()
+    app.sidebar.selectbox(key="choose run").select("good").run()
     assert not app.error
     assert not app.exception
 
 
 def test_overview_gives_the_figures_with_interval_n_and_what_the_checks_distrust(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, run="gpu")
+    frame = app.main.dataframe[0].value.set_index("workload")
+    assert frame["best"].to_dict() == {"conv2d": "v04_sliding", "tensor_transpose": "v05_swizzled"}
+    # 8 * 8192^2 bytes at 0.985 of 4000 GB/s, and 1.5 us.
+    assert frame.loc["conv2d", "time"] == pytest.approx(137_760, rel=0.005)
+    assert [len(percents) for percents in frame["sizes"]] == [5, 3], "a bar for each size"
+    assert frame.loc["conv2d", "checks"].startswith("⚠")
     text = words(app)
-    assert "Sliding window in registers" in text
-    assert "float4 through a swizzled 64x64 tile" in text
-    assert "n ≥ 20" in text
-    assert " to " in text
+    assert "n ≥ 20" in text and "95 % intervals" in text
+    assert "conv2d: 1 cell flagged: throttling" in text
+
+
+def test_a_click_on_a_row_of_the_overview_leads_to_its_ladder(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, run="gpu")
+    row = list(app.main.dataframe[0].value["workload"]).index("tensor_transpose")
+    app.session_state["overview table 0"] = {"selection": {"rows": [], "columns": [], "cells": [[row, "time"]]}}
+    app.run()
+    assert not app.exception
+    chosen = {key: "".join(value) for key, value in app.query_params.items()}
+    assert chosen["run"] == "gpu" and chosen["workload"] == "tensor_transpose"
+    assert (chosen["case.n"], chosen["case.perm"], chosen["scope"], chosen["cache"]) == ("512", "210", "device", "cold")
 
 
 def test_a_choice_goes_into_the_url_and_the_url_gives_the_same_page_again(open_app: Open, synthetic: Path) -> None:
@@ -170,7 +185,7 @@ def test_an_unknown_value_in_the_url_falls_back_with_one_line(open_app: Open, sy
 
 def test_an_unknown_run_in_the_url_falls_back_to_one_that_is_there(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, run="gone")
-    assert app.sidebar.selectbox[0].value in ("gpu", "host")
+    assert app.sidebar.selectbox(key="choose run").value in ("gpu", "host")
     assert "The link asks for run gone" in words(app)
 
 
@@ -209,7 +224,7 @@ def test_the_variants_chosen_of_a_run_stay_with_it(open_app: Open, tmp_path: Pat
         made_runs.write(tmp_path, name, rounds=8)
     app = open_app(tmp_path, "sizes", run="first", workload="conv2d")
     app.button_group(key="choose variants").set_value(["cudnn"]).run()
-    app.sidebar.selectbox[0].select("second").run()
+    app.sidebar.selectbox(key="choose run").select("second").run()
     assert len(shown_variants(app)) == 7
     assert "first is v04_sliding" in words(app)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
@@ -23,4 +24,6 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
             yield chart.leading(query.leading(frame), len(frame), look, what, extent)
 
 
-VIEW = View("calls", "API & kernels", "Which kernels and which calls take the time?", (OfRun("trace", _charts),))
+VIEW = View(
+    "calls", "API & kernels", "Which kernels and which calls take the time?", (OfRun("trace", _charts),), needs=Need.CALLS
+)

@@ -36,7 +36,7 @@ def page() -> None:
     extent = _extent(run)
     available = runs.ask(run, trace_sums.available, extent)
     if not available:
-        widgets.no_trace(run, "no trace of kernels or API calls", "--trace=cuda")
+        widgets.no_trace(run, VIEW, "no trace of kernels or API calls", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
     drawn = [name for name in _LEADING if name in available]
     for column, name in zip(st.columns(max(len(drawn), 1), gap="medium"), drawn, strict=False):

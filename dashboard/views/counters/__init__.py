@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import counters
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
@@ -27,4 +28,4 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
             yield chart.stall_reasons(stalls, look, workload, case, how)
 
 
-VIEW = View("counters", "Counters", "What limits each variant?", (OfRun("counters", _charts),))
+VIEW = View("counters", "Counters", "What limits each variant?", (OfRun("counters", _charts),), needs=Need.COUNTERS)

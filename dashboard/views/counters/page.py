@@ -7,7 +7,6 @@ import streamlit as st
 from warpladder.dashboard.core import counters
 from warpladder.dashboard.ui import runs, spreadsheet, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views.counters import VIEW, words
 from warpladder.dashboard.views.counters import chart as charts
 from warpladder.dashboard.views.counters import query as queries
@@ -116,27 +115,9 @@ def _no_counters(run: store.Run) -> None:
     for reason in runs.ask(run, queries.denied):
         st.warning(plain(reason))
     workloads = runs.load(run).workloads
-    others = {
-        name: other
-        for name, other in runs.listing(runs.data_dirs()).runs.items()
-        if "counters" in other.tables
-        and other.info["device_name"] == run.info["device_name"]
-        and other.path != run.path
-        and runs.opens(other)
-    }
-    with_these = {
-        name: other
-        for name, other in others.items()
-        if set(runs.ask(runs.as_recorded(other), counters.counted_workloads)) & set(workloads)
-    }
-    if with_these:
-        st.info("This run has no hardware counters; others of the same device have:")
-        widgets.link_runs(page_of("counters"), with_these)
-    else:
-        st.info(
-            "This run has no hardware counters. On a machine with Nsight Compute, record them, then choose that run in the "
-            "sidebar:"
-        )
+    st.info("This run has no hardware counters.")
+    if not widgets.offer_runs(VIEW):
+        st.markdown("On a machine with Nsight Compute, record them, then choose that run in the sidebar:")
         st.code(_HOW_TO_RECORD.format(workload=workloads[0] if workloads else "WORKLOAD"), language="bash")
         st.caption("Or import a report: warpladder import report.ncu-rep")
     widgets.end_page()

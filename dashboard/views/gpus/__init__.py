@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.view import OfRun, View
 
@@ -49,4 +50,10 @@ def _of_timing(data: RunData, look: "Look", workload: str, timing: Timing, *, fi
         yield chart.shares(parts, look)
 
 
-VIEW = View("gpus", "GPUs", "How much faster are more GPUs, and how many are best at each size?", (OfRun("gpus", _charts),))
+VIEW = View(
+    "gpus",
+    "GPUs",
+    "How much faster are more GPUs, and how many are best at each size?",
+    (OfRun("gpus", _charts),),
+    needs=Need.GPUS,
+)

@@ -12,7 +12,6 @@ from warpladder.dashboard.reports.generator import guidance as gpu_guidance
 from warpladder.dashboard.reports.generator import published
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Chart, Look
-from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views.gpus import VIEW
 from warpladder.dashboard.views.gpus import chart as charts
 from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
@@ -101,18 +100,11 @@ def _choose_variant(frame: pd.DataFrame, look: Look) -> str:
 
 def _of_one() -> None:
     """Lead to runs on several GPUs, or say how to record one. Ends the page."""
-    several = {
-        name: other
-        for name, other in runs.listing(runs.data_dirs()).runs.items()
-        if other.info["kind"] == "recording" and other.info["device_count"] > 1
-    }
-    said = "Every sample of this run was taken by one process."
-    if several:
-        st.info(f"{said} Recorded on several GPUs:")
-        widgets.link_runs(page_of("gpus"), several)
+    st.info("Every sample of this run was taken by one process.")
+    if widgets.offer_runs(VIEW):
         st.caption("To measure on 1, 2 and 4 GPUs of this machine:")
     else:
-        st.info(f"{said} Measure on 1, 2 and 4 GPUs, then choose that run in the sidebar:")
+        st.markdown("Measure on 1, 2 and 4 GPUs, then choose that run in the sidebar:")
     st.code(_HOW_TO_RECORD, language="bash")
     widgets.end_page()
     st.stop()

@@ -7,6 +7,7 @@ import pandas as pd
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.precision import word
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.marks import error_bars, hatch
 from warpladder.dashboard.ui.numbers import (
     format_duration,
     format_ends,
@@ -39,18 +40,20 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     highest = max([100.0, *(bar["percent"] for bar in bars if pd.notna(bar["percent"]))])
     for bar in bars:
         style = look.style(bar["workload"], bar["variant"])
+        ends = Estimate(bar["percent"], bar["low"], bar["high"])
         figure.add_bar(
-            x=[bar["percent"]], y=[bar["y"]], width=0.72, orientation="h", hovertext=bar["hover"], hoverinfo="text",
-            marker={"color": style.color, "pattern": {"shape": style.pattern, "fillmode": "overlay", "size": 5, "solidity": 0.25}},
-            error_x={
-                "type": "data", "symmetric": False, "array": [bar["high"] - bar["percent"]],
-                "arrayminus": [bar["percent"] - bar["low"]], "color": look.tones.text, "thickness": 1.2, "width": 3,
-            },
-        )  # fmt: skip
-        figure.add_annotation(
-            x=highest, y=bar["y"], xanchor="left", xshift=8, showarrow=False,
-            text=f"<b>{text(format_percent(bar['percent']))}</b>  {text(bar['label'])}", font={"size": 12},
-        )  # fmt: skip
+            x=[bar["percent"]],
+            y=[bar["y"]],
+            width=0.72,
+            orientation="h",
+            hovertext=bar["hover"],
+            hoverinfo="text",
+            marker={"color": style.color, "pattern": hatch(style.pattern, 0.25)},
+            error_x=error_bars([ends], color=look.tones.text, thickness=1.2),
+        )
+        label = f"<b>{text(format_percent(bar['percent']))}</b>  {text(bar['label'])}"
+        place = {"x": highest, "y": bar["y"], "xanchor": "left", "xshift": 8}
+        figure.add_annotation(text=label, font={"size": 12}, showarrow=False, **place)
     figure.add_vline(x=100, line={"color": look.tones.good, "width": 1.5, "dash": "dot"})
     figure.update_xaxes(
         range=[0, highest * _beyond(bars)],
@@ -58,11 +61,15 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
         ticksuffix=" %",
         title_text="share of the measured floor, %",
     )
+    first = [bar for bar in bars if bar["first"]]
     figure.update_yaxes(
-        range=[depth - 0.3, -0.8], tickvals=[bar["y"] + (1 if bar["count"] > 2 else 0.5) for bar in bars if bar["first"]],
-        ticktext=[f"<b>{text(bar['workload'])}</b><br>{text(bar['case'])}" for bar in bars if bar["first"]],
-        showgrid=False, ticks="", tickfont={"color": look.tones.text, "size": 12},
-    )  # fmt: skip
+        range=[depth - 0.3, -0.8],
+        tickvals=[bar["y"] + (1 if bar["count"] > 2 else 0.5) for bar in first],
+        ticktext=[f"<b>{text(bar['workload'])}</b><br>{text(bar['case'])}" for bar in first],
+        showgrid=False,
+        ticks="",
+        tickfont={"color": look.tones.text, "size": 12},
+    )
     figure.update_layout(showlegend=False)
     best = frame.sort_values("percent_of_floor", ascending=False).iloc[0]
     title = f"{look.named(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
@@ -92,26 +99,34 @@ def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
     bars: list[dict[str, Any]] = []
     y = 0.0
     for row in frame.to_dict("records"):
-        shown = [
-            (who, label) for who, label in _WHO
-            # The baseline stands once, in its own precision.
-            if pd.notna(row[who])
-            and not (who == "baseline" and (row[who] == row["best"] or row["baseline_precision"] != row["precision"]))
-        ]  # fmt: skip
+        shown = [(who, label) for who, label in _WHO if pd.notna(row[who]) and _in_its_precision(row, who)]
         for place, (who, label) in enumerate(shown):
             column = "percent_of_floor" if who == "best" else f"{who}_percent_of_floor"
             percent = float(row[column])
+            config = row[f"{who}_config"]
             bars.append(
                 {
-                    "workload": row["workload"], "case": _case(row, look), "variant": row[who], "y": y, "first": place == 0,
-                    "count": len(shown), "percent": percent, "low": row["percent_of_floor_low"] if who == "best" else percent,
-                    "high": row["percent_of_floor_high"] if who == "best" else percent, "hover": _hover(row, who, label, percent, look),
-                    "label": f"{label}: {look.named(row['workload'], row[who])}" + (f" [{row[who + '_config']}]" if row[who + "_config"] else ""),
+                    "workload": row["workload"],
+                    "case": _case(row, look),
+                    "variant": row[who],
+                    "y": y,
+                    "first": place == 0,
+                    "count": len(shown),
+                    "percent": percent,
+                    "low": row["percent_of_floor_low"] if who == "best" else percent,
+                    "high": row["percent_of_floor_high"] if who == "best" else percent,
+                    "hover": _hover(row, who, label, percent, look),
+                    "label": f"{label}: {look.named(row['workload'], row[who])}" + (f" [{config}]" if config else ""),
                 }
-            )  # fmt: skip
+            )
             y += 1
         y += _WORKLOAD_GAP
     return bars
+
+
+def _in_its_precision(row: dict[Any, Any], who: str) -> bool:
+    """The baseline stands once, in its own precision."""
+    return who != "baseline" or (row[who] != row["best"] and row["baseline_precision"] == row["precision"])
 
 
 def _case(row: dict[Any, Any], look: Look) -> str:

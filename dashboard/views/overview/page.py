@@ -1,114 +1,214 @@
 """Overview: which variant wins, by how much, and how far it is from what the device can do."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from warpladder import ROOT
-from warpladder.dashboard.core.axes import scaled_workloads
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.precision import named, word
+from warpladder.dashboard.core import run_index
+from warpladder.dashboard.core.run_index import Listed, Need
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import runs, state, widgets
-from warpladder.dashboard.ui.numbers import (
-    ITSELF,
-    format_duration,
-    format_ends,
-    format_error,
-    format_percent,
-    format_ratio,
-)
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import page_of
-from warpladder.dashboard.views.overview import VIEW
-from warpladder.dashboard.views.overview import chart as charts
+from warpladder.dashboard.views.overview import VIEW, table
 from warpladder.dashboard.views.overview import query as queries
-from warpladder.data import store
+from warpladder.dashboard.views.overview.query import Line
+from warpladder.data import files, store
 
-_COLUMNS = (
-    ("Workload", 2.0),
-    ("Best variant", 2.9),
-    ("Time", 1.5),
-    ("Speedup", 2.2),
-    ("Of the floor", 1.6),
-    ("Over best peer", 2.0),
-)
+_ROW_PX: Final = 28
+_HEADER_PX: Final = 38
+_MOST_ROWS: Final = 17  # that are seen without scrolling
+_PLACE: Final = "overview table"
+_OTHERS: Final = "overview runs"
+_RUN_CHARACTERS: Final = 26
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A line with the run that it is of."""
+
+    line: Line
+    run: store.Run
+    name: str
 
 
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    shown, frames = [], []
-    for each, workloads in _to_show(run):
-        frame = runs.ask(each, queries.overview, ROOT)
-        shown.append(each)
-        frames.append(frame if frame.empty or workloads is None else frame[frame["workload"].isin(workloads)])
-    for each, frame in zip(shown, frames, strict=True):
-        _run_block(each, frame)
-    # One below the other: beside each other there is no room for the names.
-    for each, frame in zip(shown, frames, strict=True):
-        if _floors_known(frame):
-            widgets.show_chart(charts.percent_of_floor(frame, runs.look_of(each, widgets.theme())), key=each.run_id)
+    shown = [each for name, source, workloads in _sources(run) for each in _lines(name, source, workloads)]
+    shown.sort(key=lambda each: each.line.summary.workload)
+    if run.path not in {each.run.path for each in shown}:
+        _without_variants(run)
+    if shown:
+        _table(shown)
+        _links(shown)
+    _other_runs(runs.context())
     widgets.end_page()
 
 
-def _to_show(run: store.Run) -> list[tuple[store.Run, Collection[str] | None]]:
-    """The runs to show, with the workloads that are shown of each, or None for all.
-
-    These are the run with what others of its device have timed besides; and the first run of the others, a shipped one beside
-    one of this machine and the other way round, with the same of its device.
+def _sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:
+    """The runs of the table, each with the workloads that it gives: all of the run of the page where that was chosen by hand,
+    and the others from the newest suitable run of each.
     """
-    others = [other for other in runs.listing(runs.data_dirs()).runs.values() if other.path != run.path]
-    alike = [other for other in others if runs.is_recorded(other) == runs.is_recorded(run)]
-    unlike = [other for other in others if runs.is_recorded(other) != runs.is_recorded(run)]
-    first = next(filter(runs.opens, unlike), None)
-    return [*_of_device(run, alike), *(_of_device(first, unlike) if first else ())]
+    context = runs.context()
+    by_hand = runs.chosen_name() if state.link().get(state.RUN) == runs.chosen_name() else ""
+    own = frozenset(runs.load(run).workloads) if by_hand or runs.picked(run) else frozenset()
+    if own:
+        yield runs.chosen_name(), run, own
+    found: dict[str, tuple[store.Run, set[str]]] = {}
+    for workload in run_index.workloads(context.every, context.device):
+        if workload not in own and (listed := _first_that_opens(context, workload)):
+            found.setdefault(listed.name, (listed.run, set()))[1].add(workload)
+    for name, (other, workloads) in found.items():
+        yield name, other, frozenset(workloads)
 
 
-def _of_device(run: store.Run, others: Sequence[store.Run]) -> list[tuple[store.Run, Collection[str] | None]]:
-    """A run, then those of the others on its device of which each has timed another workload; those of its collector first."""
-    covered = _timed(run)
-    found: list[tuple[store.Run, Collection[str] | None]] = [(run, None)]
-    for other in sorted(others, key=lambda other: other.info["collector"] != run.info["collector"]):
-        if _device(other) == _device(run) and (new := _timed(other) - covered) and runs.opens(other):
-            found.append((other, new))
-            covered = covered | new
-    return found
+def _first_that_opens(context: runs.Context, workload: str) -> Listed | None:
+    candidates = run_index.suitable(context.every, context.device, workload)
+    return next((each for each in candidates if runs.opens(each.run)), None)
 
 
-def _device(run: store.Run) -> str:
-    return str(run.info["device_name"] or run.info["cpu_name"])
+def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[_Shown]:
+    lines = runs.ask(run, queries.lines, ROOT)
+    return [_Shown(line, run, name) for line in lines if line.summary.workload in workloads]
 
 
-def _timed(run: store.Run) -> frozenset[str]:
-    """The workloads of a run that has samples."""
-    try:
-        return run.timed
-    except store.StoreError:
-        return frozenset()
+def _table(shown: list[_Shown]) -> None:
+    """The lines as a table that can be sorted. A click on a line leads to its ladder."""
+    lines = [each.line for each in shown]
+    frame = table.frame_of(lines, [_dated(each.run) for each in shown])
+    chosen = st.dataframe(
+        table.styled(frame, lines),
+        hide_index=True,
+        height=_ROW_PX * min(len(frame), _MOST_ROWS) + _HEADER_PX,
+        row_height=_ROW_PX,
+        column_order=_told(frame),
+        column_config=_COLUMNS,
+        key=_key(_PLACE),
+        on_select="rerun",
+        selection_mode="single-cell",
+        alt="Best variant of each workload and precision",
+    )
+    cells = chosen["selection"]["cells"]
+    if cells:
+        _turn(_PLACE)
+        _open(shown[cells[0][0]])
+    st.caption(plain(_how(shown)), help=plain(run_index.RULE))
+    reasons = {(each.line.summary.workload, reason): None for each in shown for reason in each.line.badges}
+    if reasons:
+        with st.expander(f"Distrusted: {len(reasons)} reasons" if len(reasons) > 1 else "Distrusted: 1 reason"):
+            for workload, reason in reasons:
+                st.caption(plain(f"{workload}: {reason}"))
 
 
-def _run_block(run: store.Run, frame: pd.DataFrame) -> None:
-    """One run: its name, then a row a workload and precision."""
-    where = "shipped with the project" if runs.is_recorded(run) else "recorded or imported here"
-    about = f"{run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d} · {run.info['collector']} · {where}"
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(f"#### {plain(_device(run))}", width="content")
-        st.caption(plain(about), width="content")
-    if frame.empty:
-        _without_variants(run)
-        return
-    with st.container(border=True, gap="xxsmall"):
-        for column, (name, _) in zip(_columns(), _COLUMNS, strict=True):
-            column.caption(name)
-        for _, rows in frame.groupby("workload", sort=False):
-            several = rows["precision"].nunique() > 1
-            for place, row in enumerate(rows.to_dict("records")):
-                _figures(row, several=several, first=place == 0)
-            _links(run, rows)
+def _key(place: str) -> str:
+    """The key of a table, another one after each click: the browser's back button would meet the old click again."""
+    return f"{place} {st.session_state.get(place, 0)}"
+
+
+def _turn(place: str) -> None:
+    st.session_state[place] = st.session_state.get(place, 0) + 1
+
+
+def _open(each: _Shown) -> None:
+    """Go to the ladder of a line, at the case that it leads to."""
+    axes = {f"case.{axis}": value for axis, value in each.line.params.items()}
+    summary = each.line.summary
+    state.set_text(state.RUN, "", each.name)
+    link = {state.RUN: each.name, "workload": summary.workload, "case": each.line.case, **axes}
+    st.switch_page(page_of("ladder"), query_params={**link, "scope": summary.scope, "cache": summary.cache})
+
+
+def _told(frame: pd.DataFrame) -> list[str]:
+    """The columns that say something of some row."""
+    empty = {name for name in ("floor", "speedup", "peer") if frame[name].isna().all()}
+    empty |= {name for name in ("checks",) if not frame[name].any()}
+    empty |= {"sizes"} if not frame["sizes"].map(len).any() else set()
+    empty |= {"precision"} if frame["precision"].nunique() == 1 else set()
+    return [name for name in _COLUMNS if name not in empty]
+
+
+def _how(shown: list[_Shown]) -> str:
+    """How the figures were measured, and where each is of."""
+    timings = dict.fromkeys(Timing(each.line.summary.scope, each.line.summary.cache) for each in shown)
+    on_gpu = runs.load(shown[0].run).on_gpu
+    said = " or ".join(timing.label(on_gpu=on_gpu) for timing in timings)
+    least = min(each.line.summary.n for each in shown)
+    apart = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.cases_apart > 1))
+    last = f" Of {apart}, whose cases have different winners, the last one." if apart else ""
+    return (
+        f"{said}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
+        f"cases.{last} Each row is of the newest suitable run. Click a row for its ladder."
+    )
+
+
+def _links(shown: list[_Shown]) -> None:
+    """Links to what the rows do not lead to: the error of each precision, several GPUs."""
+    first = {each.line.summary.workload: each.name for each in reversed(shown)}
+    precisions = Counter(each.line.summary.workload for each in shown)
+    several = [name for name in sorted(first) if precisions[name] > 1]
+    _line("Error and time", "ladder", {name: {state.RUN: first[name], "show": "error"} for name in several})
+    context = runs.context()
+    scaled = run_index.workloads(context.every, context.device, Need.GPUS)
+    _line("Several GPUs", "gpus", {name: state.link() for name in scaled})
+
+
+def _line(said: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:
+    """A line of links to a page, one for each workload."""
+    if links:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.caption(f"{said}:", width="content")
+            for workload, link in links.items():
+                st.page_link(page_of(page_name), label=f"{plain(workload)} →", query_params={**link, "workload": workload})
+
+
+def _other_runs(context: runs.Context) -> None:
+    """All runs of the device in a list that is collapsed at first. A click shows the run on the page that it is fit for."""
+    listed = run_index.having(context.every, Need.NOTHING, context.device)
+    here = [each for each in listed if each.facts.device == context.device]
+    with st.expander(f"All runs of {plain(context.device)}: {len(here)}"):
+        rows = [
+            {
+                "run": each.run.info["label"] or each.name,
+                "of": "shipped" if each.shipped else "mine",
+                "started": each.facts.started_at,
+                "collector": each.facts.collector,
+                "workloads": ", ".join(each.facts.workloads),
+                "has": ", ".join(each.facts.marks),
+            }
+            for each in here
+        ]
+        config = {"started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm")}
+        headings = {"run": "Run", "of": "Of", "collector": "Collector", "workloads": "Workloads", "has": "Has besides times"}
+        chosen = st.dataframe(
+            pd.DataFrame(rows),
+            hide_index=True,
+            height=_ROW_PX * 9,
+            row_height=_ROW_PX,
+            column_config=config | headings,
+            key=_key(_OTHERS),
+            on_select="rerun",
+            selection_mode="single-cell",
+            alt="Runs of the device",
+        )
+        if cells := chosen["selection"]["cells"]:
+            _turn(_OTHERS)
+            each = here[cells[0][0]]
+            st.switch_page(page_of(_page_for(each)), query_params={state.RUN: each.name})
+
+
+def _page_for(each: Listed) -> str:
+    """The page that shows most of a run."""
+    for need, name in ((Need.TIMES, "ladder"), (Need.COUNTERS, "counters"), (Need.TRACE, "timeline")):
+        if each.facts.has(need) and (need is Need.TRACE or each.facts.workloads):
+            return name
+    return "trust"
 
 
 def _without_variants(run: store.Run) -> None:
@@ -128,92 +228,29 @@ def _without_variants(run: store.Run) -> None:
         pages = {"trust": "Checks →"}
     with st.container(horizontal=True, gap="small"):
         for page_name, label in pages.items():
-            st.page_link(page_of(page_name), label=label, query_params=state.link(run=_name(run)))
+            st.page_link(page_of(page_name), label=label, query_params=state.link(run=runs.chosen_name()))
 
 
-def _columns() -> list[DeltaGenerator]:
-    return st.columns([width for _, width in _COLUMNS], gap="small")
+def _dated(run: store.Run) -> str:
+    """Day and label of a run."""
+    label = files.one_line(str(run.info["label"] or run.run_id))
+    short = label if len(label) <= _RUN_CHARACTERS else f"{label[: _RUN_CHARACTERS - 1]}…"
+    return f"{run.info['started_at']:%Y-%m-%d} · {short}"
 
 
-def _figures(row: Mapping[Any, Any], *, several: bool, first: bool) -> None:
-    """The row of one workload and precision.
-
-    Args:
-        several: the workload has several precisions, so that each name says its own.
-        first: the row is the first of its workload, which names it.
-    """
-    cases = f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
-    error = f"error {format_error(row['error'])}" if pd.notna(row["error"]) else ""
-    workload = (row["workload"], cases, f"{word(row['precision'])}, {error}" if error else word(row["precision"]))
-    # The row stands under its precision; what is of another one says so.
-    baseline, peer = (
-        f"over {named(row[who], row[f'{who}_precision']) if row[f'{who}_precision'] != row['precision'] else row[who]}"
-        if pd.notna(row[who]) else f"no {who} here"
-        for who in ("baseline", "peer")
-    )  # fmt: skip
-    for column, (value, *about) in zip(
-        _columns(),
-        (
-            workload if first else (f"… {word(row['precision'])}" if several else "…", cases, error),
-            (row["best_title"], f"{named(row['best'], row['precision'] if several else '')} {row['best_config']}".strip()),
-            (format_duration(row["best_ns"]), _interval(row, "best_ns", format_duration), f"n ≥ {row['n']}"),
-            ("baseline", ITSELF, named(row["best"], row["precision"] if several else ""))
-            if (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"])
-            else (format_ratio(row["speedup"]), _interval(row, "speedup", format_ratio), baseline),
-            (
-                format_percent(row["percent_of_floor"]),
-                _interval(row, "percent_of_floor", format_percent),
-                _bound(row),
-            ),
-            (
-                format_ratio(row["over_peer"]),
-                _interval(row, "over_peer", format_ratio),
-                peer,
-            ),
-        ),
-        strict=True,
-    ):
-        small = "  \n".join(f":small[:gray[{plain(line)}]]" for line in about if line)
-        column.markdown(f"**{plain(str(value))}**  \n{small}")
-
-
-def _links(run: store.Run, rows: pd.DataFrame) -> None:
-    """Where to read on about a workload, and what its figures are distrusted for."""
-    badges = rows["badges"].iloc[0]
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        link = state.link(run=_name(run), workload=str(rows["workload"].iloc[0]))
-        st.page_link(page_of("ladder"), label="Ladder →", query_params=link)
-        st.page_link(page_of("sizes"), label="Sizes →", query_params=link)
-        if rows["precision"].nunique() > 1:
-            st.page_link(page_of("ladder"), label="Error and time →", query_params={**link, "show": "error"})
-        if link["workload"] in runs.ask(run, scaled_workloads):
-            st.page_link(page_of("gpus"), label="GPUs →", query_params=link)
-        if badges:
-            st.page_link(page_of("trust"), label="Checks →", query_params=state.link(run=_name(run), topic="verdicts"))
-        for text in badges:
-            widgets.badge(text, "orange")
-
-
-def _floors_known(frame: pd.DataFrame) -> bool:
-    """The work of a foreign program is not known, and so no floor of it."""
-    return not frame.empty and bool(frame["percent_of_floor"].notna().any())
-
-
-def _bound(row: Mapping[Any, Any]) -> str:
-    if pd.isna(row["percent_of_floor"]):
-        return "its work is not known"
-    return "above the ceiling" if row["percent_of_floor"] > 100 else f"{row['floor_bound']} floor"
-
-
-def _name(run: store.Run) -> str:
-    """What the URL calls a run."""
-    every = runs.listing(runs.data_dirs()).runs
-    return next((name for name, other in every.items() if other.path == run.path), run.run_id)
-
-
-def _interval(row: Mapping[Any, Any], name: str, text: Callable[[float], str]) -> str:
-    estimate = Estimate.of(row, name)
-    return format_ends(estimate, text) if pd.notna(estimate.low) else ""
-
+_COLUMNS: Final = {
+    "workload": st.column_config.TextColumn("Workload", width=116),
+    "precision": st.column_config.TextColumn("Prec.", width=56, help="The precision of the products."),
+    "sizes": st.column_config.BarChartColumn(
+        "By size", width=76, y_min=0, y_max=100, help="% of floor of the fastest rung at each size, the smallest first."
+    ),
+    "floor": st.column_config.NumberColumn("Of floor", width=64, help="At the largest size."),
+    "best": st.column_config.TextColumn("Best rung", width=134),
+    "time": st.column_config.NumberColumn("Time", width=102, help="Median, and half of its 95 % interval."),
+    "speedup": st.column_config.NumberColumn("Speedup", width=62, help="Over the baseline of the workload."),
+    "peer": st.column_config.NumberColumn("Over best peer", width=146, help="The peer's time over that of the best rung."),
+    "checks": st.column_config.TextColumn("⚠", width=36, help="Reasons to distrust the figures of the workload: see below."),
+    "run": st.column_config.TextColumn("Run", width=110),
+}
 
 page()

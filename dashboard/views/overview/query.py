@@ -1,6 +1,8 @@
 """The best rung of each workload and precision, compared with the baseline, the floor and the best peer."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.axes import baseline, charted_cases, timings
-from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.cells import best_of_charted, cells
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.core.precision import is_peer_of, precisions
+from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
 from warpladder.dashboard.core.staleness import stale_variants
 from warpladder.dashboard.core.timing import Baseline, Timing
@@ -20,12 +23,96 @@ from warpladder.dashboard.core.timing import Baseline, Timing
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
 #: A time up to this many times the fastest of a case counts as equally good.
 _AS_GOOD: Final = 1.05
-_COLUMNS: Final = [
-    "workload", "precision", "cases", "case", "scope", "cache", "baseline", "baseline_config", "baseline_precision", "baseline_ns", "best",
-    "best_title", "best_config", "error", "best_ns", "best_ns_low", "best_ns_high", "speedup", "speedup_low", "speedup_high", "percent_of_floor",
-    "percent_of_floor_low", "percent_of_floor_high", "floor_bound", "baseline_percent_of_floor", "peer", "peer_title",
-    "peer_config", "peer_precision", "peer_error", "peer_percent_of_floor", "over_peer", "over_peer_low", "over_peer_high", "n", "badges",
-]  # fmt: skip
+_COLUMNS: Final = (
+    *("workload", "precision", "cases", "case", "scope", "cache"),
+    *("baseline", "baseline_config", "baseline_precision", "baseline_ns"),
+    *("best", "best_title", "best_config", "error", *Estimate.names("best_ns")),
+    *(*Estimate.names("speedup"), *Estimate.names("percent_of_floor"), "floor_bound", "baseline_percent_of_floor"),
+    *("peer", "peer_title", "peer_config", "peer_precision", "peer_error", "peer_percent_of_floor"),
+    *(*Estimate.names("over_peer"), "n", "badges"),
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A row of `overview`, which documents its columns."""
+
+    workload: str
+    precision: str
+    cases: int
+    case: str
+    scope: str
+    cache: str
+    baseline: str
+    baseline_config: str
+    best: str
+    best_title: str
+    best_config: str
+    error: float
+    best_ns: Estimate
+    speedup: Estimate
+    percent_of_floor: Estimate
+    floor_bound: str
+    peer: str
+    peer_config: str
+    over_peer: Estimate
+    n: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """The line of a workload and precision on the page.
+
+    Attributes:
+        summary: of the last row of the workload and precision in `overview`.
+        cases_apart: how many cases of the largest size have a row of their own; 1 where all are in one row.
+        case: the last case of the summary, to which the line leads.
+        params: the axes of that case.
+        by_size: percent of floor of the fastest rung at each size, the mean over the cases of that size; empty without floors.
+        badges: the reasons to distrust the workload's figures.
+    """
+
+    summary: Summary
+    cases_apart: int
+    case: str
+    params: Mapping[str, str]
+    by_size: tuple[float, ...]
+    badges: tuple[str, ...]
+
+    @property
+    def peer_tied(self) -> bool:
+        """Whether the interval of the peer's time over the best rung's holds 1."""
+        return self.summary.over_peer.low <= 1 <= self.summary.over_peer.high
+
+
+def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
+    """A line for each workload and precision of `overview`, in its order."""
+    found = overview(data, root)
+    badges = found.groupby("workload", sort=False)["badges"].sum()
+    made = []
+    for (workload, precision), rows in found.groupby(["workload", "precision"], sort=False):
+        (summary,) = records(Summary, rows.tail(1))
+        best = _in_precision(data, str(workload), Timing(summary.scope, summary.cache), str(precision))
+        last = _largest(best)[-1].iloc[-1]
+        params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
+        sizes = _by_size(best)
+        made.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[workload])))
+    return tuple(made)
+
+
+def _in_precision(data: RunData, workload: str, timing: Timing, precision: str) -> pd.DataFrame:
+    """The rows of `cells` among which the best rung of a precision is found."""
+    every = best_of_charted(data, workload, timing)
+    candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
+    return candidates[candidates["precision"] == precision].sort_values("size_rank", kind="stable")
+
+
+def _by_size(best: pd.DataFrame) -> tuple[float, ...]:
+    """Percent of floor at each size, of the fastest in each case, the mean over the cases."""
+    if not best["percent_of_floor"].notna().any():
+        return ()
+    of_case = best.groupby(["size_rank", "case"], sort=True)["percent_of_floor"].max()
+    return tuple(of_case.groupby(level="size_rank").mean().tolist())
 
 
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
@@ -66,7 +153,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         of_workload = _rows(data, workload)
         badges = _badges(data, workload, noise, stale)
         rows += [row | {"badges": () if place else badges} for place, row in enumerate(of_workload)]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
 def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
@@ -74,9 +161,7 @@ def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
     found = timings(data, workload)
     if not found:
         return []
-    every = best_config(cells(data))
-    every = every[(every["workload"] == workload) & (every["scope"] == found[0].scope) & (every["cache"] == found[0].cache)]
-    every = every[every["case"].isin(charted_cases(data, workload)["case"])]
+    every = best_of_charted(data, workload, found[0])
     candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
     return [
         _row(data, found[0], every, rows, precision)
@@ -103,12 +188,20 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
     peers = every[is_peer_of(every, precision)]
     best = _fastest(candidates)
     row = {
-        "workload": workload, "precision": precision, "cases": len(best), "case": _in_all(best["case"] if len(best) < len(of_size) else of_size["size"]),
-        "scope": timing.scope, "cache": timing.cache, "best": best["variant"].iloc[0], "best_title": best["title"].iloc[0],
-        "best_config": _configs(best), "error": best["rel_l2_error"].max(),
+        "workload": workload,
+        "precision": precision,
+        "cases": len(best),
+        "case": _in_all(best["case"] if len(best) < len(of_size) else of_size["size"]),
+        "scope": timing.scope,
+        "cache": timing.cache,
+        "best": best["variant"].iloc[0],
+        "best_title": best["title"].iloc[0],
+        "best_config": _configs(best),
+        "error": best["rel_l2_error"].max(),
         **Estimate(*(_mean(best[column]) for column in ("median_ns", "low_ns", "high_ns"))).columns("best_ns"),
-        "floor_bound": best["floor_bound"].iloc[0], "n": int(best["n"].min()),
-    }  # fmt: skip
+        "floor_bound": best["floor_bound"].iloc[0],
+        "n": int(best["n"].min()),
+    }
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
         row[column] = _mean(best[column])
     return (
@@ -128,21 +221,22 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame, referen
     if reference is None:
         return {}
     every = cells(data)
-    rows = every[
-        (every["variant"] == reference.variant) & (every["config"] == reference.config) & (every["workload"] == best["workload"].iloc[0])
-        & (every["scope"] == timing.scope) & (every["cache"] == timing.cache) & every["case"].isin(best["case"])
-    ]  # fmt: skip
+    workload = best["workload"].iloc[0]
+    rows = every[(every["workload"] == workload) & every["case"].isin(best["case"])]
+    rows = rows[(rows["variant"] == reference.variant) & (rows["config"] == reference.config)]
+    rows = rows[(rows["scope"] == timing.scope) & (rows["cache"] == timing.cache)]
     precision = data.variants.loc[
-        (data.variants["workload"] == best["workload"].iloc[0]) & (data.variants["variant"] == reference.variant), "precision"
+        (data.variants["workload"] == workload) & (data.variants["variant"] == reference.variant), "precision"
     ]
     name = {"baseline": reference.variant, "baseline_config": reference.config, "baseline_precision": next(iter(precision), "")}
     over = _ratio(data, timing, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
     if over is None:
         return name
     return name | {
-        "baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"]),
+        "baseline_ns": _mean(rows["median_ns"]),
+        "baseline_percent_of_floor": _mean(rows["percent_of_floor"]),
         **over.columns("speedup"),
-    }  # fmt: skip
+    }
 
 
 def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
@@ -156,11 +250,14 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
     if over is None:
         return {}
     return {
-        "peer": peer["variant"].iloc[0], "peer_title": peer["title"].iloc[0], "peer_config": _configs(peer),
-        "peer_precision": peer["precision"].iloc[0], "peer_error": peer["rel_l2_error"].max(),
+        "peer": peer["variant"].iloc[0],
+        "peer_title": peer["title"].iloc[0],
+        "peer_config": _configs(peer),
+        "peer_precision": peer["precision"].iloc[0],
+        "peer_error": peer["rel_l2_error"].max(),
         "peer_percent_of_floor": _mean(100 * floors / peer["median_ns"]),
         **over.columns("over_peer"),
-    }  # fmt: skip
+    }
 
 
 def _fastest(frame: pd.DataFrame) -> pd.DataFrame:

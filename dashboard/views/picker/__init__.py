@@ -1,5 +1,6 @@
 """Which NVTX ranges are variants of one another?"""
 
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.view import View
 
-VIEW = View("picker", "Pick variants", "Which NVTX ranges are variants of one another?")
+VIEW = View("picker", "Pick variants", "Which NVTX ranges are variants of one another?", needs=Need.RANGES)

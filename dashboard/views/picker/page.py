@@ -33,7 +33,7 @@ def page() -> None:
     run = _run()
     widgets.heading(VIEW)
     if "ranges" not in run.tables:
-        widgets.no_trace(run, "no NVTX ranges to pick from", "--trace=cuda,nvtx")
+        widgets.no_trace(run, VIEW, "no NVTX ranges to pick from", "--trace=cuda,nvtx")
     found = runs.ask(runs.as_recorded(run), suggestions.suggestions)
     _begin(run, found)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -88,7 +88,8 @@ def _suggest(found: pd.DataFrame) -> None:
 
 
 def _compare(naming: Naming) -> None:
-    state.set_text(state.PICK, state.link()["run"], f"nvtx:{naming.expression}")
+    state.set_text(state.RUN, "", runs.chosen_name())
+    state.set_text(state.PICK, runs.chosen_name(), f"nvtx:{naming.expression}")
 
 
 def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:

@@ -5,6 +5,8 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
+from warpladder.dashboard.core import run_index
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Look
@@ -93,13 +95,13 @@ def _counted(run: store.Run, workload: str) -> store.Run | None:
     """The newest run on the same device with counters of a cell of this run and the same source; None where there is none."""
     sources = runs.load(run).variants
     mine = set(sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None))
-    every = sorted(runs.listing(runs.data_dirs()).runs.values(), key=lambda other: other.info["started_at"], reverse=True)
-    for other in every:
-        if "counters" not in other.tables or other.info["device_name"] != run.info["device_name"] or not runs.opens(other):
+    device = run_index.device_of(run)
+    for other in runs.context().having(Need.COUNTERS, workload):
+        if other.facts.device != device or workload not in other.facts.workloads or not runs.opens(other.run):
             continue
-        found = runs.ask(runs.as_recorded(other), queries.executed, workload)
+        found = runs.ask(runs.as_recorded(other.run), queries.executed, workload)
         if mine & set(found[["variant", "source_sha256"]].itertuples(index=False, name=None)):
-            return other
+            return other.run
     return None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
@@ -18,4 +19,4 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
         yield chart.whole(data, look)
 
 
-VIEW = View("timeline", "Timeline", "What ran when, on which stream and thread?", (OfRun("trace", _charts),))
+VIEW = View("timeline", "Timeline", "What ran when, on which stream and thread?", (OfRun("trace", _charts),), needs=Need.TRACE)

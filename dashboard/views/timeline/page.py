@@ -46,7 +46,7 @@ def page() -> None:
     widgets.heading(VIEW)
     lanes: Lanes | None = runs.share(runs.as_recorded(run), build) if runs.load(run).traces else None
     if lanes is None:
-        widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
+        widgets.no_trace(run, VIEW, "no trace", "--trace=cuda,nvtx")
     shown, left_out, color_by = _choose(run, lanes)
     if left_out:
         st.caption(

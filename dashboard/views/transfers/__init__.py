@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.view import OfRun, View
 
 if TYPE_CHECKING:
@@ -21,4 +22,6 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
             yield chart.stages(stages, look)
 
 
-VIEW = View("transfers", "Transfers", "What do the copies cost, and when do they pay?", (OfRun("trace", _charts),))
+VIEW = View(
+    "transfers", "Transfers", "What do the copies cost, and when do they pay?", (OfRun("trace", _charts),), needs=Need.COPIES
+)

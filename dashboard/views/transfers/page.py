@@ -35,7 +35,7 @@ def page() -> None:
     tables = runs.load(run).traces.tables
     if "memory_ops" not in tables:
         why = ", though it has kernels: the program copied nothing while it was captured" if "kernels" in tables else ""
-        widgets.no_trace(run, f"no trace of copies{why}", "--trace=cuda")
+        widgets.no_trace(run, VIEW, f"no trace of copies{why}", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(charts.transfers(runs.ask(run, queries.transfers), look))
     frame = runs.ask(run, queries.stages)

@@ -1,6 +1,7 @@
 """Runs & checks: the findings about a run, and how its figures were measured."""
 
 import json
+from dataclasses import replace
 from typing import Final, Literal
 
 import pandas as pd
@@ -9,6 +10,7 @@ import streamlit as st
 from warpladder import ROOT
 from warpladder.dashboard.core import axes, cells, precision, staleness
 from warpladder.dashboard.core.noise import noise_floors
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_measure, significant
 from warpladder.dashboard.ui.text import plain
@@ -252,7 +254,7 @@ def _label(run: store.Run) -> str:
 def _launches_and_copies(run: store.Run) -> None:
     """Check the launches and copies of a run against its own trace."""
     if not runs.load(run).traces:
-        widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
+        widgets.no_trace(run, replace(VIEW, needs=Need.TRACE), "no trace", "--trace=cuda,nvtx")
     lost = runs.ask(run, copies.dropped)
     for text in lost:
         st.error(plain(text))

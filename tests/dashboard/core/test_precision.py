@@ -229,9 +229,12 @@ def test_speedups_over_the_host_say_its_precision_and_each_variants(data: RunDat
 
 
 def test_the_pages_say_each_precision_and_its_error(open_app: Open, folder: Path) -> None:
-    text = words(open_app(folder, run="run"))
-    for said in ("fp32, error 3.0e-7", "… 3xTF32", "… TF32", "error 3.1e-4", "over cublas · fp32", "v05_pipelined · TF32"):
-        assert said in text, said
+    app = open_app(folder, run="run")
+    frame = app.main.dataframe[0].value
+    assert frame["precision"].tolist() == ["fp32", "3xTF32", "TF32"]
+    assert frame["best"].tolist() == ["v02_tile", "v04_split", "v05_pipelined"]
+    errors = [link.proto.query_string for link in app.main.get("page_link") if link.proto.page == "ladder"]
+    assert errors == ["run=run&show=error&workload=gemm"]
     assert "v05_pipelined · TF32 is the fastest, with a relative error of 3.1e-4" in words(
         open_app(folder, "ladder", run="run", show="error")
     )
@@ -245,7 +248,7 @@ def test_the_overview_shows_below_what_other_runs_of_the_device_have_timed_and_n
     made_runs.write_precisions(tmp_path, "products", rounds=6)
     made_runs.write(tmp_path, "others", rounds=6)
     made_runs.write_precisions(tmp_path, "products-again", rounds=6)
-    of_page = words(open_app(tmp_path, run="products"))
-    assert "products · " in of_page and "others · " in of_page
-    assert of_page.count("**gemm**") == of_page.count("**conv2d**") == 1
-    assert "products-again" not in of_page
+    app = open_app(tmp_path, run="products")
+    frame = app.main.dataframe[0].value
+    assert frame["workload"].tolist() == ["conv2d", "gemm", "gemm", "gemm", "tensor_transpose"]
+    assert {run.split(" · ")[1] for run in frame["run"]} == {"products", "others"}

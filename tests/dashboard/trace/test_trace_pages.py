@@ -37,7 +37,7 @@ def shown_table(app: AppTest, column: str) -> list[object]:
 def test_every_page_opens_on_a_run_that_is_a_trace_alone(open_app: Open, traced: Path, page: str, run: str) -> None:
     app = open_app(traced, page, run=run)
     assert not app.error
-    assert app.sidebar.selectbox[0].value == run
+    assert app.sidebar.selectbox(key="choose run").value == run
 
 
 def test_the_overview_of_a_trace_without_variants_leads_to_its_pages(open_app: Open, traced: Path) -> None:

@@ -212,7 +212,7 @@ def test_a_hostile_kernel_name_is_text(tmp_path: Path) -> None:
 def test_every_page_opens_on_a_run_that_has_counters_and_no_samples(open_app: Open, folder: Path, page: str) -> None:
     app = open_app(folder, page, run="counters alone")
     assert not app.error
-    assert app.sidebar.selectbox[0].value == "counters alone"
+    assert app.sidebar.selectbox(key="choose run").value == "counters alone"
     if page == "overview":
         assert "Hardware counters of single executions" in words_of(app)
 
@@ -238,7 +238,10 @@ def test_every_reading_is_in_the_table(open_app: Open, folder: Path) -> None:
 
 def test_a_run_without_counters_leads_to_one_of_the_same_device(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "counters", run="uncounted")
-    assert "others of the same device have" in words_of(app)
+    assert "This run has no hardware counters." in words_of(app)
+    assert "Runs with hardware counters:" in words_of(app)
+    links = [link.proto.query_string for link in app.main.get("page_link") if link.proto.page == "counters"]
+    assert "run=counted" in links
 
 
 def test_where_there_are_none_at_all_the_command_is_shown(open_app: Open, tmp_path: Path) -> None:

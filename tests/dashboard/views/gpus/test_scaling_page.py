@@ -134,7 +134,8 @@ HOW_TO_RECORD = "warpladder record gan_tconv mlp_data_parallel --gpus 1,2,4"
 def test_a_run_of_one_process_leads_to_those_of_several_gpus_and_says_how_to_record_more(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "gpus", run="alone")
     assert [block.value for block in app.main.code] == [HOW_TO_RECORD]
-    assert "Every sample of this run was taken by one process. Recorded on several GPUs:" in words(app)
+    assert "Every sample of this run was taken by one process." in words(app)
+    assert "Runs with samples of several GPUs:" in words(app)
     links = [link.proto for link in app.main.get("page_link")]
     assert [link.query_string for link in links if link.page == "gpus"] == ["run=scaling"]
 
@@ -150,7 +151,7 @@ def test_without_runs_of_several_gpus_the_page_says_how_to_record_one(open_app: 
 
 def test_overview_leads_to_the_page_where_several_gpus_shared_a_workload(open_app: Open, folder: Path) -> None:
     links = [link.proto for link in open_app(folder, "overview", run="scaling").main.get("page_link")]
-    assert [link.query_string.split("workload=")[1] for link in links if link.label.startswith("GPUs")] == [
-        "gan_tconv",
-        "mlp_training",
+    assert [link.query_string for link in links if link.page == "gpus"] == [
+        "run=scaling&workload=gan_tconv",
+        "run=scaling&workload=mlp_training",
     ]

@@ -1,0 +1,246 @@
+"""What each run has, by which pages find the run to show. No table of samples is read for it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from warpladder.data import files, store
+
+#: A run that has a smaller part than this of the charted cases or cells of the fullest one does not hide it.
+LEAST_PART: Final = 0.5
+#: The rule of `suitable`, for users.
+RULE: Final = (
+    "The newest run that has at least half of the charted cases, and of the measured cells, that the fullest run of the "
+    "workload on this device has."
+)
+_MOST_NAMES: Final = 3  # of workloads in the title of a run
+_TRACE: Final = ("ranges", "kernels", "memory_ops", "api_calls")
+
+
+class Need(StrEnum):
+    """What a page needs of a run."""
+
+    NOTHING = "nothing"
+    TIMES = "times"
+    TRACE = "a trace"
+    CALLS = "kernels or API calls"
+    COPIES = "a trace of copies"
+    RANGES = "NVTX ranges"
+    COUNTERS = "hardware counters"
+    GPUS = "samples of several GPUs"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a run has of a workload.
+
+    Attributes:
+        cases: charted cases with a correct result; those without a verdict count as correct.
+        cells: pairs of such a case and a variant.
+    """
+
+    cases: int
+    cells: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a run has, by its tables `run`, `cases` and `results`.
+
+    Attributes:
+        device: the GPU, or the processor where there is no GPU.
+        gpus: that were measured together at most; 1 for an import and for a host.
+        workloads: what there is of each workload, in the order of the run.
+    """
+
+    device: str
+    started_at: datetime
+    collector: str
+    imported: bool
+    gpus: int
+    tables: frozenset[str]
+    workloads: Mapping[str, Coverage]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the run has samples."""
+        return "samples" in self.tables
+
+    def has(self, need: Need) -> bool:
+        """Whether the run has what a page needs."""
+        if need is Need.GPUS:
+            return self.gpus > 1 and self.timed
+        wanted = _TABLES.get(need)
+        return wanted is None or not self.tables.isdisjoint(wanted)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What the run has besides times: a trace, counters, several GPUs."""
+        several = (f"{self.gpus} GPUs",) if self.has(Need.GPUS) else ()
+        return (
+            *(("trace",) if self.has(Need.TRACE) else ()),
+            *(("counters",) if self.has(Need.COUNTERS) else ()),
+            *several,
+        )
+
+
+_TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
+    Need.TIMES: ("samples",),
+    Need.TRACE: _TRACE,
+    Need.CALLS: ("kernels", "api_calls"),
+    Need.COPIES: ("memory_ops",),
+    Need.RANGES: ("ranges",),
+    Need.COUNTERS: ("counters",),
+}
+
+
+def device_of(run: store.Run) -> str:
+    """The GPU of a run, or its processor where it has no GPU."""
+    return str(run.info["device_name"] or run.info["cpu_name"])
+
+
+def facts_of(run: store.Run) -> Facts:
+    """Read what a run has.
+
+    Raises:
+        StoreError: table `cases` or `results` is damaged, or its columns are not those of the schema.
+    """
+    info = run.info
+    return Facts(
+        device=device_of(run),
+        started_at=info["started_at"],
+        collector=str(info["collector"]),
+        imported=info["kind"] == "import",
+        gpus=int(info["device_count"]) if info["kind"] == "recording" and info["device_count"] else 1,
+        tables=frozenset(run.tables),
+        workloads=MappingProxyType(_workloads(run)),
+    )
+
+
+def _workloads(run: store.Run) -> dict[str, Coverage]:
+    cases = list(_rows(run, "cases", "workload", "case", "size_rank"))
+    charted = {(workload, case) for workload, case, rank in cases if rank is not None}
+    cells = _measured(run) or {(workload, case, "") for workload, case, _ in cases}
+    found = {}
+    for name in dict.fromkeys(workload for workload, _, _ in cases):
+        mine = {(case, variant) for workload, case, variant in cells if workload == name and (workload, case) in charted}
+        found[str(name)] = Coverage(len({case for case, _ in mine}), len(mine))
+    return found
+
+
+def _measured(run: store.Run) -> set[tuple[str, str, str]]:
+    """Workload, case and variant of each cell with a correct result, from the distinct codes of the texts."""
+    read = run.arrow("results", ("workload", "case", "variant", "status"))
+    if not len(read):
+        return set()
+    columns = [column.combine_chunks() for column in read.columns]
+    codes = np.stack([column.indices.to_numpy() for column in columns])
+    texts = [column.dictionary.to_pylist() for column in columns]
+    if "ok" not in texts[3]:
+        return set()
+    cells = np.unique(codes[:3, codes[3] == texts[3].index("ok")], axis=1).T.tolist()
+    return {(texts[0][workload], texts[1][case], texts[2][variant]) for workload, case, variant in cells}
+
+
+def _rows(run: store.Run, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+    read = run.arrow(table, columns)
+    return zip(*(read.column(name).to_pylist() for name in columns), strict=True)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A run that can be chosen.
+
+    Attributes:
+        name: what the URL calls it.
+        shipped: it ships with the project; else it is the user's own.
+    """
+
+    name: str
+    run: store.Run
+    facts: Facts
+    shipped: bool
+
+    @property
+    def title(self) -> str:
+        """Label, date, device, workloads and marks, as in `conv2d · 2026-11-22 16:02 · NVIDIA H200 · conv2d · trace`."""
+        named = list(self.facts.workloads)
+        shown = ", ".join(named[:_MOST_NAMES]) + (f" and {len(named) - _MOST_NAMES} more" if len(named) > _MOST_NAMES else "")
+        date = f"{self.facts.started_at:%Y-%m-%d %H:%M}"
+        parts = (str(self.run.info["label"] or self.name), date, self.facts.device, shown, ", ".join(self.facts.marks))
+        return files.one_line(" · ".join(part for part in parts if part))
+
+
+def devices(every: Iterable[Listed]) -> tuple[str, ...]:
+    """The devices of the runs: those of the user's own runs before those of shipped ones alone, by their newest run."""
+    ordered = sorted(_newest(every), key=lambda each: each.shipped)
+    return tuple(dict.fromkeys(each.facts.device for each in ordered))
+
+
+def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> str:
+    """The workload to show first on a device: that of the newest run to show, a run of the user's own before a shipped one."""
+    every = list(every)
+    names = workloads(every, device, need)
+    shown = {name: suitable(every, device, name, need)[0] for name in names}
+    own = [name for name in names if not shown[name].shipped] or names
+    return max(own, key=lambda name: shown[name].facts.started_at, default="")
+
+
+def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
+    """The workloads that a run of the device has with what is needed, by name."""
+    here = (each for each in every if each.facts.device == device and each.facts.has(need))
+    return tuple(sorted({name for each in here for name, has in each.facts.workloads.items() if has.cells}))
+
+
+def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = Need.TIMES) -> tuple[Listed, ...]:
+    """The runs to show of a workload on a device, the one to take first at the front.
+
+    See `RULE`. Times come from recordings of one process where there are any, then from those of several GPUs, then from
+    imports. For a page of several GPUs, the runs with the most GPUs come first. The runs that are only a small part of the
+    fullest one follow the others.
+    """
+    found = [each for each in every if each.facts.device == device and each.facts.has(need)]
+    found = [each for each in _newest(found) if _coverage(each, workload).cells]
+    whole = [each for each in found if _place(each, need) == min(_place(other, need) for other in found)]
+    cases = max((_coverage(each, workload).cases for each in whole), default=0)
+    cells = max((_coverage(each, workload).cells for each in whole), default=0)
+
+    def order(each: Listed) -> tuple[int, bool]:
+        has = _coverage(each, workload)
+        return _place(each, need), has.cases < LEAST_PART * cases or has.cells < LEAST_PART * cells
+
+    return tuple(sorted(found, key=order))
+
+
+def _coverage(each: Listed, workload: str) -> Coverage:
+    return each.facts.workloads.get(workload, Coverage(0, 0))
+
+
+def _place(each: Listed, need: Need) -> int:
+    """Smaller for a run that is taken before others, whatever their dates."""
+    if need is Need.GPUS:
+        return -each.facts.gpus
+    if need is Need.TIMES:
+        return 2 if each.facts.imported else int(each.facts.gpus > 1)
+    return 0
+
+
+def _newest(every: Iterable[Listed]) -> list[Listed]:
+    return sorted(every, key=lambda each: each.facts.started_at, reverse=True)
+
+
+def having(every: Iterable[Listed], need: Need, device: str, workload: str = "") -> tuple[Listed, ...]:
+    """The runs with what a page needs: first those of the device and workload, then of the device, then all others.
+
+    Among equals the order is that of `suitable`, and then the newest first.
+    """
+    found = [each for each in _newest(every) if each.facts.has(need)]
+    first = suitable(found, device, workload, need)
+    names = {each.name for each in first}
+    rest = sorted((each for each in found if each.name not in names), key=lambda each: each.facts.device != device)
+    return (*first, *rest)

@@ -1,0 +1,73 @@
+"""The table of the page: a row for each workload and precision, with the words of its figures."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.ui.numbers import (
+    NOTHING,
+    format_duration,
+    format_half_width,
+    format_percent,
+    format_ratio,
+)
+from warpladder.dashboard.views.overview.query import Line
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
+
+#: Columns whose figures sort a row, and which show words instead.
+_WORDED: Final = ("floor", "time", "speedup", "peer")
+
+
+def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
+    """The figures by which the table is sorted.
+
+    Args:
+        runs: name and date of the run of each line.
+
+    Returns:
+        `workload`, `precision`, `sizes` (percent of floor at each size), `floor` (percent), `best`, `time` (nanoseconds),
+        `speedup`, `peer` (its time over the best rung's), `checks` (number of reasons to distrust) and `run`.
+    """
+    return pd.DataFrame(
+        {
+            "workload": line.summary.workload,
+            "precision": word(line.summary.precision),
+            "sizes": list(line.by_size),
+            "floor": line.summary.percent_of_floor.value,
+            "best": line.summary.best,
+            "time": line.summary.best_ns.value,
+            "speedup": line.summary.speedup.value,
+            "peer": line.summary.over_peer.value,
+            "checks": f"⚠ {len(line.badges)}" if line.badges else "",
+            "run": run,
+        }
+        for line, run in zip(lines, runs, strict=True)
+    )
+
+
+def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> "Styler":
+    """The frame with words in place of figures: units, intervals and names."""
+    style = frame.style
+    for row, line in enumerate(lines):
+        for column, text in _words(line).items():
+            style = style.format(lambda _, text=text: text, subset=([row], [column]), na_rep=text)
+    return style
+
+
+def _words(line: Line) -> Mapping[str, str]:
+    """The words of each column of `_WORDED`."""
+    summary = line.summary
+    time = summary.best_ns
+    itself = (summary.best, summary.best_config) == (summary.baseline, summary.baseline_config)
+    peer = "tied with" if line.peer_tied else format_ratio(summary.over_peer.value)
+    words = (
+        format_percent(summary.percent_of_floor.value),
+        f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}",
+        "itself" if itself else format_ratio(summary.speedup.value),
+        f"{peer} {summary.peer}" if summary.peer else NOTHING,
+    )
+    return dict(zip(_WORDED, words, strict=True))
