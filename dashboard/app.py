@@ -23,7 +23,8 @@ _MOST_BAD = 5  # names of bad runs in the sidebar
 
 def main() -> None:
     """Draw the menu and the sidebar, then the page."""
-    st.set_page_config("Warpladder", str(_HERE / "static" / "icon.png"), layout="wide", initial_sidebar_state=220)
+    # Each page names the document, see `widgets.heading`.
+    st.set_page_config(page_icon=str(_HERE / "static" / "icon.png"), layout="wide", initial_sidebar_state=220)
     st.logo(str(_HERE / "static" / "logo.svg"))
     page = st.navigation(
         {
@@ -35,7 +36,7 @@ def main() -> None:
         },
         expanded=True,  # else the last pages hide behind a button
     )
-    state.begin()
+    state.begin(page.url_path)
     with st.sidebar:
         _choose_run()
     try:

@@ -13,7 +13,7 @@ from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.trace import attribution as of_ranges
 from warpladder.dashboard.ui import document, images, runs, spreadsheet, state
 from warpladder.dashboard.ui.template import Chart, Theme
-from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.view import View, page_of
 from warpladder.data import store
 from warpladder.data.naming import NamingError
@@ -32,6 +32,7 @@ _FORMATS: Final = {
     "tolerance": "%.2g",
 }
 _PATTERN_CHARACTERS: Final = 44
+_PAGE: Final = "title of the page"
 _LINKED: Final = 5  # of runs that a page leads to
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
 
@@ -42,9 +43,12 @@ def theme() -> Theme:
 
 
 def heading(view: View) -> None:
-    """The view's title and its question on one line."""
+    """The view's title and its question on one line. The title is the document's too."""
+    if st.session_state.get(_PAGE) != view.title:
+        st.session_state[_PAGE] = view.title
+        _entitle()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(f"## {plain(view.title)}", width="content")
+        st.markdown(f"# {plain(view.title)}", width="content")
         st.caption(plain(view.question), width="content")
         _picked()
 
@@ -150,7 +154,14 @@ def end_page() -> None:
     """Show the values of the URL that the page could not use, and drop the parameters that it does not read."""
     for note in state.notes():
         st.caption(plain(note))
+    _entitle(*state.told())
     state.end()
+
+
+def _entitle(*choices: str) -> None:
+    """Name the document by its page and choices, for tabs, bookmarks and the history."""
+    page: str = st.session_state[_PAGE]
+    st.set_page_config(" · ".join([page, *([short(", ".join(choices))] if choices else []), "Warpladder"]))
 
 
 def controls() -> DeltaGenerator:
@@ -229,7 +240,7 @@ def show_chart(chart: Chart, *, key: str = "") -> None:
     Args:
         key: distinguishes two charts of one name on a page.
     """
-    st.markdown(f"#### {plain(chart.title)}")
+    st.markdown(f"## {plain(chart.title)}")
     st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=f"chart {chart.name} {key}", alt=chart.title)
     st.caption(plain(chart.note))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

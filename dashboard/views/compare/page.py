@@ -22,7 +22,7 @@ def page() -> None:
     if not others:
         widgets.nothing("No other run has a workload of this one on the same device.", "Record it again after your change.")
     with widgets.controls():
-        name = state.choose("with", "A, to compare with", list(others), text=lambda each: others[each].title)
+        name = state.choose("with", "A, to compare with", list(others), text=lambda each: others[each].title, always=True)
         judged = state.choose("judge", "Judge", ["ratio", "shift"], text=_JUDGED.__getitem__)
     found = runs.ask(run, _compared, runs.as_recorded(others[name]), judged == "shift")
     if isinstance(found, str):
