@@ -12,6 +12,7 @@ from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.trace import attribution as of_ranges
 from warpladder.dashboard.ui import document, images, runs, spreadsheet, state
+from warpladder.dashboard.ui.glossary import linked
 from warpladder.dashboard.ui.template import Chart, Theme
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.view import View, page_of
@@ -53,8 +54,12 @@ def heading(view: View) -> None:
         _picked()
 
 
-def _picked() -> None:
-    """Show the pattern by which variants were picked, with a button that undoes it."""
+def _picked(place: str = "") -> None:
+    """Show the pattern by which variants were picked, with a button that undoes it.
+
+    Args:
+        place: tells the button from that of the heading, which the page may have too.
+    """
     run = runs.chosen()
     naming = runs.picked(run) if run else None
     if naming is None:
@@ -62,7 +67,9 @@ def _picked() -> None:
     expression = naming.expression
     shown = expression if len(expression) <= _PATTERN_CHARACTERS else f"{expression[: _PATTERN_CHARACTERS - 1]}…"
     badge(f"variants picked by {shown}", "blue", help=plain(expression))
-    st.button("Undo", key="undo pick", type="tertiary", on_click=state.set_text, args=(state.PICK, state.link()["run"], ""))
+    st.button(
+        "Undo", key=f"undo pick{place}", type="tertiary", on_click=state.set_text, args=(state.PICK, state.link()["run"], "")
+    )
 
 
 def badge(text: str, color: Literal["red", "orange", "gray", "blue"], help: str | None = None) -> None:
@@ -89,7 +96,7 @@ def run_of_page() -> store.Run:
     except NamingError as error:
         st.error(plain(str(error)))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _picked()
+            _picked(" after an error")
         st.page_link(page_of("picker"), label="Pick other variants →", query_params=state.link())
         st.stop()
     return run
@@ -242,7 +249,7 @@ def show_chart(chart: Chart, *, key: str = "") -> None:
     """
     st.markdown(f"## {plain(chart.title)}")
     st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=f"chart {chart.name} {key}", alt=chart.title)
-    st.caption(plain(chart.note))
+    st.caption(linked(chart.note))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.popover("Data", type="tertiary"):
             table(chart.data)
