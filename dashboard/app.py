@@ -5,10 +5,9 @@ from pathlib import Path
 import streamlit as st
 
 from warpladder.dashboard import server
-from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import sidebar, state
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.ui.view import page_of
+from warpladder.dashboard.ui.view import View, page_of
 from warpladder.dashboard.views import GROUPS, VIEWS
 from warpladder.data import store
 
@@ -17,7 +16,8 @@ _HERE = Path(__file__).resolve().parent
 
 def main() -> None:
     """Draw the menu and the sidebar, then the page."""
-    st.set_page_config("Warpladder", str(_HERE / "static" / "icon.png"), layout="wide", initial_sidebar_state=220)
+    # Each page names the document, see `widgets.heading`.
+    st.set_page_config(page_icon=str(_HERE / "static" / "icon.png"), layout="wide", initial_sidebar_state=220)
     st.logo(str(_HERE / "static" / "logo.svg"))
     page = st.navigation(
         {
@@ -29,9 +29,10 @@ def main() -> None:
         },
         expanded=True,  # else the last pages hide behind a button
     )
-    state.begin()
+    state.begin(page.url_path)
     with st.sidebar:
-        sidebar.draw(_needs(page.url_path))
+        view = _view(page.url_path)
+        sidebar.draw(view.needs, of_one_run=view.of_one_run)
     try:
         page.run()
     except store.StoreError as error:  # the run was changed while it was shown
@@ -39,9 +40,9 @@ def main() -> None:
         st.caption("Choose another run in the sidebar; nothing of this one was changed.")
 
 
-def _needs(url_path: str) -> Need:
-    """What a page needs of its run; the first view has no address of its own."""
-    return next((view.needs for view in VIEWS if view.name == url_path), VIEWS[0].needs)
+def _view(url_path: str) -> View:
+    """The view of a path; the first view has none of its own."""
+    return next((view for view in VIEWS if view.name == url_path), VIEWS[0])
 
 
 if __name__ == "__main__":

@@ -16,9 +16,13 @@ import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse
-from starlette.routing import Route
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.file_util import get_static_dir
+
+from warpladder.dashboard.views import VIEWS
 
 APP: Final = Path(__file__).resolve().parent / "app.py"
 #: The default address to listen on.
@@ -80,13 +84,29 @@ def _policy(host: str) -> str:
 
 
 async def _to_first_page(request: Request) -> RedirectResponse:
-    """Overview has `/` as its address."""
+    """The first page has `/` as its address."""
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"/{query}")
 
 
+#: What each page loads besides Streamlit's own files, before them: one history entry a page, a focus that is seen, readable
+#: captions. Streamlit has no option for these; `bind="query-params"` of its widgets would say nothing about values that it drops.
+_HEAD: Final = '<script src="./ours/page.js"></script><link rel="stylesheet" href="./ours/page.css" />'
+
+
+async def _page(request: Request) -> HTMLResponse:
+    """Streamlit's page with what is ours in its head."""
+    html = Path(get_static_dir(), "index.html").read_text(encoding="utf-8")
+    html = html.replace("<head>", f"<head>{_HEAD}", 1).replace("<title>Streamlit</title>", "<title>Warpladder</title>", 1)
+    return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
+
+
 #: Routes besides those of Streamlit.
-ROUTES: Final = (Route("/overview", _to_first_page),)
+ROUTES: Final = (
+    Route(f"/{VIEWS[0].name}", _to_first_page),
+    *(Route(f"/{name}", _page) for name in ("", *(view.name for view in VIEWS[1:]))),
+    Mount("/ours", StaticFiles(directory=APP.parent / "static")),
+)
 
 
 def middleware(*further: str) -> list[Middleware]:

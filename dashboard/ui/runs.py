@@ -34,6 +34,7 @@ _PICKED: Final = "chosen naming"
 _AT_ONCE: Final = 4  # runs that are read side by side
 _MOST_GLANCED: Final = 1_000  # answers about runs that are only read in part
 _NAME: Final = "name of the chosen run"
+_FIXED: Final = "chosen run is fixed"
 _CONTEXT: Final = "context of the chosen run"
 
 
@@ -132,16 +133,23 @@ def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:
     return next(name for name in map(files.one_line, names) if name not in taken)
 
 
-def choose(run: store.Run | None, picked: Naming | None = None, name: str = "") -> None:
+def choose(run: store.Run | None, picked: Naming | None = None, name: str = "", *, fixed: bool = False) -> None:
     """Make a run the one that the pages of this session show.
 
     Args:
         picked: picks ranges of the run as variants, in place of its own variants; None for its own.
         name: what the URL calls the run.
+        fixed: whether it was chosen by hand or by a link; else it was found.
     """
     st.session_state[_CHOSEN] = run
     st.session_state[_PICKED] = picked
     st.session_state[_NAME] = name
+    st.session_state[_FIXED] = fixed
+
+
+def is_fixed() -> bool:
+    """Whether the run of the page was chosen by hand or by a link."""
+    return bool(st.session_state.get(_FIXED))
 
 
 def chosen_name() -> str:

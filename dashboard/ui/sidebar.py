@@ -23,11 +23,12 @@ _LIST_PX: Final = 640  # width of the list of runs
 _MOST_BAD: Final = 5  # names of bad runs in the sidebar
 
 
-def draw(need: Need) -> None:
+def draw(need: Need, *, of_one_run: bool) -> None:
     """Choose the run of the page, and list the runs that cannot be opened.
 
     Args:
         need: what the page needs of the run.
+        of_one_run: the page shows one run, which its URL names. Otherwise the URL names only a run that was chosen.
     """
     try:
         folders = runs.data_dirs()
@@ -39,13 +40,13 @@ def draw(need: Need) -> None:
     if name is None:
         runs.choose(None)
     else:
-        _draw_run(found, name, need)
+        _draw_run(found, name, need, of_one_run=of_one_run)
         if not _opens(found, name):
             found = runs.listing(folders)
     _draw_bad(found)
 
 
-def _draw_run(found: runs.Listing, name: str, need: Need) -> None:
+def _draw_run(found: runs.Listing, name: str, need: Need, *, of_one_run: bool) -> None:
     run = found.runs.get(name) or found.refused[name]
     device = run_index.device_of(run)
     devices = run_index.devices(found.index.values())
@@ -68,7 +69,9 @@ def _draw_run(found: runs.Listing, name: str, need: Need) -> None:
             width=_LIST_PX,
             help="Type a part of a label, date, device or workload.",
         )
-    runs.choose(run, _picked(name), name)
+    fixed = state.text_of(state.RUN, "", written=False) == name
+    state.name_run(name, written=fixed or of_one_run)
+    runs.choose(run, _picked(name), name, fixed=fixed)
     runs.set_context(runs.Context(device, need, tuple(found.index.values())))
     _facts(run.info, found.index.get(name))
     _draw_newest(found, name, device, need)
@@ -85,7 +88,7 @@ def _draw_newest(found: runs.Listing, name: str, device: str, need: Need) -> Non
         return
     if newest[0].name == name:
         st.caption(plain(f"Newest suitable run of {workload}"), help=plain(run_index.RULE))
-    elif state.link().get(state.RUN) == name:
+    elif runs.is_fixed():
         st.button(
             plain(f"Newest run of {workload}"),
             type="tertiary",
@@ -146,7 +149,7 @@ def _in_order(every: list[Listed], device: str, need: Need) -> Iterable[Listed]:
 
 def _fixed(found: runs.Listing, need: Need) -> str:
     """The run that was chosen by hand or by a link; empty where it is gone, or lacks the workload that was chosen after it."""
-    name = state.text_of(state.RUN, "")
+    name = state.text_of(state.RUN, "", written=False)
     if not name:
         st.session_state[_LAST_FIXED] = ""
         return ""
@@ -161,7 +164,7 @@ def _fixed(found: runs.Listing, need: Need) -> str:
     others = run_index.suitable(found.index.values(), listed.facts.device, workload, need)
     if not others:
         return name
-    if before != name and "workload" not in st.query_params:
+    if before != name and not state.is_asked("workload"):
         state.forget("workload")  # the run was chosen after the workload
         return name
     state.note(f"Run {listed.title} has no {workload}; showing the newest suitable run that has it.")
@@ -172,7 +175,7 @@ def _fixed(found: runs.Listing, need: Need) -> str:
 def _drop() -> str:
     state.set_text(state.RUN, "", "")
     st.session_state[_LAST_FIXED] = ""
-    return state.text_of(state.RUN, "")
+    return state.text_of(state.RUN, "", written=False)
 
 
 def _choose_device() -> None:

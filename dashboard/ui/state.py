@@ -1,9 +1,13 @@
 """Choices that are kept in the URL, so that a link or a reload shows the same page.
 
 Each choice is a widget and a query parameter of the same name. The choices of a session on one page hold for the others.
+
+The URL names the run and what differs from the default. So a URL with a run is whole: what it does not name is at its default, in any
+browser. A URL without a run, such as that of the menu, leaves the choices to the session.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 import streamlit as st
@@ -12,34 +16,61 @@ from warpladder.dashboard.ui.text import plain, short
 
 Style = Literal["select", "segmented"]
 
-#: The query parameters of a run and a device that were chosen by hand.
+#: The query parameter of the run, which every URL names: the newest run is another one tomorrow.
 RUN: Final = "run"
+#: The query parameter of a device that was chosen by hand.
 DEVICE: Final = "device"
 #: The query parameter with the pattern that picks ranges of the run as variants.
 PICK: Final = "pick"
 _MEMORY: Final = "url choices"
 _NOTES: Final = "url notes"
 _TOUCHED: Final = "url keys of this page"
-_PICKED: Final = "url picked by hand"
 _TEXTS: Final = "url texts"
 _KEPT: Final = "url choices by what they belong to"
+_WRITTEN: Final = "url as last written"
+_PAGE: Final = "url page"
+_ARRIVED: Final = "url from outside"
+_TOLD: Final = "url choices in words"
+_SHOWN_RUN: Final = "url run of this page"
 
 
 class _Last(NamedTuple):
-    """The last choice of a key: its values, those written to the URL (none for a default of several), and their owner."""
+    """The last choice of a key: the values of its widget, and their owner."""
 
     values: tuple[str, ...]
-    written: tuple[str, ...]
     owner: str
 
 
-def begin() -> None:
-    """Forget the notes and keys of the page drawn before. Called once in each rerun, before any choice."""
+@dataclass(frozen=True)
+class _Arrived:
+    """A URL from outside, such as of a link or of the button Back, until the page has read it.
+
+    Attributes:
+        whole: a key that it does not name is at its default.
+        read: the keys that were read, which the session's choices hold for from then on.
+    """
+
+    choices: dict[str, tuple[str, ...]]
+    whole: bool
+    read: set[str] = field(default_factory=set)
+
+
+def begin(page: str) -> None:
+    """Forget the notes and keys of the page drawn before. Called once in each rerun, before any choice.
+
+    Args:
+        page: the path of the page that is drawn now.
+    """
     st.session_state[_NOTES] = []
     st.session_state[_TOUCHED] = set()
+    st.session_state[_TOLD] = {}
     memory: dict[str, _Last] = st.session_state.setdefault(_MEMORY, {})
     # A rerun for a widget may carry a URL from before the last change. Then the widgets are right.
-    st.session_state[_PICKED] = any(_shown(key) not in (None, last.values) for key, last in memory.items())
+    picked = any(_shown(key) not in (None, last.values) for key, last in memory.items())
+    query = _query()
+    if not picked and (query, page) != (st.session_state.get(_WRITTEN), st.session_state.get(_PAGE)):
+        st.session_state[_ARRIVED] = _Arrived(query, whole=RUN in query)
+    st.session_state[_WRITTEN], st.session_state[_PAGE] = query, page
 
 
 def choose(
@@ -54,6 +85,7 @@ def choose(
     fitted: bool = True,
     labelled: bool = True,
     owner: str = "",
+    always: bool = False,
 ) -> str:
     """One of the options, by a widget bound to the query parameter `key`.
 
@@ -65,6 +97,7 @@ def choose(
         fitted: the list is as wide as its longest option; else as wide as its container.
         labelled: the label is visible; else only a screen reader reads it.
         owner: the owner of the choice, such as a run. Another owner has its own last choice, or the default.
+        always: the URL names the default too. For a default that may be another one tomorrow, such as the newest run.
     """
     fallback = (default if default is not None and default in options else options[0],)
     wanted = _wanted(key, label, options, fallback, owner)
@@ -89,7 +122,8 @@ def choose(
             label_visibility=shown,
         )
     chosen = (picked or fallback[0],)
-    _keep(key, _Last(chosen, chosen, owner))
+    _keep(key, _Last(chosen, owner), chosen, () if chosen == fallback and not always else chosen)
+    st.session_state[_TOLD][key] = (text(chosen[0]), chosen != fallback and not always)
     return chosen[0]
 
 
@@ -111,34 +145,37 @@ def choose_many(
         plain(label), options, format_func=_label(text), key=widget, selection_mode="multi", label_visibility="collapsed"
     )
     chosen = tuple(option for option in options if option in picked) or tuple(default)
-    _keep(key, _Last(chosen, () if set(chosen) == set(default) else chosen, owner))
+    named = () if set(chosen) == set(default) else chosen
+    _keep(key, _Last(tuple(picked), owner), named, named)
     return list(chosen)
 
 
-def text_of(key: str, owner: str) -> str:
-    """The text of the query parameter `key` that belongs to `owner`, such as a run; empty for none."""
+def text_of(key: str, owner: str, *, written: bool = True) -> str:
+    """The text of the query parameter `key` that belongs to `owner`, such as a run; empty for none.
+
+    Args:
+        written: the URL names it; else it stays as it is.
+    """
     st.session_state[_TOUCHED].add(key)
     texts: dict[tuple[str, str], str] = st.session_state.setdefault(_TEXTS, {})
-    written: str | None = st.session_state.get(f"{_TEXTS} {key}")
-    in_url = st.query_params.get(key, "")
-    # A URL other than the last written one was changed from outside, unless a widget carried an old URL.
-    if in_url and in_url != written and not (written is not None and st.session_state[_PICKED]):
-        texts[key, owner] = in_url
+    asked = _asked(key)
+    if asked is not None:
+        texts[key, owner] = asked[-1] if asked else ""
     value = texts.get((key, owner), "")
-    if value != in_url:
-        if value:
-            st.query_params[key] = value
-        else:
-            del st.query_params[key]
-    st.session_state[f"{_TEXTS} {key}"] = value
+    if written:
+        _write(key, (value,) if value else ())
     return value
 
 
 def set_text(key: str, owner: str, value: str) -> None:
     """Set the text of `text_of` before it is read next. An empty text removes it."""
     st.session_state.setdefault(_TEXTS, {})[key, owner] = value
-    # The browser's URL is older than this text.
-    st.session_state[f"{_TEXTS} {key}"] = st.query_params.get(key, "")
+
+
+def name_run(name: str, *, written: bool) -> None:
+    """Keep the run that the page shows, for links. The URL names it where it is to be written, else no run."""
+    st.session_state[_SHOWN_RUN] = name
+    _write(RUN, (name,) if written else ())
 
 
 def note(line: str) -> None:
@@ -148,9 +185,13 @@ def note(line: str) -> None:
 
 def end() -> None:
     """Drop the query parameters that this page does not read."""
-    for key in st.query_params.to_dict():
+    for key in _query():
         if key not in st.session_state[_TOUCHED]:
-            del st.query_params[key]
+            _write(key, ())
+    if st.session_state.get(_ARRIVED) is not None:
+        # A link to another run of the same page does not reach the address bar unless it is told.
+        st.query_params.from_dict(_query())
+        st.session_state[_ARRIVED] = None
 
 
 def notes() -> list[str]:
@@ -158,18 +199,35 @@ def notes() -> list[str]:
     return list(st.session_state[_NOTES])
 
 
+def told() -> list[str]:
+    """The choices of this page in words: the workload with its case, then each other choice that is not the default."""
+    every: dict[str, tuple[str, bool]] = st.session_state[_TOLD]
+    place = [every[key][0] for key in ("workload", "case") if key in every]
+    place += [f"{key.removeprefix('case.')}={text}" for key, (text, _) in every.items() if key.startswith("case.")]
+    others = [
+        text
+        for key, (text, differs) in every.items()
+        if differs and key not in ("workload", "case") and not key.startswith("case.")
+    ]
+    return [" ".join(place), *others] if place else others
+
+
 def link(**choices: str) -> dict[str, str]:
-    """Query parameters for a link to another page: the run where one was chosen by hand, and these choices."""
-    run = st.session_state.get(_TEXTS, {}).get((RUN, ""), "")
-    return {**({RUN: run} if run else {}), **choices}
+    """Query parameters for a link to another page: the run of this page, or another one, its pattern, and these choices.
+
+    The link is whole: the page behind it has its defaults otherwise.
+    """
+    run = choices.get(RUN) or st.session_state.get(_SHOWN_RUN, "")
+    pick = st.session_state.get(_TEXTS, {}).get((PICK, run), "")
+    return {**({RUN: run} if run else {}), **({PICK: pick} if pick else {}), **choices}
 
 
 def coming(key: str) -> str:
     """The value that `choose` takes next if it is among its options; empty for its default."""
+    asked = _arriving(key)
+    if asked is not None:
+        return asked[-1] if asked else ""
     last: _Last | None = st.session_state[_MEMORY].get(key)
-    in_url = st.query_params.get_all(key)
-    if in_url and (last is None or (tuple(in_url) != last.written and not st.session_state[_PICKED])):
-        return in_url[0]
     if last is None:
         return ""
     shown = _shown(key)
@@ -177,27 +235,49 @@ def coming(key: str) -> str:
     return values[0] if values else ""
 
 
+def is_asked(key: str) -> bool:
+    """Whether a URL from outside, which the page has yet to read, names the key."""
+    return bool(_arriving(key))
+
+
 def forget(key: str) -> None:
     """Make `choose` take its default next, whatever was chosen before."""
     last: _Last | None = st.session_state[_MEMORY].pop(key, None)
     st.session_state.get(_KEPT, {}).pop((key, last.owner if last else ""), None)
     st.session_state.pop(_widget_key(key), None)
-    if key in st.query_params:
-        del st.query_params[key]
+    if (arrived := st.session_state.get(_ARRIVED)) is not None:
+        arrived.read.add(key)
+    _write(key, ())
+
+
+def _asked(key: str) -> tuple[str, ...] | None:
+    """As `_arriving`, once: from then on, the session's choice holds."""
+    values = _arriving(key)
+    if values is not None:
+        st.session_state[_ARRIVED].read.add(key)
+    return values
+
+
+def _arriving(key: str) -> tuple[str, ...] | None:
+    """The values of a key in a URL from outside, none for its default; None where the session's choice holds."""
+    arrived: _Arrived | None = st.session_state.get(_ARRIVED)
+    if arrived is None or key in arrived.read:
+        return None
+    values = tuple(value for value in arrived.choices.get(key, ()) if value)
+    return values if values or arrived.whole else None
 
 
 def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
-    """The values to show: from the URL if it was changed from outside, else from the widget, else the owner's last choice."""
+    """The values to show: those of a URL from outside, else of the widget, else the owner's last choice."""
     st.session_state[_TOUCHED].add(key)
-    last: _Last | None = st.session_state[_MEMORY].get(key)
-    in_url = tuple(st.query_params.get_all(key))
-    if in_url and (last is None or (in_url != last.written and not st.session_state[_PICKED])):
-        known = tuple(value for value in in_url if value in options)
-        unknown = [value for value in in_url if value not in options]
+    if (asked := _asked(key)) is not None:
+        known = tuple(dict.fromkeys(value for value in asked if value in options))
+        unknown = [value for value in asked if value not in options]
         if unknown:
             missing, shown_now = short(", ".join(dict.fromkeys(unknown))), ", ".join(known or fallback)
             note(f"The link asks for {label.lower()} {missing}, which is not here; showing {shown_now}.")
         return known or fallback
+    last: _Last | None = st.session_state[_MEMORY].get(key)
     shown = _shown(key)
     by_hand = last is not None and last.owner == owner and shown not in (None, last.values)
     kept: dict[tuple[str, str], tuple[str, ...]] = st.session_state.setdefault(_KEPT, {})
@@ -211,17 +291,26 @@ def _shown(key: str) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
-def _keep(key: str, shown: _Last) -> None:
-    """Keep the choice, also for its owner, and write it to the URL."""
-    st.session_state[_MEMORY][key] = shown
-    st.session_state.setdefault(_KEPT, {})[key, shown.owner] = shown.written
-    values = shown.written
-    if tuple(st.query_params.get_all(key)) == values:
+def _keep(key: str, last: _Last, kept: tuple[str, ...], written: tuple[str, ...]) -> None:
+    """Keep what the widget shows, what holds for its owner on other pages, and what the URL names."""
+    st.session_state[_MEMORY][key] = last
+    st.session_state.setdefault(_KEPT, {})[key, last.owner] = kept
+    _write(key, written)
+
+
+def _write(key: str, values: tuple[str, ...]) -> None:
+    """Make the URL name these values, none for the default."""
+    if tuple(st.query_params.get_all(key)) == values and (values or key not in st.query_params):
         return
     if values:
         st.query_params[key] = values if len(values) > 1 else values[0]
     else:
         del st.query_params[key]
+    st.session_state[_WRITTEN] = _query()
+
+
+def _query() -> dict[str, tuple[str, ...]]:
+    return {key: tuple(st.query_params.get_all(key)) for key in st.query_params}
 
 
 def _widget_key(key: str) -> str:

@@ -62,6 +62,8 @@ class View:
         question: that the page answers.
         charts: its charts in an export.
         needs: what the page needs of a run, by which its run is found.
+        of_one_run: the page shows one run, which its URL names; else those of the newest runs, and the URL names one only where it
+            was chosen.
     """
 
     name: str
@@ -69,6 +71,7 @@ class View:
     question: str
     charts: tuple[Charts, ...] = ()
     needs: Need = Need.TIMES
+    of_one_run: bool = True
 
 
 def page_of(name: str) -> str:

@@ -14,8 +14,9 @@ from warpladder.dashboard.core.run_index import Listed
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.trace import attribution as of_ranges
 from warpladder.dashboard.ui import document, images, runs, spreadsheet, state
+from warpladder.dashboard.ui.glossary import linked
 from warpladder.dashboard.ui.template import Chart, Theme
-from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.view import View, page_of
 from warpladder.data import store
 from warpladder.data.naming import NamingError
@@ -34,6 +35,7 @@ _FORMATS: Final = {
     "tolerance": "%.2g",
 }
 _PATTERN_CHARACTERS: Final = 44
+_PAGE: Final = "title of the page"
 _LINKED: Final = 5  # of runs that a page leads to
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
 
@@ -44,15 +46,22 @@ def theme() -> Theme:
 
 
 def heading(view: View) -> None:
-    """The view's title and its question on one line."""
+    """The view's title and its question on one line. The title is the document's too."""
+    if st.session_state.get(_PAGE) != view.title:
+        st.session_state[_PAGE] = view.title
+        _entitle()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(f"## {plain(view.title)}", width="content")
+        st.markdown(f"# {plain(view.title)}", width="content")
         st.caption(plain(view.question), width="content")
         _picked()
 
 
-def _picked() -> None:
-    """Show the pattern by which variants were picked, with a button that undoes it."""
+def _picked(place: str = "") -> None:
+    """Show the pattern by which variants were picked, with a button that undoes it.
+
+    Args:
+        place: tells the button from that of the heading, which the page may have too.
+    """
     run = runs.chosen()
     naming = runs.picked(run) if run else None
     if naming is None:
@@ -60,7 +69,8 @@ def _picked() -> None:
     expression = naming.expression
     shown = expression if len(expression) <= _PATTERN_CHARACTERS else f"{expression[: _PATTERN_CHARACTERS - 1]}…"
     badge(f"variants picked by {shown}", "blue", help=plain(expression))
-    st.button("Undo", key="undo pick", type="tertiary", on_click=state.set_text, args=(state.PICK, runs.chosen_name(), ""))
+    undo = (state.PICK, runs.chosen_name(), "")
+    st.button("Undo", key=f"undo pick{place}", type="tertiary", on_click=state.set_text, args=undo)
 
 
 def badge(text: str, color: Literal["red", "orange", "gray", "blue"], help: str | None = None) -> None:
@@ -87,7 +97,7 @@ def run_of_page() -> store.Run:
     except NamingError as error:
         st.error(plain(str(error)))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _picked()
+            _picked(" after an error")
         st.page_link(page_of("picker"), label="Pick other variants →", query_params=state.link())
         st.stop()
     return run
@@ -163,7 +173,14 @@ def end_page() -> None:
     """Show the values of the URL that the page could not use, and drop the parameters that it does not read."""
     for note in state.notes():
         st.caption(plain(note))
+    _entitle(*state.told())
     state.end()
+
+
+def _entitle(*choices: str) -> None:
+    """Name the document by its page and choices, for tabs, bookmarks and the history."""
+    page: str = st.session_state[_PAGE]
+    st.set_page_config(" · ".join([page, *([short(", ".join(choices))] if choices else []), "Warpladder"]))
 
 
 def controls() -> DeltaGenerator:
@@ -266,13 +283,13 @@ def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] |
         key: distinguishes two charts of one name on a page.
         on_click: called with the `customdata` of a point that was clicked, before the next rerun.
     """
-    st.markdown(f"#### {plain(chart.title)}")
+    st.markdown(f"## {plain(chart.title)}")
     name = f"chart {chart.name} {key}"
     options: dict[str, Any] = {}
     if on_click:
         options = {"on_select": partial(_clicked, name, on_click), "selection_mode": "points"}
     st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=name, alt=chart.title, **options)
-    st.caption(plain(chart.note))
+    st.caption(linked(chart.note))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         with st.popover("Data", type="tertiary"):
             table(chart.data)

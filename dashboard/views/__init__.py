@@ -10,6 +10,7 @@ from warpladder.dashboard.views import (
     compare,
     counters,
     details,
+    glossary,
     gpus,
     ladder,
     overview,
@@ -36,7 +37,7 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
         gpus.VIEW,
         counters.VIEW,
     ),
-    "Trust": (trust.VIEW,),
+    "Trust": (trust.VIEW, glossary.VIEW),
 }
 #: Every view, in the order of the menu.
 VIEWS: Final = tuple(chain.from_iterable(GROUPS.values()))

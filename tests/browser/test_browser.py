@@ -11,7 +11,7 @@ PAGES = ("", "overview", "sizes", "published", "ladder", "roofline", "details", 
 def test_every_page_opens_without_an_exception_and_draws(page: "sync_api.Page", address: str) -> None:
     for name in PAGES:
         open_page(page, f"{address}/{name}?run=gpu")
-        expect(page.get_by_role("heading", level=2).first).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.get_by_role("heading", level=1).first).to_be_visible(timeout=PATIENCE_MS)
         if name != "trust":
             expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
 
@@ -20,7 +20,7 @@ def test_every_page_is_reached_from_the_sidebar_and_keeps_the_run(page: "sync_ap
     open_page(page, f"{address}/?run=host")
     for title, name in (("Sizes", "sizes"), ("Ladder", "ladder"), ("Runs & checks", "trust"), ("Overview", "")):
         page.get_by_test_id("stSidebarNav").get_by_role("link", name=title).click()
-        expect(page.get_by_role("heading", level=2, name=title)).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.get_by_role("heading", level=1, name=title)).to_be_visible(timeout=PATIENCE_MS)
         settle(page)
         expect(page).to_have_url(re.compile(rf"/{name}\?.*run=host"), timeout=PATIENCE_MS)
 
@@ -41,16 +41,6 @@ def test_a_reload_of_the_url_finds_the_same_choices(page: "sync_api.Page", addre
     for group, name in (("Workload", "conv2d"), ("L2", "hot")):
         expect(option(page, group, name)).to_have_attribute("aria-checked", "true", timeout=PATIENCE_MS)
     assert page.url == chosen
-
-
-def test_the_back_button_takes_a_choice_back(page: "sync_api.Page", address: str) -> None:
-    open_page(page, f"{address}/trust?run=gpu")
-    option(page, "Show", "Verdicts").click()
-    expect(page).to_have_url(re.compile("topic=verdicts"), timeout=PATIENCE_MS)
-    settle(page)
-    page.go_back()
-    expect(page).to_have_url(re.compile("topic=findings"), timeout=PATIENCE_MS)
-    expect(option(page, "Show", "Findings")).to_have_attribute("aria-checked", "true", timeout=PATIENCE_MS)
 
 
 def test_a_chart_is_downloaded_as_csv_html_svg_and_png(page: "sync_api.Page", address: str, tmp_path: Path) -> None:

@@ -55,7 +55,10 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
             "Choose another case, scope or cache.",
         )
     # The column of errors and the precision in names leave less room for the times.
-    left, right = st.columns([15, 7] if frame["precision"].nunique() > 1 else [13, 9], gap="medium")
+    # The style sheet of the pages puts them one below the other in a narrow window.
+    left, right = st.container(key="side-by-side").columns(
+        [15, 7] if frame["precision"].nunique() > 1 else [13, 9], gap="medium"
+    )
     with left:
         widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale))
     with right:

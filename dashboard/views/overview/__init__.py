@@ -24,4 +24,5 @@ VIEW = View(
     "Overview",
     "Which variant wins, by how much, and how far is it from what this device can do?",
     (OfRun("overview", _charts),),
+    of_one_run=False,
 )

@@ -57,8 +57,7 @@ def _sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:
     and the others from the newest suitable run of each.
     """
     context = runs.context()
-    by_hand = runs.chosen_name() if state.link().get(state.RUN) == runs.chosen_name() else ""
-    own = frozenset(runs.load(run).workloads) if by_hand or runs.picked(run) else frozenset()
+    own = frozenset(runs.load(run).workloads) if runs.is_fixed() or runs.picked(run) else frozenset()
     if own:
         yield runs.chosen_name(), run, own
     found: dict[str, tuple[store.Run, set[str]]] = {}

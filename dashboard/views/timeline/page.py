@@ -212,7 +212,7 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None
     """Show the events that belong to the chosen one as a table with a download."""
     begin, end = timeline_selection.span(traces, chosen, lanes.end_ns)
     title = timeline_selection.title(traces, chosen)
-    st.markdown(f"#### {plain(title if len(title) <= _TITLE_CHARACTERS else title[: _TITLE_CHARACTERS - 1] + '…')}")
+    st.markdown(f"## {plain(title if len(title) <= _TITLE_CHARACTERS else title[: _TITLE_CHARACTERS - 1] + '…')}")
     if chosen.table == "ranges":
         frame, busy = runs.share(run, timeline_selection.work_and_busy_ns, chosen, lanes.begin_ns)
         by_time = runs.share(run, timeline_selection.by_time_ns, chosen)

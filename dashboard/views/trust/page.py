@@ -87,11 +87,11 @@ def _findings(run: store.Run) -> None:
     )
     _list_findings(others)
     if len(stale):
-        st.markdown("#### Sources that changed since they were measured")
+        st.markdown("## Sources that changed since they were measured")
         st.caption("The run keeps the source as measured. Record again to measure the current source.")
         widgets.table(stale)
     if len(specimens):
-        st.markdown("#### Specimens: known pitfalls that the checks caught")
+        st.markdown("## Specimens: known pitfalls that the checks caught")
         _list_findings(specimens)
 
 
@@ -113,19 +113,19 @@ def _verdicts(run: store.Run) -> None:
     widgets.table(runs.ask(run, trust.verdicts))
     errors = runs.ask(run, trust.errors)
     if len(errors):
-        st.markdown("#### Largest measured errors against float64, by precision")
+        st.markdown("## Largest measured errors against float64, by precision")
         st.caption("rel_l2_error, which the tolerance limits, is the L2 norm of all differences over that of the reference.")
         widgets.table(errors)
     failures = runs.ask(run, trust.failures)
     failures = failures[failures["status"] != "skipped"]
-    st.markdown(f"#### Cells that failed: {len(failures)}")
+    st.markdown(f"## Cells that failed: {len(failures)}")
     if len(failures):
         widgets.table(failures)
     skips = runs.ask(run, trust.skips)
-    st.markdown(f"#### Cells that were skipped: {skips['cells'].sum()}")
+    st.markdown(f"## Cells that were skipped: {skips['cells'].sum()}")
     if len(skips):
         widgets.table(skips)
-    st.markdown("#### Why sampling stopped")
+    st.markdown("## Why sampling stopped")
     widgets.table(runs.ask(run, trust.stop_reasons))
 
 
@@ -197,7 +197,7 @@ def _collectors(run: store.Run) -> None:
     told += runs.ask(run, agreement.within_the_run)
     st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*told, left_out.strip()) if line))
     outside = frame[frame["above"] & ~frame["agrees"]]
-    st.markdown(f"#### Cells outside of the band: {len(outside)}")
+    st.markdown(f"## Cells outside of the band: {len(outside)}")
     if len(outside):
         order = (outside["ratio"] - 1).abs().sort_values(ascending=False).index
         widgets.table(outside.loc[order].drop(columns=["above", "agrees"]))
@@ -259,12 +259,12 @@ def _launches_and_copies(run: store.Run) -> None:
     for text in lost:
         st.error(plain(text))
     found = runs.ask(run, copies.attribution)
-    st.markdown("#### Launches")
+    st.markdown("## Launches")
     st.markdown(plain(_attributed(found) + ("" if lost else " No record is reported lost.")))
     unattributed = runs.ask(run, copies.unattributed)
     if len(unattributed):
         widgets.table(unattributed)
-    st.markdown("#### Copies of end-to-end rounds")
+    st.markdown("## Copies of end-to-end rounds")
     rounds = runs.ask(run, copies.rounds)
     if rounds.empty:
         st.markdown("Warpladder recorded no end-to-end rounds in this trace, so there are no bytes to compare.")

@@ -1,0 +1,84 @@
+"""The words of the pages, with their meanings, and texts in which these words lead to them."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from warpladder.dashboard.ui.text import plain
+
+#: Each word with its meaning in Markdown, as the table of docs/architecture.md has them.
+WORDS: Final[Mapping[str, str]] = {
+    "workload": "a problem, such as tensor transposition",
+    "variant": "one implementation of a workload, such as `v03_my_idea`",
+    "rung": "a variant's place on the ladder from naive to best; also a variant that has such a place",
+    "kind": "who computes: `cuda`, `library` (cuBLAS, cuDNN, cuTENSOR and others) or `host` (NumPy, Numba)",
+    "role": (
+        "what a variant is compared as: `rung`, `peer` (a library's), `ceiling` (the least that anyone must do, "
+        "a copy), `host`, `specimen` (a known pitfall that the checks must catch)"
+    ),
+    "baseline": (
+        "the variant that speedups are counted from; it runs twice in each round, and its second entry is its **twin**"
+    ),
+    "case": "one point of the workload's own axes, such as `n=512,perm=210`",
+    "config": "a variant's tunables, such as `block=16`",
+    "cell": "one variant with one config at one case",
+    "precision": "the arithmetic of the products: `fp32`, `tf32`, `3xtf32` (three TF32 products for each product), `fp64`",
+    "sample": "one timed repetition",
+    "round": "one pass over all variants of a case, in shuffled order",
+    "entry": "what runs in a round: a cell, or the twin of the baseline",
+    "part": "a share of a case: the share of one rank, or one whose copies overlap the kernels of others",
+    "scope": (
+        "what a sample's clock covers: `device` (GPU time only), `operation` (seen by the host, launch to "
+        "synchronise), `end_to_end` (with the copies in and out), `phase:NAME` (a named part of an operation). "
+        "The reports call the first three GPUTime, OpTime and LayerTime."
+    ),
+    "cache": "`cold` (L2 flushed before each sample) or `hot`",
+    "noise floor": "how far the baseline and its twin disagree; a difference within it is a tie",
+    "ceiling": (
+        "a rate or time that this device was measured to reach in the same run: copy, read and write bandwidth, "
+        "FMA and tensor rate, PCIe pinned and pageable each way, launch latency"
+    ),
+    "floor": (
+        "the least time that a case could take: the larger of its operations over their ceiling and its bytes "
+        "over theirs; for `end_to_end` also its copies"
+    ),
+    "percent of floor": "floor over measured time",
+    "verdict": "how a cell ended: `ok`, `wrong_result`, `skipped`, `launch_error`, `out_of_memory`, `timeout`",
+    "diagnostic": "what a collector lost, could not attribute or distrusts",
+    "run": "one recording or one imported report; it is written once and never changed",
+    "rank": "one MPI process with one GPU, or with none",
+    "view": "one page of the dashboard, which answers one question",
+}
+#: The forms in which captions write a word, as patterns of what `plain` makes of them.
+_FORMS: Final[Mapping[str, str]] = {
+    "percent of floor": r"percent of floor|% of floor",
+    "noise floor": r"noise floors?|A/A",
+    "floor": r"floors?",
+    "ceiling": r"ceilings?",
+    "baseline": r"baselines?",
+    "round": r"rounds?",
+    "rung": r"rungs?",
+    "config": r"configs?",
+    "cache": r"cold|hot",
+    "scope": r"device time|operation time|end\\-to\\-end",
+    "verdict": r"verdicts?",
+    "rank": r"ranks?",
+}
+_NAMES: Final = {f"word{place}": word for place, word in enumerate(_FORMS)}
+_FIND: Final = re.compile(
+    rf"(?<![\w\\/-])(?:{'|'.join(f'(?P<{name}>{_FORMS[word]})' for name, word in _NAMES.items())})(?![\w-])"
+)
+
+
+def linked(text: str) -> str:
+    """Text as `plain` gives it, in which the first of each word is a link to its meaning on the page Glossary."""
+    seen = set[str]()
+
+    def link(found: re.Match[str]) -> str:
+        word = _NAMES[str(found.lastgroup)]
+        if word in seen:
+            return found[0]
+        seen.add(word)
+        return f"[{found[0]}](glossary#{word.replace(' ', '-')})"
+
+    return _FIND.sub(link, plain(text))
