@@ -67,12 +67,15 @@ def _told_apart(group: Sequence[tuple[str, _Name]]) -> dict[str, str]:
 
 
 def _differing(arguments: Sequence[tuple[str, ...]]) -> list[str]:
-    """`<128, …, true>`: the arguments at as few places as it takes to tell these lists apart, the short ones first."""
+    """`<128, …, true>`: the arguments at as few places as it takes to tell these lists apart.
+
+    Short arguments come first, and last those that some lists do not have.
+    """
     width = max(map(len, arguments))
     columns = list(zip(*([*map(_simple, each), *[""] * (width - len(each))] for each in arguments), strict=True))
     chosen: list[int] = []
     distinct = 1
-    for place in sorted(range(width), key=lambda each: (max(map(len, columns[each])), each)):
+    for place in sorted(range(width), key=lambda each: ("" in columns[each], max(map(len, columns[each])), each)):
         more = len(set(zip(*(columns[each] for each in (*chosen, place)), strict=True)))
         if more > distinct:
             chosen.append(place)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
@@ -31,6 +31,7 @@ _ON: Final = "1"
 _TITLE_CHARACTERS: Final = 90
 _NUMBER: Final = "timeline act"
 _WIDTH: Final = "timeline pixels"
+_VISIBLE: Final = "timeline visible"
 _COLUMNS: Final = {
     "what": "What",
     "name": "Name",
@@ -71,7 +72,7 @@ def page() -> None:
     shown, left_out, color_by = _choose(run, lanes)
     if left_out:
         st.caption(
-            f"{left_out} lanes of the least busy streams and threads, out of {len(lanes.lanes)}, are left out. All shows them."
+            f"Of {len(lanes.lanes)} lanes, {left_out} of the least busy streams and threads are left out. All shows them."
         )
     widgets.attribution(run)
     if lanes.too_deep:
@@ -157,7 +158,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
         )
     if chosen:
         _panel(run, traces, lanes, chosen)
-    _tables(visible(traces, lanes, *(measured or (begin, end))), coloring.short, measured is not None)
+    _tables(_visible(run, lanes, measured or (begin, end)), coloring.short, measured is not None)
     _read_ahead(traces)
 
 
@@ -309,6 +310,15 @@ def _by_what(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(what, frame[frame["what"] == what]) for what in ("kernel", "memory operation") if (frame["what"] == what).any()]
 
 
+def _visible(run: store.Run, lanes: Lanes, span: tuple[int, int]) -> Visible:
+    """What ran in a span. The last answer of the session is kept, because most acts leave the span as it is."""
+    kept: tuple[Any, Visible] | None = st.session_state.get(_VISIBLE)
+    if kept is None or kept[0] != (run.path, span):
+        kept = (run.path, span), visible(runs.load(run).traces, lanes, *span)
+        st.session_state[_VISIBLE] = kept
+    return kept[1]
+
+
 def _tables(seen: Visible, brief: Mapping[str, str], measured: bool) -> None:
     """The GPUs and the kernels of a span of time as tables with downloads. Nothing for a trace without device work.
 
@@ -325,12 +335,11 @@ def _tables(seen: Visible, brief: Mapping[str, str], measured: bool) -> None:
         widgets.table(table_of_kernels, column_config=_OF_KERNELS, height="content" if len(table_of_kernels) < 8 else 300)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
-            "Times are cut to the measured span. "
-            if measured
-            else "The tables follow the window, or the measured span if there is one, and times are cut to it. "
-            "They count all streams, those without a lane above too."
+            f"Times are cut to the {'measured span' if measured else 'window, or to a measured span'}. All streams count."
         )
         for what, frame in (("GPUs", table_of_gpus), ("Kernels", table_of_kernels)):
+            if frame.empty:
+                continue
             st.download_button(
                 f"{what} as CSV",
                 partial(spreadsheet.csv, frame),

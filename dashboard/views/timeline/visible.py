@@ -143,8 +143,9 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int) -> Visible
             count += np.bincount(code, minlength=size)
             # Exact: a float64 holds the nanoseconds of a hundred days.
             total += np.bincount(code, weights=(end - start)[kernel], minlength=size)
-        busy = (union_ns(start[mask], end[mask]) if mask.any() else 0 for mask in (np.ones_like(kernel), kernel, ~kernel))
-        gpus.append(GpuTime(gpu, *busy))
+        of_kernels, of_copies = (_busy_ns(start[mask], end[mask]) for mask in (kernel, ~kernel))
+        both = _busy_ns(start, end) if of_kernels and of_copies else of_kernels + of_copies
+        gpus.append(GpuTime(gpu, both, of_kernels, of_copies))
     ran = np.flatnonzero(count)
     ran = ran[np.argsort(-total[ran], kind="stable")]
     told = [] if names is None else list(map(str, names.categories.take(ran)))
@@ -159,6 +160,10 @@ def _gpus(lanes: Lanes) -> dict[str, list[Lane]]:
         if lane.kind == "device":
             found.setdefault(lane.group, []).append(lane)
     return found
+
+
+def _busy_ns(start: Int64s, end: Int64s) -> int:
+    return union_ns(start, end) if len(start) else 0
 
 
 def _cut(lane: Lane, begin_ns: int, end_ns: int) -> _Part:

@@ -34,6 +34,8 @@ def test_namespaces_arguments_and_parameters_are_left_out(name: str, short: str)
 def test_names_alike_show_the_arguments_in_which_they_differ() -> None:
     names = [f"void product<(int){tile}, (int)64, (bool){flag}>(float *)" for tile, flag in ((128, 0), (128, 1), (64, 1))]
     assert list(short_names(names).values()) == ["product<128, …, false>", "product<128, …, true>", "product<64, …, true>"]
+    hidden = ["void hidden<(bool)1>(int)", "void hidden<(int)64, (int)6>(int)"]
+    assert list(short_names(hidden).values()) == ["hidden<true>", "hidden<64, …>"]
     assert list(short_names(["update(float *)", "void update<(bool)1>(float *)"]).values()) == ["update", "update<true>"]
 
 

@@ -64,8 +64,8 @@ class Search {
     if (typed.trim() !== text.trim() || pattern !== regex) return;
     const hits = `${total.toLocaleString("en")} ${total === 1 ? "hit" : "hits"}`;
     const found = total && place >= 0 ? `${(place + 1).toLocaleString("en")} of ${total.toLocaleString("en")}` : hits;
-    this.count.textContent = !text ? "" : error ? "not a pattern" : total ? found : "no hits";
-    this.count.title = error ? `Not a regular expression: ${error}` : "";
+    this.count.textContent = !text ? "" : error ? `no pattern: ${error}` : total ? found : "no hits";
+    this.count.title = error ? `The text is no regular expression: ${error}` : "";
     this.count.classList.toggle("bad", Boolean(error));
     this.next.disabled = this.previous.disabled = Boolean(text) && !total;
   }
