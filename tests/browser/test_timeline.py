@@ -95,13 +95,56 @@ def test_dragging_pans_without_waiting_for_the_server(page: "sync_api.Page", add
     assert window(page) == (begin, end)
 
 
-def test_a_double_click_shows_the_whole_trace_and_chooses_nothing(page: "sync_api.Page", address: str) -> None:
+def test_a_double_click_zooms_to_an_event_and_beside_events_shows_the_whole_trace(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace&window=4000-8000")
     before = number(page)
     page.mouse.dblclick(*place(page, 6_000, STREAM_PX))
     answered(page, before)
+    # The kernel runs from 5000 to 7000; a tenth of it is left free on both sides.
+    assert window(page) == (4_800, 7_200)
+    expect(page).to_have_url(re.compile("chosen=kernels-2"), timeout=PATIENCE_MS)
+    before = number(page)
+    page.mouse.dblclick(*place(page, 7_100, STREAM_PX))
+    answered(page, before)
     assert window(page) == (0, 12_300)
-    expect(page).not_to_have_url(re.compile("chosen="), timeout=PATIENCE_MS)
+
+
+def test_keys_search_step_measure_and_zoom_and_a_drag_on_the_ruler_measures(page: "sync_api.Page", address: str) -> None:
+    open_page(page, f"{address}/timeline?run=trace")
+    found, measured = (drawn(page).locator(name) for name in (".count", ".measured"))
+    page.keyboard.press("/")
+    page.keyboard.type("GEMM")
+    expect(found).to_have_text("3 hits", timeout=PATIENCE_MS)
+    for key, told in (
+        ("Enter", "1 of 3"),
+        ("Enter", "2 of 3"),
+        ("Shift+Enter", "1 of 3"),
+        ("Escape", "1 of 3"),
+        ("N", "3 of 3"),
+    ):
+        page.keyboard.press(key)
+        expect(found).to_have_text(told, timeout=PATIENCE_MS)
+    page.keyboard.press("m")
+    expect(measured).to_contain_text("Measured 2 µs, from 5 µs to 7 µs.")
+    expect(page).to_have_url(re.compile("search=GEMM.*chosen=kernels-2.*measure=5000-7000"), timeout=PATIENCE_MS)
+    before = number(page)
+    page.keyboard.press("f")
+    answered(page, before)
+    assert window(page) == (4_800, 7_200)
+    before = number(page)
+    page.keyboard.press("Escape")
+    answered(page, before)
+    expect(measured).to_contain_text("Drag on the ruler")
+    box = drawn(page).locator("canvas.axis").bounding_box()
+    assert box is not None
+    page.mouse.move(place(page, 5_500, 0)[0], box["y"] + 9)
+    page.mouse.down()
+    page.mouse.move(place(page, 6_500, 0)[0], box["y"] + 9, steps=3)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("measure="), timeout=PATIENCE_MS)
+    begin, end = map(int, (drawn(page).get_attribute("data-measured") or "").split("-"))
+    assert (begin, end) == (pytest.approx(5_500, abs=3), pytest.approx(6_500, abs=3))
+    expect(page.get_by_role("heading", name="of the measured 1.00 µs")).to_be_visible(timeout=PATIENCE_MS)
 
 
 def test_a_click_on_a_range_lists_its_kernels_and_a_link_shows_the_same(page: "sync_api.Page", address: str) -> None:

@@ -16,7 +16,8 @@ RUNS = {"timeline": "trace", "calls": "trace", "transfers": "trace", "gpus": "sc
 KEYS = (
     "workload", "scope", "cache", "case", "case.n", "case.perm", "case.images", "metric", "variants", "series", "precision", "table", "show",
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
-    "counters_of", "with.cupti", "none of ours",
+    "counters_of", "with.cupti", "search", "regex", "measure",
+    "none of ours",
 )  # fmt: skip
 VALUES = {
     "empty": "",
@@ -47,11 +48,11 @@ def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path,
 @pytest.mark.parametrize(
     "value", ["kernels-999999", "kernels--1", "kernels-", "-1", "5-1", "7-7", f"{'9' * 30}-0", "9999999999999-0", "nan-inf"]
 )
-@pytest.mark.parametrize("key", ["chosen", "window"])
-def test_a_place_that_a_trace_has_not_is_one_line(open_app: Open, made: Path, key: str, value: str) -> None:
+@pytest.mark.parametrize(("key", "what"), [("chosen", ""), ("window", "the window "), ("measure", "the measured span ")])
+def test_a_place_that_a_trace_has_not_is_one_line(open_app: Open, made: Path, key: str, what: str, value: str) -> None:
     app = open_app(made, "timeline", run="trace", **{key: value})
     assert not app.error
-    assert f"The link asks for {'the window ' if key == 'window' else ''}{value}, which is not in this trace" in words(app)
+    assert f"The link asks for {what}{value}, which is not in this trace" in words(app)
 
 
 @pytest.mark.parametrize("value", VALUES)

@@ -16,22 +16,12 @@ from warpladder.dashboard.ui.ticks import ticks
 from warpladder.dashboard.views.timeline import detail as timeline_detail
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline.detail import Window
-from warpladder.dashboard.views.timeline.query import Coloring, Shown, Swatch, facts, names
+from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, Shown, Swatch, facts, names
 
 #: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than those of variants and kernels.
 _QUIET: Final = {
     "light": ("#8b93a1", "#cdd4de", "#8dbfa9", "#d3a98c", "#b9b1cc", "#a9bdd6", "#c9bd9d", "#d6aeb2", "#c9cdd3"),
     "dark": ("#7d8694", "#3c4552", "#4f7d6a", "#8a664e", "#6b6482", "#51677f", "#766b4d", "#805a5f", "#535962"),
-}
-_KINDS: Final = {
-    "h2d": "copy host to device",
-    "d2h": "copy device to host",
-    "d2d": "copy within the device",
-    "p2p": "copy between devices",
-    "h2h": "copy within the host",
-    "memset": "memset",
-    "unified_h2d": "migration to the device",
-    "unified_d2h": "migration to the host",
 }
 #: Width of the lanes in pixels until the browser has sent its own.
 PIXELS: Final = 1000
@@ -78,7 +68,7 @@ def _entries(coloring: Coloring, look: Look) -> list[int]:
 
 
 def swatch_names(coloring: Coloring, look: Look) -> list[str]:
-    """The meaning of each colour, as plain text.
+    """The meaning of each colour, as plain text: of a kernel its short name.
 
     A variant's name is followed by its workload where variants of that name have several colours.
     """
@@ -92,9 +82,18 @@ def swatch_names(coloring: Coloring, look: Look) -> list[str]:
     def called(swatch: Swatch) -> str:
         if swatch.workload:
             return f"{swatch.name} ({swatch.workload})" if len(shades[swatch.name]) > 1 else swatch.name
-        return kernels if swatch.kind == "other" else swatch.name.removeprefix("void ")
+        return kernels if swatch.kind == "other" else coloring.short.get(swatch.name, swatch.name)
 
     return [called(swatch) for swatch in coloring.swatches]
+
+
+def swatch_titles(coloring: Coloring, look: Look) -> list[str]:
+    """The meaning of each colour in full: of a kernel its name with namespaces and arguments."""
+    names = swatch_names(coloring, look)
+    return [
+        swatch.name.removeprefix("void ") if swatch.kind == "kernel" else name
+        for swatch, name in zip(coloring.swatches, names, strict=True)
+    ]
 
 
 def words(traces: Traces, lanes: Lanes, shown: Shown) -> tuple[list[str], list[str]]:
@@ -107,7 +106,7 @@ def words(traces: Traces, lanes: Lanes, shown: Shown) -> tuple[list[str], list[s
     told = facts(traces, lanes, lane, places)
     lasts = lane.covered[places + 1] - lane.covered[places]
     notes = ["\n".join(_lines(row, int(ns))) for row, ns in zip(told.to_dict("records"), lasts, strict=True)]
-    return [_KINDS.get(name, name) if lane.kind == "device" else name for name in called], notes
+    return [OPERATIONS.get(name, name) if lane.kind == "device" else name for name in called], notes
 
 
 def _lines(row: dict[Any, Any], duration_ns: int) -> list[str]:

@@ -1,5 +1,7 @@
 """Timeline: the events of every stream and thread, from the whole trace down to nanoseconds."""
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pandas as pd
@@ -7,25 +9,29 @@ import streamlit as st
 
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace import attribution
-from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
+from warpladder.dashboard.trace.lanes import MOST_LAYERS, Kind, Lane, Lanes, build
 from warpladder.dashboard.ui import runs, spreadsheet, state, widgets
 from warpladder.dashboard.ui.numbers import format_duration
-from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.ui.text import plain, short
-from warpladder.dashboard.views.timeline import VIEW
+from warpladder.dashboard.views.timeline import VIEW, canvas_chart, search
 from warpladder.dashboard.views.timeline import chart as charts
 from warpladder.dashboard.views.timeline import detail as timeline_detail
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.component import Act, payload, timeline
+from warpladder.dashboard.views.timeline.search import Found, Hits, PatternError, Wanted
 from warpladder.dashboard.views.timeline.selection import Chosen
+from warpladder.dashboard.views.timeline.visible import Visible, answer, gpu_table, kernel_table, visible
 from warpladder.data import store
 
-_KINDS: Final = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
+_KINDS: Final[Mapping[Kind, str]] = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
 _COLOR: Final = {"variant": "variant", "kernel": "kernel name"}
+#: The value of the query parameter `regex` for a search by a regular expression.
+_ON: Final = "1"
 _TITLE_CHARACTERS: Final = 90
 _NUMBER: Final = "timeline act"
 _WIDTH: Final = "timeline pixels"
+_VISIBLE: Final = "timeline visible"
 _COLUMNS: Final = {
     "what": "What",
     "name": "Name",
@@ -37,6 +43,22 @@ _COLUMNS: Final = {
     "duration_ns": st.column_config.NumberColumn("Duration (ns)", format="localized"),
     "first_ns": st.column_config.NumberColumn("First starts (ns)", format="localized", help="From the start of the trace."),
     "last_ns": st.column_config.NumberColumn("Last ends (ns)", format="localized", help="From the start of the trace."),
+}
+_OF_GPUS: Final = {
+    "gpu": st.column_config.TextColumn("GPU", width="medium"),
+    "busy_ns": st.column_config.NumberColumn("Busy (ns)", format="localized", help="Time in which a kernel or copy ran."),
+    "busy": st.column_config.NumberColumn("Busy", format="percent", help="A kernel or copy ran, on any stream."),
+    "idle": st.column_config.NumberColumn("Idle", format="percent", help="Neither a kernel nor a copy ran."),
+    "kernels": st.column_config.NumberColumn("Kernels", format="percent", help="A kernel ran, on any stream."),
+    "copies": st.column_config.NumberColumn("Copies", format="percent", help="A copy or memset ran, on any stream."),
+}
+_OF_KERNELS: Final = {
+    "kernel": st.column_config.TextColumn("Kernel", width="medium"),
+    "count": st.column_config.NumberColumn("Count", format="localized", help="Kernels that ran in the span, also in part."),
+    "total_ns": st.column_config.NumberColumn("Total (ns)", format="localized", help="Summed, also where several ran at once."),
+    "mean_ns": st.column_config.NumberColumn("Mean (ns)", format="localized"),
+    "share": st.column_config.NumberColumn("Share", format="percent", help="Total over the length of the span."),
+    "full_name": st.column_config.TextColumn("Full name", width="large"),
 }
 
 
@@ -50,13 +72,19 @@ def page() -> None:
     shown, left_out, color_by = _choose(run, lanes)
     if left_out:
         st.caption(
-            f"{left_out} lanes of the least busy streams and threads, out of {len(lanes.lanes)}, are left out. All shows them."
+            f"Of {len(lanes.lanes)} lanes, {left_out} of the least busy streams and threads are left out. All shows them."
         )
     widgets.attribution(run)
     if lanes.too_deep:
-        st.caption(f"{lanes.too_deep:,} events overlap {MOST_LAYERS} or more others at once and are not drawn.")
+        st.caption(
+            f"{lanes.too_deep:,} events overlap {MOST_LAYERS} or more others at once and are not drawn, found or counted."
+        )
     _draw(run, lanes, shown, left_out, color_by)
     widgets.end_page()
+
+
+def _text_of_kind(kind: str) -> str:
+    return next(text for known, text in _KINDS.items() if known == kind)
 
 
 def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.ColorBy]:
@@ -64,7 +92,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
     busiest = lanes.busiest()
     with widgets.controls():
         kinds = [kind for kind in _KINDS if any(lane.kind == kind for lane in lanes.lanes)]
-        chosen = state.choose_many("lanes", "Lanes", kinds, default=kinds, text=_KINDS.__getitem__) if len(kinds) > 1 else kinds
+        chosen = state.choose_many("lanes", "Lanes", kinds, default=kinds, text=_text_of_kind) if len(kinds) > 1 else kinds
         every = lanes.lanes
         if len(busiest) < len(lanes.lanes):
             which = state.choose(
@@ -95,35 +123,47 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
 
 
 @st.fragment
-def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_by: queries.ColorBy) -> None:
-    """Draw the canvas and the chosen event. Only this fragment is drawn again while a user pans and zooms."""
+def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, color_by: queries.ColorBy) -> None:
+    """Draw the canvas and the tables below it. Only this fragment is drawn again while a user pans, zooms and searches."""
     traces = runs.load(run).traces
     coloring = runs.share(run, queries.coloring, lanes, color_by)
     look = runs.look_of(run, widgets.theme())
     begin, end = _window(run, lanes)
-    window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))
+    measured = _measured(run, lanes)
     asked = state.text_of("chosen", run.run_id)
     chosen = timeline_selection.parse(asked, traces)
     if asked and chosen is None:
         st.caption(plain(f"The link asks for {short(asked)}, which is not in this trace."))
     lit = runs.share(run, timeline_selection.belongs, chosen) if chosen else None
+    shown = timeline_selection.with_chosen(traces, lanes, shown, chosen)
+    window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))
     scene = queries.scene(traces, lanes, shown, window, coloring, lit)
+    wanted = _wanted(run, shown)
+    found = _found(run, lanes, wanted, window, chosen)
 
     def act(what: Act) -> None:
         _follow(run, lanes, what)
+        if what.step and what.search and what.search[0]:
+            _step(run, lanes, Wanted(*what.search, wanted.kinds), chosen, what)
 
-    timeline("timeline", _payload(scene, window, traces, lanes, coloring, look, chosen), act)
+    data = canvas_chart.contents(scene, window, traces, lanes, coloring, look)
+    span = timeline_selection.span_of(traces, lanes, shown, chosen)
+    measure = None if measured is None else (measured[0] - lanes.begin_ns, measured[1] - lanes.begin_ns)
+    number = st.session_state.get(_NUMBER, 0)
+    timeline("timeline", payload(**data, number=number, chosen=span, search=found, measure=measure), act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(
-            "Drag to pan, use the wheel to zoom, click an event to see what belongs to it. The height of a bar is the busy "
-            "share of its time."
-        )
+        st.caption("The height of a bar is the busy share of its time.")
         widgets.downloads(
             "timeline", lambda: charts.timeline(scene, window, traces, lanes, coloring, look, left_out), "timeline"
         )
     if chosen:
         _panel(run, traces, lanes, chosen)
-    # While the browser draws this window, read the columns that a narrower window needs.
+    _tables(_visible(run, lanes, measured or (begin, end)), coloring.short, measured is not None)
+    _read_ahead(traces)
+
+
+def _read_ahead(traces: Traces) -> None:
+    """While the browser draws a window, read the columns that a narrower one needs."""
     if "ranges" in traces.tables:
         for table in attribution.TABLES:
             if table in traces.tables:
@@ -132,84 +172,108 @@ def _draw(run: store.Run, lanes: Lanes, shown: list[Lane], left_out: int, color_
             traces.read("api_calls", "range_id")
 
 
+def _wanted(run: store.Run, shown: Sequence[Lane]) -> Wanted:
+    """The search of the URL, among the kinds of lanes that are shown."""
+    text, regex = state.text_of("search", run.run_id), state.text_of("regex", run.run_id)
+    if regex not in ("", _ON):
+        st.caption(plain(f"The link asks for regex {short(regex)}, which is not {_ON}; searching for a plain text."))
+    kinds = tuple(kind for kind in _KINDS if any(lane.kind == kind for lane in shown))
+    return Wanted(text[: search.MOST_CHARACTERS], regex == _ON, kinds)
+
+
+def _hits(run: store.Run, lanes: Lanes, wanted: Wanted) -> Hits:
+    """The hits of a search, which are kept while a user steps through them.
+
+    Raises:
+        PatternError: the text is no regular expression.
+    """
+    found: Hits = runs.share(run, search.hits, lanes, wanted)
+    return found
+
+
+def _found(run: store.Run, lanes: Lanes, wanted: Wanted, window: timeline_detail.Window, chosen: Chosen | None) -> Found:
+    """The hits of a search for the canvas."""
+    found = Found(text=wanted.text, regex=wanted.regex, total=0, place=-1, marks=[], error="")
+    if not wanted.text:
+        return found
+    try:
+        hits = _hits(run, lanes, wanted)
+    except PatternError as error:
+        return {**found, "error": str(error)}
+    place = search.place_of(runs.load(run).traces, lanes, hits, chosen)
+    return {**found, "total": len(hits), "place": place, "marks": hits.bins(window.edges).tolist()}
+
+
 def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
     """The window of the URL, on the trace's clock; the whole trace where the URL has no window."""
     asked = state.text_of("window", run.run_id)
+    window = _parse_span(lanes, asked)
+    if asked and window is None:
+        st.caption(plain(f"The link asks for the window {short(asked)}, which is not in this trace; showing all of it."))
+    return window or (lanes.begin_ns, lanes.end_ns)
+
+
+def _measured(run: store.Run, lanes: Lanes) -> tuple[int, int] | None:
+    """The measured span of the URL, on the trace's clock."""
+    asked = state.text_of("measure", run.run_id)
+    span = _parse_span(lanes, asked)
+    if asked and span is None:
+        st.caption(plain(f"The link asks for the measured span {short(asked)}, which is not in this trace."))
+    return span
+
+
+def _parse_span(lanes: Lanes, asked: str) -> tuple[int, int] | None:
+    """`120-340`, from the start of the trace, as a span on its clock; None where the trace has no such span."""
     begin, _, end = asked.partition("-")
     if begin.isdecimal() and end.isdecimal() and len(asked) < 40:
         low, high = lanes.begin_ns + int(begin), lanes.begin_ns + int(end)
         if low < high and low < lanes.end_ns:
             return low, min(high, lanes.end_ns)
-    if asked:
-        st.caption(plain(f"The link asks for the window {short(asked)}, which is not in this trace; showing all of it."))
-    return lanes.begin_ns, lanes.end_ns
+    return None
 
 
 def _follow(run: store.Run, lanes: Lanes, act: Act) -> None:
     """Keep an act on the canvas for the next rerun and for the URL."""
+    st.session_state[_NUMBER] = act.number
+    st.session_state[_WIDTH] = act.pixels
     length = lanes.end_ns - lanes.begin_ns
     begin, end = max(act.window[0], 0), min(act.window[1], length)
     if begin < end:
-        state.set_text("window", run.run_id, "" if (begin, end) == (0, length) else f"{begin}-{end}")
+        _keep_window(run, lanes, begin, end)
+    if act.measure is not None:
+        first, last = max(act.measure[0], 0), min(act.measure[1], length)
+        state.set_text("measure", run.run_id, f"{first}-{last}" if first < last else "")
+    if act.search is not None:
+        state.set_text("search", run.run_id, act.search[0])
+        state.set_text("regex", run.run_id, _ON if act.search[1] else "")
     if act.pick is not None:
         kind, row = act.pick
         lane = next((lane for lane in lanes.lanes if lane.kind == kind), None)
         state.set_text("chosen", run.run_id, str(timeline_selection.chosen_of(lanes, lane, row)) if lane and row >= 0 else "")
-    st.session_state[_NUMBER] = act.number
-    st.session_state[_WIDTH] = act.pixels
 
 
-def _payload(
-    scene: list[queries.Shown],
-    window: timeline_detail.Window,
-    traces: Traces,
-    lanes: Lanes,
-    coloring: queries.Coloring,
-    look: Look,
-    chosen: Chosen | None,
-) -> dict[str, Any]:
-    texts: dict[str, int] = {}
-    drawn = []
-    for shown in scene:
-        lane, part = shown.lane, shown.detail
-        called, notes = charts.words(traces, lanes, shown)
-        drawn.append(
-            {
-                "group": lane.group,
-                "label": lane.label,
-                "kind": lane.kind,
-                "start": (lane.start[part.alone] - lanes.begin_ns).tolist(),
-                "end": (lane.end(part.alone) - lanes.begin_ns).tolist(),
-                "color": shown.alone_color.tolist(),
-                "lit": shown.alone_lit.astype(int).tolist(),
-                "row": lane.row[part.alone].tolist(),
-                "name": [texts.setdefault(name, len(texts)) for name in called],
-                "note": [texts.setdefault(note, len(texts)) for note in notes],
-                "bin": part.bin.tolist(),
-                "busy": part.busy_ns.tolist(),
-                "count": part.count.tolist(),
-                "barColor": shown.bar_color.tolist(),
-                "barLit": shown.bar_lit.astype(int).tolist(),
-            }
-        )
-    return payload(
-        drawn,
-        list(texts),
-        window=(window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns),
-        bins=window.bins,
-        length=lanes.end_ns - lanes.begin_ns,
-        colors=charts.colors(coloring.swatches, look),
-        swatches=charts.swatch_names(coloring, look),
-        legend=charts.legend(scene, coloring, look),
-        thin=[place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
-        tones=look.tones,
-        number=st.session_state.get(_NUMBER, 0),
-        chosen=chosen is not None,
-    )
+def _keep_window(run: store.Run, lanes: Lanes, begin: int, end: int) -> None:
+    whole = (begin, end) == (0, lanes.end_ns - lanes.begin_ns)
+    state.set_text("window", run.run_id, "" if whole else f"{begin}-{end}")
+
+
+def _step(run: store.Run, lanes: Lanes, wanted: Wanted, chosen: Chosen | None, act: Act) -> None:
+    """Choose a hit of the search, and move the window to it."""
+    traces, (begin, end) = runs.load(run).traces, (lanes.begin_ns + time for time in act.window)
+    if begin >= end:
+        return
+    try:
+        hit = search.step(traces, lanes, _hits(run, lanes, wanted), chosen, (begin, end), act.step)
+    except PatternError:
+        return  # the search box says so
+    if hit is not None:
+        state.set_text("chosen", run.run_id, str(hit))
+        begin, end = search.window_on(lanes, (begin, end), *timeline_selection.span(traces, hit, lanes.end_ns))
+        _keep_window(run, lanes, begin - lanes.begin_ns, end - lanes.begin_ns)
 
 
 def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None:
-    """Show the events that belong to the chosen one as a table with a download."""
+    """The events that belong to the chosen one, as a table with a download."""
     begin, end = timeline_selection.span(traces, chosen, lanes.end_ns)
     title = timeline_selection.title(traces, chosen)
     st.markdown(f"## {plain(title if len(title) <= _TITLE_CHARACTERS else title[: _TITLE_CHARACTERS - 1] + '…')}")
@@ -244,6 +308,47 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None
 
 def _by_what(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(what, frame[frame["what"] == what]) for what in ("kernel", "memory operation") if (frame["what"] == what).any()]
+
+
+def _visible(run: store.Run, lanes: Lanes, span: tuple[int, int]) -> Visible:
+    """What ran in a span. The last answer of the session is kept, because most acts leave the span as it is."""
+    kept: tuple[Any, Visible] | None = st.session_state.get(_VISIBLE)
+    if kept is None or kept[0] != (run.path, span):
+        kept = (run.path, span), visible(runs.load(run).traces, lanes, *span)
+        st.session_state[_VISIBLE] = kept
+    return kept[1]
+
+
+def _tables(seen: Visible, brief: Mapping[str, str], measured: bool) -> None:
+    """The GPUs and the kernels of a span of time as tables with downloads. Nothing for a trace without device work.
+
+    Args:
+        brief: short names of kernels by their full names.
+        measured: the span was measured; else it is the window.
+    """
+    if not seen.gpus:
+        return
+    st.markdown(f"#### {plain(answer(seen, measured))}")
+    table_of_gpus, table_of_kernels = gpu_table(seen), kernel_table(seen, brief)
+    widgets.table(table_of_gpus, column_config=_OF_GPUS, height="content" if len(table_of_gpus) < 10 else 360)
+    if seen.kernels:
+        widgets.table(table_of_kernels, column_config=_OF_KERNELS, height="content" if len(table_of_kernels) < 8 else 300)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(
+            f"Times are cut to the {'measured span' if measured else 'window, or to a measured span'}. All streams count."
+        )
+        for what, frame in (("GPUs", table_of_gpus), ("Kernels", table_of_kernels)):
+            if frame.empty:
+                continue
+            st.download_button(
+                f"{what} as CSV",
+                partial(spreadsheet.csv, frame),
+                f"timeline-{what.lower()}.csv",
+                "text/csv",
+                key=f"download {what}",
+                type="tertiary",
+                on_click="ignore",
+            )
 
 
 page()

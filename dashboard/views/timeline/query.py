@@ -1,6 +1,6 @@
 """The timeline of a trace: the lanes in a window, the colour of each event, and the events that belong to a chosen one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
+from warpladder.dashboard.trace.kernel_names import short_names
 from warpladder.dashboard.trace.lanes import Int32s, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.dashboard.trace.samples import of_the_measurement
@@ -20,8 +21,21 @@ Codes = npt.NDArray[np.uint8]
 
 #: Follows the text of a range to which an event is attributed by time.
 BY_TIME: Final = ", by time"
+#: Words for the kinds of memory operations.
+OPERATIONS: Final = {
+    "h2d": "copy host to device",
+    "d2h": "copy device to host",
+    "d2d": "copy within the device",
+    "p2p": "copy between devices",
+    "h2h": "copy within the host",
+    "memset": "memset",
+    "unified_h2d": "migration to the device",
+    "unified_d2h": "migration to the host",
+}
 _MOST_NAMES: Final = 9
 _PIECE: Final = 1 << 20
+#: The most kernel names of a trace for which all short names are made, at about 40 µs each.
+_SHORT_OF_MOST: Final = 10_000
 #: The facts of kernels are read only for traces of at most this many, because eight columns of more rows take over a second.
 _FACTS_OF_MOST: Final = 1_500_000
 _SHAPE: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers")
@@ -71,6 +85,7 @@ class Coloring:
         of_kernel_name: colour by the codes of the kernels' names.
         of_copy_kind: colour by the codes of the memory operations' kinds.
         of_call_name: colour by the codes of the calls' names.
+        short: short names of kernels by their full names; those of a trace with very many names are left out.
     """
 
     swatches: tuple[Swatch, ...]
@@ -80,6 +95,7 @@ class Coloring:
     of_kernel_name: Codes
     of_copy_kind: Codes
     of_call_name: Codes
+    short: Mapping[str, str]
 
     def of(self, traces: Traces, lanes: Lanes, lane: Lane, rows: Int64s | Int32s) -> Codes:
         """The colour of each event of a lane, by its row."""
@@ -133,7 +149,10 @@ def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
             swatches.append(Swatch("kernel", kernels[place]))
     of_copy = np.array([_COPIES.get(kind, _OTHER_COPY) for kind in _names(traces, "memory_ops", "kind")] or [0], dtype=np.uint8)
     of_call = np.array([_call(name) for name in _names(traces, "api_calls", "name")] or [0], dtype=np.uint8)
-    return Coloring(tuple(swatches), by, of_range, _of_launch(traces, of_range), of_kernel, of_copy, of_call)
+    short = short_names(
+        kernels if len(kernels) <= _SHORT_OF_MOST else [each.name for each in swatches if each.kind == "kernel"]
+    )
+    return Coloring(tuple(swatches), by, of_range, _of_launch(traces, of_range), of_kernel, of_copy, of_call, short)
 
 
 def _of_launch(traces: Traces, of_range: Codes) -> Codes:

@@ -1,13 +1,14 @@
 """The events that belong to a chosen event: the device work of a range, or the call and the ranges of device work."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final, Literal, TypedDict, get_args
 
 import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
-from warpladder.dashboard.trace.lanes import Lane, Lanes
+from warpladder.dashboard.trace.lanes import Kind, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.dashboard.views.timeline.query import Bools, Lit, ranges_of, text_of
 
@@ -27,6 +28,13 @@ class Chosen:
         return f"{self.table}-{self.row}"
 
 
+class ChosenSpan(TypedDict):
+    """The chosen event: the place of its lane among the lanes, or -1, and its start and end from the start of the trace."""
+
+    lane: int
+    span: tuple[int, int]
+
+
 def parse(text: str, traces: Traces) -> Chosen | None:
     """`kernels-12` as a row of a trace; None where the trace has no such row."""
     table, _, number = text.rpartition("-")
@@ -41,6 +49,49 @@ def chosen_of(lanes: Lanes, lane: Lane, row: int) -> Chosen:
     if lane.kind == "device":
         return Chosen("kernels", row) if row < lanes.kernels else Chosen("memory_ops", row - lanes.kernels)
     return Chosen("ranges" if lane.kind == "ranges" else "api_calls", row)
+
+
+def table_of(kind: Kind) -> tuple[Table, str]:
+    """The table of the events of a lane of ranges or calls, and the column of their names."""
+    table: Table = "ranges" if kind == "ranges" else "api_calls"
+    return table, _NAME[table]
+
+
+def place_in(lanes: Lanes, chosen: Chosen) -> tuple[Kind, int]:
+    """The kind of the lane that holds a row of a table, and the row in such a lane: the inverse of `chosen_of`."""
+    if chosen.table in ("kernels", "memory_ops"):
+        return "device", chosen.row + (lanes.kernels if chosen.table == "memory_ops" else 0)
+    return ("ranges" if chosen.table == "ranges" else "calls"), chosen.row
+
+
+def lane_of(traces: Traces, lanes: Lanes, chosen: Chosen) -> Lane | None:
+    """The lane of a row; None for an event that overlaps too many others to have one."""
+    kind, row = place_in(lanes, chosen)
+    start = int(traces.numbers(chosen.table, "start_ns")[chosen.row])
+    for lane in lanes.lanes:
+        if lane.kind == kind:
+            first, last = np.searchsorted(lane.start, [start, start + 1])
+            if (lane.row[first:last] == row).any():
+                return lane
+    return None
+
+
+def with_chosen(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Chosen | None) -> Sequence[Lane]:
+    """The lanes to show, and the lane of the chosen event, which a search may find where no lane is shown."""
+    lane = lane_of(traces, lanes, chosen) if chosen else None
+    if lane is None or lane in shown or lane.kind not in {each.kind for each in shown}:
+        return shown
+    return [each for each in lanes.lanes if each is lane or each in shown]
+
+
+def span_of(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Chosen | None) -> ChosenSpan | None:
+    """The chosen event for the canvas."""
+    if chosen is None:
+        return None
+    lane = lane_of(traces, lanes, chosen)
+    start, end = span(traces, chosen, lanes.end_ns)
+    place = next((place for place, each in enumerate(shown) if each is lane), -1)
+    return ChosenSpan(lane=place, span=(start - lanes.begin_ns, end - lanes.begin_ns))
 
 
 def belongs(traces: Traces, chosen: Chosen) -> Lit:

@@ -3,7 +3,7 @@
 Python sends the contents of a window. The browser draws it, pans and zooms, and requests the next window.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -11,19 +11,49 @@ from typing import Any, Final
 import streamlit as st
 
 from warpladder.dashboard.ui.template import Tones
+from warpladder.dashboard.views.timeline.search import MOST_CHARACTERS, Found
+from warpladder.dashboard.views.timeline.selection import ChosenSpan
 
 _HERE: Final = Path(__file__).resolve().parent
-_HTML: Final = """
+_MOST_STEPS: Final = 1_000
+#: The scripts of the component, in the order in which they are joined: the browser cannot fetch a second one.
+_SCRIPTS: Final = ("figures.js", "search.js", "measure.js", "keys.js", "gestures.js", "timeline.js")
+#: Keys and gestures by what they do, for the help of the page.
+KEYS: Final = (
+    ("/", "search; Enter and Shift+Enter lead to the next and the previous hit"),
+    ("n  N", "next and previous hit"),
+    ("click", "choose an event and what belongs to it; on a bar, zoom in"),
+    ("f  or double click", "zoom to the event; a double click beside events shows the whole trace"),
+    ("m", "measure the chosen event; again to remove the measure"),
+    ("drag on the ruler, Shift+drag", "measure a span of time; the ends of a span can be dragged"),
+    ("w  s  or wheel, +  −", "zoom in and out at the pointer"),
+    ("a  d  or drag, ←  →", "pan"),
+    ("0  or Home", "the whole trace"),
+    ("Esc", "drop what is chosen and measured"),
+)
+_HELP: Final = "".join(f"<dt>{keys}</dt><dd>{does}</dd>" for keys, does in KEYS)
+_HTML: Final = f"""
 <div class="timeline">
   <div class="bar">
-    <span class="legend"></span>
+    <div class="search" role="search">
+      <input class="text" type="search" maxlength="{MOST_CHARACTERS}" placeholder="Search kernels, ranges, calls" spellcheck="false"
+        autocomplete="off" aria-label="Search names" title="Names of kernels, ranges, API calls and copies (/)">
+      <button class="regex" aria-pressed="false" aria-label="Regular expression" title="Regular expression">.*</button>
+      <button class="previous" aria-label="Previous hit" title="Previous hit (N, Shift+Enter)">‹</button>
+      <button class="next" aria-label="Next hit" title="Next hit (n, Enter)">›</button>
+      <span class="count" role="status"></span>
+    </div>
     <span class="span" role="status"></span>
-    <button class="out" title="Zoom out (-)" aria-label="Zoom out">−</button>
-    <button class="in" title="Zoom in (+)" aria-label="Zoom in">+</button>
-    <button class="fit" title="The whole trace (0, or a double click)">Fit</button>
+    <button class="out" title="Zoom out (s, -)" aria-label="Zoom out">−</button>
+    <button class="in" title="Zoom in (w, +)" aria-label="Zoom in">+</button>
+    <button class="fit" title="The whole trace (0)">Fit</button>
+    <button class="keys" title="Keys and gestures (?)" aria-label="Keys and gestures" aria-expanded="false">?</button>
   </div>
-  <canvas class="axis"></canvas>
+  <dl class="help" hidden>{_HELP}</dl>
+  <div class="legend"></div>
+  <canvas class="axis" title="Drag to measure"></canvas>
   <div class="scroll"><canvas class="lanes" tabindex="0" role="application"></canvas></div>
+  <div class="measured" role="status"></div>
   <div class="tip" role="tooltip" hidden></div>
 </div>
 """
@@ -38,12 +68,18 @@ class Act:
         window: start and end, in nanoseconds from the start of the trace.
         pixels: width of the lanes.
         pick: kind of lane and row of the clicked event; `("", -1)` for a click outside of all events; None without a click.
+        search: the text in the search box, and whether it is a regular expression; None where it stays as it was.
+        step: how many hits of the search to go on, or back where negative; 0 for none.
+        measure: start and end of the measured span, as in `window`; equal for none. None where it stays as it was.
     """
 
     number: int
     window: tuple[int, int]
     pixels: int
     pick: tuple[str, int] | None
+    search: tuple[str, bool] | None = None
+    step: int = 0
+    measure: tuple[int, int] | None = None
 
 
 def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None:
@@ -71,11 +107,15 @@ def payload(
     length: int,
     colors: Sequence[str],
     swatches: Sequence[str],
+    titles: Sequence[str],
+    short: Mapping[int, str],
     legend: Sequence[int],
     thin: Sequence[int],
     tones: Tones,
     number: int,
-    chosen: bool,
+    chosen: ChosenSpan | None,
+    search: Found,
+    measure: tuple[int, int] | None,
 ) -> dict[str, Any]:
     """The data that the browser's script draws.
 
@@ -86,12 +126,16 @@ def payload(
         bins: number of bins of the window.
         length: length of the trace in nanoseconds.
         colors: the colour of each swatch.
-        swatches: the meaning of each colour.
+        swatches: the meaning of each colour, in short.
+        titles: the same in full.
+        short: short names of kernels, by the places of their full names in `texts`.
         legend: the swatches in the legend.
         thin: the swatches whose events are drawn thinner than others.
         tones: the colours of the theme.
         number: the number of the act that this answers; 0 for none.
-        chosen: whether an event is chosen. Events that do not belong to it are then drawn faint.
+        chosen: the chosen event, or None. Events that do not belong to it are drawn faint.
+        search: what the search found.
+        measure: start and end of the measured span, or None.
     """
     return {
         "lanes": list(lanes),
@@ -101,10 +145,14 @@ def payload(
         "length": length,
         "colors": list(colors),
         "swatches": list(swatches),
+        "titles": list(titles),
+        "short": {str(place): name for place, name in short.items()},
         "legend": list(legend),
         "thin": list(thin),
         "number": number,
         "chosen": chosen,
+        "search": search,
+        "measure": measure,
         "tones": {"text": tones.text, "muted": tones.muted, "grid": tones.grid, "paper": tones.paper},
     }
 
@@ -112,18 +160,31 @@ def payload(
 def parse(sent: Any) -> Act | None:
     """The act that the browser sent; None for anything else, because data from the browser is not trusted."""
     try:
-        begin, end = (int(time) for time in sent["window"])
-        pick = sent["pick"]
-        picked = None if pick is None else (str(pick[0]), int(pick[1]))
-        return Act(int(sent["number"]), (begin, end), min(max(int(sent["pixels"]), 1), 8000), picked)
-    except (TypeError, KeyError, ValueError, IndexError, OverflowError):
+        pick, search, measure = sent["pick"], sent.get("search"), sent.get("measure")
+        return Act(
+            int(sent["number"]),
+            _pair(sent["window"]),
+            min(max(int(sent["pixels"]), 1), 8000),
+            None if pick is None else (str(pick[0]), int(pick[1])),
+            None if search is None else (_text(search[0]), bool(search[1])),
+            min(max(int(sent.get("step", 0)), -_MOST_STEPS), _MOST_STEPS),
+            None if measure is None else _pair(measure),
+        )
+    except (AttributeError, TypeError, KeyError, ValueError, IndexError, OverflowError):
         return None
+
+
+def _pair(sent: Any) -> tuple[int, int]:
+    begin, end = (int(time) for time in sent)
+    return begin, end
+
+
+def _text(sent: Any) -> str:
+    """A text without the half characters that JSON may hold, and that no URL and no file may."""
+    return str(sent)[:MOST_CHARACTERS].encode("utf-8", "ignore").decode()
 
 
 @st.cache_resource(show_spinner=False)
 def _component() -> Any:
-    # Both files form one script, because the browser cannot fetch a second one.
-    figures, script, style = (
-        (_HERE / name).read_text(encoding="utf-8") for name in ("figures.js", "timeline.js", "timeline.css")
-    )
-    return st.components.v2.component("warpladder_timeline", html=_HTML, js=f"{figures}\n{script}", css=style)
+    *scripts, style = ((_HERE / name).read_text(encoding="utf-8") for name in (*_SCRIPTS, "timeline.css"))
+    return st.components.v2.component("warpladder_timeline", html=_HTML, js="\n".join(scripts), css=style)

@@ -1,4 +1,5 @@
 // A timeline on a canvas. The server sends the contents of one window. Until its next answer, the last one is drawn scaled.
+// __init__.py joins the other files of this folder before it.
 
 const LABELS_PX = 132;
 const AXIS_PX = 24;
@@ -11,6 +12,8 @@ const QUIET_MS = 40;
 const CLICK_PX = 4;
 const DOUBLE_MS = 200;
 const FAINT = 0.16;
+const MARK_PX = 4;
+const MARK = "#e69f00";
 
 const drawn = new WeakMap();
 
@@ -31,6 +34,10 @@ class Timeline {
     this.folded = new Set();
     this.number = Date.now();
     this.waiting = false;
+    this.steps = 0;
+    this.search = new Search(this);
+    this.measure = new Measure(this);
+    this.keys = new Keys(this);
     this.listen();
   }
 
@@ -40,19 +47,29 @@ class Timeline {
     const answered = data.number === this.number;
     const same = this.asked && data.window[0] === this.asked[0] && data.window[1] === this.asked[1];
     const stayed = this.asked && Math.floor(this.view[0]) === this.asked[0] && Math.ceil(this.view[1]) === this.asked[1];
-    // A user who has moved on meanwhile keeps the view. A window that this page did not ask for, as after Back, is shown.
-    if (!this.view || (answered && same ? stayed : !this.waiting)) this.view = data.window.slice();
-    if (answered) this.waiting = false;
+    // A user who has moved on meanwhile keeps the view. A window that this page did not ask for, as after Back, is shown. A
+    // step to a hit leads to the window that the server chose.
+    const leads = this.led && answered && !this.moved;
+    if (!this.view || leads || (answered && same ? stayed : !this.waiting)) this.view = data.window.slice();
+    const reveals = leads || !this.data;
+    if (answered) this.waiting = this.led = false;
     this.data = data;
     if (data.window[0] <= 0 && data.window[1] >= data.length) this.whole = data;
     if (this.whole && (this.whole.length !== data.length || this.shape(this.whole) !== this.shape(data))) this.whole = null;
+    if (!this.waiting && !this.measure.drag && !this.moved) this.measure.span = data.measure;
+    this.search.take(data.search);
+    this.keys.listen();
     this.fillLegend();
     this.layout();
+    if (reveals) this.reveal();
     this.draw();
     this.root.dataset.number = data.number;
     this.root.dataset.events = data.lanes.reduce((sum, lane) => sum + lane.start.length, 0);
     this.root.dataset.bars = data.lanes.reduce((sum, lane) => sum + lane.bin.length, 0);
-    if (answered && this.moved) this.ask();
+    const { steps } = this;
+    this.steps = 0;
+    if (answered && steps) this.ask({ step: steps });
+    else if (answered && this.moved) this.ask();
   }
 
   shape(data) {
@@ -66,7 +83,7 @@ class Timeline {
       const name = document.createElement("b");
       color.style.background = this.data.colors[place];
       name.textContent = this.data.swatches[place];
-      entry.title = this.data.swatches[place];
+      entry.title = this.data.titles[place];
       entry.append(color, name);
       return entry;
     });
@@ -75,16 +92,20 @@ class Timeline {
 
   // ---- asking for a window
 
-  ask(pick = null) {
+  ask({ pick = null, step = 0 } = {}) {
     if (this.waiting && pick === null) {
-      this.moved = true;
+      if (step) this.steps += step;
+      else this.moved = true;
       return;
     }
     this.moved = false;
     this.waiting = true;
+    this.led = step !== 0;
+    if (step) this.focused = "chosen";
     this.number += 1;
     this.asked = [Math.floor(this.view[0]), Math.ceil(this.view[1])];
-    this.send({ number: this.number, window: this.asked, pixels: Math.round(this.width), pick });
+    const [window, pixels] = [this.asked, Math.round(this.width)];
+    this.send({ number: this.number, window, pixels, pick, step, search: this.search.wanted, measure: this.measure.span || [0, 0] });
   }
 
   move(begin, end) {
@@ -114,163 +135,33 @@ class Timeline {
     this.move(0, this.data.length);
   }
 
-  // ---- mouse and keyboard
-
-  listen() {
-    const canvas = this.lanes;
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-        this.pan(((event.deltaX || event.deltaY) / 100) * 0.1);
-      } else {
-        const pixels = event.deltaY * (event.deltaMode === 1 ? 33 : 1);
-        this.zoom(Math.exp(Math.min(Math.max(pixels, -300), 300) * 0.0045), this.at(event));
-      }
-      this.hideTip();
-    }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0) return;
-      canvas.setPointerCapture(event.pointerId);
-      this.drag = { x: event.clientX, y: event.clientY, view: this.view.slice(), top: this.scroll.scrollTop, far: false };
-    });
-    canvas.addEventListener("pointermove", (event) => (this.drag ? this.dragged(event) : this.hover(event)));
-    canvas.addEventListener("pointerup", (event) => {
-      const drag = this.drag;
-      this.drag = null;
-      if (!drag || drag.far) return;
-      // The first click of a double click does not choose an event.
-      clearTimeout(this.click);
-      this.click = setTimeout(() => this.clicked(event), DOUBLE_MS);
-    });
-    canvas.addEventListener("pointercancel", () => (this.drag = null));
-    canvas.addEventListener("pointerleave", () => this.hideTip());
-    canvas.addEventListener("dblclick", () => {
-      clearTimeout(this.click);
-      this.fit();
-    });
-    canvas.addEventListener("keydown", (event) => this.key(event));
-    this.root.querySelector(".in").onclick = () => this.zoom(0.5);
-    this.root.querySelector(".out").onclick = () => this.zoom(2);
-    this.root.querySelector(".fit").onclick = () => this.fit();
-    new ResizeObserver(() => {
-      if (!this.data || this.root.clientWidth === this.outer) return;
-      this.layout();
-      this.draw();
-    }).observe(this.root);
+  zoomTo(begin, end) {
+    const margin = Math.max((end - begin) * 0.1, 2);
+    this.move(begin - margin, end + margin);
   }
 
-  at(event) {
-    const share = (event.clientX - this.lanes.getBoundingClientRect().left - LABELS_PX) / this.width;
-    return Math.min(Math.max(share, 0), 1);
+  // Zoom to what was chosen or measured last.
+  focus() {
+    const spans = { chosen: this.data.chosen?.span, measure: this.measure.span };
+    const span = spans[this.focused] || spans.chosen || spans.measure;
+    if (span) this.zoomTo(...span);
   }
 
-  dragged(event) {
-    const drag = this.drag;
-    const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
-    if (!drag.far && Math.hypot(dx, dy) < CLICK_PX) return;
-    drag.far = true;
-    this.hideTip();
-    this.scroll.scrollTop = drag.top - dy;
-    const by = (dx / this.width) * (drag.view[1] - drag.view[0]);
-    this.move(drag.view[0] - by, drag.view[1] - by);
+  drop() {
+    this.measure.span = null;
+    this.draw();
+    this.ask({ pick: ["", -1] });
   }
 
-  key(event) {
-    const acts = {
-      ArrowLeft: () => this.pan(-0.2), ArrowRight: () => this.pan(0.2), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5),
-      "-": () => this.zoom(2), 0: () => this.fit(), Home: () => this.fit(), Escape: () => this.ask(["", -1]),
-      ArrowUp: () => (this.scroll.scrollTop -= 40), ArrowDown: () => (this.scroll.scrollTop += 40),
-    };
-    if (!acts[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    acts[event.key]();
-  }
-
-  clicked(event) {
-    const { row, hit } = this.find(event);
-    if (row && row.heading !== undefined) {
-      if (!this.folded.delete(row.heading)) this.folded.add(row.heading);
-      this.layout();
-      this.draw();
-    } else if (hit && hit.event !== undefined) {
-      clearTimeout(this.timer);
-      this.ask([row.lane.kind, row.lane.row[hit.event]]);
-    } else if (hit) {
-      const [from, to] = this.binSpan(this.data, row.lane.bin[hit.bar]);
-      this.move(from - 10 * (to - from), to + 10 * (to - from));
-    } else if (this.data.chosen) {
-      this.ask(["", -1]);
-    }
-  }
-
-  find(event) {
-    const box = this.lanes.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const row = this.rows.find((each) => y >= each.top && y < each.top + each.height);
-    if (!row || row.heading !== undefined || x < LABELS_PX) return { row };
-    const pixel = (this.view[1] - this.view[0]) / this.width;
-    const time = this.view[0] + (x - LABELS_PX) * pixel;
-    const { lane } = row;
-    let [nearest, distance] = [-1, 3 * pixel];
-    lane.start.forEach((start, place) => {
-      const off = Math.max(start - time, time - Math.max(lane.end[place], start + pixel), 0);
-      if (off < distance) [nearest, distance] = [place, off];
-    });
-    if (nearest >= 0 && distance === 0) return { row, hit: { event: nearest } };
-    const bar = lane.bin.findIndex((bin) => {
-      const [from, to] = this.binSpan(this.data, bin);
-      return time >= from && time < to;
-    });
-    if (bar >= 0) return { row, hit: { bar } };
-    return { row, hit: nearest >= 0 ? { event: nearest } : undefined };
-  }
-
-  hover(event) {
-    const { row, hit } = this.find(event);
-    this.lanes.style.cursor = row && (row.heading !== undefined || hit) ? "pointer" : "";
-    if (!hit) return this.hideTip();
-    const { lane } = row;
-    const lines = hit.event === undefined ? this.barLines(lane, hit.bar) : this.eventLines(lane, hit.event);
-    this.tip.replaceChildren(...lines.filter(Boolean).map((line) => {
-      const element = document.createElement("div");
-      element.textContent = line;
-      return element;
-    }));
-    this.tip.hidden = false;
-    const box = this.root.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const left = x + 14 + this.tip.offsetWidth > box.width ? x - 14 - this.tip.offsetWidth : x + 14;
-    this.tip.style.left = `${Math.max(left, 0)}px`;
-    const below = event.clientY + 16 + this.tip.offsetHeight <= window.innerHeight;
-    this.tip.style.top = `${below ? y + 16 : y - 8 - this.tip.offsetHeight}px`;
-    return undefined;
-  }
-
-  eventLines(lane, place) {
-    const { texts } = this.data;
-    const [start, end] = [lane.start[place], lane.end[place]];
-    return [
-      texts[lane.name[place]] || "(no name)",
-      `${duration(end - start)} from ${clock(start)}`,
-      ...texts[lane.note[place]].split("\n"),
-      `${lane.group} · ${lane.label}`,
-    ];
-  }
-
-  barLines(lane, place) {
-    const [from, to] = this.binSpan(this.data, lane.bin[place]);
-    const [busy, count] = [lane.busy[place], lane.count[place]];
-    const share = percent(busy / (to - from));
-    return [
-      `${count} ${count === 1 ? "event" : "events"}, busy ${duration(busy)} of ${duration(to - from)} (${share})`,
-      `mostly ${this.data.swatches[lane.barColor[place]]}`,
-      `${lane.group} · ${lane.label}`,
-      "Click to zoom in.",
-    ];
-  }
-
-  hideTip() {
-    this.tip.hidden = true;
+  // Scroll to the chosen event's lane, and unfold it.
+  reveal() {
+    const lane = this.data.lanes[this.data.chosen?.lane];
+    if (!lane) return;
+    if (this.folded.delete(lane.group)) this.layout();
+    const row = this.rows.find((each) => each.lane === lane);
+    const { scrollTop, clientHeight } = this.scroll;
+    if (row.top < scrollTop) this.scroll.scrollTop = row.top - HEADING_PX;
+    else if (row.top + row.height > scrollTop + clientHeight) this.scroll.scrollTop = row.top + row.height - clientHeight;
   }
 
   // ---- drawing
@@ -302,7 +193,7 @@ class Timeline {
       canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
     }
     this.font = `11px ${getComputedStyle(this.root).fontFamily}`;
-    this.lanes.setAttribute("aria-label", `Timeline of ${this.data.lanes.length} lanes: arrows pan, plus and minus zoom, 0 fits`);
+    this.lanes.setAttribute("aria-label", `Timeline of ${this.data.lanes.length} lanes: arrows pan, plus and minus zoom, ? for keys`);
   }
 
   x(time) {
@@ -329,6 +220,8 @@ class Timeline {
       this.clipped(context, to, right, () => this.drawLanes(context, this.whole));
     }
     this.clipped(context, from, to, () => this.drawLanes(context, this.data));
+    this.clipped(context, LABELS_PX - 2, right + 2, () => this.drawChosen(context));
+    this.measure.draw(this.axis.getContext("2d"), context);
     this.drawLabels(context);
     if (!this.waiting && !this.data.lanes.some((lane) => lane.start.length + lane.bin.length)) {
       context.fillStyle = this.data.tones.muted;
@@ -384,9 +277,20 @@ class Timeline {
       context.fillRect(left, row.top + inset, width > 4 ? width - 0.75 : width, row.height - 2 * inset);
       if (width < 26) return;
       context.fillStyle = readable(color);
-      context.fillText(fitted(data.texts[lane.name[place]], width - 8), left + 4, row.top + row.height / 2 + 0.5);
+      const name = data.short[lane.name[place]] ?? data.texts[lane.name[place]];
+      context.fillText(fitted(name, width - 8), left + 4, row.top + row.height / 2 + 0.5);
     });
     context.globalAlpha = 1;
+  }
+
+  drawChosen(context) {
+    const lane = this.data.lanes[this.data.chosen?.lane];
+    const row = lane && this.rows.find((each) => each.lane === lane);
+    if (!row) return;
+    const [x0, x1] = this.data.chosen.span.map((time) => this.x(time));
+    context.strokeStyle = this.data.tones.text;
+    context.lineWidth = 2;
+    context.strokeRect(x0 - 1, row.top, Math.max(x1 - x0, 1) + 2, row.height);
   }
 
   drawLabels(context) {
@@ -431,5 +335,13 @@ class Timeline {
       const wide = context.measureText(text).width;
       context.fillText(text, Math.min(Math.max(x - wide / 2, LABELS_PX), LABELS_PX + this.width - wide), AXIS_PX / 2 - 2);
     }
+    context.fillStyle = MARK;
+    for (const bin of this.data.search.marks) {
+      const [from, to] = this.binSpan(this.data, bin);
+      const [x0, x1] = [this.x(from), this.x(to)];
+      if (x1 >= LABELS_PX && x0 <= LABELS_PX + this.width) context.fillRect(x0, 0, Math.max(x1 - x0, 2), MARK_PX);
+    }
   }
 }
+
+Object.assign(Timeline.prototype, GESTURES);

@@ -80,7 +80,7 @@ def test_a_chosen_range_lists_its_work_and_is_lit(open_app: Open, traced: Path) 
     assert "Launched in it: 3 kernels, 2 memory operations; the GPU was busy for 4.60 µs." in words(app)
     table = next(frame.value for frame in app.main.dataframe if "busy_ns" in frame.value)
     assert table["total_ns"].tolist() == [3_000, 1_000, 500, 100]
-    assert sent(app)["chosen"] is True
+    assert sent(app)["chosen"] == {"lane": 2, "span": [0, 10_000]}
     assert sent(app)["lanes"][0]["lit"] == [1, 1, 1, 1, 1, 0, 0]
 
 
@@ -128,6 +128,77 @@ def test_what_the_browser_sends_is_taken_when_it_is_an_act_and_else_dropped() ->
     for bad in (None, 5, {}, {"window": 1}, {"number": 1, "window": ["a", 2], "pixels": 1, "pick": None},
                 {"number": 1, "window": [float("inf"), 2], "pixels": 1, "pick": None}):  # fmt: skip
         assert parse(bad) is None
+
+
+def test_what_the_browser_searches_measures_and_steps_to_is_taken_in_bounds() -> None:
+    seen = {
+        "number": 3,
+        "window": [5, 9],
+        "pixels": 800,
+        "pick": None,
+        "search": ["gemm\ud800", 1],
+        "step": -2,
+        "measure": [6, 7],
+    }
+    assert parse(seen) == Act(3, (5, 9), 800, None, ("gemm", True), -2, (6, 7))
+    assert parse({**seen, "search": ["x" * 9_999, False], "step": 10**9}) == Act(
+        3, (5, 9), 800, None, ("x" * 300, False), 1_000, (6, 7)
+    )
+    wrong: list[dict[str, Any]] = [{"search": 5}, {"search": []}, {"step": "x"}, {"measure": [1]}, {"measure": ["a", "b"]}]
+    for bad in wrong:
+        assert parse({**seen, **bad}) is None
+
+
+def test_a_search_counts_its_hits_and_marks_them_in_the_window(open_app: Open, traced: Path) -> None:
+    app = open_app(traced, "timeline", run="trace", search="GEMM", window="4000-8000")
+    found = sent(app)["search"]
+    assert (found["total"], found["place"], found["error"]) == (3, -1, "")
+    # The kernels start at 1000, 3000 and 5000; 1000 bins of 4 ns.
+    assert found["marks"] == [(5_000 - 4_000) * sent(app)["bins"] // 4_000]
+    assert app.query_params["search"] in ("GEMM", ["GEMM"])
+
+
+def test_a_link_to_a_hit_shows_its_place_among_the_hits_also_where_its_lane_is_left_out(open_app: Open, traced: Path) -> None:
+    app = open_app(traced, "timeline", run="trace", search="^step|idle$", regex="1", chosen="ranges-6")
+    found = sent(app)["search"]
+    # Ranges `step` at 500, 1000 and 3500; `idle` at 2000.
+    assert (found["total"], found["place"]) == (4, 2)
+    assert sent(app)["chosen"]["span"] == [2_000, 2_100]
+    assert "range idle" in words(app)
+
+
+def test_a_pattern_that_is_none_is_one_line_in_the_search_box(open_app: Open, traced: Path) -> None:
+    app = open_app(traced, "timeline", run="trace", search="(gemm", regex="1")
+    assert not app.error
+    assert sent(app)["search"]["error"] == "missing ): (gemm"
+    assert sent(open_app(traced, "timeline", run="trace", search="(gemm"))["search"]["error"] == ""
+    assert "The link asks for regex yes" in words(open_app(traced, "timeline", run="trace", search="g", regex="yes"))
+
+
+def window_tables(app: AppTest) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The rows of the tables of GPUs and of kernels."""
+    gpus, kernels = (next(each.value for each in app.main.dataframe if name in each.value) for name in ("idle", "share"))
+    return gpus.to_numpy().tolist(), kernels.drop(columns="full_name").to_numpy().tolist()
+
+
+def test_the_tables_follow_the_window_and_a_measured_span(open_app: Open, traced: Path) -> None:
+    app = open_app(traced, "timeline", run="trace", window="2000-6000")
+    gpus, kernels = window_tables(app)
+    # GPU 0: relu from 2000 to 2500, a copy from 3800 to 4800, gemm from 5000 to 6000.
+    assert gpus[0] == ["process 100 · GPU 0", 2_500, 0.625, 0.375, 0.375, 0.25]
+    assert kernels == [["gemm", 2, 1_600, 800.0, 0.4], ["relu", 2, 900, 450.0, 0.225]]
+    assert "process 100 · GPU 1 is idle 85.0 % of this window of 4.00 µs, the most of all GPUs" in words(app)
+
+    app = open_app(traced, "timeline", run="trace", window="2000-6000", measure="5500-6500")
+    gpus, kernels = window_tables(app)
+    assert gpus[0] == ["process 100 · GPU 0", 1_000, 1.0, 0.0, 1.0, 0.0]
+    assert kernels == [["gemm", 1, 1_000, 1_000.0, 1.0]]
+    assert sent(app)["measure"] == [5_500, 6_500]
+
+
+def test_a_trace_without_device_work_has_no_tables_of_it(open_app: Open, traced: Path) -> None:
+    app = open_app(traced, "timeline", run="calls only")
+    assert not app.main.dataframe
 
 
 def test_the_figure_draws_the_chosen_window_as_text_and_in_few_traces(traced: Path) -> None:

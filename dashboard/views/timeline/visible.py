@@ -1,0 +1,172 @@
+"""What ran in a span of time: the kernels by total time, and how long each GPU was busy. All times are cut to the span."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core.traces import Int64s, Traces
+from warpladder.dashboard.trace.lanes import Int32s, Lane, Lanes
+from warpladder.dashboard.trace.overlap import union_ns
+from warpladder.dashboard.ui.numbers import format_duration, format_percent
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """The kernels of one name in the span.
+
+    Attributes:
+        count: kernels that ran in the span, also in part.
+        total_ns: the sum of their times within the span. It exceeds the span where several ran at once.
+    """
+
+    name: str
+    count: int
+    total_ns: int
+
+    @property
+    def mean_ns(self) -> float:
+        """The mean of their times within the span."""
+        return self.total_ns / self.count
+
+
+@dataclass(frozen=True)
+class GpuTime:
+    """A GPU of a process in the span.
+
+    Attributes:
+        gpu: as the heading of its lanes.
+        busy_ns: time in which at least one kernel or memory operation ran, on any stream.
+        kernels_ns: time in which at least one kernel ran.
+        copies_ns: time in which at least one memory operation ran.
+    """
+
+    gpu: str
+    busy_ns: int
+    kernels_ns: int
+    copies_ns: int
+
+
+@dataclass(frozen=True)
+class Visible:
+    """The work in the span from `begin_ns` to `end_ns` on the trace's clock.
+
+    Attributes:
+        kernels: the names that ran, the longest total first.
+        gpus: every GPU of the trace, in the order of its lanes.
+    """
+
+    begin_ns: int
+    end_ns: int
+    kernels: tuple[KernelTime, ...]
+    gpus: tuple[GpuTime, ...]
+
+    @property
+    def span_ns(self) -> int:
+        """The length of the span."""
+        return self.end_ns - self.begin_ns
+
+
+def gpu_table(seen: Visible) -> pd.DataFrame:
+    """A row for each GPU. Shares are of the span, from 0 to 1."""
+    rows = [
+        {
+            "gpu": each.gpu,
+            "busy_ns": each.busy_ns,
+            "busy": each.busy_ns / seen.span_ns,
+            "idle": 1 - each.busy_ns / seen.span_ns,
+            "kernels": each.kernels_ns / seen.span_ns,
+            "copies": each.copies_ns / seen.span_ns,
+        }
+        for each in seen.gpus
+    ]
+    return pd.DataFrame(rows)
+
+
+def kernel_table(seen: Visible, short: Mapping[str, str]) -> pd.DataFrame:
+    """A row for each kernel name that ran, the longest total first. Shares are of the span; together they may exceed 1."""
+    rows = [
+        {
+            "kernel": short.get(each.name, each.name),
+            "count": each.count,
+            "total_ns": each.total_ns,
+            "mean_ns": each.mean_ns,
+            "share": each.total_ns / seen.span_ns,
+            "full_name": each.name,
+        }
+        for each in seen.kernels
+    ]
+    return pd.DataFrame(rows, columns=["kernel", "count", "total_ns", "mean_ns", "share", "full_name"])
+
+
+def answer(seen: Visible, measured: bool) -> str:
+    """How long the GPU is idle, in words; of several, the one that is idle longest.
+
+    Args:
+        seen: has at least one GPU.
+        measured: the span was measured; else it is the window.
+    """
+    idlest = min(seen.gpus, key=lambda each: each.busy_ns)
+    idle = format_percent(100 * (1 - idlest.busy_ns / seen.span_ns))
+    span = f"the measured {format_duration(seen.span_ns)}" if measured else f"this window of {format_duration(seen.span_ns)}"
+    return f"{idlest.gpu} is idle {idle} of {span}{', the most of all GPUs' if len(seen.gpus) > 1 else ''}"
+
+
+class _Part(NamedTuple):
+    """The events of a lane in the span, cut to it."""
+
+    row: Int32s
+    start: Int64s
+    end: Int64s
+
+
+def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int) -> Visible:
+    """The work of all streams in a span, those that the page leaves out as well.
+
+    An event without duration counts where it starts.
+
+    Args:
+        begin_ns: on the trace's clock.
+        end_ns: later than `begin_ns`.
+    """
+    names = traces.texts("kernels", "full_name") if "kernels" in traces.tables else None
+    size = len(names.categories) if names is not None else 0
+    count, total, gpus = np.zeros(size, dtype=np.int64), np.zeros(size), list[GpuTime]()
+    for gpu, of_gpu in _gpus(lanes).items():
+        parts = [_cut(lane, begin_ns, end_ns) for lane in of_gpu]
+        row, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+        kernel = row < lanes.kernels
+        if names is not None and size:
+            code = names.codes[row[kernel]]
+            count += np.bincount(code, minlength=size)
+            # Exact: a float64 holds the nanoseconds of a hundred days.
+            total += np.bincount(code, weights=(end - start)[kernel], minlength=size)
+        of_kernels, of_copies = (_busy_ns(start[mask], end[mask]) for mask in (kernel, ~kernel))
+        both = _busy_ns(start, end) if of_kernels and of_copies else of_kernels + of_copies
+        gpus.append(GpuTime(gpu, both, of_kernels, of_copies))
+    ran = np.flatnonzero(count)
+    ran = ran[np.argsort(-total[ran], kind="stable")]
+    told = [] if names is None else list(map(str, names.categories.take(ran)))
+    kernels = (KernelTime(*each) for each in zip(told, count[ran].tolist(), total[ran].astype(np.int64).tolist(), strict=True))
+    return Visible(begin_ns, end_ns, tuple(kernels), tuple(gpus))
+
+
+def _gpus(lanes: Lanes) -> dict[str, list[Lane]]:
+    """The lanes of each GPU. Processes may number their GPUs differently, so that each has its own."""
+    found: dict[str, list[Lane]] = {}
+    for lane in lanes.lanes:
+        if lane.kind == "device":
+            found.setdefault(lane.group, []).append(lane)
+    return found
+
+
+def _busy_ns(start: Int64s, end: Int64s) -> int:
+    return union_ns(start, end) if len(start) else 0
+
+
+def _cut(lane: Lane, begin_ns: int, end_ns: int) -> _Part:
+    first, last = (int(each[0]) for each in lane.touching(np.array([begin_ns, end_ns])))
+    ends = lane.start[first:last] + np.diff(lane.covered[first : last + 1])
+    return _Part(lane.row[first:last], np.maximum(lane.start[first:last], begin_ns), np.minimum(ends, end_ns))
