@@ -16,6 +16,7 @@ from warpladder.dashboard.views import (
     picker,
     published,
     roofline,
+    ship,
     sizes,
     timeline,
     transfers,
@@ -24,7 +25,7 @@ from warpladder.dashboard.views import (
 
 #: Groups of the menu, and the views in the order of each; the first view is the one that opens.
 GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
-    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, published.VIEW, picker.VIEW),
+    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, ship.VIEW, published.VIEW, picker.VIEW),
     "Explain": (
         ladder.VIEW,
         roofline.VIEW,
