@@ -17,6 +17,7 @@ from warpladder.dashboard.views import (
     picker,
     published,
     roofline,
+    ship,
     sizes,
     timeline,
     transfers,
@@ -26,7 +27,7 @@ from warpladder.dashboard.views import (
 
 #: Groups of the menu, and the views in the order of each; the first view is the one that opens.
 GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
-    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, published.VIEW, picker.VIEW, trends.VIEW),
+    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, ship.VIEW, trends.VIEW, published.VIEW, picker.VIEW),
     "Explain": (
         ladder.VIEW,
         roofline.VIEW,

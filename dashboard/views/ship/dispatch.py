@@ -1,0 +1,311 @@
+"""When to run which of the shipped variants: crossover sizes, and the dispatch with the fewest branches."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.noise import Noise, noise_of, verdict
+from warpladder.dashboard.core.run_data import Entry, Rounds, RunData
+from warpladder.dashboard.views.ship.query import Case, Contest, loss_of, mean_loss
+
+#: The losses in percent that a dispatch may accept to save a branch.
+TOLERANCES: Final = (0.0, 1.0, 2.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """The size at which one variant overtakes another.
+
+    Attributes:
+        below, above: the faster variant at smaller and at larger sizes.
+        size: where the ratio is 1, interpolated in the logarithm of the size. Its interval holds the sizes at which the interval of
+            the ratio holds 1; an end that no size shows is 0 or infinite.
+    """
+
+    below: str
+    above: str
+    size: Estimate
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The variant and config for the sizes below a limit.
+
+    Attributes:
+        limit: the first size of the next branch; infinite for the last branch. The interval is that of the crossover; both ends
+            are NaN where the two are tied on both sides of the limit, so that there is no crossover.
+        first, last: the smallest and the largest measured size of the branch.
+    """
+
+    variant: str
+    config: str
+    limit: Estimate
+    first: float
+    last: float
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """Which of the shipped variants to run at each case.
+
+    Attributes:
+        axis: name of the axis that branches test; empty where the cases vary in several axes, or in none that is a number.
+        branches: by size; none without an axis.
+        chosen: case -> variant and config.
+        mean, worst: loss in percent against the fastest contender of each case.
+        missing: cases that no shipped variant has a time of.
+    """
+
+    axis: str
+    whole: bool
+    branches: tuple[Branch, ...]
+    chosen: Mapping[str, tuple[str, str]]
+    mean: Estimate
+    worst: Estimate
+    worst_case: str
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _At:
+    """The entries that can run at a case, with the ratio of each to the fastest contender of the case.
+
+    Attributes:
+        good: the entries that may be chosen: those tied with the fastest shipped one, or within the tolerance of it.
+    """
+
+    case: Case
+    rounds: Rounds
+    noise: Noise
+    ratios: Mapping[Entry, Estimate]
+    good: frozenset[Entry]
+
+
+def axis_of(found: Contest) -> str:
+    """The one axis of numbers along which all cases lie, such as `n`; empty where there is none."""
+    axes = {case.size.partition("=")[0] for case in found.cases}
+    one = len({case.series for case in found.cases}) == 1 and len(axes) == 1
+    numeric = all(_number(case.size.partition("=")[2]) == case.size_value for case in found.cases)
+    return axes.pop() if one and numeric else ""
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def crossovers(data: RunData, found: Contest, variants: Sequence[str]) -> tuple[Crossover, ...]:
+    """The sizes at which these variants overtake each other, by size; none without an axis. Each has its fastest config."""
+    if not axis_of(found):
+        return ()
+    every = []
+    for pair in combinations(variants, 2):
+        sizes, ratios = [], []
+        for case in sorted(found.cases, key=lambda case: case.size_value):
+            both = [found.places.get((case.name, variant)) for variant in pair]
+            if both[0] and both[1]:
+                rounds = data.rounds(found.workload, case.name, found.timing.scope, found.timing.cache)
+                ratios.append(paired_ratio(rounds[both[0].entry], rounds[both[1].entry]).estimate)
+                sizes.append(case.size_value)
+        for size, rises in crossings(sizes, ratios):
+            every.append(Crossover(*(pair if rises else pair[::-1]), size))
+    return tuple(sorted(every, key=lambda each: each.size.value))
+
+
+def crossings(sizes: Sequence[float], ratios: Sequence[Estimate]) -> list[tuple[Estimate, bool]]:
+    """Where a ratio passes 1, with the sizes at which its interval holds 1, and whether the ratio rises.
+
+    Between two sizes, the logarithms of the ratio and of its ends are linear in the logarithm of the size. Sizes at which the
+    interval holds 1 without a gap give one crossing, in the middle of those of the ratio, or none where the ratio comes back.
+
+    Args:
+        sizes: positive, ascending.
+        ratios: at each size.
+    """
+    if len(sizes) < 2:
+        return []
+    at = np.log(sizes)
+    middle, low, high = np.log([(each.value, max(each.low, 1e-12), each.high) for each in ratios]).T
+    zeros = _zeros(at, middle)
+    ends = np.unique(np.concatenate([at, zeros, _zeros(at, low), _zeros(at, high)]))
+    centres = (ends[:-1] + ends[1:]) / 2
+    unsure = (np.interp(centres, at, low) <= 0) & (np.interp(centres, at, high) >= 0)
+    regions: list[tuple[float, float]] = []
+    for left, right, inside in zip(ends[:-1], ends[1:], unsure, strict=True):
+        if inside and regions and regions[-1][1] == left:
+            regions[-1] = regions[-1][0], right
+        elif inside:
+            regions.append((left, right))
+    # Where the interval has no width, the region is a point.
+    regions += [(zero, zero) for zero in zeros if not any(left <= zero <= right for left, right in regions)]
+    found = []
+    for left, right in sorted(regions):
+        passed = [zero for zero in zeros if left <= zero <= right]
+        if len(passed) % 2 == 0:
+            continue
+        value = float(np.exp(passed[len(passed) // 2]))
+        rises = bool(np.interp(_before(ends, left), at, middle) < np.interp(_after(ends, right), at, middle))
+        first = 0.0 if left == at[0] and low[0] <= 0 <= high[0] else float(np.exp(left))
+        last = math.inf if right == at[-1] and low[-1] <= 0 <= high[-1] else float(np.exp(right))
+        found.append((Estimate(value, first, last), rises))
+    return found
+
+
+def _zeros(at: np.ndarray, values: np.ndarray) -> list[float]:
+    """Where a line through the points changes its sign. A run of zeros counts once, at its start."""
+    found: list[float] = []
+    sign, since = 0.0, 0.0
+    for place, (x, y) in enumerate(zip(at, values, strict=True)):
+        if y and sign and np.sign(y) != sign:
+            before = values[place - 1]
+            found.append(float(at[place - 1] + (x - at[place - 1]) * before / (before - y)) if before else since)
+        if y:
+            sign = float(np.sign(y))
+        elif place == 0 or values[place - 1]:
+            since = float(x)
+    return found
+
+
+def _before(ends: np.ndarray, left: float) -> float:
+    return float(max((end for end in ends if end < left), default=ends[0]))
+
+
+def _after(ends: np.ndarray, right: float) -> float:
+    return float(min((end for end in ends if end > right), default=ends[-1]))
+
+
+def dispatch(data: RunData, found: Contest, variants: tuple[str, ...], tolerance: float = 1.0) -> Dispatch:
+    """The dispatch among these variants and their configs that has the fewest branches; of several such, the fastest one.
+
+    At each case it takes an entry that is tied with the fastest shipped entry of the case, or slower by at most the tolerance.
+    With an axis, branches are ranges of sizes, found by dynamic programming. Without one, each case takes the entry that serves the
+    most cases, so that few entries are needed.
+
+    Args:
+        tolerance: in percent.
+    """
+    every = [_at(data, found, case, variants, tolerance) for case in found.cases]
+    cases = [each for each in every if each is not None]
+    axis = axis_of(found)
+    if axis:
+        cases.sort(key=lambda each: each.case.size_value)
+    picked = _along(cases) if axis else _by_case(cases)
+    branches = _branches(cases, picked) if axis else ()
+    ratios = [each.ratios[entry] for each, entry in zip(cases, picked, strict=True)]
+    worst = max(range(len(cases)), key=lambda number: ratios[number].value)
+    return Dispatch(
+        axis,
+        all(each.case.size_value.is_integer() for each in cases),
+        branches,
+        {each.case.name: (entry.variant, entry.config) for each, entry in zip(cases, picked, strict=True)},
+        mean_loss(ratios),
+        loss_of(ratios[worst]),
+        cases[worst].case.name,
+        tuple(case.name for case, each in zip(found.cases, every, strict=True) if each is None),
+    )
+
+
+def _at(data: RunData, found: Contest, case: Case, variants: Sequence[str], tolerance: float) -> _At | None:
+    """The shipped entries of a case; None where none was timed."""
+    rows = _usable(data, found, case.name)
+    shipped = [entry for entry in rows if entry.variant in variants and (case.name, entry.variant) in found.places]
+    if not shipped:
+        return None
+    rounds = data.rounds(found.workload, case.name, found.timing.scope, found.timing.cache)
+    noise = noise_of(rounds, data.hosts(found.workload))
+    fastest = next(place.entry for (name, _), place in found.places.items() if name == case.name)
+    ratios = {entry: paired_ratio(rounds[entry], rounds[fastest]).estimate for entry in shipped}
+    leader = min(shipped, key=lambda entry: ratios[entry].value)
+    good = set()
+    for entry in shipped:
+        ratio = paired_ratio(rounds[entry], rounds[leader]).estimate
+        tied = verdict(ratio.low, ratio.high, noise.between(entry.variant, leader.variant)) == "tied"
+        if tied or ratio.value <= 1 + tolerance / 100 + 1e-9:
+            good.add(entry)
+    return _At(case, rounds, noise, ratios, frozenset(good))
+
+
+def _usable(data: RunData, found: Contest, case: str) -> list[Entry]:
+    """Every variant and config of a case with samples and the right result, on the GPUs of the variant's place."""
+    every: pd.DataFrame = cells(data)
+    chosen = (every["workload"] == found.workload) & (every["case"] == case) & (every["status"] == "ok") & (every["n"] > 0)
+    chosen &= (every["scope"] == found.timing.scope) & (every["cache"] == found.timing.cache)
+    rows: Any = every.loc[chosen, ["variant", "config", "gpus"]].itertuples(index=False, name=None)
+    entries = [Entry(variant, config, int(gpus), 0) for variant, config, gpus in rows]
+    return [entry for entry in entries if (place := found.places.get((case, entry.variant))) and place.entry.gpus == entry.gpus]
+
+
+def _along(cases: Sequence[_At]) -> list[Entry]:
+    """An entry for each size: of all choices of good entries, the one with the fewest changes, then with the least loss."""
+    best: dict[Entry, tuple[int, float, tuple[Entry, ...]]] = {}
+    for number, each in enumerate(cases):
+        step: dict[Entry, tuple[int, float, tuple[Entry, ...]]] = {}
+        for entry in sorted(each.good):
+            loss = math.log(each.ratios[entry].value)
+            if number == 0:
+                step[entry] = 0, loss, (entry,)
+                continue
+            changes, so_far, path = min(
+                (changes + (before != entry), so_far, path) for before, (changes, so_far, path) in best.items()
+            )
+            step[entry] = changes, so_far + loss, (*path, entry)
+        best = step
+    return list(min(best.values())[2])
+
+
+def _by_case(cases: Sequence[_At]) -> list[Entry]:
+    """A good entry for each case: again and again the entry that serves the most cases that are left, the faster one of two."""
+    picked: dict[int, Entry] = {}
+    while left := [number for number in range(len(cases)) if number not in picked]:
+        serves: dict[Entry, list[int]] = {}
+        for number in left:
+            for entry in cases[number].good:
+                serves.setdefault(entry, []).append(number)
+
+        def rank(entry: Entry, serves: Mapping[Entry, list[int]] = serves) -> tuple[float, float, Entry]:
+            loss = sum(math.log(cases[number].ratios[entry].value) for number in serves[entry])
+            return -len(serves[entry]), loss, entry
+
+        most = min(serves, key=rank)
+        picked |= dict.fromkeys(serves[most], most)
+    return [picked[number] for number in range(len(cases))]
+
+
+def _branches(cases: Sequence[_At], picked: Sequence[Entry]) -> tuple[Branch, ...]:
+    """Neighbouring sizes of one entry as a branch, up to the size where the next entry overtakes it."""
+    starts = [0, *(number for number in range(1, len(cases)) if picked[number] != picked[number - 1])]
+    found = []
+    for start, end in pairwise([*starts, len(cases)]):
+        last = end == len(cases)
+        limit = Estimate(math.inf, math.nan, math.nan) if last else _limit(cases, picked[end - 1], picked[end], end)
+        sizes = cases[start].case.size_value, cases[end - 1].case.size_value
+        found.append(Branch(picked[start].variant, picked[start].config, limit, *sizes))
+    return tuple(found)
+
+
+def _limit(cases: Sequence[_At], below: Entry, above: Entry, end: int) -> Estimate:
+    """The size between cases `end - 1` and `end` from which the entry `above` is taken.
+
+    It is the crossover of the two between these sizes, or their geometric mean where the two do not cross there. Whole sizes give
+    a whole limit.
+    """
+    both = [each for each in cases if below in each.rounds and above in each.rounds]
+    sizes = [each.case.size_value for each in both]
+    ratios = [paired_ratio(each.rounds[below], each.rounds[above]).estimate for each in both]
+    left, right = cases[end - 1].case.size_value, cases[end].case.size_value
+    within = [size for size, rises in crossings(sizes, ratios) if rises and left < size.value <= right]
+    found = within[0] if within else Estimate(math.sqrt(left * right), math.nan, math.nan)
+    if all(each.case.size_value.is_integer() for each in cases):
+        return Estimate(float(min(max(math.ceil(found.value), left + 1), right)), found.low, found.high)
+    rounded = float(f"{found.value:.4g}")
+    return Estimate(rounded if left < rounded <= right else right, found.low, found.high)

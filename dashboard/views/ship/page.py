@@ -1,0 +1,229 @@
+"""Which to ship: the variants to ship, what that costs, and the code that chooses among them."""
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import axes, precision
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.numbers import format_ends, format_estimate, format_percent, significant
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.ship import VIEW, chart, code, dispatch, query, words
+from warpladder.data import store
+
+_TABLE_PX: Final = 320
+_CODE_PX: Final = 300
+_NO_AXIS: Final = "The cases vary in several axes, or in none that is a number: a table takes the place of branches."
+_PERCENT: Final = st.column_config.NumberColumn(format="%.2f")
+_TOLERANCE_HELP: Final = "A branch that would save less than this, or less than the noise, is left out."
+_AMONG_HELP: Final = "Rungs are the variants of the ladder, yours too. Peers are those of libraries."
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the controls ask for."""
+
+    workload: str
+    timing: Timing
+    precision: str
+    among: query.Among
+    series: str
+    judge: query.Judge
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    asked = _asked(run)
+    found, offers = runs.ask(run, _ranked, asked)
+    if not offers:
+        widgets.nothing(
+            f"No case of {asked.series} was timed in {widgets.timing(run, asked.timing)}.", "Choose another series."
+        )
+    best = query.recommended(offers)
+    answer, costs, losses = st.container(), st.container(), st.container()
+    st.markdown("#### When each runs")
+    with widgets.controls():
+        counts = {words.COUNTS[len(offer.variants) - 1]: offer for offer in offers}
+        owner = f"{run.path} {asked}"
+        default = words.COUNTS[len(best.variants) - 1]
+        count = state.choose("ship", "Ship", list(counts), default=default, style="segmented", owner=owner)
+        options = [f"{tolerance:g}" for tolerance in dispatch.TOLERANCES]
+        accepted = state.choose(
+            "accept",
+            "Accept a loss of",
+            options,
+            default="1",
+            text=lambda each: f"{each} %",
+            style="segmented",
+            help=_TOLERANCE_HELP,
+        )
+        language = cast("code.Language", state.choose("code", "Dispatch as", code.LANGUAGES, style="segmented"))
+    shipped = counts[count]
+    with answer:
+        st.markdown(f"#### {plain(words.answer(found, shipped))}")
+        if others := words.alternatives(offers, shipped):
+            st.markdown(plain(others))
+    with costs:
+        _costs(found, offers)
+    with losses:
+        widgets.show_chart(chart.losses(found, shipped, runs.look_of(run, widgets.theme()), asked.series))
+    _code(run, asked, shipped, float(accepted), language)
+    _standings(found)
+    with st.expander("Ranking of each case"):
+        widgets.table(chart.frame_of(found), height=_TABLE_PX, column_config={"slower_percent": _PERCENT})
+    widgets.end_page()
+
+
+def _asked(run: store.Run) -> _Asked:
+    with widgets.controls():
+        workload = widgets.choose_workload(run)
+        timing = widgets.choose_timing(run, workload)
+        precisions = list(runs.ask(run, query.precisions_of, workload, timing))
+        if not precisions:
+            widgets.nothing(
+                f"No case of {workload} on the size axis was timed in {widgets.timing(run, timing)}.",
+                "Choose another scope or cache.",
+            )
+        picked = precisions[0]
+        if len(precisions) > 1:
+            picked = state.choose("precision", "Precision", precisions, text=precision.word, style="segmented")
+        series = [query.ALL, *runs.ask(run, axes.series, workload)]
+        one = state.choose("series", "Series", series) if len(series) > 2 else query.ALL
+        choices = list(runs.ask(run, query.choices, workload, timing))
+        among = choices[0]
+        if len(choices) > 1:
+            among = cast(
+                "query.Among",
+                state.choose(
+                    "among", "Among", choices, text=lambda each: words.AMONG[cast("query.Among", each)], help=_AMONG_HELP
+                ),
+            )
+        judge = state.choose("judge_by", "Least", list(words.JUDGED), text=lambda each: words.JUDGED[cast("query.Judge", each)])
+    return _Asked(workload, timing, picked, among, one, cast("query.Judge", judge))
+
+
+def _contest(data: RunData, asked: _Asked) -> query.Contest:
+    return query.contest(data, asked.workload, asked.timing, asked.precision, asked.among, asked.series)
+
+
+def _ranked(data: RunData, asked: _Asked) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
+    found = _contest(data, asked)
+    return found, query.shipments(found, asked.judge)
+
+
+def _dispatched(
+    data: RunData, asked: _Asked, variants: tuple[str, ...], tolerance: float
+) -> tuple[dispatch.Dispatch, tuple[dispatch.Crossover, ...]]:
+    found = _contest(data, asked)
+    return dispatch.dispatch(data, found, variants, tolerance), dispatch.crossovers(data, found, variants)
+
+
+def _costs(found: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
+    """The regret of each number of variants."""
+    rows = [
+        {
+            "ship": words.COUNTS[len(offer.variants) - 1],
+            "variants": ", ".join(offer.variants),
+            "slower on average": _percent(offer.mean),
+            "at most": _percent(offer.worst),
+            "at": offer.worst_case if offer.worst.value > 0 else "",
+            "first or tied": f"{offer.first} of {len(found.cases)}",
+            "not timed": f"{len(offer.missing)} of {len(found.cases)}",
+            "equally good sets": offer.equals,
+        }
+        for offer in offers
+    ]
+    frame = pd.DataFrame(rows)
+    if not any(offer.missing for offer in offers):
+        frame = frame.drop(columns="not timed")
+    widgets.table(frame)
+    if found.untimed:
+        st.caption(plain(f"Without the cases that were not timed: {', '.join(found.untimed)}."))
+
+
+def _percent(loss: Estimate) -> str:
+    return format_estimate(loss, format_percent) if loss.value else "0 %"
+
+
+def _code(run: store.Run, asked: _Asked, shipped: query.Shipment, tolerance: float, language: code.Language) -> None:
+    """The dispatch as code, and the crossovers beside it."""
+    found, crossed = runs.ask(run, _dispatched, asked, shipped.variants, tolerance)
+    data = runs.load(run)
+    written = code.write(found, _contest(data, asked), data, language)
+    highlight, ending, mime = code.FILES[language]
+    name = f"{code.function_name(asked.workload)}.{ending}"
+    left, right = st.columns([15, 7], gap="medium")
+    with left:
+        lines = written.count("\n")
+        st.code(written, language=highlight, height=_CODE_PX if lines > 12 else "content")
+        st.download_button(f"Save {name}", written, name, mime, key=f"save {language}", type="tertiary", on_click="ignore")
+    with right:
+        branches = f"{len(found.branches)} ranges of {found.axis}" if found.axis else f"{len(found.chosen)} cases"
+        st.caption(
+            plain(
+                f"{branches}: {format_percent(found.worst.value)} at most and {format_percent(found.mean.value)} on average slower "
+                "than the fastest. A tie, or a loss within the one accepted, makes no branch."
+            )
+        )
+        if crossed:
+            widgets.table(pd.DataFrame([_crossed(each, found.axis) for each in crossed]))
+        elif len(shipped.variants) > 1:
+            st.caption(
+                "No crossover."
+                if found.axis
+                else "The cases vary in several axes: a table in place of branches. Choose one series for branches."
+            )
+
+
+def _crossed(each: dispatch.Crossover, axis: str) -> dict[str, str]:
+    low = f"from {significant(each.size.low)}" if each.size.low > 0 else "from below all sizes"
+    high = f"to {significant(each.size.high)}" if each.size.high < float("inf") else "to above all sizes"
+    return {
+        f"crossover {axis}": significant(each.size.value),
+        "interval": f"{low} {high}",
+        "below": each.below,
+        "above": each.above,
+    }
+
+
+def _standings(found: query.Contest) -> None:
+    """Each variant by itself."""
+    rows = [
+        {
+            "place": each.place or None,
+            "variant": each.variant,
+            "wins": each.wins,
+            "ties for first": each.ties,
+            "cases": f"{each.timed} of {len(found.cases)}",
+            "mean loss, %": each.mean.value,
+            "mean: 95 % interval": format_ends(each.mean, format_percent),
+            "worst loss, %": each.worst.value,
+            "worst: 95 % interval": format_ends(each.worst, format_percent),
+            "worst at": each.worst_case,
+            "not timed": "; ".join(each.missing),
+        }
+        for each in query.standings(found)
+    ]
+    frame = pd.DataFrame(rows).astype({"place": "Int64"})
+    if not frame["not timed"].any():
+        frame = frame.drop(columns="not timed")
+    st.markdown("#### Each variant by itself")
+    widgets.table(
+        frame,
+        height=min(_TABLE_PX, 38 + 35 * len(frame)),
+        column_config={"mean loss, %": _PERCENT, "worst loss, %": _PERCENT},
+    )
+    st.caption(
+        "A win is a case of which no other variant is tied with the fastest. A variant that misses a case has no place; its losses are "
+        "those of its own cases."
+    )
+
+
+page()

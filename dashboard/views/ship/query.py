@@ -1,0 +1,393 @@
+"""Which variants to ship: the ranking of each case, and the loss of shipping one, two or three variants.
+
+The loss of a variant at a case is the time by which it is slower than the fastest variant of the case, in percent. Loss is taken
+from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(ratio))) - 1).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import combinations, islice
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.cells import best_of_charted, cells
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.noise import noise_of, verdict
+from warpladder.dashboard.core.precision import compared, precisions
+from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.timing import Timing
+
+Among = Literal["rungs", "peers", "hosts"]
+Judge = Literal["mean", "worst"]
+#: Choice -> the roles that can be shipped.
+ROLES: Final[Mapping[Among, tuple[str, ...]]] = {
+    "rungs": ("rung",),
+    "peers": ("rung", "peer"),
+    "hosts": ("rung", "peer", "host"),
+}
+#: The most variants that are shipped together.
+MOST: Final = 3
+#: One more variant is worth shipping where it takes more than this off the loss, in percent.
+WORTHWHILE: Final = 1.0
+#: All series of a workload together.
+ALL: Final = "all"
+_CHUNK: Final = 50_000
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case on the size axis; `size`, `series` and `size_value` are those of `axes.charted_cases`."""
+
+    name: str
+    size: str
+    series: str
+    size_value: float
+
+
+@dataclass(frozen=True)
+class Place:
+    """A variant at a case, with its fastest config there.
+
+    Attributes:
+        group: 1 for the variants that are tied for first, then 2 and so on; see `contest`.
+        leader: the fastest variant of the group.
+        ratio: its time over that of the fastest variant of the case, paired by round; 1 for the fastest.
+    """
+
+    variant: str
+    entry: Entry
+    case: str
+    group: int
+    leader: str
+    median_ns: Estimate
+    ratio: Estimate
+    n: int
+
+    @property
+    def loss(self) -> Estimate:
+        """By how much it is slower than the fastest, in percent."""
+        return loss_of(self.ratio)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The variants that are compared in one precision, at every case that at least one of them was timed at.
+
+    Attributes:
+        variants: in the order of the run.
+        places: by case and variant, each case from the fastest to the slowest. A variant that was not timed at a case has none.
+        reasons: why it has none, by case and variant, such as `skipped`.
+        untimed: charted cases at which no variant was timed.
+    """
+
+    workload: str
+    timing: Timing
+    precision: str
+    cases: tuple[Case, ...]
+    variants: tuple[str, ...]
+    places: Mapping[tuple[str, str], Place]
+    reasons: Mapping[tuple[str, str], str]
+    untimed: tuple[str, ...]
+
+    @cached_property
+    def logs(self) -> Floats:
+        """Logarithm of the ratio to the fastest; shape (variants, cases); infinite where a variant has no place."""
+        found = np.full((len(self.variants), len(self.cases)), np.inf)
+        for row, variant in enumerate(self.variants):
+            for column, case in enumerate(self.cases):
+                if place := self.places.get((case.name, variant)):
+                    found[row, column] = math.log(place.ratio.value)
+        return found
+
+    @property
+    def ranking(self) -> tuple[Place, ...]:
+        """Every place, case by case."""
+        return tuple(self.places.values())
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A variant over all cases.
+
+    Attributes:
+        place: from 1, by mean loss; 0 for a variant that misses a case, which is not ranked.
+        wins: cases of which it is the fastest, and tied with none.
+        ties: cases in which it is tied for first.
+        timed: cases that it has a time of.
+        missing: the cases that it has no time of, with the reason.
+        mean, worst: of its loss in percent, over the cases that it has.
+        worst_case: where it loses most.
+    """
+
+    place: int
+    variant: str
+    wins: int
+    ties: int
+    timed: int
+    missing: tuple[str, ...]
+    mean: Estimate
+    worst: Estimate
+    worst_case: str
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """Some variants that are shipped together, and the regret: the loss of the fastest of them at each case, in percent.
+
+    Attributes:
+        variants: in the order of the run.
+        first: cases of which one of them is the fastest, or tied with it.
+        surpassed: the worst loss of the other cases, in percent; 0 where there are none. The loss of a tie may be noise.
+        missing: cases that none of them has a time of. The regret is that of the other cases.
+        equals: how many other sets of as many variants have the same regret.
+    """
+
+    variants: tuple[str, ...]
+    mean: Estimate
+    worst: Estimate
+    worst_case: str
+    first: int
+    surpassed: float
+    missing: tuple[str, ...]
+    equals: int = 0
+
+
+def loss_of(ratio: Estimate) -> Estimate:
+    """A ratio of times as a loss in percent: 3 for 1.03."""
+    return Estimate(*(100 * (end - 1) for end in (ratio.value, ratio.low, ratio.high)))
+
+
+def mean_loss(ratios: Sequence[Estimate]) -> Estimate:
+    """The geometric mean of ratios as a loss in percent.
+
+    Cases are measured apart from each other, so the halves of their intervals are added in quadrature, in logarithms.
+    """
+    if not ratios:
+        return Estimate.unknown()
+    middle, low, high = np.log([(each.value, max(each.low, 1e-12), each.high) for each in ratios]).T
+    down, up = (math.sqrt(float(np.sum(half**2))) / len(ratios) for half in (middle - low, high - middle))
+    mean = float(middle.mean())
+    return Estimate(*(100 * math.expm1(end) for end in (mean, mean - down, mean + up)))
+
+
+@lru_cache(maxsize=4)
+def _candidates(data: RunData, workload: str, timing: Timing, among: Among) -> pd.DataFrame:
+    """The rows of `best_of_charted` that can be shipped: by role; where no rung was timed, all that compute the result.
+
+    Host variants of a run on a GPU count only among `hosts`, or where nothing else was timed.
+    """
+    best = best_of_charted(data, workload, timing)
+    best = best[best["role"].isin(ROLES["hosts"])]
+    chosen = best[best["role"].isin(ROLES[among])]
+    if chosen.empty:
+        chosen = best if not (best["role"] == "peer").any() else best[best["role"] == "peer"]
+    # A program that used several GPUs is taken with the fewest.
+    chosen = chosen.sort_values(["gpus", "median_ns"], kind="stable").drop_duplicates(["variant", "case"])
+    return chosen.sort_values("median_ns", kind="stable")
+
+
+def choices(data: RunData, workload: str, timing: Timing) -> tuple[Among, ...]:
+    """The choices of `ROLES` that differ in this timing."""
+    best = best_of_charted(data, workload, timing)
+    roles = set(best["role"])
+    if "rung" not in roles:
+        return ("rungs",)
+    further: dict[Among, str] = {"peers": "peer", "hosts": "host"}
+    return ("rungs", *(among for among, role in further.items() if role in roles))
+
+
+def precisions_of(data: RunData, workload: str, timing: Timing) -> tuple[str, ...]:
+    """The precisions in which variants are compared, fp32 first; empty where nothing was timed."""
+    return tuple(precisions(_candidates(data, workload, timing, "rungs")))
+
+
+@lru_cache(maxsize=8)
+def contest(data: RunData, workload: str, timing: Timing, precision: str, among: Among = "rungs", series: str = ALL) -> Contest:
+    """Rank every charted case.
+
+    Ties are groups with a leader. The fastest variant of a case leads the first group. A variant belongs to it if the interval of
+    their ratio holds 1 or lies within the noise floor of the case (`noise.verdict`). The fastest of the others leads the next
+    group, and so on. So members are tied with their leader, and not always with each other.
+
+    Args:
+        precision: one of `precisions_of`.
+        series: one series of the workload, or `ALL`.
+    """
+    rows = compared(_candidates(data, workload, timing, among), precision)
+    if series != ALL:
+        rows = rows[rows["series"] == series]
+    charted = charted_cases(data, workload)
+    wanted = charted if series == ALL else charted[charted["series"] == series]
+    order = ["case", "size", "series", "size_value"]
+    named = [Case(*row) for row in wanted[order].itertuples(index=False, name=None)]
+    timed = {str(case): group for case, group in rows.groupby("case", sort=False)}
+    places = {
+        (place.case, place.variant): place
+        for case in named
+        if case.name in timed
+        for place in _ranked(data, workload, case.name, timing, timed[case.name])
+    }
+    known = set(rows["variant"])
+    of_run = data.variants.loc[data.variants["workload"] == workload, "variant"]
+    variants = tuple(str(name) for name in of_run if name in known)
+    cases = tuple(case for case in named if case.name in timed)
+    missing = {(case.name, variant) for case in cases for variant in variants} - places.keys()
+    untimed = tuple(case.name for case in named if case.name not in timed)
+    return Contest(workload, timing, precision, cases, variants, places, _reasons(data, workload, missing), untimed)
+
+
+def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.DataFrame) -> Iterator[Place]:
+    """The places of one case, from the fastest to the slowest.
+
+    Args:
+        rows: of the case, by time.
+    """
+    rounds = data.rounds(workload, case, timing.scope, timing.cache)
+    noise = noise_of(rounds, data.hosts(workload))
+    found = rows.to_dict("records")
+    entries = [Entry(row["variant"], row["config"], int(row["gpus"]), 0) for row in found]
+    first = entries[0]
+    ratios = {entry: paired_ratio(rounds[entry], rounds[first]).estimate for entry in entries}
+    groups: dict[Entry, tuple[int, Entry]] = {}
+    left = entries
+    for number in range(1, len(entries) + 1):
+        if not left:
+            break
+        leader = left[0]
+        for entry in left:
+            # The first group reuses the ratios to the fastest.
+            ratio = ratios[entry] if leader == first else paired_ratio(rounds[entry], rounds[leader]).estimate
+            if entry == leader or verdict(ratio.low, ratio.high, noise.between(entry.variant, leader.variant)) == "tied":
+                groups[entry] = number, leader
+        left = [entry for entry in left if entry not in groups]
+    for row, entry in zip(found, entries, strict=True):
+        group, leader = groups[entry]
+        median = Estimate.of(row, "median_ns")
+        yield Place(entry.variant, entry, case, group, leader.variant, median, ratios[entry], int(row["n"]))
+
+
+def _reasons(data: RunData, workload: str, missing: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """The verdict of each missing cell; `not timed` where it has none."""
+    every = cells(data)
+    of_workload = every[(every["workload"] == workload) & (every["status"] != "ok")]
+    told: dict[Any, str] = {}
+    for row in of_workload[["case", "variant", "status"]].itertuples(index=False, name=None):
+        told.setdefault(row[:2], str(row[2]).replace("_", " "))
+    return {key: told.get(key, "not timed") for key in sorted(missing)}
+
+
+def standings(found: Contest) -> tuple[Standing, ...]:
+    """Every variant over the cases: those that have all of them by mean loss, then the others by the number that they have."""
+    tied = [place for place in found.ranking if place.group == 1]
+    first = {case.name: [place.variant for place in tied if place.case == case.name] for case in found.cases}
+    rows = []
+    for variant in found.variants:
+        places = [found.places[case.name, variant] for case in found.cases if (case.name, variant) in found.places]
+        worst = max(places, key=lambda place: place.ratio.value)
+        missing = tuple(
+            f"{case.name}: {found.reasons[case.name, variant]}"
+            for case in found.cases
+            if (case.name, variant) not in found.places
+        )
+        wins = sum(names == [variant] for names in first.values())
+        ties = sum(variant in names and len(names) > 1 for names in first.values())
+        mean = mean_loss([place.ratio for place in places])
+        rows.append(Standing(0, variant, wins, ties, len(places), missing, mean, worst.loss, worst.case))
+    rows.sort(key=lambda row: (len(row.missing), row.mean.value, row.worst.value))
+    return tuple(replace(row, place=0 if row.missing else number) for number, row in enumerate(rows, start=1))
+
+
+def shipments(found: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
+    """The best set of one variant, of two and of three, by exact search over all sets; none where no case was timed.
+
+    A set that covers more cases is better. Among sets that cover equally many, the one with the lower mean regret is better, then
+    the one with the lower worst regret; the other way round for `worst`. The list ends before a set that gains nothing over the
+    one before it.
+    """
+    offers: list[Shipment] = []
+    for count in range(1, min(MOST, len(found.variants)) + 1):
+        offer = _best_set(found, count, judge)
+        if offers and _regret(offer, judge) >= _regret(offers[-1], judge):
+            break
+        offers.append(offer)
+    return tuple(offers)
+
+
+def _regret(offer: Shipment, judge: Judge) -> tuple[float, ...]:
+    figures = round(offer.mean.value, 9), round(offer.worst.value, 9)
+    return (len(offer.missing), *(figures if judge == "mean" else figures[::-1]))
+
+
+def _best_set(found: Contest, count: int, judge: Judge) -> Shipment:
+    best: tuple[tuple[float, float, float], tuple[int, ...]] | None = None
+    equals = 0
+    sets = combinations(range(len(found.variants)), count)
+    while chunk := list(islice(sets, _CHUNK)):
+        keys = _keys(found.logs, np.array(chunk), judge)
+        order = np.lexsort(keys.T[::-1])
+        key = tuple(float(figure) for figure in keys[order[0]])
+        same = int((keys == keys[order[0]]).all(axis=1).sum())
+        if best is None or key < best[0]:
+            best, equals = (key, chunk[order[0]]), same - 1  # type: ignore[assignment]
+        elif key == best[0]:
+            equals += same
+    assert best is not None
+    return shipment(found, [found.variants[row] for row in best[1]], equals)
+
+
+def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
+    """What each set is judged by, the smaller the better: cases that it misses, then the two regrets; shape (sets, 3).
+
+    Args:
+        logs: `Contest.logs`.
+        sets: rows of `logs`, shape (sets, variants of a set).
+    """
+    least = logs[sets].min(axis=1)
+    covered = np.isfinite(least)
+    known = np.where(covered, least, 0.0)
+    mean = known.sum(axis=1) / np.maximum(covered.sum(axis=1), 1)
+    worst = np.where(covered, least, -np.inf).max(axis=1)
+    figures = (mean, worst) if judge == "mean" else (worst, mean)
+    # Sums in another order differ in their last digits.
+    return np.column_stack([(~covered).sum(axis=1), *(np.round(each, 12) for each in figures)]).astype(float)
+
+
+def shipment(found: Contest, variants: Sequence[str], equals: int = 0) -> Shipment:
+    """The regret of shipping these variants."""
+    shipped: list[Place] = []
+    losses: list[float] = []
+    missing: list[str] = []
+    for case in found.cases:
+        there = [found.places[case.name, variant] for variant in variants if (case.name, variant) in found.places]
+        if there:
+            shipped.append(min(there, key=lambda place: place.ratio.value))
+            if all(place.group > 1 for place in there):
+                losses.append(shipped[-1].loss.value)
+        else:
+            missing.append(case.name)
+    worst = max(shipped, key=lambda place: place.ratio.value)
+    mean = mean_loss([place.ratio for place in shipped])
+    first, surpassed = len(shipped) - len(losses), max(losses, default=0.0)
+    return Shipment(tuple(variants), mean, worst.loss, worst.case, first, surpassed, tuple(missing), equals)
+
+
+def recommended(offers: Sequence[Shipment]) -> Shipment:
+    """The fewest variants that miss no more cases than the largest set, and lose hardly more where they are not tied for first.
+
+    Hardly more is `WORTHWHILE`, added to the worst such loss of the largest set.
+    """
+    largest = offers[-1]
+    return next(
+        offer
+        for offer in offers
+        if len(offer.missing) == len(largest.missing) and offer.surpassed <= largest.surpassed + WORTHWHILE
+    )
