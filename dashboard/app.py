@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from warpladder.dashboard import server
-from warpladder.dashboard.ui import runs, state
+from warpladder.dashboard.ui import pinned, runs, state
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views import GROUPS, VIEWS
@@ -38,6 +38,7 @@ def main() -> None:
     state.begin()
     with st.sidebar:
         _choose_run()
+        pinned.sidebar()
     try:
         page.run()
     except store.StoreError as error:  # the run was changed while it was shown

@@ -11,7 +11,6 @@ from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.ui.marks import ABOVE, error_bars, name_rows
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate
 from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
-from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.compare.query import written
 
 #: The most cells that are drawn: half of them the slowest, half the fastest. They fit on one screen.
@@ -55,7 +54,7 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
             unselected={"marker": {"opacity": 1}},
         )
     figure.add_vline(x=1, line={"color": look.tones.text, "width": 1})
-    names = [text(cut(_name(change), _NAME_LENGTH)) for change in shown]
+    names = [text(_shortened(_name(change))) for change in shown]
     names = [f"<b>{name}</b>" if change is chosen else name for name, change in zip(names, shown, strict=True)]
     name_rows(figure, names, look, range=[len(shown) - 0.4, -0.6])
     figure.update_xaxes(type="log", title_text="time of B over A", tickformat=".3~g", nticks=5, tickangle=0)
@@ -71,7 +70,7 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
             else ""
         )
     )
-    return Chart(slug("compare", "ratios"), sentence(found), figure, frame_of(found.changes), note.strip())
+    return Chart(slug("compare", "ratios"), sentence(found.changes), figure, frame_of(found.changes), note.strip())
 
 
 def frame_of(changes: Sequence[Change]) -> pd.DataFrame:
@@ -114,6 +113,11 @@ def _ratio(change: Change, without_shift: bool) -> Estimate:
 
 def _name(change: Change) -> str:
     return f"{change.case} {change.name}"
+
+
+def _shortened(name: str) -> str:
+    """The two ends of a long name, which tell configs and numbers of GPUs apart."""
+    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH // 2]}…{name[1 - _NAME_LENGTH // 2 :]}"
 
 
 def _hover(change: Change) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import pinned, runs, state, widgets
 from warpladder.dashboard.ui.numbers import NOTHING
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.compare import VIEW, cell_page, chart, clouds_chart, query
@@ -30,8 +30,9 @@ def page() -> None:
     widgets.heading(VIEW)
     with widgets.controls():
         other, of_a, of_b = _choose_sides(run)
-        judged = state.choose("judge", "Judge", list(_JUDGED), text=_JUDGED.__getitem__)
+        pinned.button("A", other, of_a)
     with widgets.controls():
+        judged = state.choose("judge", "Judge", list(_JUDGED), text=_JUDGED.__getitem__)
         scope = _choose_scope(run, other)
         options = changes.Options(
             "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", without_shift=judged == "shift"
@@ -71,7 +72,11 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
     if not every:
         widgets.nothing("This run cannot be compared.", "Choose another run in the sidebar.")
     itself = "this run: two of its variants"
-    name = state.choose("with", "A", list(every), text=lambda each: every[each].title if each in others else itself)
+    pin = pinned.chosen()
+    default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
+    name = state.choose(
+        "with", "A", list(every), default=default, text=lambda each: every[each].title if each in others else itself
+    )
     other = every[name]
     of_b = _timed_variants(runs.load(run))
     if other.path == run.path:

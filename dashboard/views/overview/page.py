@@ -11,7 +11,7 @@ from warpladder import ROOT
 from warpladder.dashboard.core.axes import scaled_workloads
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.precision import named, word
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import pinned, runs, state, widgets
 from warpladder.dashboard.ui.numbers import (
     ITSELF,
     format_duration,
@@ -41,6 +41,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
+    pinned.show_run(run)
     shown, frames = [], []
     for each, workloads in _to_show(run):
         frame = runs.ask(each, queries.overview, ROOT)
