@@ -62,13 +62,13 @@ def sidebar() -> None:
             button("run")
 
 
-def button(key: str, run: store.Run | None = None, variant: str = "") -> None:
+def button(key: str, run: store.Run | None = None, variant: str = "", label: str = "Pin as baseline") -> None:
     """A button that pins a run, or one variant of it. The run is the shown one where None is given."""
     name = state.link().get("run", "") if run is None else _name(run)
     text = f"{name}@{variant}" if variant else name
     about = f"the variant {variant}" if variant else "this run"
     st.button(
-        "Pin as baseline",
+        label,
         key=f"pin {key}",
         type="tertiary",
         on_click=state.set_text,
@@ -209,14 +209,14 @@ def _verdicts(found: Iterable[Change]) -> None:
     rows = [
         {
             "Verdict": each.verdict,
+            "Here over pinned": each.ratio.value,
+            "from": each.ratio.low,
+            "to": each.ratio.high,
             "Workload": each.workload,
             "Case": each.case,
             "Variant": each.name,
             "Pinned": format_duration(each.a_ns.value),
             "Here": format_duration(each.b_ns.value),
-            "Here over pinned": each.ratio.value,
-            "from": each.ratio.low,
-            "to": each.ratio.high,
         }
         for each in told
     ]

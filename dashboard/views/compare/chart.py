@@ -18,7 +18,6 @@ MOST_ROWS: Final = 18
 _ROW_PX: Final = 21
 #: The most characters of a row's name, which leave room for the ratios.
 _NAME_LENGTH: Final = 40
-_COLUMNS: Final = ("workload", "case", "scope", "cache", "variant", "config", "gpus", "variant_of_a", "config_of_a")
 
 
 def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change | None = None) -> Chart:
@@ -60,7 +59,7 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
     figure.update_xaxes(type="log", title_text="time of B over A", tickformat=".3~g", nticks=5, tickangle=0)
     # A click anywhere on a row chooses it.
     figure.update_layout(hovermode="y", hoverdistance=_ROW_PX, dragmode="pan")
-    figure.update_layout(legend={**ABOVE, "itemwidth": 30, "entrywidth": 66}, margin={"t": 30})
+    figure.update_layout(legend={**ABOVE, "xref": "container"}, margin={"t": 30})
     note = look.note(
         "medians with 95 % intervals by a bootstrap over the rounds of each run. Grey: the noise, within which a ratio is unchanged. "
         + ("The common shift of each case is taken out. " if without_shift else "")
@@ -84,19 +83,23 @@ def facts_of(found: Comparison) -> pd.DataFrame:
 
 
 def _row(change: Change) -> dict[str, Any]:
-    values = asdict(change)
-    timing, of_a = values.pop("timing"), values.pop("of_a")
-    estimates = {name: Estimate(**values.pop(name)) for name in ("a_ns", "b_ns", "ratio")}
-    key = dict(
-        zip(
-            _COLUMNS,
-            (change.workload, change.case, *timing.values(), change.variant, change.config, change.gpus, *of_a),
-            strict=True,
-        )
-    )
-    figures = {column: value for name, each in estimates.items() for column, value in each.columns(name).items()}
-    figures |= change.without_shift.columns("without_shift")
-    return {**key, **figures, **{name: value for name, value in values.items() if name not in key}}
+    estimates = {"a_ns": change.a_ns, "b_ns": change.b_ns, "ratio": change.ratio, "without_shift": change.without_shift}
+    return {
+        "workload": change.workload,
+        "case": change.case,
+        "scope": change.timing.scope,
+        "cache": change.timing.cache,
+        "variant": change.variant,
+        "config": change.config,
+        "gpus": change.gpus,
+        "variant_of_a": change.of_a[0],
+        "config_of_a": change.of_a[1],
+        **{column: value for name, each in estimates.items() for column, value in each.columns(name).items()},
+        "shift": change.shift,
+        "noise": change.noise,
+        "same_source": change.same_source,
+        "verdict": change.verdict,
+    }
 
 
 def _drawn(changes: Sequence[Change], chosen: Change | None) -> Sequence[Change]:
