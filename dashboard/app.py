@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from warpladder.dashboard import server
-from warpladder.dashboard.ui import sidebar, state
+from warpladder.dashboard.ui import pinned, sidebar, state
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import View, page_of
 from warpladder.dashboard.views import GROUPS, VIEWS
@@ -33,6 +33,7 @@ def main() -> None:
     with st.sidebar:
         view = _view(page.url_path)
         sidebar.draw(view.needs, of_one_run=view.of_one_run)
+        pinned.sidebar()
     try:
         page.run()
     except store.StoreError as error:  # the run was changed while it was shown

@@ -60,11 +60,11 @@ def _text(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     text = io.StringIO()
     Console(file=text, width=1000, highlight=False, markup=False, no_color=True).print(table)
     lines += [line.rstrip() for line in text.getvalue().splitlines()] if rows else []
-    return "".join(f"{line}\n" for line in (*lines, *_left_out(found), sentence(found)))
+    return "".join(f"{line}\n" for line in (*lines, *_left_out(found), sentence(found.changes)))
 
 
 def _markdown(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
-    lines = [f"**{sentence(found)}**", "", f"A: {_title(a)}  ", f"B: {_title(b)}", ""]
+    lines = [f"**{sentence(found.changes)}**", "", f"A: {_title(a)}  ", f"B: {_title(b)}", ""]
     lines += [f"- {'**warning**: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
     lines += [f"- {line}" for line in _sources(found)]
     if rows := _rows(found):
@@ -89,7 +89,7 @@ def _json(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     told = {
         "a": a.info["run_id"],
         "b": b.info["run_id"],
-        "sentence": sentence(found),
+        "sentence": sentence(found.changes),
         "differences": [asdict(fact) for fact in found.facts],
         "changed_sources": found.changed_sources,
         "cells_of_a_alone": found.only_a,

@@ -2,13 +2,11 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core import axes
@@ -18,7 +16,7 @@ from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.facts import Fact, facts, said
 from warpladder.dashboard.core.intervals import independent_ratio, paired_ratio
-from warpladder.dashboard.core.noise import Noise, noise_of
+from warpladder.dashboard.core.readings import Reading, Timed, reading
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
 
@@ -139,9 +137,6 @@ class Comparison:
         return tuple(change for change in self.changes if change.verdict in verdicts)
 
 
-_Key = tuple[str, str, str, str, str, str, int]
-
-
 def compare(a: Side, b: Side, options: Options = Options()) -> Comparison:
     """Compare B with A.
 
@@ -154,33 +149,35 @@ def compare(a: Side, b: Side, options: Options = Options()) -> Comparison:
     Raises:
         NotComparable: no cell is in both, or the GPUs differ and `options.any_device` is False.
     """
-    if a.data.info["device_name"] != b.data.info["device_name"] and not options.any_device:
-        raise NotComparable(
-            f"{_title(a)} was recorded on {a.data.device}, {_title(b)} on {b.data.device}; "
-            "record both on one device, or add --any-device"
-        )
-    before, after = _reading(a.data), _reading(b.data)
+    _refuse_other_devices(a, b, options)
+    before, after = reading(a.data), reading(b.data)
     of_a, of_b = ({each.key: each for each in _timed(*sides, options)} for sides in ((a, b), (b, a)))
     shared = [key for key in of_b if key in of_a]
     if not shared:
         raise NotComparable(
             f"{_title(a)} and {_title(b)} have no cell in common; `warpladder answer RUN` shows the workloads and cases of a run"
         )
-    judged = _judge(before, after, [(of_a[key], of_b[key]) for key in shared], options)
-    judged.sort(key=lambda change: -change.ratio.value if change.ratio.known else math.inf)
+    judged = _slowest_first(_judge(before, after, [(of_a[key], of_b[key]) for key in shared], options))
     told = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     return Comparison(tuple(told), tuple(sources), tuple(judged), len(of_a) - len(shared), len(of_b) - len(shared))
 
 
-def sentence(found: Comparison) -> str:
-    """`3 slower, 61 unchanged, 1 faster; the worst: conv2d n=512 v03_tile, 1.04×`."""
-    counts = Counter(change.verdict for change in found.changes)
+def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
+    if a.data.info["device_name"] != b.data.info["device_name"] and not options.any_device:
+        raise NotComparable(
+            f"{_title(a)} was recorded on {a.data.device}, {_title(b)} on {b.data.device}; "
+            "record both on one device, or add --any-device"
+        )
+
+
+def sentence(changes: Sequence[Change]) -> str:
+    """`3 slower, 61 unchanged, 1 faster; the worst: conv2d n=512 v03_tile, 1.04×`, of changes with the slowest first."""
+    counts = Counter(change.verdict for change in changes)
     words = ", ".join(f"{counts[each]} {each}" for each in VERDICTS if counts[each])
-    slower = found.of("slower")
-    if not slower:
+    worst = next((change for change in changes if change.verdict == "slower"), None)
+    if worst is None:
         return words
-    worst = slower[0]
     return f"{words}; the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x"
 
 
@@ -191,81 +188,25 @@ def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Serie
         data: the run of that side.
         cell: variant and config of that side.
     """
-    rounds = _reading(data).data.rounds(change.workload, change.case, change.timing.scope, change.timing.cache)
+    rounds = reading(data).data.rounds(change.workload, change.case, change.timing.scope, change.timing.cache)
     return rounds[Entry(*cell, change.gpus, 0)]
 
 
-@dataclass(frozen=True)
-class _Timed:
-    """A cell with samples, and the key by which it is matched."""
-
-    key: _Key
-    variant: str
-    config: str
-    median_ns: Estimate
-
-
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """A run whose samples of one process and of several ranks are together, with what is asked for each of its cells."""
-
-    data: RunData
-    noises: dict[tuple[str, str, str, str, int], Noise]
-
-    def durations(self, cell: _Timed) -> "pd.Series[float]":
-        """Durations of a cell in nanoseconds, by round."""
-        workload, case, scope, cache, _, _, gpus = cell.key
-        return self.data.rounds(workload, case, scope, cache)[Entry(cell.variant, cell.config, gpus, 0)]
-
-    def by_process(self, cell: _Timed) -> list[npt.NDArray[np.float64]]:
-        """Durations of a cell in nanoseconds, an array for each process."""
-        workload, case, scope, cache, _, _, gpus = cell.key
-        return self.data.rounds(workload, case, scope, cache).by_process(Entry(cell.variant, cell.config, gpus, 0))
-
-    def noise(self, cell: _Timed) -> float:
-        """The noise floor of a cell, by the baseline's two copies on as many ranks."""
-        workload, case, scope, cache, _, _, gpus = cell.key
-        key = (workload, case, scope, cache, max(gpus, 1))
-        if key not in self.noises:
-            rounds = self.data.rounds(workload, case, scope, cache)
-            same = {entry: rounds[entry] for entry in rounds if max(entry.gpus, 1) == key[-1]}
-            self.noises[key] = noise_of(same, self.data.hosts(workload))
-        return self.noises[key].between(cell.variant)
-
-    @cached_property
-    def sources(self) -> dict[tuple[str, str], tuple[str, str]]:
-        """Hash and text of each source as it was measured, by workload and variant."""
-        columns = self.data.variants[["workload", "variant", "source_sha256", "source_text"]].fillna("")
-        return {(workload, variant): (sha, text) for workload, variant, sha, text in columns.itertuples(index=False, name=None)}
-
-    def source(self, cell: _Timed) -> tuple[str, str]:
-        return self.sources.get((cell.key[0], cell.variant), ("", ""))
-
-
-@lru_cache(maxsize=4)
-def _reading(data: RunData) -> _Reading:
-    if len(data.together):
-        data = replace(
-            data, samples=pd.concat([data.samples, data.together], ignore_index=True), together=data.together.iloc[:0]
-        )
-    return _Reading(data, {})
-
-
-def _timed(side: Side, other: Side, options: Options) -> Iterator[_Timed]:
+def _timed(side: Side, other: Side, options: Options) -> Iterator[Timed]:
     """The cells of a side that the options ask for."""
-    data = _reading(side.data).data
+    data = reading(side.data).data
     every = cells(data)
     every = every[(every["n"] > 0) & (every["status"] == "ok")]
     if side.variant:
         every = every[every["variant"] == side.variant]
-    every = every[_chosen(data, _reading(other.data).data, every, options.scope)]
+    every = every[_chosen(data, reading(other.data).data, every, options.scope)]
     if options.match == "best":
         every = best_config(every)
     names = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "median_ns", "low_ns", "high_ns"]
     for workload, case, scope, cache, variant, config, gpus, *figures in every[names].itertuples(index=False, name=None):
         matched = "" if side.variant and other.variant else variant
         key = (workload, case, scope, cache, matched, "" if options.match == "best" else config, int(gpus))
-        yield _Timed(key, variant, config, Estimate(*figures))
+        yield Timed(key, variant, config, Estimate(*figures))
 
 
 def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "pd.Series[bool]":
@@ -282,7 +223,7 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
     return found
 
 
-def _judge(a: _Reading, b: _Reading, pairs: Sequence[tuple[_Timed, _Timed]], options: Options) -> list[Change]:
+def _judge(a: Reading, b: Reading, pairs: Sequence[tuple[Timed, Timed]], options: Options) -> list[Change]:
     """The changes of pairs of cells, in their order."""
     same_run = bool(a.data.info["run_id"] == b.data.info["run_id"])
     changes = [_change(a, b, *pair, same_run=same_run) for pair in pairs]
@@ -294,7 +235,7 @@ def _judge(a: _Reading, b: _Reading, pairs: Sequence[tuple[_Timed, _Timed]], opt
     return [_judged(change, options) for change in changes]
 
 
-def _change(a: _Reading, b: _Reading, of_a: _Timed, of_b: _Timed, *, same_run: bool) -> Change:
+def _change(a: Reading, b: Reading, of_a: Timed, of_b: Timed, *, same_run: bool) -> Change:
     workload, case, scope, cache, _, _, gpus = of_b.key
     if same_run:
         ratio = paired_ratio(b.durations(of_b), a.durations(of_a))
@@ -332,7 +273,7 @@ class _Equal:
     ratio: float
 
 
-def _equal_code(a: _Reading, b: _Reading, options: Options) -> Iterator[_Equal]:
+def _equal_code(a: Reading, b: Reading, options: Options) -> Iterator[_Equal]:
     """Every variant and config whose source is equal in both runs, in the scope of the options."""
     every = replace(options, match="config")
     of_a = {cell.key: cell for cell in _timed(Side(a.data), Side(b.data), every)}
@@ -383,5 +324,31 @@ def _judged(change: Change, options: Options) -> Change:
     return replace(change, verdict="faster" if ratio.high < 1 / band else "unchanged")
 
 
+def _slowest_first(changes: Iterable[Change]) -> list[Change]:
+    return sorted(changes, key=lambda change: -change.ratio.value if change.ratio.known else math.inf)
+
+
 def _title(side: Side) -> str:
     return said(side.data.info["label"]) or str(side.data.info["run_id"])
+
+
+def against_variant(a: Side, b: Side, options: Options = Options()) -> tuple[Change, ...]:
+    """Every cell of B against the fastest config of A's variant, in the same case, timing and number of GPUs.
+
+    A host variant of one process is compared with one GPU.
+
+    Args:
+        a: its variant is not empty.
+
+    Raises:
+        NotComparable: the GPUs differ and `options.any_device` is False.
+    """
+    _refuse_other_devices(a, b, options)
+    ones = {_place(one): one for one in _timed(a, replace(b, variant=a.variant), replace(options, match="best"))}
+    pairs = [(one, each) for each in _timed(b, replace(a, variant=""), options) if (one := ones.get(_place(each)))]
+    return tuple(_slowest_first(_judge(reading(a.data), reading(b.data), pairs, options)))
+
+
+def _place(cell: Timed) -> tuple[str, str, str, str, int]:
+    workload, case, scope, cache, _, _, gpus = cell.key
+    return workload, case, scope, cache, max(gpus, 1)

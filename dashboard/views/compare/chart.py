@@ -12,7 +12,6 @@ from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.ui.marks import ABOVE, error_bars, name_rows
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate
 from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
-from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.compare.query import written
 
 #: The most cells that are drawn: half of them the slowest, half the fastest. They fit on one screen.
@@ -20,7 +19,6 @@ MOST_ROWS: Final = 18
 _ROW_PX: Final = 21
 #: The most characters of a row's name, which leave room for the ratios.
 _NAME_LENGTH: Final = 40
-_COLUMNS: Final = ("workload", "case", "scope", "cache", "variant", "config", "gpus", "variant_of_a", "config_of_a")
 
 
 def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change | None = None) -> Chart:
@@ -56,13 +54,13 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
             unselected={"marker": {"opacity": 1}},
         )
     figure.add_vline(x=1, line={"color": look.tones.text, "width": 1})
-    names = [text(cut(_name(change), _NAME_LENGTH)) for change in shown]
+    names = [text(_shortened(_name(change))) for change in shown]
     names = [f"<b>{name}</b>" if change is chosen else name for name, change in zip(names, shown, strict=True)]
     name_rows(figure, names, look, range=[len(shown) - 0.4, -0.6])
     figure.update_xaxes(type="log", title_text="time of B over A", tickformat=".3~g", nticks=5, tickangle=0)
     # A click anywhere on a row chooses it.
     figure.update_layout(hovermode="y", hoverdistance=_ROW_PX, dragmode="pan")
-    figure.update_layout(legend={**ABOVE, "itemwidth": 30, "entrywidth": 66}, margin={"t": 30})
+    figure.update_layout(legend={**ABOVE, "xref": "container"}, margin={"t": 30})
     note = look.note(
         "medians with 95 % intervals by a bootstrap over the rounds of each run. Grey: the noise, within which a ratio is unchanged. "
         + ("The common shift of each case is taken out. " if without_shift else "")
@@ -72,7 +70,7 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
             else ""
         )
     )
-    return Chart(slug("compare", "ratios"), sentence(found), figure, frame_of(found.changes), note.strip())
+    return Chart(slug("compare", "ratios"), sentence(found.changes), figure, frame_of(found.changes), note.strip())
 
 
 def frame_of(changes: Sequence[Change]) -> pd.DataFrame:
@@ -86,19 +84,23 @@ def facts_of(found: Comparison) -> pd.DataFrame:
 
 
 def _row(change: Change) -> dict[str, Any]:
-    values = asdict(change)
-    timing, of_a = values.pop("timing"), values.pop("of_a")
-    estimates = {name: Estimate(**values.pop(name)) for name in ("a_ns", "b_ns", "ratio")}
-    key = dict(
-        zip(
-            _COLUMNS,
-            (change.workload, change.case, *timing.values(), change.variant, change.config, change.gpus, *of_a),
-            strict=True,
-        )
-    )
-    figures = {column: value for name, each in estimates.items() for column, value in each.columns(name).items()}
-    figures |= change.without_shift.columns("without_shift")
-    return {**key, **figures, **{name: value for name, value in values.items() if name not in key}}
+    estimates = {"a_ns": change.a_ns, "b_ns": change.b_ns, "ratio": change.ratio, "without_shift": change.without_shift}
+    return {
+        "workload": change.workload,
+        "case": change.case,
+        "scope": change.timing.scope,
+        "cache": change.timing.cache,
+        "variant": change.variant,
+        "config": change.config,
+        "gpus": change.gpus,
+        "variant_of_a": change.of_a[0],
+        "config_of_a": change.of_a[1],
+        **{column: value for name, each in estimates.items() for column, value in each.columns(name).items()},
+        "shift": change.shift,
+        "noise": change.noise,
+        "same_source": change.same_source,
+        "verdict": change.verdict,
+    }
 
 
 def _drawn(changes: Sequence[Change], chosen: Change | None) -> Sequence[Change]:
@@ -115,6 +117,11 @@ def _ratio(change: Change, without_shift: bool) -> Estimate:
 
 def _name(change: Change) -> str:
     return f"{change.case} {change.name}"
+
+
+def _shortened(name: str) -> str:
+    """The two ends of a long name, which tell configs and numbers of GPUs apart."""
+    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH // 2]}…{name[1 - _NAME_LENGTH // 2 :]}"
 
 
 def _hover(change: Change) -> str:

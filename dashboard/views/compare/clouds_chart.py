@@ -11,11 +11,13 @@ from warpladder.dashboard.core.changes import Change
 from warpladder.dashboard.core.intervals import interval_kind, median_interval
 from warpladder.dashboard.ui.numbers import format_duration, format_interval
 from warpladder.dashboard.ui.template import Chart, Look, blank, palette, slug, text, timing
+from warpladder.dashboard.ui.text import cut
 
 _HEIGHT: Final = 270
 #: Samples that are further from the quartiles of their side than so many distances between the quartiles are drawn at the edge.
 _FAR: Final = 3.0
 _SIDES: Final = ("A", "B")
+_NAME_LENGTH: Final = 22
 
 
 def clouds(samples: pd.DataFrame, change: Change, look: Look) -> Chart:
@@ -24,7 +26,10 @@ def clouds(samples: pd.DataFrame, change: Change, look: Look) -> Chart:
     Args:
         samples: `query.clouds`.
     """
-    titles = [f"{side}: {text(name_of(*cell))}" for side, cell in zip(_SIDES, (change.of_a, _of_b(change)), strict=True)]
+    titles = [
+        f"{side}: {text(cut(name_of(*cell), _NAME_LENGTH))}"
+        for side, cell in zip(_SIDES, (change.of_a, _of_b(change)), strict=True)
+    ]
     figure = make_subplots(
         cols=2, shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles, figure=blank(look.theme, _HEIGHT)
     )

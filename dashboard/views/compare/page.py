@@ -7,7 +7,7 @@ import streamlit as st
 from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import pinned, runs, state, widgets
 from warpladder.dashboard.ui.numbers import NOTHING
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.compare import VIEW, cell_page, chart, clouds_chart, query
@@ -30,8 +30,8 @@ def page() -> None:
     widgets.heading(VIEW)
     with widgets.controls():
         other, of_a, of_b = _choose_sides(run)
-        judged = state.choose("judge", "Judge", list(_JUDGED), text=_JUDGED.__getitem__)
     with widgets.controls():
+        judged = state.choose("judge", "Judge", list(_JUDGED), text=_JUDGED.__getitem__)
         scope = _choose_scope(run, other)
         options = changes.Options(
             "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", without_shift=judged == "shift"
@@ -40,7 +40,10 @@ def page() -> None:
         if isinstance(found, str):
             widgets.nothing(found, "Choose another run, variant or scope.")
         shown = query.only(found, _choose_filter(found))
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        pin = pinned.chosen()
+        if pin is None or (pin.run.path, pin.variant) != (other.path, of_a):
+            pinned.button("A", other, of_a, label="Pin A as baseline")
         for fact in found.facts:
             if fact.warning:
                 widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
@@ -48,7 +51,7 @@ def page() -> None:
         widgets.nothing(
             "No compared cell fits the filters.", "Choose others; a variant is written as v0* or as a part of its name."
         )
-    cell = _choose_cell(shown, f"{run.path} {other.path}")
+    cell = _choose_cell(shown)
     _answer(run, other, shown, cell, without_shift=judged == "shift")
     below = state.choose("below", "Show", list(_BELOW), text=_BELOW.__getitem__, style="segmented", labelled=False)
     if below == "source":
@@ -71,7 +74,11 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
     if not every:
         widgets.nothing("This run cannot be compared.", "Choose another run in the sidebar.")
     itself = "this run: two of its variants"
-    name = state.choose("with", "A", list(every), text=lambda each: every[each].title if each in others else itself)
+    pin = pinned.chosen()
+    default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
+    name = state.choose(
+        "with", "A", list(every), default=default, text=lambda each: every[each].title if each in others else itself
+    )
     other = every[name]
     of_b = _timed_variants(runs.load(run))
     if other.path == run.path:
@@ -126,9 +133,9 @@ def _choose_filter(found: Comparison) -> query.Filter:
     )
 
 
-def _choose_cell(found: Comparison, owner: str) -> Change:
+def _choose_cell(found: Comparison) -> Change:
     """The cell to look into: the one of the URL, or else the slowest."""
-    asked = state.text_of("cell", "")
+    asked = state.text_of("at", "")
     cell = query.chosen(found.changes, asked)
     if asked and cell is None:
         state.note("The link asks for a cell that is not among those shown; showing the slowest.")
@@ -136,7 +143,7 @@ def _choose_cell(found: Comparison, owner: str) -> Change:
 
 
 def _set_cell(text: object) -> None:
-    state.set_text("cell", "", str(text))
+    state.set_text("at", "", str(text))
 
 
 def _answer(run: store.Run, other: store.Run, found: Comparison, cell: Change, *, without_shift: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 #: Equal lines that are shown before and after a difference.
 _CONTEXT: Final = 3
 #: Two lines that are less alike than this are marked as a whole.
-_ALIKE: Final = 0.4
+_ALIKE: Final = 0.5
 _WORDS: Final = re.compile(r"\w+|\s+|[^\w\s]")
 #: Longer sources are compared by whole lines, without words.
 _MOST_FOR_WORDS: Final = 4_000
@@ -88,10 +88,10 @@ def _line(lines: Sequence[str], place: int) -> Line:
 def _words(old: str, new: str) -> tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]:
     """The parts of two lines; unmarked where they have too little in common."""
     one, other = _WORDS.findall(old), _WORDS.findall(new)
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    if matcher.ratio() < _ALIKE:
+    told = [[word for word in words if not word.isspace()] for words in (one, other)]
+    if SequenceMatcher(None, told[0], told[1], autojunk=False).ratio() < _ALIKE:
         return ((old, False),), ((new, False),)
-    blocks = matcher.get_opcodes()
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
     before = tuple(("".join(one[a:a_end]), kind != "equal") for kind, a, a_end, _, _ in blocks if a < a_end)
     after = tuple(("".join(other[b:b_end]), kind != "equal") for kind, _, _, b, b_end in blocks if b < b_end)
     return before, after

@@ -5,7 +5,7 @@ from typing import Final
 import streamlit as st
 
 from warpladder.dashboard.core import counters
-from warpladder.dashboard.ui import runs, spreadsheet, state, widgets
+from warpladder.dashboard.ui import pinned, runs, spreadsheet, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.counters import VIEW, words
 from warpladder.dashboard.views.counters import chart as charts
@@ -67,6 +67,7 @@ def page() -> None:
         topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
     every = queries.best(runs.ask(run, counters.by_config, workload, case))
     frame = queries.most_time(every)
+    pinned.show_counters(run, workload, case, frame)
     look, how = runs.look_of(run, widgets.theme()), words.how_counted(runs.load(run), len(frame), len(every))
     if topic == "roofs":
         widgets.show_chart(charts.speed_of_light(frame, look, workload, case, how))

@@ -1,12 +1,14 @@
 """The ladder of one case as bars."""
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.core.changes import Change
 from warpladder.dashboard.core.precision import PEERS_OF, precisions, word
 from warpladder.dashboard.core.records import records
 from warpladder.dashboard.ui.marks import error_bars, hatch
@@ -34,6 +36,7 @@ _GROUP_GAP: Final = 0.75
 _COLUMNS: Final = {"time": 8, "spread": 62, "gain": 110, "floor": 160, "error": 224}
 _COLUMNS_PX: Final = 222
 _ERROR_PX: Final = 48
+_PINNED_PX: Final = 62
 #: Height of a line of words about one of several floors.
 _FLOOR_PX: Final = 14
 #: The most ticks. The bars are narrow, because the page shows the source beside them.
@@ -58,7 +61,9 @@ class _Row(Rung):
         return self.gain.known and self.gain_from != self.precision
 
 
-def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
+def ladder(
+    frame: pd.DataFrame, look: Look, scale: Scale = "auto", pinned: Mapping[tuple[str, str], Change] | None = None
+) -> Chart:
     """The variants of one case: time with interval, gain of each rung, and the floor as a line.
 
     Where rungs or peers have several precisions, each row has its error against float64, and each precision has a floor.
@@ -66,6 +71,7 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
     Args:
         frame: `query.ladder` with at least one cell that has samples.
         scale: of the times: bars on a linear axis, marks on a logarithmic one, or `auto` for the one that suits the times.
+        pinned: the rows against a pinned run, by variant and config; None where no run is pinned.
     """
     specimens = frame.loc[(frame["role"] == "specimen") & (frame["n"] > 0), "variant"]
     # A specimen shows an error and not a time. It is drawn only where there is nothing else.
@@ -95,9 +101,9 @@ def ladder(frame: pd.DataFrame, look: Look, scale: Scale = "auto") -> Chart:
     above = _FLOOR_PX * len(floor_words) if len(floor_words) > 1 else 0
     figure.update_layout(
         showlegend=False,
-        margin={"r": _COLUMNS_PX + mixed * _ERROR_PX, "t": 28 + above},
+        margin={"r": _COLUMNS_PX + mixed * _ERROR_PX + (pinned is not None) * _PINNED_PX, "t": 28 + above},
         height=figure.layout.height + above,
-        annotations=[*floor_words, *_columns(rows, look, mixed), *group_words],
+        annotations=[*floor_words, *_columns(rows, look, mixed), *_over_pinned(rows, look, mixed, pinned), *group_words],
         shapes=[*floor_line, *group_lines],
     )
     skipped = frame.loc[(frame["n"] == 0) & (frame["status"] == "skipped"), "variant"]
@@ -200,6 +206,21 @@ def _columns(rows: list[_Row], look: Look, mixed: bool) -> _Items:
             gain = ("tied" if row.gain_verdict == "tied" else format_ratio(row.gain.value)) + "*" * int(row.crosses)
             words.append(_word(gain, "gain", row.y, tone, hovertext=text(_gain(row))))
     return words
+
+
+def _over_pinned(
+    rows: list[_Row], look: Look, mixed: bool, pinned: Mapping[tuple[str, str], Change] | None
+) -> Iterator[dict[str, Any]]:
+    """The last column: the time over that of the pinned run, in the colour of its verdict."""
+    if pinned is None:
+        return
+    at = {"xshift": _COLUMNS["error"] + mixed * _ERROR_PX}
+    yield _word("vs pinned", "error", 1, look.tones.muted, yref="paper", yanchor="bottom", **at)
+    for row in rows:
+        if change := pinned.get((row.variant, row.config)):
+            tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(change.verdict, look.tones.muted)
+            about = f"{format_estimate(change.ratio, format_ratio)} the time of the pinned run: {change.verdict}"
+            yield _word(f"{change.ratio.value:.3f}×", "error", row.y, tone, hovertext=text(about), **at)
 
 
 def _word(words: str, column: str, y: float, color: str, **options: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import streamlit as st
 from warpladder import ROOT
 from warpladder.dashboard.core import precision, staleness
 from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import VIEW
 from warpladder.dashboard.views.ladder import chart as charts
@@ -54,13 +54,14 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
             f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",
             "Choose another case, scope or cache.",
         )
+    changes = pinned.show(run, timing, frame[frame["n"] > 0])
     # The column of errors and the precision in names leave less room for the times.
     # The style sheet of the pages puts them one below the other in a narrow window.
     left, right = st.container(key="side-by-side").columns(
         [15, 7] if frame["precision"].nunique() > 1 else [13, 9], gap="medium"
     )
     with left:
-        widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale))
+        widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale, changes))
     with right:
         _source(run, workload, frame)
     widgets.attribution(run)
@@ -97,6 +98,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         )
     )
     st.code(variant["source_text"], language="cpp" if variant["kind"] == "cuda" else "python", height=_CODE_HEIGHT)
+    pinned.button("variant", run, name)
 
 
 def _resources(variant: dict[Any, Any]) -> list[str]:

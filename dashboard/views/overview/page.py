@@ -12,7 +12,7 @@ from warpladder import ROOT
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import Listed, Need
 from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views.overview import VIEW, table
@@ -41,6 +41,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
+    pinned.show_run(run)
     shown = [each for name, source, workloads in _sources(run) for each in _lines(name, source, workloads)]
     shown.sort(key=lambda each: each.line.summary.workload)
     if run.path not in {each.run.path for each in shown}:

@@ -39,7 +39,7 @@ def test_a_run_compared_with_its_like_is_unchanged() -> None:
     found = compare(Side(run("a", {})), Side(run("b", {})))
     assert {change.verdict for change in found.changes} == {"unchanged"}
     assert (found.only_a, found.only_b, found.changed_sources) == (0, 0, ())
-    assert sentence(found) == "11 unchanged"
+    assert sentence(found.changes) == "11 unchanged"
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.05, "slower"), (0.95, "faster"), (1.005, "unchanged")])

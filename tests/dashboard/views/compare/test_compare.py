@@ -81,11 +81,11 @@ def test_a_link_shows_the_cell_and_the_filters_that_it_names(open_app: Open, fol
     table = next(frame.value for frame in page.main.dataframe if "timing" in frame.value)
     assert set(table["timing"]) == {"operation hot"} and table["name"].str.startswith("v04").all()
     asked = "|".join(("conv2d", *page.session_state["compared cells from"][-1].split("|")[1:]))
-    page = open_app(folder, "compare", cell=asked, **link)
+    page = open_app(folder, "compare", at=asked, **link)
     assert asked.split("|")[1] in next(block.value for block in page.main.markdown if "times as long" in block.value).replace(
         "\\", ""
     )
-    page = open_app(folder, "compare", cell="nonsense", **link)
+    page = open_app(folder, "compare", at="nonsense", **link)
     assert "showing the slowest" in words(page)
 
 

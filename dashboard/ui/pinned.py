@@ -1,0 +1,250 @@
+"""The pinned baseline: a run, or one variant of it, that the pages compare the shown run with.
+
+The URL keeps it as `pin=RUN` or `pin=RUN@VARIANT`, and the session keeps it across pages.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import changes, counters
+from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.changes import Change, sentence
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.numbers import format_duration, format_ratio
+from warpladder.dashboard.ui.text import cut, plain, short
+from warpladder.data import store
+
+PIN: Final = "pin"
+_CHOSEN: Final = "pinned baseline"
+_MOST_CHARACTERS: Final = 44
+_TABLE_PX: Final = 420
+_TABLE_WIDTH_PX: Final = 700
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A pinned run; `variant` is empty for all of its variants."""
+
+    run: store.Run
+    variant: str
+
+    @property
+    def title(self) -> str:
+        label = str(self.run.info["label"] or self.run.run_id)
+        return f"{label}, {self.variant}" if self.variant else label
+
+
+def chosen() -> Pinned | None:
+    """The pinned baseline of this session; None where there is none."""
+    found: Pinned | None = st.session_state.get(_CHOSEN)
+    return found
+
+
+def sidebar() -> None:
+    """Show the pinned baseline with a button that unpins it, or a button that pins the shown run. Called once in each rerun."""
+    text = state.text_of(PIN, "")
+    found = _resolved(text)
+    st.session_state[_CHOSEN] = found
+    if text and found is None:
+        state.note(f"The link pins {short(text)}, which is not a run here, nor RUN@VARIANT.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if found:
+            widgets.badge(
+                f"pinned: {cut(found.title, _MOST_CHARACTERS)}", "blue", help=plain(f"Ratios are over {found.title}.")
+            )
+            st.button("Unpin", key="unpin", type="tertiary", on_click=state.set_text, args=(PIN, "", ""))
+        elif runs.chosen():
+            button("run")
+
+
+def button(key: str, run: store.Run | None = None, variant: str = "", label: str = "Pin as baseline") -> None:
+    """A button that pins a run, or one variant of it. The run is the shown one where None is given."""
+    name = state.link().get("run", "") if run is None else _name(run)
+    text = f"{name}@{variant}" if variant else name
+    about = f"the variant {variant}" if variant else "this run"
+    st.button(
+        label,
+        key=f"pin {key}",
+        type="tertiary",
+        on_click=state.set_text,
+        args=(PIN, "", text),
+        help=plain(f"Every page then shows ratios over {about}."),
+    )
+
+
+def counterparts(run: store.Run, timing: Timing) -> tuple[Change, ...] | str:
+    """Every cell of a run in one timing against its counterpart of the pinned baseline, the slowest first.
+
+    The counterpart has the same workload, case, timing, variant, config and number of GPUs. Of a pinned variant it is the fastest
+    config of that variant in the case.
+
+    Returns:
+        The changes, whose ratios are the run's time over the pinned one; or why there are none.
+    """
+    pin = chosen()
+    if pin is None:
+        return "nothing is pinned"
+    if pin.run.path == run.path and not pin.variant:
+        return "this run is the pinned one"
+    try:
+        found = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, timing.scope)
+    except store.StoreError as error:
+        return str(error)
+    return found if isinstance(found, str) else tuple(change for change in found if change.timing == timing)
+
+
+def counterpart(run: store.Run, timing: Timing, workload: str, case: str, variant: str, config: str) -> Change | None:
+    """The change of one cell of one process against the pinned baseline; None without a pin or a counterpart."""
+    found = counterparts(run, timing) if chosen() else ""
+    wanted = (workload, case, variant, config)
+    return next((each for each in found if isinstance(each, Change) and each.gpus <= 1 and _cell(each) == wanted), None)
+
+
+def show(run: store.Run, timing: Timing, frame: pd.DataFrame) -> dict[tuple[str, str], Change] | None:
+    """A line with the verdicts of cells against the pinned baseline, and a table with the ratio of each; nothing without a pin.
+
+    Args:
+        frame: rows of `cells` of one process, in this timing.
+
+    Returns:
+        The changes by variant and config, of the last case where there are several; None where no ratio is known.
+    """
+    if chosen() is None:
+        return None
+    found = counterparts(run, timing)
+    if isinstance(found, str):
+        _line(found)
+        return None
+    shown = set(frame[["workload", "case", "variant", "config"]].itertuples(index=False, name=None))
+    told = [change for change in found if change.gpus <= 1 and _cell(change) in shown]
+    _verdicts(told)
+    return {(change.variant, change.config): change for change in told} or None
+
+
+def show_run(run: store.Run) -> None:
+    """The same for every cell of a run in the first timing of each workload."""
+    if (pin := chosen()) is None or pin.run.path == run.path:
+        return
+    found = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, "")
+    if isinstance(found, str):
+        _line(found)
+    else:
+        _verdicts(found)
+
+
+def show_counters(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> None:
+    """A line and a table with the profiled time of each variant over that of the pinned baseline; nothing without a pin.
+
+    Args:
+        frame: rows of `counters.by_config`.
+    """
+    pin = chosen()
+    if pin is None or (pin.run.path == run.path and not pin.variant):
+        return
+    data = runs.load(runs.as_recorded(pin.run))
+    if case not in counters.counted_cases(data, workload):
+        _line("it has no counters of this case")
+        return
+    theirs = {(row["variant"], row["config"]): row for row in counters.by_config(data, workload, case).to_dict("records")}
+    fastest = min((row for row in theirs.values() if row["variant"] == pin.variant), key=_time, default=None)
+    rows = []
+    for row in frame.to_dict("records"):
+        other = fastest if pin.variant else theirs.get((row["variant"], row["config"]))
+        if other is not None:
+            percents = {f"{what}, points": row[f"{what}_percent"] - other[f"{what}_percent"] for what in ("compute", "memory")}
+            times = {"Pinned": format_duration(_time(other)), "Here": format_duration(_time(row))}
+            ratio = {"Here over pinned": _time(row) / _time(other)}
+            rows.append({"Variant": name_of(row["variant"], row["config"]), **times, **ratio, **percents})
+    if not rows:
+        _line("it has no counters of these variants")
+        return
+    most = max(rows, key=lambda row: abs(row["Here over pinned"] - 1))
+    told = f"{most['Variant']} takes {format_ratio(most['Here over pinned'])} its time there, the largest change"
+    _line(f"{told}; one execution each, so without a verdict", lambda: _table(rows))
+
+
+def _resolved(text: str) -> Pinned | None:
+    every = runs.listing(runs.data_dirs()).runs
+    if text in every:
+        return Pinned(every[text], "")
+    name, _, variant = text.rpartition("@")
+    if name not in every or not variant:
+        return None
+    try:
+        known = set(every[name].table("variants", ["variant"])["variant"])
+    except store.StoreError:
+        return None
+    return Pinned(every[name], variant) if variant in known else None
+
+
+def _against(data: RunData, pinned: runs.Named, variant: str, scope: str) -> tuple[Change, ...] | str:
+    """The changes of a run against the pinned one, or why there are none."""
+    options = changes.Options(scope)
+    before, after = changes.Side(runs.load(pinned), variant), changes.Side(data)
+    try:
+        found = changes.against_variant(before, after, options) if variant else changes.compare(before, after, options).changes
+    except changes.NotComparable as error:
+        return str(error)
+    return found or "they have no case in common"
+
+
+def _cell(change: Change) -> tuple[str, str, str, str]:
+    return change.workload, change.case, change.variant, change.config
+
+
+def _time(row: dict[Any, Any]) -> float:
+    return float(row["time_ns"])
+
+
+def _verdicts(found: Iterable[Change]) -> None:
+    told = list(found)
+    if not told:
+        _line("it has none of these cells")
+        return
+    rows = [
+        {
+            "Verdict": each.verdict,
+            "Here over pinned": each.ratio.value,
+            "from": each.ratio.low,
+            "to": each.ratio.high,
+            "Workload": each.workload,
+            "Case": each.case,
+            "Variant": each.name,
+            "Pinned": format_duration(each.a_ns.value),
+            "Here": format_duration(each.b_ns.value),
+        }
+        for each in told
+    ]
+    if len({row["Workload"] for row in rows}) == 1:
+        rows = [{name: value for name, value in row.items() if name != "Workload"} for row in rows]
+    _line(sentence(told), lambda: _table(rows))
+
+
+def _line(text: str, details: Callable[[], None] | None = None) -> None:
+    pin = chosen()
+    title = pin.title if pin else ""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f":small[**vs pinned {plain(title)}:** {plain(text)}]", width="content")
+        if details:
+            with st.popover("Each ratio", type="tertiary"):
+                details()
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    ratio = st.column_config.NumberColumn(format="%.3f")
+    points = st.column_config.NumberColumn(format="%+.1f")
+    columns = {**dict.fromkeys(("Here over pinned", "from", "to"), ratio), "compute, points": points, "memory, points": points}
+    height = _TABLE_PX if len(rows) > 10 else "content"
+    widgets.table(pd.DataFrame(rows), column_config=columns, height=height, width=_TABLE_WIDTH_PX)
+
+
+def _name(run: store.Run) -> str:
+    """What the URL calls a run."""
+    every = runs.listing(runs.data_dirs()).runs
+    return next((name for name, other in every.items() if other.path == run.path), run.run_id)
