@@ -47,11 +47,14 @@ def page() -> None:
 
 
 def _groups() -> dict[str, _Group]:
-    """The runs with samples of each device and collector, by name."""
+    """The runs with samples of each device and collector, by name. Of the copies of a run, the first one counts."""
     found: dict[str, _Group] = {}
+    known = set()
     for name, run in runs.listing(runs.data_dirs()).runs.items():
-        if "samples" in run.tables:
+        same = (run.run_id, run.info["started_at"])
+        if "samples" in run.tables and same not in known:
             found.setdefault(_group_of(run), {})[name] = run
+            known.add(same)
     return found
 
 
@@ -68,7 +71,8 @@ def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, st
         name: f"{name.removeprefix('NVIDIA ')} · {len(group)} {'run' if len(group) == 1 else 'runs'}"
         for name, group in groups.items()
     }
-    name = state.choose("on", "Runs on", names, default=_group_of(run), text=count.__getitem__) if len(names) > 1 else names[0]
+    own = _group_of(run)
+    name = state.choose("on", "Runs on", names, default=own, text=count.__getitem__, owner=own) if len(names) > 1 else names[0]
     device, _, collector = name.rpartition(" · ")
     return groups[name], f"on {device} by {collector}"
 
@@ -179,8 +183,8 @@ def _choose_series(found: query.Trends) -> list[query.Series]:
 def _columns() -> dict[str, Any]:
     column = st.column_config
     return {
-        "variant": column.TextColumn("Variant", width=150),
-        "times": column.LineChartColumn("Times", width=80, help="Medians of the last 60 runs."),
+        "variant": column.TextColumn("Variant", width=190),
+        "times": column.LineChartColumn("Times", width=70, help="Medians of the last 60 runs."),
         "last_us": column.NumberColumn("Last, µs", format="%.4g", width=70),
         "half_width": column.TextColumn("±", width=60, help="Half of the 95 % interval of the last median."),
         "since_first": column.NumberColumn("Since first", format="%+.1f %%", width=80, help="Last run over first run."),

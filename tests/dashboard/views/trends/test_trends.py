@@ -158,6 +158,9 @@ def test_the_chart_marks_the_step_and_shows_each_source_once() -> None:
     ]
     assert [shape.line.dash for shape in drawn.figure.layout.shapes] == ["solid", "dot"]
     assert len(drawn.data) == 20 and drawn.data["step"].notna().sum() == 2
+    several = chart.trend(found, [of(found), of(found, OTHERS[0])], Look("light", {}, "GPU", True))
+    first_levels = [trace.y[0] for trace in several.figure.data if trace.mode == "lines" and trace.x[0] == -0.4]
+    assert first_levels == pytest.approx([1.0, 1.0]) and "each over its first level" in several.title
 
 
 def write(folder: Path, number: int, mine_ns: int, **info: Any) -> Path:
