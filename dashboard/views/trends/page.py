@@ -38,7 +38,7 @@ def page() -> None:
         case, timing = _choose_cell(recorded, workload, on_gpu=bool(next(iter(group.values())).info["device_name"]))
     found = _trends(tuple(recorded), workload, case, timing, _state(group))
     if len(found.runs) < 2:
-        widgets.nothing(f"Only one run {where} has {workload}, {case}.", _what_to_do(workload))
+        widgets.nothing(f"Only one run {where} has {workload}, {case}.", _what_to_do(recorded, workload))
     st.markdown(f"**{plain(query.sentence(found))}**")
     shown = _choose_series(found)
     _show_chart(run, found, shown)
@@ -119,7 +119,7 @@ def _choose_cell(recorded: Sequence[query.Recorded], workload: str, *, on_gpu: b
     known = query.cases_of(recorded)
     count = {case: number for case, number in query.counts(recorded, lambda cell: cell.case).items() if case in known}
     if not count:
-        widgets.nothing(f"No variant of {workload} was timed in these runs.", _what_to_do(workload))
+        widgets.nothing(f"No case of {workload} was timed in these runs.", "The page Runs & checks says why, cell by cell.")
     several = {case for case, number in count.items() if number > 1} or set(count)
     most = max(count[case] for case in several)
     case = widgets.choose_case_of(
@@ -135,8 +135,13 @@ def _choose_cell(recorded: Sequence[query.Recorded], workload: str, *, on_gpu: b
     return case, widgets.choose_timing_of(axes.in_order(twice), on_gpu=on_gpu)
 
 
-def _what_to_do(workload: str) -> str:
-    return f"Record it again after your next change, on the same machine: warpladder record {workload}."
+def _what_to_do(recorded: Sequence[query.Recorded], workload: str) -> str:
+    """How to get another run, by the command of the last one."""
+    last = max(recorded, key=lambda each: each.started_at)
+    if last.info["kind"] != "recording":
+        return "Profile the program again after your next change, and import that report too."
+    command = str(last.info["command"]) or f"warpladder record {workload}"
+    return f"Record it again after your next change, on the same machine: {command}"
 
 
 def _state(group: _Group) -> Hashable:
