@@ -55,6 +55,7 @@ SLOW = {
     "test_signals",
     "test_trace_pages",
     "test_training",
+    "test_trends",
     "test_under_tool",
     "test_what_is_told",
 }

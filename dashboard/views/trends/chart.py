@@ -12,7 +12,7 @@ from warpladder.dashboard.ui.marks import ABOVE, error_bars
 from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_estimate, format_half_width, significant
 from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
 from warpladder.dashboard.ui.ticks import ticks
-from warpladder.dashboard.views.trends.query import Recorded, Series, Step, Trends, cause, change_words, short_hash
+from warpladder.dashboard.views.trends.query import Level, Recorded, Series, Step, Trends, cause, change_words, short_hash
 
 _HEIGHT: Final = 300
 _LANE_PX: Final = 20
@@ -20,8 +20,6 @@ _LANE_PX: Final = 20
 _PLOT_PX: Final = 800
 _LETTER_PX: Final = 6.6
 _LABEL_PX: Final = 84
-#: Times of several variants that are further apart take a logarithmic axis.
-_FAR: Final = 4.0
 _SPARKS: Final = 60
 #: More runs than this have small marks.
 _MANY: Final = 80
@@ -34,7 +32,7 @@ def trend(found: Trends, shown: Sequence[Series], look: Look) -> Chart:
 
     Args:
         shown: at least one of `found.series`. One alone is drawn with the noise around its levels and with lanes of what its runs
-            were recorded with.
+            were recorded with. Several are drawn over their first levels.
     """
     lanes = _lanes(found, shown[0]) if len(shown) == 1 else {}
     figure = blank(look.theme, _HEIGHT + _LANE_PX * len(lanes))
@@ -96,40 +94,41 @@ def _percents(step: Step) -> str:
 
 
 def _draw(figure: go.Figure, found: Trends, series: Series, look: Look, *, alone: bool) -> None:
-    color = look.style(found.workload, series.variant).color
+    style, unit = look.style(found.workload, series.variant), _unit(series, alone=alone)
     if alone:
         _bands(figure, series, look)
     for level in series.levels:
         ends = [series.points[level.first].run - 0.4, series.points[level.last].run + 0.4]
-        line = {"color": color, "width": 2}
-        figure.add_scatter(x=ends, y=[level.time_ns] * 2, mode="lines", line=line, hoverinfo="skip", showlegend=False)
-    times = [point.time_ns for point in series.points]
+        line = {"color": style.color, "width": 2}
+        figure.add_scatter(x=ends, y=[level.time_ns * unit] * 2, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+    times = [point.time_ns.times(unit) for point in series.points]
     figure.add_scatter(
         x=[point.run for point in series.points],
         y=[time.value for time in times],
         customdata=[point.run for point in series.points],
         mode="markers",
         name=text(series.name),
-        marker={
-            "color": color,
-            "size": 7 if len(found.runs) <= _MANY else 4,
-            "symbol": look.style(found.workload, series.variant).symbol,
-        },
-        error_y=error_bars(times, color=color),
+        marker={"color": style.color, "size": 7 if len(found.runs) <= _MANY else 4, "symbol": style.symbol},
+        error_y=error_bars(times, color=style.color),
         hovertext=[_hover(found, series, place) for place in range(len(series.points))],
         hoverinfo="text",
-        unselected={"marker": {"opacity": 0.7}},
+        selected={"marker": {"size": 13}},
+        unselected={"marker": {"opacity": 0.8}},
     )
     for step in series.steps:
         _mark(figure, series, step, len(found.runs), look, alone=alone)
 
 
+def _unit(series: Series, *, alone: bool) -> float:
+    """The height of a nanosecond in the chart: several variants are drawn over their first levels."""
+    return 1.0 if alone else 1 / series.levels[0].time_ns
+
+
 def _bands(figure: go.Figure, series: Series, look: Look) -> None:
-    """The noise of one run around each level: that between two runs, over the square root of two."""
-    factor = series.noise ** math.sqrt(0.5)
+    """The noise of one run around each level."""
     for level in series.levels:
         low, high = series.points[level.first].run - 0.4, series.points[level.last].run + 0.4
-        ends = [level.time_ns / factor, level.time_ns * factor]
+        ends = _band(series, level)
         figure.add_scatter(
             x=[low, high, high, low],
             y=[ends[0], ends[0], ends[1], ends[1]],
@@ -140,6 +139,12 @@ def _bands(figure: go.Figure, series: Series, look: Look) -> None:
             hoverinfo="skip",
             showlegend=False,
         )
+
+
+def _band(series: Series, level: Level) -> tuple[float, float]:
+    """The times that 95 % of the runs of a level have by the noise between runs: that of two runs is the square root of 2 larger."""
+    factor = series.noise ** math.sqrt(0.5)
+    return level.time_ns / factor, level.time_ns * factor
 
 
 def _mark(figure: go.Figure, series: Series, step: Step, runs: int, look: Look, *, alone: bool) -> None:
@@ -154,14 +159,17 @@ def _mark(figure: go.Figure, series: Series, step: Step, runs: int, look: Look, 
     else:
         # Above the points that the words would cover.
         covered = [point.time_ns.high for point in series.points if abs(point.run - new.run) <= runs * _LABEL_PX / 2 / _PLOT_PX]
-        where = {"x": [new.run], "y": [max(covered)], "textposition": "top center"}
+        where = {"x": [new.run], "y": [max(covered) * _unit(series, alone=False)], "textposition": "top center"}
         figure.add_scatter(**where, mode="text", text=[size], textfont=font, hoverinfo="skip", showlegend=False)
 
 
 def _axes(figure: go.Figure, found: Trends, shown: Sequence[Series], lanes: int) -> None:
-    ends = [end for series in shown for point in series.points for end in (point.time_ns.low, point.time_ns.high)]
+    alone = len(shown) == 1
+    units = [(series, _unit(series, alone=alone)) for series in shown]
+    ends = [end * unit for series, unit in units for point in series.points for end in (point.time_ns.low, point.time_ns.high)]
+    if alone:
+        ends += [end for level in shown[0].levels for end in _band(shown[0], level)]
     low, high = min(ends), max(ends)
-    far = high > _FAR * low
     labelled = _labelled(found, shown)
     figure.update_xaxes(
         range=[-0.6, len(found.runs) - 0.4],
@@ -174,27 +182,24 @@ def _axes(figure: go.Figure, found: Trends, shown: Sequence[Series], lanes: int)
         zeroline=False,
     )
     share = _LANE_PX * lanes / (_HEIGHT + _LANE_PX * lanes - 90)
-    room = (high - low) * 0.08 or high * 0.01
-    span = [math.log10(low) - 0.05, math.log10(high) + 0.05] if far else [low - room, high + room]
+    room = (high - low) * 0.05 or high * 0.01
     figure.update_yaxes(
         domain=[share, 1],
-        type="log" if far else "linear",
-        range=span,
-        **ticks(low, high, _finely(high - low, far=far), logarithmic=far),
+        range=[low - room, high + room],
+        title_text="" if alone else "time over its first level",
+        **ticks(low, high, _finely(high - low) if alone else "{:.2f}".format, logarithmic=False),
     )
 
 
-def _finely(span: float, *, far: bool) -> Callable[[float], str]:
-    """Writes a time with as many digits as tell the ticks of a narrow axis apart."""
+def _finely(span: float) -> Callable[[float], str]:
+    """Writes a time with as many digits as tell the ticks of an axis apart that spans so many nanoseconds."""
 
     def write(value: float) -> str:
         number, _, unit = format_duration(value).partition(" ")
-        if far or not number or span <= 0:
-            return f"{number} {unit}"
-        digits = max(3, 1 + math.ceil(math.log10(value / span) + 1))
-        scale = float(number) / value if value else 1.0
-        factor = 10 ** round(math.log10(scale)) if scale > 0 else 1.0
-        return f"{significant(value * factor, digits)} {unit}"
+        if not unit or value <= 0 or span <= 0:
+            return number
+        factor = 10.0 ** round(math.log10(float(number) / value))
+        return f"{significant(value * factor, max(3, 2 + math.ceil(math.log10(value / span))))} {unit}"
 
     return write
 
@@ -257,7 +262,9 @@ def _stretches(values: Sequence[str]) -> list[tuple[int, int, str]]:
 
 def _title(found: Trends, shown: Sequence[Series]) -> str:
     if len(shown) > 1:
-        return f"{len(shown)} variants of {found.workload}, {found.case}, over {len(found.runs)} runs"
+        return (
+            f"{len(shown)} variants of {found.workload}, {found.case}, over {len(found.runs)} runs, each over its first level"
+        )
     series = shown[0]
     if not series.steps:
         return f"{series.name}: no change beyond the noise over {len(series.points)} runs"

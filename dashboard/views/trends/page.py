@@ -39,7 +39,7 @@ def page() -> None:
         case, timing = _choose_cell(recorded, workload, on_gpu=bool(next(iter(group.values())).info["device_name"]))
     found = _trends(tuple(recorded), workload, case, timing, _state(group))
     if len(found.runs) < 2:
-        widgets.nothing(f"Only one run {where} has {workload}, {case}.", _what_to_do(workload))
+        widgets.nothing(f"Only one run {where} has {workload}, {case}.", _what_to_do(recorded, workload))
     st.markdown(f"**{plain(query.sentence(found))}**")
     shown = _choose_series(found)
     _show_chart(run, found, shown)
@@ -48,11 +48,14 @@ def page() -> None:
 
 
 def _groups() -> dict[str, _Group]:
-    """The runs with samples of each device and collector, by name."""
+    """The runs with samples of each device and collector, by name. Of the copies of a run, the first one counts."""
     found: dict[str, _Group] = {}
+    known = set()
     for name, run in runs.listing(runs.data_dirs()).runs.items():
-        if "samples" in run.tables:
+        same = (run.run_id, run.info["started_at"])
+        if "samples" in run.tables and same not in known:
             found.setdefault(_group_of(run), {})[name] = run
+            known.add(same)
     return found
 
 
@@ -69,7 +72,8 @@ def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, st
         name: f"{name.removeprefix('NVIDIA ')} · {len(group)} {'run' if len(group) == 1 else 'runs'}"
         for name, group in groups.items()
     }
-    name = state.choose("on", "Runs on", names, default=_group_of(run), text=count.__getitem__) if len(names) > 1 else names[0]
+    own = _group_of(run)
+    name = state.choose("on", "Runs on", names, default=own, text=count.__getitem__, owner=own) if len(names) > 1 else names[0]
     device, _, collector = name.rpartition(" · ")
     return groups[name], f"on {device} by {collector}"
 
@@ -116,7 +120,7 @@ def _choose_cell(recorded: Sequence[query.Recorded], workload: str, *, on_gpu: b
     known = query.cases_of(recorded)
     count = {case: number for case, number in query.counts(recorded, lambda cell: cell.case).items() if case in known}
     if not count:
-        widgets.nothing(f"No variant of {workload} was timed in these runs.", _what_to_do(workload))
+        widgets.nothing(f"No case of {workload} was timed in these runs.", "The page Runs & checks says why, cell by cell.")
     several = {case for case, number in count.items() if number > 1} or set(count)
     most = max(count[case] for case in several)
     case = widgets.choose_case_of(
@@ -132,8 +136,13 @@ def _choose_cell(recorded: Sequence[query.Recorded], workload: str, *, on_gpu: b
     return case, widgets.choose_timing_of(axes.in_order(twice), on_gpu=on_gpu)
 
 
-def _what_to_do(workload: str) -> str:
-    return f"Record it again after your next change, on the same machine: warpladder record {workload}."
+def _what_to_do(recorded: Sequence[query.Recorded], workload: str) -> str:
+    """How to get another run, by the command of the last one."""
+    last = max(recorded, key=lambda each: each.started_at)
+    if last.info["kind"] != "recording":
+        return "Profile the program again after your next change, and import that report too."
+    command = str(last.info["command"]) or f"warpladder record {workload}"
+    return f"Record it again after your next change, on the same machine: {command}"
 
 
 def _state(group: _Group) -> Hashable:
@@ -180,8 +189,8 @@ def _choose_series(found: query.Trends) -> list[query.Series]:
 def _columns() -> dict[str, Any]:
     column = st.column_config
     return {
-        "variant": column.TextColumn("Variant", width=150),
-        "times": column.LineChartColumn("Times", width=80, help="Medians of the last 60 runs."),
+        "variant": column.TextColumn("Variant", width=190),
+        "times": column.LineChartColumn("Times", width=70, help="Medians of the last 60 runs."),
         "last_us": column.NumberColumn("Last, µs", format="%.4g", width=70),
         "half_width": column.TextColumn("±", width=60, help="Half of the 95 % interval of the last median."),
         "since_first": column.NumberColumn("Since first", format="%+.1f %%", width=80, help="Last run over first run."),

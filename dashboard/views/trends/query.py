@@ -179,7 +179,7 @@ def trends(recorded: Sequence[Recorded], workload: str, case: str, timing: Timin
     Args:
         recorded: the runs in any order.
     """
-    ordered = sorted(recorded, key=lambda run: run.started_at)
+    ordered = sorted(recorded, key=lambda run: (run.started_at, str(run.info["run_id"])))
     runs = [run for run in ordered if any(cell.case == case and cell.timing == timing for cell in run.medians.cells)]
     table = _Table.of(runs, timing)
     found = [_series(runs, table, place) for place, cell in enumerate(table.cells) if cell.case == case]
@@ -289,6 +289,8 @@ def _step(runs: Sequence[Recorded], points: Sequence[Point], before: steps.Level
     old, new = points[after.first - 1], points[after.first]
     of_old, of_new = runs[old.run], runs[new.run]
     found = [*facts.of_runs(of_old.info, of_new.info), *facts.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
+    if of_new.info["kind"] != "recording":  # the commit of an import is that of the importer
+        found = [fact for fact in found if fact.what not in _COMMIT]
     found.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))
     return Step(
         after.first,

@@ -158,6 +158,9 @@ def test_the_chart_marks_the_step_and_shows_each_source_once() -> None:
     ]
     assert [shape.line.dash for shape in drawn.figure.layout.shapes] == ["solid", "dot"]
     assert len(drawn.data) == 20 and drawn.data["step"].notna().sum() == 2
+    several = chart.trend(found, [of(found), of(found, OTHERS[0])], Look("light", {}, "GPU", True))
+    first_levels = [trace.y[0] for trace in several.figure.data if trace.mode == "lines" and trace.x[0] == -0.4]
+    assert first_levels == pytest.approx([1.0, 1.0]) and "each over its first level" in several.title
 
 
 def write(folder: Path, number: int, mine_ns: int, **info: Any) -> Path:
@@ -222,7 +225,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("trends")
     for number in range(8):
         write(made, number, 8_000 if number < 5 else 8_800, driver_version="580" if number < 5 else "590")
-    write(made, 20, 8_000, device_name="another GPU")
+    write(made, 20, 8_000, device_name="another GPU", command="warpladder record w --seed 1")
     return made
 
 
@@ -241,7 +244,7 @@ def test_the_page_names_the_last_step_and_leads_to_the_runs_beside_it(open_app: 
 def test_fewer_than_two_runs_say_what_to_do(open_app: Open, folder: Path) -> None:
     said = words(open_app(folder, "trends", run="r20"))
     assert "Only one run on another GPU by nsight_systems has w, n=1." in said
-    assert "Record it again after your next change, on the same machine: warpladder record w." in said
+    assert "Record it again after your next change, on the same machine: warpladder record w --seed 1" in said
 
 
 def test_a_damaged_run_is_left_out_and_named(open_app: Open, folder: Path, tmp_path: Path) -> None:
