@@ -145,6 +145,11 @@ def test_keys_search_step_measure_and_zoom_and_a_drag_on_the_ruler_measures(page
     begin, end = map(int, (drawn(page).get_attribute("data-measured") or "").split("-"))
     assert (begin, end) == (pytest.approx(5_500, abs=3), pytest.approx(6_500, abs=3))
     expect(page.get_by_role("heading", name="of the measured 1.00 µs")).to_be_visible(timeout=PATIENCE_MS)
+    settle(page)
+    # Below the table of GPUs is that of kernels; a row is 35 pixels high, and its box is at its left.
+    page.get_by_test_id("stDataFrame").nth(1).click(position={"x": 20, "y": 35 + 17})
+    expect(drawn(page).locator(".search .text")).to_have_value("void gemm<float>(float*)", timeout=PATIENCE_MS)
+    expect(found).to_have_text("3 hits")
 
 
 def test_a_click_on_a_range_lists_its_kernels_and_a_link_shows_the_same(page: "sync_api.Page", address: str) -> None:

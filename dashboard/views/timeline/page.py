@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pandas as pd
 import streamlit as st
@@ -32,6 +32,7 @@ _TITLE_CHARACTERS: Final = 90
 _NUMBER: Final = "timeline act"
 _WIDTH: Final = "timeline pixels"
 _VISIBLE: Final = "timeline visible"
+_CHOICES: Final = "timeline kernels chosen"
 _COLUMNS: Final = {
     "what": "What",
     "name": "Name",
@@ -126,6 +127,8 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
 def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, color_by: queries.ColorBy) -> None:
     """Draw the canvas and the tables below it. Only this fragment is drawn again while a user pans, zooms and searches."""
     traces = runs.load(run).traces
+    # Asked for again, so that the lanes stay among the last results while a user steps through many events.
+    runs.share(runs.as_recorded(run), build)
     coloring = runs.share(run, queries.coloring, lanes, color_by)
     look = runs.look_of(run, widgets.theme())
     begin, end = _window(run, lanes)
@@ -158,7 +161,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
         )
     if chosen:
         _panel(run, traces, lanes, chosen)
-    _tables(_visible(run, lanes, measured or (begin, end)), coloring.short, measured is not None)
+    _tables(run, _visible(run, lanes, measured or (begin, end)), coloring.short, measured is not None)
     _read_ahead(traces)
 
 
@@ -319,7 +322,7 @@ def _visible(run: store.Run, lanes: Lanes, span: tuple[int, int]) -> Visible:
     return kept[1]
 
 
-def _tables(seen: Visible, brief: Mapping[str, str], measured: bool) -> None:
+def _tables(run: store.Run, seen: Visible, brief: Mapping[str, str], measured: bool) -> None:
     """The GPUs and the kernels of a span of time as tables with downloads. Nothing for a trace without device work.
 
     Args:
@@ -332,11 +335,10 @@ def _tables(seen: Visible, brief: Mapping[str, str], measured: bool) -> None:
     table_of_gpus, table_of_kernels = gpu_table(seen), kernel_table(seen, brief)
     widgets.table(table_of_gpus, column_config=_OF_GPUS, height="content" if len(table_of_gpus) < 10 else 360)
     if seen.kernels:
-        widgets.table(table_of_kernels, column_config=_OF_KERNELS, height="content" if len(table_of_kernels) < 8 else 300)
+        _choose_kernel(run, table_of_kernels)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(
-            f"Times are cut to the {'measured span' if measured else 'window, or to a measured span'}. All streams count."
-        )
+        of = "measured span" if measured else "window, or to a measured span"
+        st.caption(f"Times are cut to the {of}. All streams count. A chosen kernel is searched for.")
         for what, frame in (("GPUs", table_of_gpus), ("Kernels", table_of_kernels)):
             if frame.empty:
                 continue
@@ -349,6 +351,23 @@ def _tables(seen: Visible, brief: Mapping[str, str], measured: bool) -> None:
                 type="tertiary",
                 on_click="ignore",
             )
+
+
+def _choose_kernel(run: store.Run, table: pd.DataFrame) -> None:
+    """The kernels as a table. A chosen row becomes the search, so that its kernels can be stepped through."""
+    # Another key after each choice: rows move with the window, and the mark of a row would stay where it was.
+    key = f"kernels of the span {st.session_state.setdefault(_CHOICES, 0)}"
+
+    def search_for() -> None:
+        rows = st.session_state[key].selection.rows
+        if rows and rows[0] < len(table):
+            state.set_text("search", run.run_id, str(table["full_name"].iloc[rows[0]])[: search.MOST_CHARACTERS])
+            state.set_text("regex", run.run_id, "")
+        st.session_state[_CHOICES] += 1
+
+    height: int | Literal["content"] = "content" if len(table) < 8 else 300
+    choice = {"key": key, "on_select": search_for, "selection_mode": "single-row"}
+    widgets.table(table, column_config=_OF_KERNELS, height=height, **choice)
 
 
 page()

@@ -9,7 +9,14 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.core.facts import said
 from warpladder.dashboard.ui.marks import ABOVE, error_bars
-from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_estimate, format_half_width, significant
+from warpladder.dashboard.ui.numbers import (
+    format_duration,
+    format_ends,
+    format_estimate,
+    format_half_width,
+    format_percent,
+    significant,
+)
 from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
 from warpladder.dashboard.ui.ticks import ticks
 from warpladder.dashboard.views.trends.query import Level, Recorded, Series, Step, Trends, cause, change_words, short_hash
@@ -277,7 +284,7 @@ def _note(found: Trends, shown: Sequence[Series], look: Look) -> str:
     n = samples(point.n for series in shown for point in series.points)
     words = f"{found.timing.label(on_gpu=look.on_gpu)}; {found.runs[0].info['collector']}; medians with intervals; {n}; runs are equally spaced."
     if len(shown) == 1:
-        noise = f"{100 * (shown[0].noise - 1):.1f} %"
+        noise = format_percent(100 * (shown[0].noise - 1))
         how = "measured on cells with equal sources" if shown[0].measured else "assumed, because too few sources are equal"
         words += f" Two runs without a change differ by up to {noise} ({how}); grey: one run around its level."
         words += " Solid line: a step with a new source; dotted: with the same source."

@@ -20,6 +20,11 @@ class Search {
     return [this.text.value, this.regex.ariaPressed === "true"];
   }
 
+  open() {
+    this.text.focus();
+    this.text.select();
+  }
+
   press(on) {
     this.regex.ariaPressed = String(on);
   }
@@ -47,7 +52,7 @@ class Search {
   }
 
   step(by) {
-    if (!this.text.value) return this.text.focus();
+    if (!this.text.value) return this.open();
     clearTimeout(this.timer);
     this.timer = null;
     return this.timeline.ask({ step: by });
