@@ -46,7 +46,7 @@ def test_the_page_answers_in_a_sentence_and_its_code_follows_the_choices(open_ap
     app.segmented_control(key="choose code").set_value("Python").run()
     (shown,) = app.main.code
     assert shown.language == "python"
-    assert shown.value.endswith('def choose_sum(n: int) -> str:\n    return "v02_middle"\n')
+    assert shown.value.endswith('def choose_sum(n: int) -> str:\n    return "v02_middle"')
     app.selectbox(key="choose among").set_value("peers").run()
     assert "Ship cublas: the fastest over 4 cases" in words(app)
     assert not app.exception
