@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, settle, sync_api
 
-PAGES = ("", "overview", "sizes", "published", "ladder", "roofline", "details", "trust")
+PAGES = ("", "overview", "sizes", "ship", "published", "ladder", "roofline", "details", "trust")
 
 
 def test_every_page_opens_without_an_exception_and_draws(page: "sync_api.Page", address: str) -> None:

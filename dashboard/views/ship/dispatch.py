@@ -7,7 +7,6 @@ from itertools import combinations, pairwise
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.estimate import Estimate
@@ -194,7 +193,8 @@ def dispatch(data: RunData, found: Contest, variants: tuple[str, ...], tolerance
     Args:
         tolerance: in percent.
     """
-    every = [_at(data, found, case, variants, tolerance) for case in found.cases]
+    usable = _usable(data, found, variants)
+    every = [_at(data, found, case, usable.get(case.name, []), tolerance) for case in found.cases]
     cases = [each for each in every if each is not None]
     axis = axis_of(found)
     if axis:
@@ -215,10 +215,8 @@ def dispatch(data: RunData, found: Contest, variants: tuple[str, ...], tolerance
     )
 
 
-def _at(data: RunData, found: Contest, case: Case, variants: Sequence[str], tolerance: float) -> _At | None:
-    """The shipped entries of a case; None where none was timed."""
-    rows = _usable(data, found, case.name)
-    shipped = [entry for entry in rows if entry.variant in variants and (case.name, entry.variant) in found.places]
+def _at(data: RunData, found: Contest, case: Case, shipped: Sequence[Entry], tolerance: float) -> _At | None:
+    """What can run at a case; None where no shipped entry was timed."""
     if not shipped:
         return None
     rounds = data.rounds(found.workload, case.name, found.timing.scope, found.timing.cache)
@@ -235,14 +233,18 @@ def _at(data: RunData, found: Contest, case: Case, variants: Sequence[str], tole
     return _At(case, rounds, noise, ratios, frozenset(good))
 
 
-def _usable(data: RunData, found: Contest, case: str) -> list[Entry]:
-    """Every variant and config of a case with samples and the right result, on the GPUs of the variant's place."""
-    every: pd.DataFrame = cells(data)
-    chosen = (every["workload"] == found.workload) & (every["case"] == case) & (every["status"] == "ok") & (every["n"] > 0)
-    chosen &= (every["scope"] == found.timing.scope) & (every["cache"] == found.timing.cache)
-    rows: Any = every.loc[chosen, ["variant", "config", "gpus"]].itertuples(index=False, name=None)
-    entries = [Entry(variant, config, int(gpus), 0) for variant, config, gpus in rows]
-    return [entry for entry in entries if (place := found.places.get((case, entry.variant))) and place.entry.gpus == entry.gpus]
+def _usable(data: RunData, found: Contest, variants: Sequence[str]) -> dict[str, list[Entry]]:
+    """Case -> every config of these variants with samples and the right result, on as many GPUs as the variant's place."""
+    every = cells(data)
+    chosen = (every["workload"] == found.workload) & (every["status"] == "ok") & (every["n"] > 0)
+    chosen &= (every["scope"] == found.timing.scope) & (every["cache"] == found.timing.cache) & every["variant"].isin(variants)
+    rows: Any = every.loc[chosen, ["case", "variant", "config", "gpus"]].itertuples(index=False, name=None)
+    entries: dict[str, list[Entry]] = {}
+    for case, variant, config, gpus in rows:
+        place = found.places.get((case, variant))
+        if place and place.entry.gpus == gpus:
+            entries.setdefault(case, []).append(Entry(variant, config, int(gpus), 0))
+    return entries
 
 
 def _along(cases: Sequence[_At]) -> list[Entry]:

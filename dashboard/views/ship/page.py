@@ -17,8 +17,10 @@ from warpladder.dashboard.views.ship import VIEW, chart, code, dispatch, query, 
 from warpladder.data import store
 
 _TABLE_PX: Final = 320
+_MOST_ROWS: Final = 8  # without a scroll bar
 _CODE_PX: Final = 300
 _NO_AXIS: Final = "The cases vary in several axes, or in none that is a number: a table takes the place of branches."
+_MOST_CROSSED: Final = 6
 _PERCENT: Final = st.column_config.NumberColumn(format="%.2f")
 _TOLERANCE_HELP: Final = "A branch that would save less than this, or less than the noise, is left out."
 _AMONG_HELP: Final = "Rungs are the variants of the ladder, yours too. Peers are those of libraries."
@@ -74,7 +76,7 @@ def page() -> None:
         _costs(found, offers)
     with losses:
         widgets.show_chart(chart.losses(found, shipped, runs.look_of(run, widgets.theme()), asked.series))
-    _code(run, asked, shipped, float(accepted), language)
+    _code(run, asked, found, shipped, float(accepted), language)
     _standings(found)
     with st.expander("Ranking of each case"):
         widgets.table(chart.frame_of(found), height=_TABLE_PX, column_config={"slower_percent": _PERCENT})
@@ -143,6 +145,8 @@ def _costs(found: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
     frame = pd.DataFrame(rows)
     if not any(offer.missing for offer in offers):
         frame = frame.drop(columns="not timed")
+    if not frame["equally good sets"].any():
+        frame = frame.drop(columns="equally good sets")
     widgets.table(frame)
     if found.untimed:
         st.caption(plain(f"Without the cases that were not timed: {', '.join(found.untimed)}."))
@@ -152,20 +156,28 @@ def _percent(loss: Estimate) -> str:
     return format_estimate(loss, format_percent) if loss.value else "0 %"
 
 
-def _code(run: store.Run, asked: _Asked, shipped: query.Shipment, tolerance: float, language: code.Language) -> None:
+def _code(
+    run: store.Run,
+    asked: _Asked,
+    of: query.Contest,
+    shipped: query.Shipment,
+    tolerance: float,
+    language: code.Language,
+) -> None:
     """The dispatch as code, and the crossovers beside it."""
     found, crossed = runs.ask(run, _dispatched, asked, shipped.variants, tolerance)
-    data = runs.load(run)
-    written = code.write(found, _contest(data, asked), data, language)
+    written = code.write(found, of, runs.load(run), language)
     highlight, ending, mime = code.FILES[language]
     name = f"{code.function_name(asked.workload)}.{ending}"
-    left, right = st.columns([15, 7], gap="medium")
+    left, right = st.columns([14, 8], gap="medium")
     with left:
         lines = written.count("\n")
         st.code(written, language=highlight, height=_CODE_PX if lines > 12 else "content")
         st.download_button(f"Save {name}", written, name, mime, key=f"save {language}", type="tertiary", on_click="ignore")
     with right:
-        branches = f"{len(found.branches)} ranges of {found.axis}" if found.axis else f"{len(found.chosen)} cases"
+        branches = (
+            _counted(len(found.branches), "range") + f" of {found.axis}" if found.axis else _counted(len(found.chosen), "case")
+        )
         st.caption(
             plain(
                 f"{branches}: {format_percent(found.worst.value)} at most and {format_percent(found.mean.value)} on average slower "
@@ -173,24 +185,23 @@ def _code(run: store.Run, asked: _Asked, shipped: query.Shipment, tolerance: flo
             )
         )
         if crossed:
-            widgets.table(pd.DataFrame([_crossed(each, found.axis) for each in crossed]))
-        elif len(shipped.variants) > 1:
             st.caption(
-                "No crossover."
-                if found.axis
-                else "The cases vary in several axes: a table in place of branches. Choose one series for branches."
+                "Crossovers, each variant with its fastest config at each size. The code compares the configs that it names."
             )
+            st.markdown("  \n".join(f":small[{plain(_crossed(each, found.axis))}]" for each in crossed[:_MOST_CROSSED]))
+        elif len(shipped.variants) > 1:
+            st.caption("No crossover." if found.axis else _NO_AXIS)
 
 
-def _crossed(each: dispatch.Crossover, axis: str) -> dict[str, str]:
-    low = f"from {significant(each.size.low)}" if each.size.low > 0 else "from below all sizes"
-    high = f"to {significant(each.size.high)}" if each.size.high < float("inf") else "to above all sizes"
-    return {
-        f"crossover {axis}": significant(each.size.value),
-        "interval": f"{low} {high}",
-        "below": each.below,
-        "above": each.above,
-    }
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _crossed(each: dispatch.Crossover, axis: str) -> str:
+    """`n = 129 (119 to 161): v10_x, then v11_y`."""
+    low = significant(each.size.low) if each.size.low > 0 else "below all sizes"
+    high = significant(each.size.high) if each.size.high < float("inf") else "above all sizes"
+    return f"{axis} = {significant(each.size.value)} ({low} to {high}): {each.below}, then {each.above}"
 
 
 def _standings(found: query.Contest) -> None:
@@ -217,7 +228,7 @@ def _standings(found: query.Contest) -> None:
     st.markdown("#### Each variant by itself")
     widgets.table(
         frame,
-        height=min(_TABLE_PX, 38 + 35 * len(frame)),
+        height=_TABLE_PX if len(frame) > _MOST_ROWS else "auto",
         column_config={"mean loss, %": _PERCENT, "worst loss, %": _PERCENT},
     )
     st.caption(

@@ -255,8 +255,8 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
     noise = noise_of(rounds, data.hosts(workload))
     found = rows.to_dict("records")
     entries = [Entry(row["variant"], row["config"], int(row["gpus"]), 0) for row in found]
-    first = entries[0]
-    ratios = {entry: paired_ratio(rounds[entry], rounds[first]).estimate for entry in entries}
+    series = {entry: rounds[entry] for entry in entries}
+    ratios = {entry: paired_ratio(series[entry], series[entries[0]]).estimate for entry in entries}
     groups: dict[Entry, tuple[int, Entry]] = {}
     left = entries
     for number in range(1, len(entries) + 1):
@@ -264,9 +264,11 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
             break
         leader = left[0]
         for entry in left:
-            # The first group reuses the ratios to the fastest.
-            ratio = ratios[entry] if leader == first else paired_ratio(rounds[entry], rounds[leader]).estimate
-            if entry == leader or verdict(ratio.low, ratio.high, noise.between(entry.variant, leader.variant)) == "tied":
+            band = noise.between(entry.variant, leader.variant)
+            # Every resampled median lies among the samples, so the interval of such a ratio is above the noise.
+            apart = series[entry].min() > band * series[leader].max()
+            ratio = Estimate.unknown() if apart else paired_ratio(series[entry], series[leader]).estimate
+            if entry == leader or verdict(ratio.low, ratio.high, band) == "tied":
                 groups[entry] = number, leader
         left = [entry for entry in left if entry not in groups]
     for row, entry in zip(found, entries, strict=True):
