@@ -177,6 +177,12 @@ def coming(key: str) -> str:
     return values[0] if values else ""
 
 
+def changed(key: str) -> bool:
+    """Whether `coming` is another value than the last choice."""
+    last: _Last | None = st.session_state[_MEMORY].get(key)
+    return last is None or last.values[:1] != (coming(key),)
+
+
 def forget(key: str) -> None:
     """Make `choose` take its default next, whatever was chosen before."""
     last: _Last | None = st.session_state[_MEMORY].pop(key, None)
