@@ -52,4 +52,5 @@ if __name__ == "__main__":
 else:
     # `streamlit run dashboard/app.py` finds this by its name, and imports it.
     server.refuse_other_addresses()
+    server.warm_up()
     app = st.App(__file__, middleware=server.middleware(), routes=server.ROUTES)

@@ -8,7 +8,9 @@ import contextlib
 import re
 import socket
 import sys
+import threading
 from collections.abc import Collection, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +32,8 @@ HERE: Final = "127.0.0.1"
 PORT: Final = 8501
 #: The names of this machine in a URL. A request with another name comes from a page of another site.
 NAMES: Final = frozenset({"localhost", HERE, "[::1]"})
+#: Modules that the first page imports, and which take seconds to load. Plotly is read when the first chart is drawn.
+_FIRST: Final = ("pandas", "plotly.graph_objects", "warpladder.dashboard.ui.widgets")
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:[0-9]{1,5})?", re.IGNORECASE)
 
 
@@ -126,6 +130,22 @@ def refuse_other_addresses() -> None:
         sys.exit(2)
 
 
+def warm_up() -> None:
+    """Load what the first page needs while the browser starts: the libraries, the list of runs, and the figures of Overview.
+
+    It runs beside the server. A page that comes meanwhile waits for the parts that it needs.
+    """
+    threading.Thread(target=_load, name="warm-up", daemon=True).start()
+
+
+def _load() -> None:
+    for name in _FIRST:
+        import_module(name)
+    from warpladder.dashboard import ahead
+
+    ahead.compute()
+
+
 def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = None) -> None:
     """Start the dashboard and return when it is stopped.
 
@@ -145,6 +165,7 @@ def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = Non
         options["server.port"] = port
     # The pages read the same arguments as under `streamlit run dashboard/app.py -- --data-dir FOLDER`.
     sys.argv = [str(APP), *(part for folder in data_dirs for part in ("--data-dir", str(folder.resolve())))]
+    warm_up()
     with contextlib.suppress(KeyboardInterrupt):
         st.App(APP, middleware=middleware(name), routes=ROUTES).run(config=options)
 

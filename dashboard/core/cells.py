@@ -78,8 +78,16 @@ def best_config(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
-    """The rows of `best_config` of the charted cases in one timing, with the columns `size`, `series` and `size_value`."""
-    every = cells(data)
+    """The rows of `best_config` of the charted cases in one timing, with the columns `size`, `series` and `size_value`.
+
+    The frame is the caller's own copy. It is computed once for the last workloads and timings.
+    """
+    return _best_of_charted(data, workload, timing).copy()
+
+
+@lru_cache(maxsize=16)
+def _best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
+    every = _cells(data)
     chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     cases = charted_cases(data, workload)[["case", "size", "series", "size_value"]]
     return best_config(every[chosen]).merge(cases, on="case", how="inner")

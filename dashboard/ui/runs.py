@@ -104,7 +104,7 @@ _known: Final[dict[Path, tuple[Hashable, Facts | str]]] = {}
 
 def _facts(run: store.Run) -> Facts | str:
     """What a run has, or why that cannot be read; read once until its files change."""
-    now = (run, *(_state(run.path / f"{table}.parquet") for table in ("cases", "results")))
+    now = (run, run.state("cases", "results"))
     known = _known.get(run.path)
     if known is None or known[0] != now:
         try:
@@ -113,13 +113,6 @@ def _facts(run: store.Run) -> Facts | str:
             known = (now, str(error))
         _known[run.path] = known
     return known[1]
-
-
-def _state(file: Path) -> Hashable:
-    try:
-        return files.file_state(file)
-    except OSError as error:
-        return error.errno
 
 
 def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:

@@ -164,7 +164,7 @@ def _fixed(found: runs.Listing, need: Need) -> str:
     others = run_index.suitable(found.index.values(), listed.facts.device, workload, need)
     if not others:
         return name
-    if before != name and not state.is_asked("workload"):
+    if before != name and not state.changed("workload"):
         state.forget("workload")  # the run was chosen after the workload
         return name
     state.note(f"Run {listed.title} has no {workload}; showing the newest suitable run that has it.")

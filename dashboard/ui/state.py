@@ -235,9 +235,10 @@ def coming(key: str) -> str:
     return values[0] if values else ""
 
 
-def is_asked(key: str) -> bool:
-    """Whether a URL from outside, which the page has yet to read, names the key."""
-    return bool(_arriving(key))
+def changed(key: str) -> bool:
+    """Whether `coming` is another value than the last choice."""
+    last: _Last | None = st.session_state[_MEMORY].get(key)
+    return last is None or last.values[:1] != (coming(key),)
 
 
 def forget(key: str) -> None:

@@ -1,6 +1,6 @@
 """A run on disk. Its tables are read when they are needed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.data import schema
-from warpladder.data.files import one_line
+from warpladder.data.files import file_state, one_line
 from warpladder.data.store.rows import as_frame
 from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_later
 
@@ -48,6 +48,10 @@ class Run:
             StoreError: a file is damaged.
         """
         return frozenset(self.table("cases", ["workload"])["workload"]) if self.rows("samples") else frozenset()
+
+    def state(self, *names: str) -> Hashable:
+        """A value that changes when one of these tables changes."""
+        return tuple(_state(self._file(name)) for name in names)
 
     def rows(self, name: str) -> int:
         """How many rows a table has, without reading them.
@@ -124,6 +128,13 @@ class Run:
 
     def _file(self, name: str) -> Path:
         return self.path / f"{name}{SUFFIX}"
+
+
+def _state(file: Path) -> Hashable:
+    try:
+        return file_state(file)
+    except OSError as error:
+        return error.errno
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,13 @@ _COLUMNS: Final = (
 )
 
 
+#: The columns of cells that a summary is made of. Rows of fewer columns are chosen in less time.
+_USED: Final = (
+    *("workload", "variant", "config", "case", "size_rank", "params", "gpus", "role", "precision", "title", "n"),
+    *(*Estimate.names("median_ns"), *Estimate.names("percent_of_floor"), "floor_ns", "floor_bound", "rel_l2_error"),
+)
+
+
 @dataclass(frozen=True)
 class Summary:
     """A row of `overview`, which documents its columns."""
@@ -102,7 +109,7 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
 
 def _in_precision(data: RunData, workload: str, timing: Timing, precision: str) -> pd.DataFrame:
     """The rows of `cells` among which the best rung of a precision is found."""
-    every = best_of_charted(data, workload, timing)
+    every = best_of_charted(data, workload, timing)[list(_USED)]
     candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
     return candidates[candidates["precision"] == precision].sort_values("size_rank", kind="stable")
 
@@ -161,7 +168,7 @@ def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
     found = timings(data, workload)
     if not found:
         return []
-    every = best_of_charted(data, workload, found[0])
+    every = best_of_charted(data, workload, found[0])[list(_USED)]
     candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
     return [
         _row(data, found[0], every, rows, precision)
@@ -220,11 +227,14 @@ def _in_all(names: pd.Series) -> str:
 def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
     if reference is None:
         return {}
-    every = cells(data)
     workload = best["workload"].iloc[0]
-    rows = every[(every["workload"] == workload) & every["case"].isin(best["case"])]
-    rows = rows[(rows["variant"] == reference.variant) & (rows["config"] == reference.config)]
-    rows = rows[(rows["scope"] == timing.scope) & (rows["cache"] == timing.cache)]
+    every = cells(data)
+    same = {"workload": workload, "scope": timing.scope, "cache": timing.cache}
+    same |= {"variant": reference.variant, "config": reference.config}
+    chosen = every["case"].isin(best["case"]).to_numpy(dtype=bool)
+    for column, value in same.items():
+        chosen = chosen & (every[column] == value).to_numpy(dtype=bool, na_value=False)
+    rows = every.loc[chosen, ["median_ns", "percent_of_floor"]]
     precision = data.variants.loc[
         (data.variants["workload"] == workload) & (data.variants["variant"] == reference.variant), "precision"
     ]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.precision import word
@@ -51,11 +52,23 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
 
 def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> "Styler":
     """The frame with words in place of figures: units, intervals and names."""
-    style = frame.style
-    for row, line in enumerate(lines):
-        for column, text in _words(line).items():
-            style = style.format(lambda _, text=text: text, subset=([row], [column]), na_rep=text)
-    return style
+    told = [_words(line) for line in lines]
+    apart = {name: _apart(frame[name].astype(float)) for name in _WORDED}
+    # One formatter a column, because a subset for each cell takes a second in pandas.
+    texts = {
+        name: dict(zip(values, (words[name] for words in told), strict=True)).__getitem__ for name, values in apart.items()
+    }
+    return frame.assign(**apart).style.format(texts, na_rep=NOTHING)
+
+
+def _apart(values: "pd.Series[float]") -> "pd.Series[float]":
+    """The figures with equal ones moved apart by the least that a float can, so that each has its own words."""
+    found = values.to_numpy(copy=True)
+    for place, value in enumerate(found):
+        while (found[:place] == value).any():
+            value = np.nextafter(value, np.inf)
+        found[place] = value
+    return pd.Series(found, values.index)
 
 
 def _words(line: Line) -> Mapping[str, str]:
