@@ -63,7 +63,19 @@ def test_a_run_and_a_pattern_that_cannot_be_used_are_no_traceback(open_app: Open
     assert VALUES[value] == "" or "The link picks variants by a pattern that cannot be used" in words(app)
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_a_pattern_that_the_ranges_do_not_fit_ends_no_page(open_app: Open, made: Path, page: str) -> None:
+    open_app(made, page, run="annotated", pick="nvtx:(?P<variant>none has it)")
+
+
+def test_repeated_values_of_several_are_each_shown_once(open_app: Open, made: Path) -> None:
+    app = open_app(made, "sizes", run="counted", workload="conv2d", variants=["v02_shared", "NaN", "v02_shared", "v01_naive"])
+    assert len(app.button_group(key="choose variants").value) == 2
+    assert "The link asks for variants NaN, which is not here; showing v02_shared, v01_naive." in words(app)
+
+
 def test_a_repeated_value_is_one_choice(open_app: Open, made: Path) -> None:
     app = open_app(made, "ladder", run="counted", workload=["conv2d", "tensor_transpose", "conv2d"], cache=["hot", "x", "x"])
     assert (app.query_params["workload"], app.query_params["cache"]) == ("conv2d", "hot")
+    assert app.segmented_control(key="choose cache").value == "hot"
     assert "The link asks for l2 x, which is not here; showing hot." in words(app)
