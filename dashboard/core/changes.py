@@ -14,7 +14,7 @@ from warpladder.dashboard.core.between_runs import Distance, noise_between
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.facts import Fact, facts, said
-from warpladder.dashboard.core.intervals import RatioInterval, independent_ratio, paired_ratio
+from warpladder.dashboard.core.intervals import independent_ratio, paired_ratio
 from warpladder.dashboard.core.readings import Reading, Timed, reading
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
@@ -236,7 +236,10 @@ def _judge(a: Reading, b: Reading, pairs: Sequence[tuple[Timed, Timed]], options
 
 def _change(a: Reading, b: Reading, of_a: Timed, of_b: Timed, *, same_run: bool) -> Change:
     workload, case, scope, cache, _, _, gpus = of_b.key
-    before, after = a.durations(of_a), b.durations(of_b)
+    if same_run:
+        ratio = paired_ratio(b.durations(of_b), a.durations(of_a))
+    else:
+        ratio = independent_ratio(a.processes(of_a), b.processes(of_b))
     return Change(
         workload,
         case,
@@ -247,19 +250,12 @@ def _change(a: Reading, b: Reading, of_a: Timed, of_b: Timed, *, same_run: bool)
         (of_a.variant, of_a.config),
         of_a.median_ns,
         of_b.median_ns,
-        (paired_ratio(after, before) if same_run else _between_runs(before, after)).estimate,
+        ratio.estimate,
         math.nan,
         max(a.noise(of_a), b.noise(of_b)),
         a.source(of_a) == b.source(of_b),
         "unknown",
     )
-
-
-def _between_runs(before: "pd.Series[float]", after: "pd.Series[float]") -> RatioInterval:
-    """The ratio of durations of two runs by round. Several of one round count as their median. A run is one process."""
-    sides = (each if each.index.is_unique else each.groupby(level=0).median() for each in (before, after))
-    bottom, top = (each.to_numpy(dtype=float) for each in sides)
-    return independent_ratio([bottom], [top])
 
 
 def _with_shifts(changes: Sequence[Change]) -> list[Change]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.estimate import Estimate
@@ -36,6 +38,15 @@ class Reading:
         """Durations of a cell in nanoseconds, by round."""
         workload, case, scope, cache, _, _, gpus = cell.key
         return self.data.rounds(workload, case, scope, cache)[Entry(cell.variant, cell.config, gpus, 0)]
+
+    def processes(self, cell: Timed) -> list[npt.NDArray[np.float64]]:
+        """Durations of a cell in nanoseconds, one a round, of each process. Several of one round count as their median.
+
+        A run is one process.
+        """
+        by_round = self.durations(cell)
+        once = by_round if by_round.index.is_unique else by_round.groupby(level=0).median()
+        return [once.to_numpy(dtype=float)]
 
     def noise(self, cell: Timed) -> float:
         """The noise floor of a cell, by the baseline's two copies on as many ranks."""
