@@ -46,7 +46,7 @@ class Reading:
         """
         by_round = self.durations(cell)
         once = by_round if by_round.index.is_unique else by_round.groupby(level=0).median()
-        return [once.to_numpy(dtype=float)]
+        return [np.asarray(once, dtype=np.float64)]
 
     def noise(self, cell: Timed) -> float:
         """The noise floor of a cell, by the baseline's two copies on as many ranks."""
