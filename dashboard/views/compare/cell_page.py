@@ -23,17 +23,17 @@ _TABLE_HEIGHT: Final = 420
 _CODE_HEIGHT: Final = 380
 _CELL_COLUMNS: Final = {
     "verdict": "Verdict",
-    "workload": "Workload",
     "case": "Case",
-    "timing": "Timing",
     "name": "Variant",
-    "a": "A",
-    "b": "B",
     "ratio": st.column_config.NumberColumn("B over A", format="%.3f"),
     "ratio_low": st.column_config.NumberColumn("from", format="%.3f"),
     "ratio_high": st.column_config.NumberColumn("to", format="%.3f"),
-    "without_shift": st.column_config.NumberColumn("Without shift", format="%.3f"),
     "noise": st.column_config.NumberColumn("Noise, %", format="%.1f"),
+    "a": "A",
+    "b": "B",
+    "without_shift": st.column_config.NumberColumn("Without shift", format="%.3f"),
+    "workload": "Workload",
+    "timing": "Timing",
     "source": "Source",
 }
 
@@ -102,6 +102,7 @@ def every_cell(found: Comparison, on_click: Callable[[object], None]) -> None:
         on_select=partial(_clicked, on_click),
         selection_mode="single-row",
         column_config=_CELL_COLUMNS,
+        column_order=list(_CELL_COLUMNS),
     )
     alone = f" Cells of one run alone: {found.only_a} of A, {found.only_b} of B." if found.only_a or found.only_b else ""
     st.caption(f"{len(rows)} cells. Choose a row to see its samples, sources and counters.{alone}")

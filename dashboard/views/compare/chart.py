@@ -9,9 +9,10 @@ import pandas as pd
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.ui.marks import ABOVE, error_bars, name_rows
+from warpladder.dashboard.ui.marks import error_bars, name_rows
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate
 from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
+from warpladder.dashboard.ui.ticks import ticks
 from warpladder.dashboard.views.compare.query import written
 
 #: The most cells that are drawn: half of them the slowest, half the fastest. They fit on one screen.
@@ -19,6 +20,7 @@ MOST_ROWS: Final = 18
 _ROW_PX: Final = 21
 #: The most characters of a row's name, which leave room for the ratios.
 _NAME_LENGTH: Final = 40
+_DECADE: Final = 10.0
 
 
 def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change | None = None) -> Chart:
@@ -37,7 +39,7 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
         ends = [1 / change.noise, change.noise]
         band = {"color": look.tones.grid, "width": _ROW_PX - 8}
         figure.add_scatter(x=ends, y=[row, row], mode="lines", line=band, hoverinfo="skip", showlegend=False)
-    for verdict, color in (("slower", look.tones.bad), ("unchanged", look.tones.muted), ("faster", look.tones.good)):
+    for verdict, color in _tones(look).items():
         places = [row for row in rows if shown[row].verdict == verdict]
         ratios = [_ratio(shown[row], without_shift) for row in places]
         figure.add_scatter(
@@ -54,13 +56,17 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
             unselected={"marker": {"opacity": 1}},
         )
     figure.add_vline(x=1, line={"color": look.tones.text, "width": 1})
-    names = [text(_shortened(_name(change))) for change in shown]
+    several = len({change.timing for change in found.changes}) > 1
+    names = [text(_shortened(_name(change, timed=several))) for change in shown]
     names = [f"<b>{name}</b>" if change is chosen else name for name, change in zip(names, shown, strict=True)]
     name_rows(figure, names, look, range=[len(shown) - 0.4, -0.6])
-    figure.update_xaxes(type="log", title_text="time of B over A", tickformat=".3~g", nticks=5, tickangle=0)
+    figure.update_xaxes(type="log", title_text="time of B over A", tickangle=0, **_ticks(shown))
     # A click anywhere on a row chooses it.
     figure.update_layout(hovermode="y", hoverdistance=_ROW_PX, dragmode="pan")
-    figure.update_layout(legend={**ABOVE, "xref": "container"}, margin={"t": 30})
+    figure.update_layout(showlegend=False, margin={"t": 30})
+    words = [f'<span style="color:{tone}">● {verdict}</span>' for verdict, tone in _tones(look).items()]
+    at = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 4}
+    figure.add_annotation(text="   ".join(words), showarrow=False, font={"size": 12}, **at)
     note = look.note(
         "medians with 95 % intervals by a bootstrap over the rounds of each run. Grey: the noise, within which a ratio is unchanged. "
         + ("The common shift of each case is taken out. " if without_shift else "")
@@ -71,6 +77,18 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
         )
     )
     return Chart(slug("compare", "ratios"), sentence(found.changes), figure, frame_of(found.changes), note.strip())
+
+
+def _tones(look: Look) -> dict[str, str]:
+    return {"slower": look.tones.bad, "unchanged": look.tones.muted, "faster": look.tones.good}
+
+
+def _ticks(shown: Sequence[Change]) -> dict[str, Any]:
+    """Options of the axis of ratios. A few ticks at equal distances are clear on a logarithmic axis of less than a decade."""
+    known = [change for change in shown if change.ratio.known and change.ratio.low > 0]
+    low = min([1 / change.noise for change in shown] + [change.ratio.low for change in known])
+    high = max([change.noise for change in shown] + [change.ratio.high for change in known])
+    return ticks(low, high, lambda value: f"{value:.4g}", logarithmic=high > _DECADE * low, most=4)
 
 
 def frame_of(changes: Sequence[Change]) -> pd.DataFrame:
@@ -115,8 +133,9 @@ def _ratio(change: Change, without_shift: bool) -> Estimate:
     return change.without_shift if without_shift else change.ratio
 
 
-def _name(change: Change) -> str:
-    return f"{change.case} {change.name}"
+def _name(change: Change, *, timed: bool = False) -> str:
+    timing = f" {change.timing.scope} {change.timing.cache}" if timed else ""
+    return f"{change.case} {change.name}{timing}"
 
 
 def _shortened(name: str) -> str:

@@ -18,7 +18,8 @@ _ALL: Final = "all"
 _FIRST: Final = "first"
 #: Every variant with the one of its name.
 _EACH: Final = "each"
-_JUDGED: Final = {"ratio": "ratios", "shift": "without the common shift"}
+_JUDGED: Final = {"ratio": "ratios", "shift": "without shift"}
+_JUDGED_HELP: Final = "Shift: how far all variants of a case with equal sources differ alike, as by another clock."
 _BELOW: Final = {"source": "Sources", "counters": "Counters", "cells": "All cells", "recordings": "Recordings"}
 _PATTERN: Final = "compare variants like"
 _LONGEST: Final = 100  # characters of a pattern
@@ -31,7 +32,7 @@ def page() -> None:
     with widgets.controls():
         other, of_a, of_b = _choose_sides(run)
     with widgets.controls():
-        judged = state.choose("judge", "Judge", list(_JUDGED), text=_JUDGED.__getitem__)
+        judged = state.choose("judge", "Judge", list(_JUDGED), text=_JUDGED.__getitem__, help=_JUDGED_HELP)
         scope = _choose_scope(run, other)
         options = changes.Options(
             "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", without_shift=judged == "shift"
@@ -103,7 +104,7 @@ def _timed_variants(data: RunData) -> list[str]:
 
 def _choose_scope(run: store.Run, other: store.Run) -> str:
     scopes = [scope for scope in runs.ask(run, _scopes) if scope in runs.ask(runs.as_recorded(other), _scopes)]
-    words = {_FIRST: "first of each workload", _ALL: "all"}
+    words = {_FIRST: "first of each", _ALL: "all"}
     text = lambda scope: words.get(scope, scope.replace("_", " "))  # noqa: E731
     return state.choose("of_scope", "Scope", [_FIRST, *scopes, _ALL], text=text)
 

@@ -49,6 +49,20 @@ def test_a_changed_variant_alone_is_called_slower_or_faster(factor: float, verdi
     assert found.changed_sources == (("w", MINE),)
 
 
+def test_slower_cells_come_first_and_faster_ones_last() -> None:
+    # Of the second variant the median is 1.5 times as large, with an interval from 0.9 to 3: it is unchanged.
+    names, wide = (MINE, *OTHERS[:2]), (900, 900, 950, 1500, 1500, 2900, 3000, 3000)
+    sides = []
+    for run_id, times in (("a", (NEAR, NEAR, NEAR)), ("b", ([ns * 6 // 5 for ns in NEAR], wide, [ns * 4 // 5 for ns in NEAR]))):
+        timed = [row for name, durations in zip(names, times, strict=True) for row in samples(name, durations)]
+        made = run_of([variant(name) for name in names], timed)
+        sides.append(Side(replace(made, info={**made.info, "run_id": run_id})))
+    found = compare(*sides)
+    told = [(change.variant, change.verdict) for change in found.changes]
+    assert told == [(MINE, "slower"), (OTHERS[0], "unchanged"), (OTHERS[1], "faster")]
+    assert found.changes[1].ratio.value == pytest.approx(1.5, rel=1e-3)
+
+
 def test_the_noise_between_runs_is_that_of_the_variants_whose_sources_are_equal() -> None:
     # Equal sources differ by up to 8 %, so that 5 % more of the changed one says nothing.
     scatter = {name: 1 + 0.008 * place for place, name in enumerate(OTHERS, 1)}

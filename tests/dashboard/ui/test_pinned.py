@@ -48,6 +48,8 @@ def test_a_pin_stays_across_pages_until_it_is_taken_off(open_app: Open, folder: 
         page.run()
         assert page.query_params["pin"] in ("before", ["before"]) and not page.exception
         assert ("vs pinned before:" in words(page)) == (other in ("sizes", "overview")), other
+        if other == "compare":
+            assert page.main.selectbox[0].value == "before", "the pinned run is A"
     page.sidebar.button(key="unpin").click().run()
     assert "pin" not in page.query_params and "pinned: before" not in words(page)
 

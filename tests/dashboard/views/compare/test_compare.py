@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.dashboard.test_app import Open, open_app, words
-from tests.synthetic import made_runs
+from tests.synthetic import made_runs, made_sweeps
 from warpladder.dashboard.cli import app as commands
 
 __all__ = ["open_app"]
@@ -103,3 +103,16 @@ def test_two_variants_of_one_run_are_compared_on_the_page(open_app: Open, folder
 def test_every_part_of_the_page_opens(open_app: Open, folder: Path, below: str) -> None:
     page = open_app(folder, "compare", run="before", below=below)
     assert not page.error and "unchanged" in words(page)
+
+
+def test_counters_of_both_runs_stand_side_by_side(open_app: Open, tmp_path: Path) -> None:
+    for run_id in ("before", "after"):
+        made_sweeps.write_counted(tmp_path, run_id)
+    at = f"{made_sweeps.WORKLOAD}|{made_sweeps.CASE}|device|cold|v03_shared||1"
+    page = open_app(tmp_path, "compare", **{"run": "after", "with": "before", "below": "counters", "at": at})
+    table = next(frame.value for frame in page.main.dataframe if "Counter" in frame.value)
+    assert table.iloc[0]["Counter"] == "time under the profiler" and set(table["Change"]) == {"="}
+    page = open_app(
+        tmp_path, "compare", **{"run": "after", "with": "before", "below": "counters", "at": at.replace("v03", "v99")}
+    )
+    assert "showing the slowest" in words(page)
