@@ -25,8 +25,8 @@ class Crossover:
 
     Attributes:
         below, above: the faster variant at smaller and at larger sizes.
-        size: where the ratio is 1, interpolated in the logarithm of the size. Its interval holds the sizes at which the interval of
-            the ratio holds 1; an end that no size shows is 0 or infinite.
+        size: where the ratio is 1, interpolated in the logarithm of the size. Its interval holds the sizes at which the
+            interval of the ratio holds 1; an end that no size shows is 0 or infinite.
     """
 
     below: str
@@ -187,8 +187,8 @@ def dispatch(data: RunData, found: Contest, variants: tuple[str, ...], tolerance
     """The dispatch among these variants and their configs that has the fewest branches; of several such, the fastest one.
 
     At each case it takes an entry that is tied with the fastest shipped entry of the case, or slower by at most the tolerance.
-    With an axis, branches are ranges of sizes, found by dynamic programming. Without one, each case takes the entry that serves the
-    most cases, so that few entries are needed.
+    With an axis, branches are ranges of sizes, found by dynamic programming. Without one, each case takes the entry that
+    serves the most cases, so that few entries are needed.
 
     Args:
         tolerance: in percent.
@@ -298,8 +298,8 @@ def _branches(cases: Sequence[_At], picked: Sequence[Entry]) -> tuple[Branch, ..
 def _limit(cases: Sequence[_At], below: Entry, above: Entry, end: int) -> Estimate:
     """The size between cases `end - 1` and `end` from which the entry `above` is taken.
 
-    It is the crossover of the two between these sizes, or their geometric mean where the two do not cross there. Whole sizes give
-    a whole limit.
+    It is the crossover of the two between these sizes, or their geometric mean where the two do not cross there. Whole sizes
+    give a whole limit.
     """
     both = [each for each in cases if below in each.rounds and above in each.rounds]
     sizes = [each.case.size_value for each in both]

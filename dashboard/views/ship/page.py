@@ -180,8 +180,8 @@ def _code(
         )
         st.caption(
             plain(
-                f"{branches}: {format_percent(found.worst.value)} at most and {format_percent(found.mean.value)} on average slower "
-                "than the fastest. A tie, or a loss within the one accepted, makes no branch."
+                f"{branches}: {format_percent(found.worst.value)} at most and {format_percent(found.mean.value)} on average "
+                "slower than the fastest. A tie, or a loss within the one accepted, makes no branch."
             )
         )
         if crossed:
@@ -232,8 +232,8 @@ def _standings(found: query.Contest) -> None:
         column_config={"mean loss, %": _PERCENT, "worst loss, %": _PERCENT},
     )
     st.caption(
-        "A win is a case of which no other variant is tied with the fastest. A variant that misses a case has no place; its losses are "
-        "those of its own cases."
+        "A win is a case of which no other variant is tied with the fastest. A variant that misses a case has no "
+        "place; its losses are those of its own cases."
     )
 
 

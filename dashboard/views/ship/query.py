@@ -1,7 +1,7 @@
 """Which variants to ship: the ranking of each case, and the loss of shipping one, two or three variants.
 
-The loss of a variant at a case is the time by which it is slower than the fastest variant of the case, in percent. Loss is taken
-from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(ratio))) - 1).
+The loss of a variant at a case is the time by which it is slower than the fastest variant of the case, in percent. Loss is
+taken from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(ratio))) - 1).
 """
 
 import math
@@ -214,9 +214,9 @@ def precisions_of(data: RunData, workload: str, timing: Timing) -> tuple[str, ..
 def contest(data: RunData, workload: str, timing: Timing, precision: str, among: Among = "rungs", series: str = ALL) -> Contest:
     """Rank every charted case.
 
-    Ties are groups with a leader. The fastest variant of a case leads the first group. A variant belongs to it if the interval of
-    their ratio holds 1 or lies within the noise floor of the case (`noise.verdict`). The fastest of the others leads the next
-    group, and so on. So members are tied with their leader, and not always with each other.
+    Ties are groups with a leader. The fastest variant of a case leads the first group. A variant belongs to it if the
+    interval of their ratio holds 1 or lies within the noise floor of the case (`noise.verdict`). The fastest of the others
+    leads the next group, and so on. So members are tied with their leader, and not always with each other.
 
     Args:
         precision: one of `precisions_of`.
@@ -311,9 +311,9 @@ def standings(found: Contest) -> tuple[Standing, ...]:
 def shipments(found: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
     """The best set of one variant, of two and of three, by exact search over all sets; none where no case was timed.
 
-    A set that covers more cases is better. Among sets that cover equally many, the one with the lower mean regret is better, then
-    the one with the lower worst regret; the other way round for `worst`. The list ends before a set that gains nothing over the
-    one before it.
+    A set that covers more cases is better. Among sets that cover equally many, the one with the lower mean regret is better,
+    then the one with the lower worst regret; the other way round for `worst`. The list ends before a set that gains nothing
+    over the one before it.
     """
     offers: list[Shipment] = []
     for count in range(1, min(MOST, len(found.variants)) + 1):

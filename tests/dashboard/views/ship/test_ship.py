@@ -63,12 +63,13 @@ def write(
                     )  # fmt: skip
     tables = {
         "variants": [
-            row("variants", workload=WORKLOAD, variant=name, rung=int(name[1:3]) if name.startswith("v0") else None, precision="fp32",
-                kind=ROLES.get(name, ("rung", "cuda"))[1], role=ROLES.get(name, ("rung", "cuda"))[0])
+            row("variants", workload=WORKLOAD, variant=name, rung=int(name[1:3]) if name.startswith("v0") else None,
+                precision="fp32", kind=ROLES.get(name, ("rung", "cuda"))[1], role=ROLES.get(name, ("rung", "cuda"))[0])
             for name in times
         ],
         "cases": [
-            row("cases", workload=WORKLOAD, case=case, size_rank=ranks.index(each["n"]), params=to_json(each), flops=1, min_bytes=1)
+            row("cases", workload=WORKLOAD, case=case, size_rank=ranks.index(each["n"]), params=to_json(each),
+                flops=1, min_bytes=1)
             for number, (case, each) in enumerate(zip(cases, params, strict=True))
         ],
         "results": results,
