@@ -126,13 +126,12 @@ def test_overview_gives_the_figures_with_interval_n_and_what_the_checks_distrust
 
 def test_a_click_on_a_row_of_the_overview_leads_to_its_ladder(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, run="gpu")
-    row = list(app.main.dataframe[0].value["workload"]).index("tensor_transpose")
+    row = list(app.main.dataframe[0].value["workload"]).index("conv2d")
     app.session_state["overview table 0"] = {"selection": {"rows": [], "columns": [], "cells": [[row, "time"]]}}
     app.run()
-    assert not app.exception
-    chosen = {key: "".join(value) for key, value in app.query_params.items()}
-    assert chosen["run"] == "gpu" and chosen["workload"] == "tensor_transpose"
-    assert (chosen["case.n"], chosen["case.perm"], chosen["scope"], chosen["cache"]) == ("512", "210", "device", "cold")
+    assert not app.exception and app.markdown[0].value == "# Ladder"
+    assert chosen_of(app) == {"run": "gpu", "workload": "conv2d"}, "the case of the row is the ladder's default"
+    assert app.segmented_control(key="choose workload").value == "conv2d"
 
 
 def test_a_choice_goes_into_the_url_and_the_url_gives_the_same_page_again(open_app: Open, synthetic: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_pin_stays_across_pages_until_it_is_taken_off(open_app: Open, folder: 
     assert "vs pinned" not in words(page)
     page.sidebar.button(key="pin run").click().run()
     assert page.query_params["pin"] in ("before", ["before"]) and "this run is the pinned one" in words(page)
-    page.sidebar.selectbox[0].select("after").run()
+    page.sidebar.selectbox(key="choose run").select("after").run()
     assert "vs pinned before:" in words(page) and " unchanged" in words(page)
     for other in ("sizes", "overview", "counters", "compare"):
         lead(page, other)
