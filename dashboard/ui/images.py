@@ -1,128 +1,86 @@
-"""Charts as PNG, SVG and PDF, drawn by a Chromium that is installed on this machine. No request leaves it."""
+"""Charts as PNG, SVG and PDF."""
 
-import asyncio
-import logging
-import os
-import shutil
-import tempfile
-import textwrap
+import re
+import struct
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import kaleido
-import plotly.graph_objects as go
-from choreographer.browsers.chromium import Chromium
+from plotly.io.json import to_json_plotly
 
-from warpladder.dashboard.ui.template import Chart, text
+from warpladder.dashboard.ui import browser, paper
+from warpladder.dashboard.ui.browser import Drawn, ImageError, Job, why_not
+from warpladder.dashboard.ui.paper import SCREEN, Paper
+from warpladder.dashboard.ui.template import Chart
 
-INSTALL: Final = (
-    "install Chromium (Debian and Ubuntu: apt-get install chromium; Fedora: dnf install chromium; macOS: brew install "
-    "chromium), or name one in BROWSER_PATH"
-)
-_NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
-_WIDTH_PX: Final = 1000
-_SCALE: Final = 2  # of a PNG, for screens and print of twice the density
-_TITLE_CHARACTERS: Final = 100
-_NOTE_CHARACTERS: Final = 150
-_TITLE_LINE_PX: Final = 22
-_NOTE_LINE_PX: Final = 15
-#: No server listens at this address, so a request of the page would fail on this machine.
-_NO_NETWORK: Final = "http://127.0.0.1:9"
-_TABS: Final = 4
+__all__ = ["ImageError", "image", "why_not", "write"]
 
-# When choreographer closes its pipe, the pipe may hold half a message of Chromium. Choreographer ignores it and logs a
-# traceback. A message that is needed makes the drawing fail anyway.
-logging.getLogger("choreographer.channels.pipe").addFilter(lambda record: "JSONError" not in str(record.msg))
+_SCREEN_DENSITY: Final = 2.0  # of a PNG, for screens and print of twice the density
+_PRINT_DPI: Final = 600
+_CSS_DPI: Final = 96
+_PNG_START: Final = 33  # bytes of the signature and of IHDR, after which further chunks may stand
+_SVG_SIZE: Final = re.compile(r'<svg([^>]*?) width="[^"]*" height="[^"]*"')
 
 
-class ImageError(Exception):
-    """Images cannot be made. The message says why and what to do, in one line."""
+def write(charts: Sequence[Chart], formats: Sequence[str], folder: Path, size: Paper = SCREEN) -> None:
+    """Write each chart as `<name>.<format>`, with one browser for all.
 
-
-def browser() -> Path | None:
-    """The Chromium to draw with: `BROWSER_PATH`, one on PATH, or one in the usual place of this system."""
-    named = os.environ.get("BROWSER_PATH")
-    if named:
-        return Path(named) if os.access(named, os.X_OK) else None
-    found = next(filter(None, map(shutil.which, _NAMES)), None) or Chromium.find_browser(skip_local=False)
-    return Path(found) if found else None
-
-
-def why_not() -> str | None:
-    """The reason that no image can be made here, with what to install; None where images can be made."""
-    if browser():
-        return None
-    named = os.environ.get("BROWSER_PATH")
-    return f"PNG, SVG and PDF need a Chromium{f', and BROWSER_PATH={named} is none' if named else ''}: {INSTALL}"
-
-
-def write(charts: Sequence[tuple[Chart, Path]]) -> None:
-    """Write each chart to its file, in the format of its suffix, with one browser for all.
+    Args:
+        formats: of `svg`, `png` and `pdf`.
 
     Raises:
         ImageError: there is no Chromium, or it fails.
+        OSError: a file cannot be written.
     """
-    path, reason = browser(), why_not()
-    if path is None or reason:
-        raise ImageError(str(reason))
-    jobs = [_job(chart, file) for chart, file in charts]
-    tabs = max(1, min(_TABS, os.cpu_count() or 1, len(jobs)))
-    options = {"path": str(path), "mathjax": False, "proxy_server": _NO_NETWORK, "n": tabs}
-    try:
-        kaleido.write_fig_from_object_sync(jobs, kopts=options, cancel_on_error=True)
-    # Kaleido raises any error of the browser, its pipe or the event loop.
-    except (Exception, asyncio.CancelledError) as error:
-        first_line = (str(error).splitlines() or [""])[0][:200]
-        raise ImageError(
-            f"{path}: could not draw ({type(error).__name__}: {first_line}); run it once by hand to see why, or {INSTALL}"
-        ) from error
+    jobs = [_job(chart, formats, size) for chart in charts]
+    for chart, drawn in zip(charts, browser.draw(jobs), strict=True):
+        for name in formats:
+            (folder / f"{chart.name}.{name}").write_bytes(_file(drawn, name, size))
 
 
-def image(chart: Chart, image_format: str) -> bytes:
+def image(chart: Chart, image_format: str, size: Paper = SCREEN) -> bytes:
     """One chart as `png`, `svg` or `pdf`.
 
     Raises:
         ImageError: there is no Chromium, or it fails.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"chart.{image_format}"
-        write([(chart, file)])
-        return file.read_bytes()
+    (drawn,) = browser.draw([_job(chart, [image_format], size)])
+    return _file(drawn, image_format, size)
 
 
-def with_heading(chart: Chart) -> go.Figure:
-    """The figure with its title and note above it, for images."""
-    figure = go.Figure(chart.figure)
-    title = textwrap.wrap(chart.title, _TITLE_CHARACTERS)
-    note = textwrap.wrap(chart.note, _NOTE_CHARACTERS)
-    # Plotly centres a title of several lines at its place, so its first line is higher.
-    above = _TITLE_LINE_PX * (len(title) - 1) / 2
-    room = 10 + _TITLE_LINE_PX * len(title) + _NOTE_LINE_PX * len(note) + 8
-    layout = figure.layout
-    muted = layout.template.layout.xaxis.tickfont.color
-    figure.update_layout(
-        title={
-            "text": "<br>".join(map(text, title)),
-            "x": 0,
-            "xref": "container",
-            "xanchor": "left",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"l": 10, "t": 12 + above},
-            "font": {"size": 17},
-            "subtitle": {"text": "<br>".join(map(text, note)), "font": {"size": 11.5, "color": muted}},
-        },
-        height=layout.height + room,
-        margin={"t": (layout.margin.t or 0) + room},
-    )
-    return figure
+def faults(charts: Sequence[Chart], size: Paper = SCREEN) -> dict[str, tuple[str, ...]]:
+    """The texts that overlap or are cut off, by the name of their chart.
+
+    Raises:
+        ImageError: there is no Chromium, or it fails.
+    """
+    jobs = [_job(chart, (), size, check=True) for chart in charts]
+    found = zip(charts, browser.draw(jobs), strict=True)
+    return {chart.name: drawn.faults for chart, drawn in found if drawn.faults}
 
 
-def _job(chart: Chart, file: Path) -> dict[str, Any]:
-    figure = with_heading(chart)
-    image_format = file.suffix.removeprefix(".")
-    scale = _SCALE if image_format == "png" else 1
-    opts = {"format": image_format, "width": _WIDTH_PX, "height": figure.layout.height, "scale": scale}
-    return {"fig": figure.to_plotly_json(), "path": str(file), "opts": opts}
+def _job(chart: Chart, formats: Sequence[str], size: Paper, *, check: bool = False) -> Job:
+    density = size.scale * _PRINT_DPI / _CSS_DPI if size.font_px else _SCREEN_DENSITY
+    return Job(to_json_plotly(paper.figure(chart, size)), size.scale, density, formats, check)
+
+
+def _file(drawn: Drawn, name: str, size: Paper) -> bytes:
+    data = drawn.files[name]
+    if name == "svg":
+        return _sized(data.decode(), drawn, size).encode()
+    return _with_density(data) if name == "png" and size.font_px else data
+
+
+def _sized(svg: str, drawn: Drawn, size: Paper) -> str:
+    if not size.font_px:
+        return svg
+    wide, high = (f"{pixels * size.scale * 25.4 / _CSS_DPI:.3f}mm" for pixels in (drawn.width, drawn.height))
+    return _SVG_SIZE.sub(rf'<svg\1 width="{wide}" height="{high}"', svg, count=1)
+
+
+def _with_density(png: bytes) -> bytes:
+    """A PNG with the chunk pHYs, by which a word processor knows its width."""
+    per_metre = round(_PRINT_DPI / 0.0254)
+    chunk = b"pHYs" + struct.pack(">IIB", per_metre, per_metre, 1)
+    return png[:_PNG_START] + struct.pack(">I", 9) + chunk + struct.pack(">I", zlib.crc32(chunk)) + png[_PNG_START:]
