@@ -26,7 +26,7 @@ _LEGEND_PX: Final = 11.0
 _CHARACTER_PX: Final = 6.2
 _LINE_PX: Final = 17.0
 #: Characters of a name beside a row of a narrow picture.
-_NAME: Final = 24
+_NAME: Final = 27
 #: A label whose first words are bold.
 _LABEL: Final = re.compile(r"(<b>.*?</b>) +(.{12,})")
 _CONFIG: Final = re.compile(r" \[[^]]*\]$")
