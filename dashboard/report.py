@@ -44,8 +44,8 @@ def report(data: RunData, rows: pd.DataFrame, charts: Sequence[Chart]) -> str:
     body = [
         f"<h1>{html.escape(title)}</h1>",
         "<h2>Answer</h2>",
-        '<p class="note">The best variant of each workload and precision at its largest size, with the interval of its time. ⚠: the '
-        "checks found something, which the table names.</p>",
+        '<p class="note">The best variant of each workload and precision at its largest size, with the interval of its time. '
+        "⚠: the checks found something, which the table names.</p>",
         _answer(rows),
         "<h2>Run</h2>",
         _facts(data),

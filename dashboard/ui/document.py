@@ -30,14 +30,15 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; } dt,
 dd { margin: 0; overflow-wrap: anywhere; } .note { font-size: 13px; margin: 2px 0 8px; }
 summary { cursor: pointer; font-size: 13px; }
 .wrap td, .wrap th { white-space: normal; vertical-align: top; }
-.wrap td:last-child { min-width: 180px; } .answer td:nth-child(n+5):nth-child(-n+6) { white-space: nowrap; } .scroll { overflow: auto; max-height: 420px; }
+.wrap td:last-child { min-width: 180px; }
+.answer td:nth-child(n+5):nth-child(-n+6) { white-space: nowrap; } .scroll { overflow: auto; max-height: 420px; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 10px; text-align: left; border-bottom: 1px solid #e6e8ec; white-space: nowrap; }
 thead th { position: sticky; top: 0; background: #fff; color: #626973; font-weight: 600; }
 nav ol { columns: 2; font-size: 13px; } a { color: #0b6aa8; text-decoration: none; } a:hover { text-decoration: underline; }
 """
-#: plotly.js and the figures are the most of a page, and are packed to a third. A chart is drawn when it comes into sight, or before
-#: printing, because a hundred at once would take seconds.
+#: plotly.js and the figures are the most of a page, and are packed to a third. A chart is drawn when it comes into sight, or
+#: before printing, because a hundred at once would take seconds.
 _SCRIPT: Final = """
 const unpack = async name => {
   const bytes = Uint8Array.from(atob(document.getElementById(name).textContent), letter => letter.charCodeAt(0));

@@ -1,7 +1,7 @@
 """The data of a chart as a table for a paper (LaTeX, with booktabs) or for a web page (Markdown).
 
-A CSV file has every column. A table has those that a reader compares: a figure and its interval share a column, a value that all
-rows have stands in the caption, and what only the dashboard needs is left out.
+A CSV file has every column. A table has those that a reader compares. A figure and its interval share a column. A value that
+all rows have stands in the caption. What only the dashboard needs is left out.
 """
 
 import math
