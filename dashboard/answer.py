@@ -34,7 +34,7 @@ _FIGURES: Final = [
     "percent_of_floor", "baseline", "baseline_config", "speedup", "speedup_low", "speedup_high",
     "peer", "peer_config", "over_peer", "over_peer_low", "over_peer_high",
 ]  # fmt: skip
-_HEADINGS: Final = (
+HEADINGS: Final = (
     "workload",
     "precision",
     "case",
@@ -47,12 +47,15 @@ _HEADINGS: Final = (
 )
 
 
-def figures(data: RunData) -> pd.DataFrame:
+def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
     """A row for each workload and precision, as in `views.overview.query`, with `run_id`, `peer_tied` and `distrust` (text).
 
     `peer_tied` is true where the interval of `over_peer` holds 1, and null without a peer.
+
+    Args:
+        root: as in `views.overview.query.overview`.
     """
-    found = overview(data)
+    found = overview(data, root)
     rows = found[_FIGURES].copy()
     rows.insert(0, "run_id", str(data.info["run_id"]))
     tied = (found["over_peer_low"] <= 1) & (found["over_peer_high"] >= 1)
@@ -69,8 +72,13 @@ def render(rows: pd.DataFrame, form: Answer) -> str:
         return ""
     if form == "csv":
         return csv(rows)
-    lines = [_line(row) for row in rows.to_dict("records")]
+    lines = texts(rows)
     return _markdown(lines) if form == "markdown" else _table(lines)
+
+
+def texts(rows: pd.DataFrame) -> list[tuple[str, ...]]:
+    """The rows of `figures` as texts under `HEADINGS`."""
+    return [_line(row) for row in rows.to_dict("records")]
 
 
 def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
@@ -108,12 +116,12 @@ def _variant(row: Mapping[Any, Any], name: str) -> str:
 
 
 def _markdown(lines: list[tuple[str, ...]]) -> str:
-    rows = [_HEADINGS, ("---",) * len(_HEADINGS), *lines]
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *lines]
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
 
 
 def _table(lines: list[tuple[str, ...]]) -> str:
-    table = Table(*_HEADINGS, box=None, pad_edge=False)
+    table = Table(*HEADINGS, box=None, pad_edge=False)
     for line in lines:
         table.add_row(*line)
     text = io.StringIO()

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from warpladder.dashboard.core.run_data import RunData
 
 MISTAKES: Final = {
+    "warpladder.dashboard.core.selection": "SelectionError",
     "warpladder.dashboard.export": "ExportError",
     "warpladder.dashboard.server": "ServerError",
     "warpladder.dashboard.core.changes": "NotComparable",
+    "warpladder.dashboard.ui.paper": "PaperError",
     "warpladder.data.naming": "NamingError",
     "warpladder.data.store": "StoreError",
 }
@@ -104,9 +106,18 @@ def answer_command(run: str, form: str, data_dirs: Sequence[str]) -> None:
     "--format",
     "wanted",
     metavar="FORMATS",
-    help=f"Of {','.join(formats.CHARTS)}. Default: {','.join(formats.DEFAULT_CHARTS)}.",
+    help=f"Of {','.join(formats.CHARTS)}. Default: all of them.",
 )
 @click.option("--topic", "topics", metavar="TOPICS", help="Topics of the charts. Default: all. An unknown topic lists them.")
+@click.option(
+    "--workload", "workloads", multiple=True, metavar="NAMES", help="Workloads to chart, by names or globs. Default: all."
+)
+@click.option(
+    "--variants", multiple=True, metavar="NAMES", help="Variants to chart, by names or globs such as v0*. Default: all."
+)
+@click.option("--width", metavar="LENGTH", help="Width of the images in mm, cm, in, pt or px, such as 84mm. Default: 1000px.")
+@click.option("--font-size", metavar="POINTS", help="Size of the images' texts. Default: 8 with --width, else that of screens.")
+@click.option("--no-title", is_flag=True, help="Leave out title and note of the images, as for a figure with a caption.")
 @click.option(
     "--variant-from",
     default="",
@@ -116,26 +127,45 @@ def answer_command(run: str, form: str, data_dirs: Sequence[str]) -> None:
 )
 @_data_dirs
 def export_command(
-    run: str, out: Path, wanted: str | None, topics: str | None, variant_from: str, data_dirs: Sequence[str]
+    run: str,
+    out: Path,
+    wanted: str | None,
+    topics: str | None,
+    workloads: Sequence[str],
+    variants: Sequence[str],
+    width: str | None,
+    font_size: str | None,
+    no_title: bool,
+    variant_from: str,
+    data_dirs: Sequence[str],
 ) -> None:
     """Write the charts of a run, and report.html.
 
-    RUN: its id, label or folder.
+    RUN: its id, label or folder. NAMES: several with commas between them; the option may be given again.
     """
     from warpladder.dashboard import export
+    from warpladder.dashboard.core.selection import select
     from warpladder.dashboard.trace.picked import pick
+    from warpladder.dashboard.ui import paper
     from warpladder.data.naming import Naming
 
-    chosen = export.parse_formats(wanted) if wanted is not None else formats.DEFAULT_CHARTS
+    chosen = export.parse_formats(wanted) if wanted is not None else formats.CHARTS
     about = export.parse_topics(topics) if topics is not None else export.TOPICS
+    size = paper.parse(width, font_size, heading=not no_title)
     data = _load(run, data_dirs)
     if variant_from:
         data = pick(data, Naming.parse(variant_from))
-    problem = export.write(data, out, chosen, lambda line: print(line, file=sys.stderr), about)
+    data = select(data, _names(workloads), _names(variants))
+    problem = export.write(data, out, chosen, lambda line: print(line, file=sys.stderr), about, size)
     if problem:
         print(f"No images: {problem}", file=sys.stderr)
         if wanted is not None:
             raise click.exceptions.Exit(2)
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    """The names of an option that was given several times, or with commas."""
+    return [name.strip() for text in given for name in text.split(",")]
 
 
 @app.command("compare")

@@ -3,30 +3,38 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+import plotly.io as pio
 from plotly.offline import get_plotlyjs
 
 from warpladder import ROOT
-from warpladder.dashboard import formats
+from warpladder.dashboard import answer, formats
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.report import report
-from warpladder.dashboard.ui import images
+from warpladder.dashboard.ui import images, paper, tables
 from warpladder.dashboard.ui.document import CONFIG
+from warpladder.dashboard.ui.paper import SCREEN, Paper
 from warpladder.dashboard.ui.spreadsheet import csv
 from warpladder.dashboard.ui.template import Chart, Look, Theme, look
 from warpladder.dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
 from warpladder.dashboard.views import VIEWS
-from warpladder.dashboard.views.overview.query import overview
 from warpladder.data.names import PHASE
 
 REPORT: Final = "report.html"
 #: Topics of charts, in the order of `charts_of`.
 TOPICS: Final = tuple(dict.fromkeys(charts.topic for view in VIEWS for charts in view.charts))
+
+
+_TABLES: Final[Mapping[str, Callable[[Chart], str]]] = {
+    "csv": lambda chart: csv(chart.data),
+    "tex": tables.latex,
+    "md": tables.markdown,
+}
 
 
 class ExportError(Exception):
@@ -88,6 +96,7 @@ def write(
     wanted: Sequence[str],
     say: Callable[[str], None] = lambda line: None,
     topics: Sequence[str] = TOPICS,
+    size: Paper = SCREEN,
 ) -> str | None:
     """Write the charts of a run in each format, and `report.html`.
 
@@ -98,6 +107,7 @@ def write(
         wanted: formats, of `formats.CHARTS`.
         say: takes a line on the progress.
         topics: the topics of the charts, from `TOPICS`.
+        size: of the images.
 
     Returns:
         The reason that images could not be made, where they were asked for; the other formats are written anyway.
@@ -112,16 +122,16 @@ def write(
     try:
         say("Comparing …")
         charts = list(charts_of(data, topics=topics))
-        (staging / REPORT).write_text(report(data, overview(data, ROOT), charts), encoding="utf-8")
+        (staging / REPORT).write_text(report(data, answer.figures(data, ROOT), charts), encoding="utf-8")
         for chart in charts:
             if "html" in wanted:
                 _write_page(chart, staging)
-            if "csv" in wanted:
-                (staging / f"{chart.name}.csv").write_text(csv(chart.data), encoding="utf-8")
+            for name in (name for name in wanted if name in _TABLES):
+                (staging / f"{chart.name}.{name}").write_text(_TABLES[name](chart), encoding="utf-8")
         if "html" in wanted:
             # One copy for all pages, because it is about a hundred times larger than a chart.
             (staging / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
-        problem = _write_images(charts, [name for name in wanted if name in formats.IMAGES], staging, say)
+        problem = _write_images(charts, [name for name in wanted if name in formats.IMAGES], staging, say, size)
         _move(staging, out)
         say(f"{out}: {REPORT} and {len(charts)} charts as {', '.join(wanted)}")
     except OSError as error:
@@ -132,23 +142,24 @@ def write(
 
 
 def _write_page(chart: Chart, folder: Path) -> None:
-    figure = chart.figure
+    figure = paper.figure(chart, SCREEN)
+    del figure["layout"]["width"]
     # The pages load plotly.min.js from their own folder.
-    figure.write_html(folder / f"{chart.name}.html", include_plotlyjs="plotly.min.js", config=CONFIG, full_html=True)
+    page = pio.to_html(figure, include_plotlyjs="plotly.min.js", config=CONFIG, validate=False)
+    (folder / f"{chart.name}.html").write_text(page, encoding="utf-8")
 
 
-def _write_images(charts: Sequence[Chart], kinds: Sequence[str], folder: Path, say: Callable[[str], None]) -> str | None:
+def _write_images(
+    charts: Sequence[Chart], kinds: Sequence[str], folder: Path, say: Callable[[str], None], size: Paper
+) -> str | None:
     if not kinds:
         return None
     if reason := images.why_not():
         return reason
-    jobs = [(chart, folder / f"{chart.name}.{name}") for chart in charts for name in kinds]
-    say(f"Drawing {len(jobs)} images …")
+    say(f"Drawing {len(charts)} charts …")
     try:
-        images.write(jobs)
+        images.write(charts, kinds, folder, size)
     except images.ImageError as error:
-        for _, file in jobs:
-            file.unlink(missing_ok=True)
         return str(error)
     return None
 

@@ -7,5 +7,5 @@ ANSWERS: Final[tuple[Answer, ...]] = get_args(Answer)
 Comparison = Literal["text", "markdown", "json", "junit"]
 COMPARISONS: Final[tuple[Comparison, ...]] = get_args(Comparison)
 IMAGES: Final = ("png", "svg", "pdf")
-CHARTS: Final = ("html", *IMAGES, "csv")
-DEFAULT_CHARTS: Final = ("html", "svg", "png", "csv")
+TABLES: Final = ("csv", "tex", "md")
+CHARTS: Final = ("html", *IMAGES, *TABLES)

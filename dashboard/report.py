@@ -3,23 +3,13 @@
 import html
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
-from plotly.offline import get_plotlyjs
 
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.precision import word
+from warpladder.dashboard import answer
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.document import page, section, table, table_of_rows, text_of
-from warpladder.dashboard.ui.numbers import (
-    ITSELF,
-    format_duration,
-    format_error,
-    format_estimate,
-    format_percent,
-    format_ratio,
-)
 from warpladder.dashboard.ui.template import Chart
 from warpladder.dashboard.views.trust import query as trust
 
@@ -42,21 +32,23 @@ _FACTS: Final = (
 _OF_COLLECTOR: Final = ("python_version", "git_commit", "packages")
 
 
-def report(data: RunData, summary: pd.DataFrame, charts: Sequence[Chart]) -> str:
+def report(data: RunData, rows: pd.DataFrame, charts: Sequence[Chart]) -> str:
     """The report of a run as one HTML page.
 
     Args:
-        summary: `views.overview.query.overview`.
+        rows: `answer.figures`.
         charts: those to show, in order.
     """
     title = f"{data.info['label'] or data.info['run_id']} · {data.device}"
     contents = "".join(f'<li><a href="#{chart.name}">{html.escape(chart.title)}</a></li>' for chart in charts)
     body = [
         f"<h1>{html.escape(title)}</h1>",
-        '<p class="note">Recorded with Warpladder. Every median has its interval and n.</p>',
+        "<h2>Answer</h2>",
+        '<p class="note">The best variant of each workload and precision at its largest size, with the interval of its time. '
+        "⚠: the checks found something, which the table names.</p>",
+        _answer(rows),
+        "<h2>Run</h2>",
         _facts(data),
-        "<h2>Overview</h2>",
-        _overview(summary),
         "<h2>Ceilings</h2>",
         '<p class="note">Rates and times that this device reached in the same run.</p>',
         table(data.ceilings),
@@ -65,7 +57,7 @@ def report(data: RunData, summary: pd.DataFrame, charts: Sequence[Chart]) -> str
         f"<h2>Charts</h2><nav><ol>{contents}</ol></nav>",
         *map(section, charts),
     ]
-    return page(title, "\n".join(body), get_plotlyjs())
+    return page(title, "\n".join(body), charts)
 
 
 def _facts(data: RunData) -> str:
@@ -79,45 +71,25 @@ def _facts(data: RunData) -> str:
     return "<dl>" + "".join(f"<dt>{label}</dt><dd>{html.escape(value)}</dd>" for label, value in pairs if value) + "</dl>"
 
 
-def _overview(summary: pd.DataFrame) -> str:
-    headings = (
-        "workload",
-        "precision",
-        "error against float64",
-        "case",
-        "baseline",
-        "best",
-        "median",
-        "over the baseline",
-        "% of floor",
-        "over the best peer",
-        "n",
-        "distrusted",
-    )
-    rows = [
-        (
-            row["workload"],
-            word(row["precision"]),
-            format_error(row["error"]),
-            f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else row["case"],
-            f"{_who(row['baseline'], row['baseline_config'])} ({word(row['baseline_precision'])})"
-            if pd.notna(row["baseline"])
-            else "",
-            _who(row["best"], row["best_config"]),
-            _with_ends(row, "best_ns", format_duration),
-            ITSELF
-            if (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"])
-            else _with_ends(row, "speedup", format_ratio),
-            _with_ends(row, "percent_of_floor", format_percent),
-            ""
-            if pd.isna(row["peer"])
-            else f"{_with_ends(row, 'over_peer', format_ratio)} {row['peer']} ({word(row['peer_precision'])})",
-            row["n"],
-            "; ".join(row["badges"]),
+def _answer(rows: pd.DataFrame) -> str:
+    """The table of `warpladder answer`, whose last column marks what the checks found."""
+    if rows.empty:
+        return "<p>No variant was timed in this run.</p>"
+    found = rows.groupby("workload", sort=False)["distrust"].first()
+    lines = [
+        (*texts, _mark(str(found[workload]), first=not again))
+        for (*texts, _), workload, again in zip(
+            answer.texts(rows), rows["workload"], rows["workload"].duplicated(), strict=True
         )
-        for row in summary.to_dict("records")
     ]
-    return f'<div class="wrap">{table_of_rows(headings, rows)}</div>' if rows else "<p>No variant was timed in this run.</p>"
+    return f'<div class="wrap answer">{table_of_rows((*answer.HEADINGS[:-1], "trust"), lines)}</div>'
+
+
+def _mark(distrust: str, *, first: bool) -> str:
+    """What the checks found in a workload, which its first row tells."""
+    if not distrust:
+        return "✓"
+    return f"⚠ {distrust}" if first else "⚠"
 
 
 def _checks(data: RunData) -> str:
@@ -127,13 +99,3 @@ def _checks(data: RunData) -> str:
         f'<div class="wrap">{table(frame)}</div></details>'
         for label, frame in parts
     )
-
-
-def _with_ends(row: dict[Any, Any], column: str, write: Any) -> str:
-    if pd.isna(row[column]):
-        return "–"
-    return format_estimate(Estimate.of(row, column), write)
-
-
-def _who(variant: Any, config: Any) -> str:
-    return "" if pd.isna(variant) else f"{variant} [{config}]" if config else str(variant)

@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases
@@ -48,7 +49,7 @@ def _cells(data: RunData) -> pd.DataFrame:
     groups = data.grouped
     intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
     timed = groups.keys.assign(**{f"{end}_ns": figures for end, figures in intervals.items()})
-    timed = timed[timed["twin"] == 0].drop(columns="twin")
+    timed = timed[(timed["twin"] == 0) & ~_hidden(timed, data)].drop(columns="twin")
     frame = timed.merge(data.results[[*VERDICT_CELL, "status", "detail", "rel_l2_error"]], on=VERDICT_CELL, how="outer")
     frame["status"] = frame["status"].fillna("ok")
     frame["detail"] = frame["detail"].fillna("")
@@ -64,6 +65,13 @@ def _cells(data: RunData) -> pd.DataFrame:
     frame["flags"] = _flags(frame, data.diagnostics)
     places = ["variant_place", "config", "case_place", "gpus", "scope", "cache"]
     return frame.sort_values(places, kind="stable").drop(columns=["variant_place", "case_place"]).reset_index(drop=True)
+
+
+def _hidden(frame: pd.DataFrame, data: RunData) -> npt.NDArray[np.bool_]:
+    """Whether each row is of a variant that `data` hides."""
+    if not data.hidden:
+        return np.zeros(len(frame), dtype=bool)
+    return np.asarray(pd.MultiIndex.from_frame(frame[["workload", "variant"]]).isin(data.hidden))
 
 
 def best_config(frame: pd.DataFrame) -> pd.DataFrame:

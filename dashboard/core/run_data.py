@@ -84,6 +84,7 @@ class RunData:
         samples: those of one process.
         together: samples that several ranks took together, one row for each rank and round. They are apart, so that a page
             never compares different numbers of GPUs by mistake.
+        hidden: workloads with variants that no comparison shows, although others may be compared with them.
     """
 
     info: Mapping[str, Any]
@@ -96,6 +97,7 @@ class RunData:
     traces: Traces = NO_TRACES
     counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
     together: pd.DataFrame = field(default_factory=lambda: NO_SAMPLES)
+    hidden: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def device(self) -> str:
@@ -175,7 +177,7 @@ def load(run: store.Run) -> RunData:
     for name, column in (("diagnostics", "text"), ("results", "detail")):
         told = tables[name][column]
         tables[name] = tables[name].assign(**{column: told.map(without_exponents, na_action="ignore").astype(told.dtype)})
-    return RunData(info=run.info, samples=alone, together=together, **tables, traces=Traces(run))
+    return RunData(info=run.info, samples=alone, together=together, **tables, traces=Traces(run), hidden=frozenset())
 
 
 def _by_ranks(samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -27,7 +27,6 @@ _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome
 _NO_NETWORK: Final = "http://127.0.0.1:9"
 _MOST_TABS: Final = 4
 _SECONDS: Final = 120.0  # for one figure, or to prepare a tab
-_CSS_PX_PER_INCH: Final = 96
 
 # When choreographer closes its pipe, the pipe may hold half a message of Chromium. Choreographer ignores it and logs a
 # traceback. A message that is needed makes the drawing fail anyway.
@@ -160,9 +159,8 @@ async def _print(tab: choreographer.Tab, width: float, height: float) -> bytes:
         width: of the page, in CSS pixels, as the height.
     """
     await _call(tab, f"lay({width}, {height})")
-    inches = {"paperWidth": width / _CSS_PX_PER_INCH, "paperHeight": height / _CSS_PX_PER_INCH}
-    margins = dict.fromkeys(("marginTop", "marginBottom", "marginLeft", "marginRight"), 0)
-    page = await _command(tab, "Page.printToPDF", printBackground=True, pageRanges="1", **inches, **margins)
+    # The size that the page declares is kept to a quarter of a point; paperWidth is not.
+    page = await _command(tab, "Page.printToPDF", printBackground=True, preferCSSPageSize=True, pageRanges="1")
     return base64.b64decode(page["data"])
 
 

@@ -1,22 +1,19 @@
-"""The size of exported pictures, and figures laid out anew for a narrow one, such as a column of a paper."""
+"""The size of exported pictures, and figures as they are drawn in that size."""
 
-import base64
-import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
-from warpladder.dashboard.ui import font
+from warpladder.dashboard.ui import column, font
 from warpladder.dashboard.ui.template import Chart, text
 
 _Figure = dict[str, Any]
 
-_PX_OF: Final[Mapping[str, float]] = {"px": 1.0, "pt": 96 / 72, "in": 96.0, "cm": 96 / 2.54, "mm": 96 / 25.4}
+_PX_OF: Final[Mapping[str, float]] = {"mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "pt": 96 / 72, "px": 1.0}
 _LENGTH: Final = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,6})?) ?([a-z]{2})", re.ASCII)
+_POINTS: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?(?:pt)?", re.ASCII)
 #: Widths in CSS pixels that a picture may have: 20 mm to 2 m.
 _LEAST_PX, _MOST_PX = 75.0, 7600.0
 _FONT_PT: Final = (4.0, 72.0)
@@ -24,29 +21,16 @@ _SCREEN_PX: Final = 1000.0
 #: Size of the small texts of a chart in its own pixels, such as ticks and legends; `--font-size` is theirs in print.
 _TEXT_PX: Final = 12.0
 _PRINT_PT: Final = 8.0
-#: A chart needs this width in its own pixels; one below `_NARROW_PX` has its legend above, and its panels below each other.
+#: A chart needs this width in its own pixels; see `column.NARROW_PX` too.
 _LEAST_LAYOUT_PX: Final = 280.0
-_NARROW_PX: Final = 640.0
 _TITLE_PX: Final = 17.0
 _NOTE_PX: Final = 11.5
 _TITLE_LINE_PX: Final = 22
 _NOTE_LINE_PX: Final = 15
+_TOP_AXIS_PX: Final = 28
 #: Characters of a line, for each pixel of width.
 _TITLE_CHARACTERS: Final = 0.12
 _NOTE_CHARACTERS: Final = 0.18
-#: Columns of figures right of the bars stay in a narrow picture up to this distance from the bars.
-_BESIDE_PX: Final = 60
-_LEGEND_PX: Final = 11.0
-_CHARACTER_PX: Final = 6.2
-_LINE_PX: Final = 17.0
-#: Characters of a name beside a row of a narrow picture.
-_NAME: Final = 24
-#: A label whose first words are bold.
-_LABEL: Final = re.compile(r"(<b>.*?</b>) +(.{12,})")
-_CONFIG: Final = re.compile(r" \[[^]]*\]$")
-#: Height of one of several panels, and of the gap with its title and ticks.
-_PANEL_PX: Final = 190.0
-_BETWEEN_PX: Final = 56.0
 
 
 class PaperError(Exception):
@@ -76,8 +60,8 @@ class Paper:
 SCREEN: Final = Paper()
 
 
-def parse(width: str | None = None, font_size: float | None = None, heading: bool = True) -> Paper:
-    """`84mm` and 8 points as a size of pictures. A width without a size of texts has 8 points.
+def parse(width: str | None = None, font_size: str | None = None, *, heading: bool = True) -> Paper:
+    """`84mm` and `8` as a size of pictures. A width without a size of texts has 8 points.
 
     Raises:
         PaperError: a size is no length, or is too small or too large.
@@ -85,9 +69,7 @@ def parse(width: str | None = None, font_size: float | None = None, heading: boo
     if width is None and font_size is None:
         return Paper(heading=heading)
     wide = _SCREEN_PX if width is None else _pixels(width)
-    points = _PRINT_PT if font_size is None else font_size
-    if not _FONT_PT[0] <= points <= _FONT_PT[1]:
-        raise PaperError(f"--font-size {points:g}: write points from {_FONT_PT[0]:g} to {_FONT_PT[1]:g}")
+    points = _PRINT_PT if font_size is None else _points(font_size)
     paper = Paper(wide, points * _PX_OF["pt"], heading)
     if wide / paper.scale < _LEAST_LAYOUT_PX:
         least = _LEAST_LAYOUT_PX * paper.scale / _PX_OF["mm"]
@@ -98,10 +80,18 @@ def parse(width: str | None = None, font_size: float | None = None, heading: boo
     return paper
 
 
+def _points(size: str) -> float:
+    found = _POINTS.fullmatch(size.strip().lower())
+    points = float(found[1]) if found else 0.0
+    if not _FONT_PT[0] <= points <= _FONT_PT[1]:
+        raise PaperError(f"--font-size {size}: write points from {_FONT_PT[0]:g} to {_FONT_PT[1]:g}, such as 8")
+    return points
+
+
 def _pixels(width: str) -> float:
     found = _LENGTH.fullmatch(width.strip().lower())
     if found is None or found[2] not in _PX_OF:
-        raise PaperError(f"--width {width}: write a length in {', '.join(reversed(_PX_OF))}, such as 84mm")
+        raise PaperError(f"--width {width}: write a length in {', '.join(_PX_OF)}, such as 84mm")
     pixels = float(found[1]) * _PX_OF[found[2]]
     if not _LEAST_PX <= pixels <= _MOST_PX:
         raise PaperError(f"--width {width}: write a length from 20mm to 2000mm")
@@ -117,19 +107,20 @@ def figure(chart: Chart, paper: Paper) -> _Figure:
     layout = drawn["layout"]
     layout["width"] = paper.width_px / paper.scale
     layout["margin"] = {"l": 8, "r": 8, "t": 12, "b": 8, **layout.get("margin", {})}
+    if any(axis.get("side") == "top" for name, axis in layout.items() if name.startswith("xaxis")):
+        # Plotly makes room for ticks above the plot, but not below a heading.
+        layout["height"] += _TOP_AXIS_PX
+        layout["margin"]["t"] += _TOP_AXIS_PX
     if paper.font_px:
         _even_texts(drawn)
     family = layout["template"]["layout"]["font"]["family"]
     layout["font"] = {**layout.get("font", {}), "family": f"'{font.FAMILY}', {family}"}
-    narrow = layout["width"] < _NARROW_PX
+    narrow = layout["width"] < column.NARROW_PX
     if narrow:
-        _stack_panels(layout)
-        _lower(layout)
-        _clear_right(layout)
-        _shorten(drawn)
+        column.narrow(drawn)
     above = _add_heading(layout, chart) if paper.heading else 0
     if narrow and layout.get("showlegend", True):
-        _put_legend_above(layout, above)
+        column.put_legend_above(layout, above)
     return drawn
 
 
@@ -170,134 +161,3 @@ def _add_heading(layout: _Figure, chart: Chart) -> float:
     layout["height"] += room
     layout["margin"]["t"] += room
     return room
-
-
-def _put_legend_above(layout: _Figure, above: float) -> None:
-    """Lay the legend out in rows above the plot; `draw.js` makes room for them."""
-    old = layout.get("legend", {})
-    if old.get("y", 1) <= 0:
-        layout["margin"]["b"] = 8
-    kept = {name: value for name, value in old.items() if name in ("traceorder", "title")}
-    place = {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"}
-    look = {"orientation": "h", "tracegroupgap": 0, "maxheight": _MOST_PX, "font": {"size": _LEGEND_PX}}
-    layout["legend"] = {**kept, **place, **look}
-    # A legend that was above had this room already.
-    layout["margin"]["t"] = above + min(layout["margin"]["t"] - above, 12 if old.get("yanchor") == "bottom" else 34)
-    layout["meta"] = {"legend_above": above}
-
-
-def _axes(layout: _Figure, letter: str) -> dict[str, _Figure]:
-    return {name: axis for name, axis in layout.items() if re.fullmatch(rf"{letter}axis[0-9]*", name)}
-
-
-def _of_names(axis: _Figure) -> bool:
-    """Whether a vertical axis names rows, and has no scale."""
-    return axis.get("showgrid") is False
-
-
-def _lower(layout: _Figure) -> None:
-    """A plot with an axis of numbers is as flat as a narrow column asks for. Rows of names keep their height."""
-    if not any(map(_of_names, _axes(layout, "y").values())):
-        layout["height"] *= 0.4 + 0.6 * layout["width"] / _SCREEN_PX
-
-
-def _clear_right(layout: _Figure) -> None:
-    """Leave the first column of the figures right of the bars, so that the bars have room."""
-    if layout["margin"]["r"] <= _BESIDE_PX:
-        return
-    layout["annotations"] = [
-        each
-        for each in layout.get("annotations", ())
-        if not (each.get("xref") == "paper" and each.get("x", 0) >= 1 and each.get("xshift", 0) >= _BESIDE_PX)
-    ]
-    layout["margin"]["r"] = _BESIDE_PX
-
-
-def _shorten(drawn: _Figure) -> None:
-    """Cut names of rows, break long labels and titles into lines, and leave out ticks that would touch."""
-    layout = drawn["layout"]
-    upright, flat = _axes(layout, "y"), _axes(layout, "x")
-    longest = 8
-    for axis in upright.values():
-        if axis.get("ticktext"):
-            axis["ticktext"] = [_cut_lines(each) for each in axis["ticktext"]]
-            longest = max(longest, *(len(line) for each in axis["ticktext"] for line in each.split("<br>")))
-    for each in drawn["data"]:
-        if each["type"] == "bar" and isinstance(each.get("text"), list | tuple):
-            each["text"] = [str(words).split(" · ")[0] for words in each["text"]]
-    if layout.get("showlegend", True):
-        # The legend has the names that stand left of their points.
-        layout["annotations"] = [
-            each for each in layout.get("annotations", ()) if each.get("xref") == "paper" or each.get("xanchor") != "right"
-        ]
-    broken = 0
-    for each in layout.get("annotations", ()):
-        if found := _LABEL.fullmatch(each.get("text", "")):
-            lines = textwrap.wrap(_CONFIG.sub("", found[2]), _NAME + 8)
-            each.update(text="<br>".join([found[1], *lines]), align="left")
-            broken += 1
-    if broken > 1 and any(map(_of_names, upright.values())):
-        layout["height"] *= 1.4
-    wide = layout["width"] - longest * _CHARACTER_PX - layout["margin"]["r"]
-    for axis in flat.values():
-        _thin(axis, wide, lambda ticks: max(map(len, ticks)) * _CHARACTER_PX + 10)
-        _break_title(axis, wide)
-    high = layout["height"] / max(1, len({tuple(axis.get("domain", ())) for axis in upright.values()})) - 50
-    for axis in upright.values():
-        if not _of_names(axis):
-            _thin(axis, high, lambda _: _LINE_PX)
-        _break_title(axis, high)
-
-
-def _cut_lines(name: Any) -> str:
-    return "<br>".join(line if len(line) <= _NAME else f"{line[: _NAME - 1]}…" for line in str(name).split("<br>"))
-
-
-def _thin(axis: _Figure, room: float, pitch: Callable[[list[str]], float]) -> None:
-    """Keep as many ticks as have room, from the last one back."""
-    words, values = axis.get("ticktext") or (), _numbers(axis.get("tickvals") or ())
-    ticks = [(value, str(word)) for value, word in zip(values, words, strict=False) if word]
-    if ticks:
-        step = math.ceil(len(ticks) * pitch([word for _, word in ticks]) / max(room, 1))
-        kept = ticks[::-1][::step][::-1]
-        axis.update(tickvals=[value for value, _ in kept], ticktext=[word for _, word in kept])
-
-
-def _numbers(values: Any) -> list[Any]:
-    """A list out of a figure's JSON, in which Plotly packs arrays of numbers."""
-    if isinstance(values, dict):
-        return list(np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist())
-    return list(values)
-
-
-def _break_title(axis: _Figure, room: float) -> None:
-    title = axis.get("title", {}).get("text")
-    if title:
-        axis["title"]["text"] = "<br>".join(textwrap.wrap(title, max(8, int(room / _CHARACTER_PX))))
-
-
-def _stack_panels(layout: _Figure) -> None:
-    """Put panels of the same width, which are side by side, below each other."""
-    columns = sorted((axis for axis in _axes(layout, "x").values() if "domain" in axis), key=lambda axis: axis["domain"][0])
-    domains = [axis["domain"] for axis in columns]
-    widths = [right - left for left, right in domains]
-    if len(columns) < 2 or len({left for left, _ in domains}) < len(columns) or max(widths) > 1.05 * min(widths):
-        return
-    titles = {
-        place: each
-        for each in layout.get("annotations", ())
-        if each.get("xref") == each.get("yref") == "paper" and each.get("y") == 1
-        for place, (left, right) in enumerate(domains)
-        if left <= each.get("x", -1) <= right
-    }
-    share = 1 / len(columns)
-    gap = share * _BETWEEN_PX / _PANEL_PX
-    for place, axis in enumerate(columns):
-        top = 1 - place * share
-        layout[f"yaxis{axis.get('anchor', 'y')[1:]}"].update(domain=[top - share + gap, top], showticklabels=True)
-        axis["domain"] = [0, 1]
-        if place < len(columns) - 1:
-            axis.pop("title", None)
-        if place in titles:
-            titles[place].update(x=0.5, xanchor="center", y=top)
-    layout["height"] = (60 + _PANEL_PX * len(columns)) / (0.4 + 0.6 * layout["width"] / _SCREEN_PX)

@@ -15,6 +15,7 @@ from warpladder.dashboard.core.cell import Cell
 from warpladder.dashboard.core.precision import is_mixed, named, word
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.font import FAMILY
 from warpladder.dashboard.ui.numbers import format_error, format_percent
 
 Theme = Literal["light", "dark"]
@@ -59,9 +60,10 @@ _GREY: Final = {
     "specimen": ("circle-open", "pentagon-open", "star-open", "hexagram-open"),
 }
 _PATTERNS: Final = {"ceiling": "-", "rung": "", "peer": "/", "host": ".", "specimen": "x"}
-#: The pages carry the first font. An exported chart takes the first one that its reader has.
+#: The pages carry the first font, and exported files the second one.
 _FONT: Final = (
-    "'Source Sans', 'Source Sans 3', Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
+    f"'Source Sans', '{FAMILY}', 'Source Sans 3', Inter, system-ui, -apple-system, 'Segoe UI', Roboto, "
+    "'Liberation Sans', Arial, sans-serif"
 )
 
 

@@ -1,7 +1,12 @@
 """The export: what it writes, what it leaves alone, and what it says when it cannot."""
 
+import base64
+import gzip
+import html
 import io
+import json
 import os
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import islice
@@ -15,15 +20,15 @@ from choreographer.channels.pipe import Pipe
 from click.testing import CliRunner
 
 from tests.synthetic import made_runs
-from warpladder.dashboard import export
+from warpladder.dashboard import answer, export
 from warpladder.dashboard.cli import app
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.ui import document, images, spreadsheet
+from warpladder.dashboard.ui import browser, document, images, spreadsheet
 from warpladder.dashboard.ui.template import Chart
 from warpladder.data import store
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-needs_chromium = pytest.mark.skipif(images.browser() is None, reason="no Chromium on this machine")
+needs_chromium = pytest.mark.skipif(browser.browser() is None, reason="no Chromium on this machine")
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +142,7 @@ def test_the_report_asks_nothing_of_the_network(small: RunData, tmp_path: Path) 
         assert [link for link in links.found if not link.startswith("#") and link != "plotly.min.js"] == [], file.name
     report = (tmp_path / "out" / "report.html").read_text()
     assert "Content-Security-Policy" in report and "default-src 'none'" in report
-    assert report.count("plotly.js v") == 1, "plotly.js stands in it once"
+    assert report.count('id="plotly"') == 1, "plotly.js stands in it once"
 
 
 def test_names_out_of_a_run_are_text_in_the_report(small: RunData, tmp_path: Path) -> None:
@@ -245,11 +250,50 @@ def test_half_a_message_of_a_browser_that_ends_leaves_no_traceback_in_the_log(ca
 
 
 @needs_chromium
-def test_images_are_what_their_suffix_says(small: RunData, tmp_path: Path) -> None:
-    problem = export.write(small, tmp_path / "out", ["png", "svg", "pdf"])
-    assert problem is None
+def test_images_have_the_width_that_is_asked_for_and_their_font_in_them(runs: Path, small: RunData, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert (out / "overview.png").read_bytes().startswith(b"\x89PNG")
-    assert (out / "overview.pdf").read_bytes().startswith(b"%PDF")
+    code, said = command(
+        "host", "--out", out, "--format", "png,svg,pdf", "--width", "84mm", "--font-size", "8", "--no-title", "--data-dir", runs
+    )
+    assert code == 0, said
+    png = (out / "overview.png").read_bytes()
+    assert png.startswith(b"\x89PNG") and int.from_bytes(png[16:20], "big") == round(84 / 25.4 * 600)
+    assert b"pHYs" in png[:64]
+    pdf = (out / "overview.pdf").read_bytes()
+    box = re.search(rb"/MediaBox \[0 0 ([0-9.]+) ", pdf)
+    assert box is not None and float(box[1]) == pytest.approx(84 / 25.4 * 72, abs=0.25)
+    assert b"WarpladderSans" in pdf and b"/FontFile2" in pdf, "the font is embedded as TrueType"
     svg = (out / "overview.svg").read_text()
-    assert svg.startswith("<svg") and "numba_parallel reaches" in svg, "an image has its title in it"
+    assert svg.startswith("<svg") and 'width="84.000mm"' in svg
+    assert "@font-face" in svg and "numba_parallel" in svg
+    assert " reaches " not in svg, "no title"
+
+
+@needs_chromium
+def test_no_text_is_cut_off_or_lies_on_another(small: RunData) -> None:
+    charts = list(export.charts_of(small))
+    assert images.faults(charts) == {}
+
+
+def test_the_report_opens_with_the_answer_and_has_its_figures_packed(small: RunData, tmp_path: Path) -> None:
+    export.write(small, tmp_path / "out", ["csv"])
+    page = (tmp_path / "out" / "report.html").read_text()
+    for row in answer.texts(answer.figures(small)):
+        assert page.index(html.escape(row[3])) < page.index("<h2>Run</h2>")
+    assert len(page) < 3_000_000, "plotly.js alone has 4.8 MB"
+    packed = re.search('id="figures">([^<]+)<', page)
+    assert packed is not None
+    figures = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    assert list(figures) == [f"{chart.name}-plot" for chart in export.charts_of(small)]
+
+
+def test_a_size_or_a_name_that_does_not_exist_is_one_line_and_exit_2(runs: Path, small: RunData, tmp_path: Path) -> None:
+    for arguments, said in (
+        (["--width", "84"], "--width 84: write a length"),
+        (["--font-size", "big"], "--font-size big: write points"),
+        (["--workload", "conv2"], "--workload conv2: no workload of this run; did you mean conv2d"),
+        (["--variants", "v*,numba_paralel"], "--variants numba_paralel: no variant of this run; did you mean numba_parallel"),
+    ):
+        code, lines = command("host", "--out", tmp_path / "out", "--format", "csv", "--data-dir", runs, *arguments)
+        assert code == 2 and lines.startswith(said) and lines.count("\n") == 1
+    assert not (tmp_path / "out").exists()

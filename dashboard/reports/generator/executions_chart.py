@@ -19,7 +19,8 @@ from warpladder.dashboard.reports.generator.names import (
     OVERLAPPED_VARIANT,
     PRODUCTS,
 )
-from warpladder.dashboard.ui.marks import name_rows
+from warpladder.dashboard.ui.greyscale import patterns
+from warpladder.dashboard.ui.marks import hatch, name_rows
 from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.ui.template import Chart, Look, blank, palette, samples, slug, text
 from warpladder.dashboard.ui.ticks import ticks
@@ -46,10 +47,10 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
     until_ns = int(np.sort(frame["start_ns"])[_MOST_BARS]) if cut else whole_ns
     shown = frame[frame["start_ns"] < until_ns] if cut else frame
     figure = blank(look.theme, _ROW_PX * len(keys) + 112)
-    for kind in KINDS:
+    drawn = [kind for kind in KINDS if (shown["kind"] == kind).any()]
+    colors = [palette(look.theme)[_COLORS[kind]] if kind in _COLORS else look.tones.muted for kind in drawn]
+    for kind, color, pattern in zip(drawn, colors, patterns(colors), strict=True):
         rows = shown[shown["kind"] == kind].to_dict("records")
-        if not rows:
-            continue
         middle, height = _BANDS.get(kind, _KERNELS)
         figure.add_bar(
             x=[row["end_ns"] - row["start_ns"] for row in rows],
@@ -60,7 +61,7 @@ def figures_2_to_6(frame: pd.DataFrame, look: Look, case: str) -> Chart:
             y=[row_of[row["variant"], row["config"]] + middle for row in rows],
             hoverinfo="text",
             hovertext=[_hover(row) for row in rows],
-            marker={"color": palette(look.theme)[_COLORS[kind]] if kind in _COLORS else look.tones.muted, "line": {"width": 0}},
+            marker={"color": color, "pattern": hatch(pattern), "line": {"width": 0}},
         )
     figure.update_layout(
         barmode="overlay",

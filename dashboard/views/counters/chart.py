@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
+from warpladder.dashboard.ui.greyscale import patterns
 from warpladder.dashboard.ui.marks import hatch
 from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, slug, text
@@ -150,7 +151,8 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     cells = {(row["variant"], row["config"], row["reason"]): row for row in stalls.to_dict("records")}
     rest = stalls[~stalls["reason"].isin([*drawn, *issuing])].groupby(["variant", "config"])["cycles"].sum()
     others = [rest.get(pair, 0.0) for pair in pairs]
-    for reason in (*drawn, *([_OTHERS] if any(others) else []), *issuing):
+    reasons = (*drawn, *([_OTHERS] if any(others) else []), *issuing)
+    for reason, pattern in zip(reasons, patterns([colors[reason] for reason in reasons]), strict=True):
         found = [cells.get((*pair, reason)) for pair in pairs]
         told = [_stall_hover(row) if row else "" for row in found]
         figure.add_bar(
@@ -159,7 +161,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
             orientation="h",
             width=0.74,
             name=text(reason_name(reason)),
-            marker={"color": colors[reason]},
+            marker={"color": colors[reason], "pattern": hatch(pattern)},
             hoverinfo="text",
             hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else told,
         )

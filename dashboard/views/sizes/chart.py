@@ -14,6 +14,7 @@ from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.precision import compared, precisions, word
 from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.winners import Winner, frame_of
+from warpladder.dashboard.ui.greyscale import luminance
 from warpladder.dashboard.ui.marks import BESIDE, error_bars
 from warpladder.dashboard.ui.numbers import (
     format_duration,
@@ -30,6 +31,8 @@ from warpladder.dashboard.views.sizes.query import Point
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
 
+#: Of the floors of several precisions.
+_FLOOR_DASHES: Final = ("dot", "2px,7px", "8px,2px,2px,2px", "12px,4px")
 _HEIGHT: Final = 440
 _STRIP_ROW_PX: Final = 50
 #: About how many characters the tiles of a row have room for.
@@ -206,12 +209,13 @@ def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metr
         return
     # Where memory limits a workload, all precisions have one floor.
     one = metric == "percent_of_floor" or (known.groupby("size")["floor_ns"].nunique() == 1).all()
-    for precision in [""] if one else precisions(known):
+    for place, precision in enumerate([""] if one else precisions(known)):
         floor = known[known["precision"] == precision] if precision else known.drop_duplicates("size")
-        _draw_one_floor(figure, floor, look, metric, f"floor, {word(precision)}" if precision else "floor")
+        dash = _FLOOR_DASHES[place % len(_FLOOR_DASHES)]
+        _draw_one_floor(figure, floor, look, metric, f"floor, {word(precision)}" if precision else "floor", dash)
 
 
-def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, metric: Metric, name: str) -> None:
+def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, metric: Metric, name: str, dash: str) -> None:
     amount = {
         "median_ns": None,
         "gb_per_s": "min_bytes",
@@ -224,7 +228,7 @@ def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, metric: 
         if amount is None
         else floor[amount] / floor["floor_ns"] * (100 if metric == "percent_of_floor" else 1)
     )
-    line = {"color": look.tones.good, "dash": "dot", "width": 1.5}
+    line = {"color": look.tones.good, "dash": dash, "width": 1.5}
     figure.add_scatter(x=floor["size_value"], y=y, mode="lines", name=text(name), hoverinfo="skip", line=line)
 
 
@@ -349,9 +353,4 @@ def _strip_hover(winner: Winner) -> str:
 
 def _readable_on(color: str) -> str:
     """Black or white: the one with more contrast on a colour `#rrggbb` (W3C relative luminance)."""
-    red, green, blue = (_linear(int(color[place : place + 2], 16) / 255) for place in (1, 3, 5))
-    return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"
-
-
-def _linear(channel: float) -> float:
-    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+    return "#000000" if luminance(color) > 0.179 else "#ffffff"

@@ -9,6 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
+from warpladder.dashboard.ui.greyscale import patterns
 from warpladder.dashboard.ui.marks import name_rows
 from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.ui.template import Chart, Look, blank, palette, text
@@ -141,6 +142,7 @@ def timeline(
     figure = blank(look.theme, _LANE_PX * len(drawn) + below_px + 16)
     palette_, labels = colors(coloring.swatches, look), swatch_names(coloring, look)
     shapes = _polygons(drawn, window, lanes.begin_ns, entries)
+    hatches = dict(zip(in_legend, patterns([palette_[color] for color in in_legend]), strict=True))
     for color in sorted(shapes, key=lambda each: -each):
         xs, ys = shapes[color]
         figure.add_scatter(
@@ -149,6 +151,13 @@ def timeline(
             mode="lines",
             fill="toself",
             fillcolor=palette_[color],
+            fillpattern={
+                "shape": hatches.get(color, ""),
+                "fillmode": "overlay",
+                "fgcolor": look.tones.paper,
+                "size": 5,
+                "solidity": 0.25,
+            },
             line={"color": palette_[color], "width": 0.4},
             hoverinfo="skip",
             name=text(_cut(labels[color])),

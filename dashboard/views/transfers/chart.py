@@ -7,7 +7,7 @@ import pandas as pd
 
 from warpladder.dashboard.ui.marks import hatch, name_rows
 from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
-from warpladder.dashboard.ui.template import Chart, Look, blank, text
+from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, text
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.ui.ticks import ticks
 from warpladder.dashboard.views.transfers.query import ASIDE
@@ -90,8 +90,12 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     labels = list(_STAGES.values())
     title, told = _stages_told(frame)
     shown = _drawn(frame, told)
+    taken: set[tuple[str, str]] = set()
     for row in shown.to_dict("records"):
         style = look.style(row["workload"], row["variant"])
+        # Several configs of a variant have its colour.
+        symbol = free_symbol(style.color, [style.symbol, *SYMBOLS], taken)
+        taken.add((style.color, symbol))
         name = " ".join(filter(None, (row["variant"], row["config"], row["case"])))
         figure.add_scatter(
             x=labels,
@@ -99,7 +103,7 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
             mode="lines+markers",
             name=text(cut(name, 40)),
             line={"color": style.color, "dash": style.dash, "width": 1.8},
-            marker={"symbol": style.symbol, "size": 9, "color": style.color},
+            marker={"symbol": symbol, "size": 9, "color": style.color},
             hoverinfo="text",
             hovertext=[_stage_hover(row, name, stage) for stage in _STAGES],
         )
