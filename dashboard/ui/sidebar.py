@@ -128,7 +128,8 @@ def _find(found: runs.Listing, folders: Any, need: Need) -> tuple[str | None, ru
         device = next(having, next(iter(devices), ""))
     for each in _in_order(every, device, need):
         if _opens(found, each.name):
-            return each.name, runs.listing(folders)
+            now = runs.listing(folders)
+            return each.name, now if each.name in now.index else found
     return None, runs.listing(folders)
 
 
