@@ -234,6 +234,7 @@ def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[st
         default=comparable[0] if comparable else "none",
         text=lambda name: _label(here[name]) if name in here else "none",
         owner=str(run.path),
+        always=True,
     )
     other = here.get(name)
     if other is not None and not runs.opens(other):

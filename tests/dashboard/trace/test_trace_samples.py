@@ -145,7 +145,7 @@ def test_what_has_no_row_in_a_sample_is_not_offered_of_samples(tmp_path: Path) -
 
 def test_the_page_shows_the_samples_first_and_all_when_asked(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "calls", run="recorded")
-    assert app.query_params["summed"] == "samples"
+    assert app.segmented_control(key="choose summed").value == "samples"
     assert "2 of 2 kernels make up 100 %: tile 80.6 %" in words(app)
     assert "Sums of the work in the variants' samples, without verification, warm-up" in words(app)
     app = open_app(folder, "calls", run="recorded", summed="all")
