@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
@@ -184,14 +184,14 @@ def _other_runs(context: runs.Context) -> None:
             }
             for each in here
         ]
-        config = {"started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm")}
-        headings = {"run": "Run", "of": "Of", "collector": "Collector", "workloads": "Workloads", "has": "Has besides times"}
+        columns: dict[str, Any] = {"started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm")}
+        columns |= {"run": "Run", "of": "Of", "collector": "Collector", "workloads": "Workloads", "has": "Has besides times"}
         chosen = st.dataframe(
             pd.DataFrame(rows),
             hide_index=True,
             height=_ROW_PX * 9,
             row_height=_ROW_PX,
-            column_config=config | headings,
+            column_config=columns,
             key=_key(_OTHERS),
             on_select="rerun",
             selection_mode="single-cell",

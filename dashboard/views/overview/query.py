@@ -103,7 +103,7 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
         last = _largest(best)[-1].iloc[-1]
         params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
         sizes = _by_size(best)
-        made.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[workload])))
+        made.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
     return tuple(made)
 
 
