@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
@@ -184,7 +184,7 @@ def _other_runs(context: runs.Context) -> None:
             }
             for each in here
         ]
-        config = {"started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm")}
+        config: dict[str, Any] = {"started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm")}
         headings = {"run": "Run", "of": "Of", "collector": "Collector", "workloads": "Workloads", "has": "Has besides times"}
         chosen = st.dataframe(
             pd.DataFrame(rows),

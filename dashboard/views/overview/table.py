@@ -1,7 +1,7 @@
 """The table of the page: a row for each workload and precision, with the words of its figures."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -55,10 +55,16 @@ def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> "Styler":
     told = [_words(line) for line in lines]
     apart = {name: _apart(frame[name].astype(float)) for name in _WORDED}
     # One formatter a column, because a subset for each cell takes a second in pandas.
-    texts = {
-        name: dict(zip(values, (words[name] for words in told), strict=True)).__getitem__ for name, values in apart.items()
+    texts: dict[Any, str | Callable[[object], str] | None] = {
+        name: _said(values, [words[name] for words in told]) for name, values in apart.items()
     }
     return frame.assign(**apart).style.format(texts, na_rep=NOTHING)
+
+
+def _said(values: "pd.Series[float]", words: Sequence[str]) -> Callable[[object], str]:
+    """Gives the words of a figure."""
+    of: dict[object, str] = dict(zip(values, words, strict=True))
+    return of.__getitem__
 
 
 def _apart(values: "pd.Series[float]") -> "pd.Series[float]":
