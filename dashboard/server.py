@@ -139,11 +139,13 @@ def warm_up() -> None:
 
 
 def _load() -> None:
-    for name in _FIRST:
-        import_module(name)
-    from warpladder.dashboard import ahead
+    # Whatever fails here, the page meets and tells. At the end of the process no thread can be started any more.
+    with contextlib.suppress(Exception):
+        for name in _FIRST:
+            import_module(name)
+        from warpladder.dashboard import ahead
 
-    ahead.compute()
+        ahead.compute()
 
 
 def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = None) -> None:

@@ -95,7 +95,7 @@ class Line:
 def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
     """A line for each workload and precision of `overview`, in its order."""
     found = overview(data, root)
-    badges = found.groupby("workload", sort=False)["badges"].sum()
+    badges = found.groupby("workload", sort=False)["badges"].sum().to_dict()
     made = []
     for (workload, precision), rows in found.groupby(["workload", "precision"], sort=False):
         (summary,) = records(Summary, rows.tail(1))
