@@ -1,5 +1,6 @@
 """What each run has, by which pages find the run to show. No table of samples is read for it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +28,7 @@ class Need(StrEnum):
 
     NOTHING = "nothing"
     TIMES = "times"
+    PAIR = "times, and another run of the workload to compare with"
     TRACE = "a trace"
     CALLS = "kernels or API calls"
     COPIES = "a trace of copies"
@@ -91,6 +93,7 @@ class Facts:
 
 _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.TIMES: ("samples",),
+    Need.PAIR: ("samples",),
     Need.TRACE: _TRACE,
     Need.CALLS: ("kernels", "api_calls"),
     Need.COPIES: ("memory_ops",),
@@ -194,7 +197,13 @@ def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES
 def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
     """The workloads that a run of the device has with what is needed, by name."""
     here = (each for each in every if each.facts.device == device and each.facts.has(need))
-    return tuple(sorted({name for each in here for name, has in each.facts.workloads.items() if has.cells}))
+    count = Counter(name for each in here for name, has in each.facts.workloads.items() if has.cells)
+    return tuple(sorted(name for name, runs in count.items() if runs >= _least_runs(need)))
+
+
+def _least_runs(need: Need) -> int:
+    """How many runs of a workload a page needs."""
+    return 2 if need is Need.PAIR else 1
 
 
 def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = Need.TIMES) -> tuple[Listed, ...]:
@@ -206,6 +215,8 @@ def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = N
     """
     found = [each for each in every if each.facts.device == device and each.facts.has(need)]
     found = [each for each in _newest(found) if _coverage(each, workload).cells]
+    if len(found) < _least_runs(need):
+        return ()
     whole = [each for each in found if _place(each, need) == min(_place(other, need) for other in found)]
     cases = max((_coverage(each, workload).cases for each in whole), default=0)
     cells = max((_coverage(each, workload).cells for each in whole), default=0)
@@ -225,7 +236,7 @@ def _place(each: Listed, need: Need) -> int:
     """Smaller for a run that is taken before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
-    if need is Need.TIMES:
+    if need in (Need.TIMES, Need.PAIR):
         return 2 if each.facts.imported else int(each.facts.gpus > 1)
     return 0
 

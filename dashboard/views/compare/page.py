@@ -1,5 +1,6 @@
 """Compare: two runs, or two variants, cell by cell."""
 
+from datetime import datetime
 from typing import Final
 
 import streamlit as st
@@ -7,6 +8,7 @@ import streamlit as st
 from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Listed
 from warpladder.dashboard.ui import pinned, runs, state, widgets
 from warpladder.dashboard.ui.numbers import NOTHING
 from warpladder.dashboard.ui.text import plain
@@ -78,7 +80,12 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
     pin = pinned.chosen()
     default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
     name = state.choose(
-        "with", "A", list(every), default=default, text=lambda each: every[each].title if each in others else itself
+        "with",
+        "A",
+        list(every),
+        default=default,
+        text=lambda each: every[each].title if each in others else itself,
+        always=True,
     )
     other = every[name]
     of_b = _timed_variants(runs.load(run))
@@ -97,9 +104,10 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
 
 
 def _timed_variants(data: RunData) -> list[str]:
-    """The variants with samples, in the order of the run."""
-    timed = set(data.grouped.keys["variant"])
-    return [name for name in dict.fromkeys(data.variants["variant"]) if name in timed]
+    """The variants with samples: rungs, then all others, in the order of the run."""
+    timed = data.variants[data.variants["variant"].isin(data.grouped.keys["variant"])]
+    rungs = timed["role"] == "rung"
+    return list(dict.fromkeys([*timed.loc[rungs, "variant"], *timed.loc[~rungs, "variant"]]))
 
 
 def _choose_scope(run: store.Run, other: store.Run) -> str:
@@ -159,29 +167,28 @@ def _answer(run: store.Run, other: store.Run, found: Comparison, cell: Change, *
 
 
 def _comparable(run: store.Run) -> dict[str, store.Run]:
-    """The other runs that have a workload of this one, and its GPU: those of its collector first, the newest first."""
-    every = runs.listing(runs.data_dirs()).runs
-    own = _about(run)
-    named = {name: other for name, other in every.items() if other.path != run.path}
-    alike = {name: other for name, other in named.items() if (about := _about(other))[0] == own[0] and about[1] & own[1]}
-    return dict(sorted(alike.items(), key=lambda each: (_same_collector(run, each[1]), _started(each[1])), reverse=True))
+    """The other runs that have a workload of this one, and its device.
 
+    Those of its collector come first, then those that started before it, the newest first.
+    """
+    every = runs.context().every
+    own = next((each for each in every if each.run.path == run.path), None)
+    if own is None or not own.facts.timed:
+        return {}
+    alike = [
+        each
+        for each in every
+        if each is not own
+        and each.facts.timed
+        and each.facts.device == own.facts.device
+        and not own.facts.workloads.keys().isdisjoint(each.facts.workloads)
+    ]
 
-def _same_collector(run: store.Run, other: store.Run) -> bool:
-    return bool(run.info["collector"] == other.info["collector"])
+    def order(each: Listed) -> tuple[bool, bool, datetime]:
+        same = each.facts.collector == own.facts.collector
+        return same, each.facts.started_at <= own.facts.started_at, each.facts.started_at
 
-
-def _started(run: store.Run) -> str:
-    return str(run.info["started_at"])
-
-
-def _about(run: store.Run) -> tuple[str, frozenset[str]]:
-    """The GPU of a run, and its workloads with samples."""
-    try:
-        found = frozenset(run.table("cases", ["workload"])["workload"]) if "samples" in run.tables else frozenset()
-    except store.StoreError:
-        found = frozenset()
-    return str(run.info["device_name"]), found
+    return {each.name: each.run for each in sorted(alike, key=order, reverse=True)}
 
 
 def _compared(data: RunData, other: runs.Named, of_a: str, of_b: str, options: changes.Options) -> Comparison | str:
