@@ -129,9 +129,10 @@ def _resampled_medians(values: npt.NDArray[Any], seed: int) -> Floats:
 def independent_ratio(before: Sequence[npt.ArrayLike], after: Sequence[npt.ArrayLike]) -> RatioInterval:
     """Ratio of the medians of two runs, after over before, with a bootstrap percentile interval (2,000 resamples, seeded).
 
-    Each side is resampled on its own. Where a side has several processes, a resample draws as many processes with replacement,
-    then the rounds of each drawn process with replacement (Davison and Hinkley, Bootstrap Methods and their Application,
-    section 3.8, strategy 1). So the interval holds the difference from one process to the next.
+    Each side is resampled on its own. Where a side has several processes, a resample draws one process fewer with replacement, then
+    the rounds of each drawn process with replacement (Davison and Hinkley, Bootstrap Methods and their Application, section 3.8,
+    strategy 1). So the interval holds the difference from one process to the next. As many processes as there are would give
+    intervals that are too narrow where they are few (Rao and Wu, Resampling inference with complex survey data, JASA 83, 1988).
 
     Args:
         before: the durations of each process of the denominator, one a round; one array for a run of one process.
@@ -194,7 +195,7 @@ def _pooled_middles(processes: Sequence[Floats], seed: int) -> npt.NDArray[np.in
 
 @lru_cache(maxsize=16)
 def _drawn_counts(sizes: tuple[int, ...], seed: int) -> tuple[tuple[npt.NDArray[Any], ...], npt.NDArray[Any]]:
-    """How many values each resample has of the k least values of each process.
+    """How many values each resample has of the k least values of each process; it draws one process fewer than there are.
 
     Returns:
         An array of shape (n + 1, RESAMPLES) for each process of n rounds, by k, and the number of values of each resample, of
@@ -202,7 +203,7 @@ def _drawn_counts(sizes: tuple[int, ...], seed: int) -> tuple[tuple[npt.NDArray[
     """
     random = np.random.default_rng(seed)
     small = np.uint16 if len(sizes) * max(sizes) < 65_536 else np.uint32
-    drawn = random.multinomial(len(sizes), [1 / len(sizes)] * len(sizes), RESAMPLES)
+    drawn = random.multinomial(len(sizes) - 1, [1 / len(sizes)] * len(sizes), RESAMPLES)
     counts = []
     for times, n in zip(drawn.T, sizes, strict=True):
         of_rank = random.multinomial(times * n, [1 / n] * n)
