@@ -22,7 +22,7 @@ Int64s = npt.NDArray[np.int64]
 #: Scopes of the samples that a range gives, in the order of their numbers in `samples`.
 SCOPES: Final = ("device", "operation")
 #: Columns of `samples` with the same value for every sample; columns whose values a range does not give.
-SAME: Final = {"rank": 0, "cache": "hot", "twin": 0, "position": 0}
+SAME: Final = {"rank": 0, "cache": "hot", "twin": 0, "process": 0, "position": 0}
 UNKNOWN: Final = ("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
 #: Diagnostics of the source `variant-from`. `{}` is the number of ranges.
 TAKEN: Final = (

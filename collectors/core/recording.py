@@ -86,7 +86,7 @@ class Recording:
     def _take_job(self, event: Event) -> None:
         self._tables["diagnostics"] += event["diagnostics"]
         for row in event["results"]:
-            self.verdicts.add(row, event["gpus"], event["process"])
+            self.verdicts.add(row, event["gpus"], process=event["process"])
             if row["status"] != "skipped":
                 self._finished.add((row["workload"], row["case"]))
         for workload, variant, *taken in event["resources"]:

@@ -47,6 +47,12 @@ WORDS: Final[Mapping[str, str]] = {
     "diagnostic": "what a collector lost, could not attribute or distrusts",
     "run": "one recording or one imported report; it is written once and never changed",
     "rank": "one MPI process with one GPU, or with none",
+    "noise between runs": "how far two runs of the same source differ: 95 % of the cells with equal sources differ by less",
+    "level": "a stretch of runs in which a variant's time is the same but for noise",
+    "step": "the change from one level of a variant's time to the next",
+    "loss": "by how much a variant is slower than the fastest variant of the case, in percent",
+    "regret": "the loss of the fastest of several variants that are shipped together",
+    "crossover": "the size at which one variant overtakes another",
     "view": "one page of the dashboard, which answers one question",
 }
 #: The forms in which captions write a word, as patterns of what `plain` makes of them.

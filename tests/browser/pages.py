@@ -61,7 +61,7 @@ def wait_until_healthy(url: str, server: "subprocess.Popen[bytes]", log: Path) -
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return
-        except (urllib.error.URLError, ConnectionError):
+        except (urllib.error.URLError, ConnectionError, TimeoutError):  # it loads its libraries meanwhile
             time.sleep(0.05)
     pytest.fail(f"the dashboard did not start:\n{log.read_text()}")
 

@@ -100,10 +100,12 @@ def test_the_run_id_is_the_last_line_of_stdout_and_names_the_run(tmp_path: Path)
 
 def test_in_a_file_a_recording_says_of_each_job_how_long_it_took(tmp_path: Path) -> None:
     done = collectors(
-        "record", "--workload", str(MISBEHAVING), "--variants", "good", "--case", "n=1000", "--data-dir", str(tmp_path)
+        *("record", "--workload", str(MISBEHAVING), "--variants", "good", "--case", "n=1000", "--processes", "2"),
+        *("--data-dir", str(tmp_path)),
     )
     jobs = [line for line in done.stderr.splitlines() if re.match(r"\d/\d ", line)]
-    assert [re.sub(r"[\d.]+ s$", "", line) for line in jobs] == ["1/2 ceilings of this machine: ", "2/2 misbehaving n=1000: "]
+    of = [f"{number + 1}/3 misbehaving n=1000, process {number} of 2: " for number in (1, 2)]
+    assert [re.sub(r"[\d.]+ s$", "", line) for line in jobs] == ["1/3 ceilings of this machine: ", *of]
 
 
 def test_list_names_workloads_variants_and_cases() -> None:

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.dashboard.pages import lead
-from tests.dashboard.test_app import Open, open_app, words
+from tests.dashboard.test_app import Open, chosen_of, open_app, words
 from tests.synthetic import made_runs, made_sweeps, made_traces
 
 __all__ = ["open_app"]
@@ -42,13 +42,12 @@ def run_of(app: AppTest) -> str:
     return str(app.sidebar.selectbox(key="choose run").value)
 
 
-def test_another_workload_shows_its_newest_suitable_run_and_the_url_names_none(open_app: Open, folder: Path) -> None:
+def test_another_workload_shows_its_newest_suitable_run_which_the_url_names(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", workload="conv2d")
     assert run_of(app) == "newer"
     assert "Newest suitable run of conv2d" in words(app)
     app.segmented_control(key="choose workload").set_value("gemm").run()
-    assert run_of(app) == "products"
-    assert "run" not in app.query_params
+    assert run_of(app) == "products" == chosen_of(app)["run"]
     app.segmented_control(key="choose workload").set_value("tensor_transpose").run()
     assert run_of(app) == "newer"
 
@@ -56,9 +55,9 @@ def test_another_workload_shows_its_newest_suitable_run_and_the_url_names_none(o
 def test_a_run_that_a_link_names_stays_while_it_has_the_workload(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", run="older", workload="conv2d")
     app.segmented_control(key="choose workload").set_value("tensor_transpose").run()
-    assert run_of(app) == "older" and app.query_params["run"] == "older"
+    assert run_of(app) == "older" == chosen_of(app)["run"]
     app.segmented_control(key="choose workload").set_value("gemm").run()
-    assert run_of(app) == "products" and "run" not in app.query_params
+    assert run_of(app) == "products" == chosen_of(app)["run"]
     assert "has no gemm; showing the newest suitable run that has it" in words(app)
 
 
@@ -69,7 +68,8 @@ def test_a_run_chosen_by_hand_brings_its_own_workload_and_leads_back_to_the_newe
     app.sidebar.selectbox(key="choose run").select("older").run()
     (back,) = [button for button in app.sidebar.button if button.label.startswith("Newest run of")]
     back.click().run()
-    assert run_of(app) == "newer" and "run" not in app.query_params
+    assert run_of(app) == "newer" == chosen_of(app)["run"]
+    assert not [button for button in app.sidebar.button if button.label.startswith("Newest run of")]
 
 
 def test_another_device_is_a_switch_that_lives_in_the_url(open_app: Open, folder: Path) -> None:
