@@ -35,7 +35,7 @@ def test_a_figure_has_its_interval_its_unit_and_the_digits_that_the_interval_kno
     assert lines[4] == "| variant | median (ms) | speedup | relative error |"
     assert lines[5] == "| --- | ---: | ---: | ---: |"
     assert lines[6] == r"| a\_b | 0.012340 \[0.012300, 0.012400\] | 1.500 \[1.490, 1.520\] | 3.1e-4 |"
-    assert lines[7] == r"| c\|d e | 98.8 \[98.0, 99.0\] | – | 0 |"
+    assert lines[7] == r"| c\|d e | 98.77 \[98.00, 99.00\] | – | 0 |"
 
 
 def test_latex_is_a_booktabs_table_in_which_no_name_is_a_command() -> None:
