@@ -194,12 +194,7 @@ SAMPLES = Table(
             default=0,
             least=0,
         ),
-        integer(
-            "round",
-            "pass over all variants of the case that the sample belongs to, counted over all processes of the run",
-            bits=32,
-            least=0,
-        ),
+        integer("round", "pass over all variants of the case, counted over all processes of the run", bits=32, least=0),
         integer("position", "place within the round's shuffled order", bits=16, least=0),
         integer("duration_ns", "time of one execution; a batch is divided by its length", "ns", least=1, most=FAR),
         integer("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),
