@@ -9,6 +9,9 @@ from warpladder.dashboard.views.transfers import VIEW
 from warpladder.dashboard.views.transfers import chart as charts
 from warpladder.dashboard.views.transfers import query as queries
 
+#: A longer table is scrolled.
+_MOST_ROWS: Final = 12
+_TABLE_PX: Final = 450
 _COLUMNS: Final = {
     "variant": "Variant or range",
     "config": "Config",
@@ -42,9 +45,14 @@ def page() -> None:
     if frame.empty:
         st.caption("No range of this trace has both a kernel and a copy, so the effect of copies on speedups is unknown.")
     else:
+        workloads = [name for name in runs.load(run).workloads if (frame["workload"] == name).any()]
+        if len(workloads) > 1:
+            with widgets.controls():
+                chosen = widgets.choose_workload(run, workloads)
+            frame = frame[frame["workload"] == chosen].reset_index(drop=True)
         widgets.show_chart(charts.stages(frame, look))
         told = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]
-        widgets.table(frame, column_order=told, column_config=_COLUMNS, height="content")
+        widgets.table(frame, column_order=told, column_config=_COLUMNS, height="content" if len(frame) <= _MOST_ROWS else _TABLE_PX)
     widgets.end_page()
 
 
