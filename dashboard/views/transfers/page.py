@@ -52,7 +52,9 @@ def page() -> None:
             frame = frame[frame["workload"] == chosen].reset_index(drop=True)
         widgets.show_chart(charts.stages(frame, look))
         told = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]
-        widgets.table(frame, column_order=told, column_config=_COLUMNS, height="content" if len(frame) <= _MOST_ROWS else _TABLE_PX)
+        widgets.table(
+            frame, column_order=told, column_config=_COLUMNS, height="content" if len(frame) <= _MOST_ROWS else _TABLE_PX
+        )
     widgets.end_page()
 
 
