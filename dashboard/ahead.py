@@ -2,10 +2,6 @@
 
 import argparse
 import contextlib
-import time
-from typing import Final
-
-from streamlit import runtime
 
 from warpladder import ROOT
 from warpladder.dashboard.core import run_index
@@ -13,17 +9,9 @@ from warpladder.dashboard.ui import runs
 from warpladder.dashboard.views.overview import query
 from warpladder.data import store
 
-_PATIENCE_S: Final = 30.0
-_STEP_S: Final = 0.05
-
 
 def compute() -> None:
     """Compute them for the device that Overview shows first. A run that cannot be opened is passed over."""
-    end = time.monotonic() + _PATIENCE_S
-    while not runtime.exists():  # the caches of pages belong to it
-        if time.monotonic() > end:
-            return
-        time.sleep(_STEP_S)
     with contextlib.suppress(argparse.ArgumentError, store.StoreError):
         every = list(runs.listing(runs.data_dirs()).index.values())
         for device in run_index.devices(every)[:1]:

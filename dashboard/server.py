@@ -5,10 +5,12 @@ Both take their options from `.streamlit/config.toml` beside `app.py`.
 """
 
 import contextlib
+import logging
 import re
 import socket
 import sys
 import threading
+import time
 from collections.abc import Collection, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +24,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import runtime
 from streamlit.file_util import get_static_dir
 
 from warpladder.dashboard.views import VIEWS
@@ -33,7 +36,14 @@ PORT: Final = 8501
 #: The names of this machine in a URL. A request with another name comes from a page of another site.
 NAMES: Final = frozenset({"localhost", HERE, "[::1]"})
 #: Modules that the first page imports, and which take seconds to load. Plotly is read when the first chart is drawn.
-_FIRST: Final = ("pandas", "plotly.graph_objects", "warpladder.dashboard.ui.widgets")
+_FIRST: Final = ("pandas", "plotly.graph_objects")
+#: Modules with cached functions, which ask for Streamlit's runtime when they are loaded.
+_CACHED: Final = ("warpladder.dashboard.ui.widgets",)
+_WARM_UP: Final = "warm-up"
+#: Streamlit's logger of calls outside of a page.
+_OF_PAGES: Final = "streamlit.runtime.scriptrunner_utils.script_run_context"
+_PATIENCE_S: Final = 30.0
+_STEP_S: Final = 0.05
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:[0-9]{1,5})?", re.IGNORECASE)
 
 
@@ -135,13 +145,22 @@ def warm_up() -> None:
 
     It runs beside the server. A page that comes meanwhile waits for the parts that it needs.
     """
-    threading.Thread(target=_load, name="warm-up", daemon=True).start()
+    # Streamlit warns of each cached call outside of a page; these calls are meant to be so.
+    logging.getLogger(_OF_PAGES).addFilter(lambda record: record.threadName != _WARM_UP)
+    threading.Thread(target=_load, name=_WARM_UP, daemon=True).start()
 
 
 def _load() -> None:
     # Whatever fails here, the page meets and tells. At the end of the process no thread can be started any more.
     with contextlib.suppress(Exception):
         for name in _FIRST:
+            import_module(name)
+        end = time.monotonic() + _PATIENCE_S
+        while not runtime.exists():  # the caches of pages belong to it
+            if time.monotonic() > end:
+                return
+            time.sleep(_STEP_S)
+        for name in _CACHED:
             import_module(name)
         from warpladder.dashboard import ahead
 
