@@ -61,6 +61,16 @@ _variant_from = click.option(
 )
 
 
+def _names_of(words: Sequence[str]) -> list[str]:
+    """The workloads of the project among the arguments."""
+    return [word for word in words if not word.endswith(".py")]
+
+
+def _files_of(words: Sequence[str], files: Sequence[Path]) -> list[Path]:
+    """The user's files: those of `--workload`, and the arguments that end in `.py`."""
+    return list(dict.fromkeys([*files, *(Path(word) for word in words if word.endswith(".py"))]))
+
+
 @click.group(cls=OneLineErrors, mistakes=MISTAKES, help=__doc__, **SETTINGS)
 def app() -> None:
     pass
@@ -114,7 +124,7 @@ def record_command(
 ) -> None:
     """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table.
 
-    WORKLOAD: workloads to record; all when none is named.
+    WORKLOAD: workloads to record, or Python files of your own that declare one; all of the project when none is named.
     """
     from warpladder.collectors import commands
     from warpladder.collectors.core import plan
@@ -127,8 +137,8 @@ def record_command(
         print(existing[0].run_id)
         return
     request = plan.Request(
-        names=list(workloads),
-        files=list(workload_files),
+        names=_names_of(workloads),
+        files=_files_of(workloads, workload_files),
         case_set=case_set,
         cases=[*cases, *plan.sweep_of(list(axes))],
         variants=[name.strip() for name in variants.split(",") if name.strip()],
@@ -175,12 +185,12 @@ def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
 def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> None:
     """List workloads, their variants and their cases.
 
-    WORKLOAD: workloads to list; all when none is named.
+    WORKLOAD: workloads to list, or Python files of your own that declare one; all of the project when none is named.
     """
     from warpladder.workloads import registry
     from warpladder.workloads.api import format_params
 
-    for workload in registry.load_all(workloads, workload_files):
+    for workload in registry.load_all(_names_of(workloads), _files_of(workloads, workload_files)):
         print(f"{workload.name}: {workload.title}")
         for variant in workload.variants:
             configs = " ".join(f"[{format_params(config)}]" for config in variant.configs if config)

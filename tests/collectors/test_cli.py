@@ -115,6 +115,29 @@ def test_list_names_workloads_variants_and_cases() -> None:
     assert "case    n=8192" in done.stdout
 
 
+def test_an_argument_that_is_a_python_file_is_a_workload_of_ones_own(tmp_path: Path) -> None:
+    listed = collectors("list", str(MISBEHAVING))
+    assert "misbehaving: " in listed.stdout and "tensor_transpose" not in listed.stdout
+    done = collectors(
+        *(
+            "record",
+            str(MISBEHAVING),
+            "--variants",
+            "good",
+            "--case",
+            "n=1000",
+            "--max-rounds",
+            "6",
+            "--data-dir",
+            str(tmp_path),
+        )
+    )
+    run = store.open_run(tmp_path / done.stdout.splitlines()[-1])
+    assert run.info["command"].startswith("warpladder record misbehaving.py ")
+    missing = collectors("record", "nowhere/bench.py")
+    assert missing.returncode == 2 and missing.stderr.count("\n") == 1 and "nowhere/bench.py: no such file" in missing.stderr
+
+
 def test_doctor_says_how_to_get_what_is_missing() -> None:
     done = collectors("doctor")
     assert done.returncode == 0
