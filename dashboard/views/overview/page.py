@@ -248,7 +248,10 @@ _COLUMNS: Final = {
     "best": st.column_config.TextColumn("Best rung", width=134),
     "time": st.column_config.NumberColumn("Time", width=102, help="Median, and half of its 95 % interval."),
     "speedup": st.column_config.NumberColumn("Speedup", width=62, help="Over the baseline of the workload."),
-    "peer": st.column_config.NumberColumn("Over best peer", width=146, help="The peer's time over that of the best rung."),
+    # A name that is too long is cut at its end, and never the figure before it.
+    "peer": st.column_config.NumberColumn(
+        "Over best peer", width=146, alignment="left", help="The peer's time over that of the best rung."
+    ),
     "checks": st.column_config.TextColumn("⚠", width=36, help="Reasons to distrust the figures of the workload: see below."),
     "run": st.column_config.TextColumn("Run", width=110),
 }
