@@ -258,7 +258,7 @@ class Recorder:
     def _measure_job(self, job: Job, process: int) -> None:
         """Measure a case in one process. If a cell ends the child, repeat without that cell in another one."""
         key = (job.workload.name, job.case, job.gpus)
-        turn = Turn(process, self._rounds_done.get(key, 0), self._plan.limits.of_process)
+        turn = Turn(process, self._rounds_done.get(key, 0), self._plan.limits.of_process(process))
         lost_cells: dict[Cell, dict[str, Any]] = {}
         while True:
             cells = tuple(cell for cell in job.cells if cell not in lost_cells)

@@ -44,14 +44,14 @@ class Limits:
     budget_s: float | None = None
     processes: int = 1
 
-    @property
-    def of_process(self) -> "Limits":
-        """The limits of each process, which together give about as many rounds and as narrow an interval as one alone."""
+    def of_process(self, process: int) -> "Limits":
+        """The limits of a process, which all together give at most as many rounds, and about as narrow an interval, as one alone."""
+        most = self.max_rounds // self.processes + (process < self.max_rounds % self.processes)
         return replace(
             self,
             target=self.target * math.sqrt(self.processes),
-            min_rounds=math.ceil(self.min_rounds / self.processes),
-            max_rounds=math.ceil(self.max_rounds / self.processes),
+            min_rounds=min(math.ceil(self.min_rounds / self.processes), most),
+            max_rounds=most,
             seconds=self.seconds / self.processes,
         )
 

@@ -43,7 +43,9 @@ def result_row(cell: Cell, status: str, detail: str, errors: Mapping[str, Any] =
 
 
 class Verdicts:
-    """Merges rows of `results`. A cell is ok if every number of ranks and every process found it ok; else its first other verdict counts.
+    """Merges rows of `results`. A cell is ok if every number of ranks and every process found it ok.
+
+    Else its first other verdict counts.
 
     Args:
         host: (workload, variant) of the variants that run on the host; their ranks are processes without a GPU.

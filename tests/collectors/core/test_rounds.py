@@ -64,11 +64,14 @@ def test_the_rounds_of_a_later_process_go_on_from_those_before() -> None:
 
 
 def test_processes_share_the_rounds_and_the_time_of_one() -> None:
-    each = Limits(target=0.005, min_rounds=6, max_rounds=200, seconds=3.0, processes=3).of_process
-    assert (each.min_rounds, each.max_rounds, each.seconds) == (2, 67, 1.0)
+    limits = Limits(target=0.005, min_rounds=6, max_rounds=200, seconds=3.0, processes=3)
+    shares = [limits.of_process(process) for process in range(3)]
+    assert [share.max_rounds for share in shares] == [67, 67, 66], "together no more than was asked for"
+    assert {(share.min_rounds, share.seconds) for share in shares} == {(2, 1.0)}
     # Three times the rounds narrow an interval by the square root of three.
-    assert each.target == pytest.approx(0.005 * 3**0.5)
-    assert Limits().of_process == Limits()
+    assert shares[0].target == pytest.approx(0.005 * 3**0.5)
+    assert Limits().of_process(0) == Limits()
+    assert [Limits(max_rounds=3, processes=2).of_process(process).min_rounds for process in (0, 1)] == [2, 1]
 
 
 def test_sampling_stops_once_every_entry_has_converged() -> None:
