@@ -79,6 +79,29 @@ def place_of(function: Callable[..., Any]) -> str:
     return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}: {name}" if code else name
 
 
+def raised_by(function: Callable[..., Any], what: str, error: BaseException) -> WorkloadError:
+    """The error for an exception of a user's function other than a variant.
+
+    Args:
+        function: the user's.
+        what: its part in the benchmark, such as `inputs`.
+        error: the exception; one of ours already says where and what.
+    """
+    if isinstance(error, WorkloadError):
+        return error
+    text = " ".join(said(error).split())[:300]
+    kind = type(error).__name__
+    return WorkloadError(f"{place_of(function)}: {what} raises {f'{kind}: {text}' if text else kind}; mend it, then try again")
+
+
+def said(error: BaseException) -> str:
+    """What an exception says; nothing if it fails at that."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def check_takes(function: Callable[..., Any], given: Arguments, special: Sequence[str]) -> None:
     """Check that a function takes the inputs. Raises WorkloadError."""
     takes = parameters_of(function, special)
