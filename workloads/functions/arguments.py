@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, WorkloadError, format_params
-from warpladder.workloads.functions.arrays import Form
+from warpladder.workloads.functions.arrays import Form, is_measurable
 from warpladder.workloads.functions.axes import called_with_axes
-from warpladder.workloads.functions.binding import OUT, STREAM, place_of, raised_by
+from warpladder.workloads.functions.binding import OUT, STREAM, parameters_of, place_of, raised_by
 
 #: Characters of a name.
 _LONGEST: Final = 200
@@ -105,6 +105,28 @@ def _check_config_value(where: str, name: Any, value: Any, axes: Sequence[str]) 
         raise WorkloadError(f"{where}: config value {name} is {shortened(value)}; give a number or a text")
     if isinstance(value, str) and (set(value) & set(",=") or not value.isprintable()):
         raise WorkloadError(f"{where}: config value {name} is {shortened(value)}; leave out commas, equals signs and line breaks")
+
+
+def check_takes_config(where: str, function: Callable[..., Any], configs: Iterable[Params]) -> None:
+    """Check that a function has a parameter for each config value. Raises WorkloadError."""
+    takes = parameters_of(function, ())
+    if takes.by_name is None:
+        return
+    for config in configs:
+        if unknown := [name for name in config if name not in takes.by_name]:
+            raise WorkloadError(
+                f"{where} has no parameter {unknown[0]}, which configs gives; it has {', '.join(takes.by_name) or 'none'}; "
+                "make them the same"
+            )
+
+
+def checked_outputs(outputs: Any) -> str | Mapping[str, str]:
+    """Types of outputs: one of all, or by name. Raises WorkloadError."""
+    types = {"outputs": outputs} if not isinstance(outputs, Mapping) else {f"outputs: {each}": outputs[each] for each in outputs}
+    for what, dtype in types.items():
+        if not (dtype == "" or (isinstance(dtype, str) and is_measurable(dtype))):
+            raise WorkloadError(f"{what} is {shortened(dtype)}; give the name of a type, such as 'float32' or 'bfloat16'")
+    return outputs or {}
 
 
 def checked_requires(where: str, requires: Any) -> tuple[str, ...]:

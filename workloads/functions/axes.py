@@ -148,6 +148,6 @@ def called_with_axes(function: Callable[..., Any], values: Mapping[str, Any], **
             and parameter.name not in known
         ):
             raise WorkloadError(
-                f"{place_of(function)} takes {parameter.name}, which is no axis; the axes are {', '.join(values)}"
+                f"{place_of(function)} takes {parameter.name}, which is no axis; the axes are {', '.join(values) or 'none'}"
             )
     return function(**_accepted(function, known))

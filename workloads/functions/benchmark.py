@@ -28,9 +28,11 @@ from warpladder.workloads.driver import has_nvidia_driver
 from warpladder.workloads.functions.arguments import (
     LIBRARIES,
     caller,
+    check_takes_config,
     checked_configs,
     checked_function,
     checked_name,
+    checked_outputs,
     checked_requires,
     checked_title,
     choose,
@@ -119,7 +121,7 @@ class Benchmark:
             outputs: type of the variants' outputs, or of each by name. By default it is that of the first input of real numbers, and
                 for outputs of whole numbers that of the reference's own.
         """
-        self._outputs = outputs or {}
+        self._outputs = checked_outputs(outputs)
         if function is None:
             return self.reference_with_types
         return self.reference_with_types(function)
@@ -260,6 +262,7 @@ class Benchmark:
         choose(f"{where}: arrays", given["arrays"], ("", *LIBRARIES))
         choose(f"{where}: precision", given["precision"] or "", ("", *TOLERANCE))
         given["configs"] = checked_configs(where, given["configs"], self._axes.values)
+        check_takes_config(where, function, given["configs"])
         given["requires"] = checked_requires(where, given["requires"])
         checked_title(where, given["title"])
         if given["skip"] is not None:
