@@ -80,7 +80,9 @@ def checked_configs(where: str, configs: Any, axes: Iterable[str]) -> tuple[Para
         WorkloadError: there is none, or one is not a dict of numbers and texts by name.
     """
     if isinstance(configs, str | bytes | Mapping) or not isinstance(configs, Iterable):
-        raise WorkloadError(f"{where}: configs is {shortened(configs)}; give a list of dicts, such as configs=[{{'block': 128}}]")
+        raise WorkloadError(
+            f"{where}: configs is {shortened(configs)}; give a list of dicts, such as configs=[{{'block': 128}}]"
+        )
     found = tuple(configs)
     if not found:
         raise WorkloadError(f"{where}: configs is empty; leave it out, or give at least one")
@@ -104,7 +106,9 @@ def _check_config_value(where: str, name: Any, value: Any, axes: Sequence[str]) 
     if not isinstance(value, int | float | str | np.generic):
         raise WorkloadError(f"{where}: config value {name} is {shortened(value)}; give a number or a text")
     if isinstance(value, str) and (set(value) & set(",=") or not value.isprintable()):
-        raise WorkloadError(f"{where}: config value {name} is {shortened(value)}; leave out commas, equals signs and line breaks")
+        raise WorkloadError(
+            f"{where}: config value {name} is {shortened(value)}; leave out commas, equals signs and line breaks"
+        )
 
 
 def check_takes_config(where: str, function: Callable[..., Any], configs: Iterable[Params]) -> None:
@@ -122,7 +126,9 @@ def check_takes_config(where: str, function: Callable[..., Any], configs: Iterab
 
 def checked_outputs(outputs: Any) -> str | Mapping[str, str]:
     """Types of outputs: one of all, or by name. Raises WorkloadError."""
-    types = {"outputs": outputs} if not isinstance(outputs, Mapping) else {f"outputs: {each}": outputs[each] for each in outputs}
+    types = (
+        {"outputs": outputs} if not isinstance(outputs, Mapping) else {f"outputs: {each}": outputs[each] for each in outputs}
+    )
     for what, dtype in types.items():
         if not (dtype == "" or (isinstance(dtype, str) and is_measurable(dtype))):
             raise WorkloadError(f"{what} is {shortened(dtype)}; give the name of a type, such as 'float32' or 'bfloat16'")
@@ -142,7 +148,9 @@ def checked_requires(where: str, requires: Any) -> tuple[str, ...]:
 def checked_function(function: Any, what: str) -> Any:
     """The function itself. Raises WorkloadError where it is none, or one that gives no arrays when it is called."""
     if isinstance(function, str):
-        raise WorkloadError(f"{what} is the text {shortened(function)}; decorate a function, and name it by name={shortened(function)}")
+        raise WorkloadError(
+            f"{what} is the text {shortened(function)}; decorate a function, and name it by name={shortened(function)}"
+        )
     if not callable(function):
         raise WorkloadError(f"{what} is {type(function).__name__}; decorate a function")
     inner = inspect.unwrap(function)
@@ -174,7 +182,9 @@ def tolerances(given: Any) -> dict[str, float]:
 def _check_tolerance(what: str, given: Any) -> None:
     number = isinstance(given, int | float | np.number) and not isinstance(given, bool | np.complexfloating)
     if not (number and 0 <= given < 1):  # outputs of zeros have an error of 1
-        raise WorkloadError(f"{what} is {shortened(given)}; give a number from 0 to below 1, or a dict such as {{'fp32': 1e-5}}")
+        raise WorkloadError(
+            f"{what} is {shortened(given)}; give a number from 0 to below 1, or a dict such as {{'fp32': 1e-5}}"
+        )
 
 
 def caller() -> Path | None:

@@ -18,7 +18,20 @@ from warpladder.workloads.small_floats import STORAGE, widened
 #: Integers of PyTorch and NumPy alike that have the bits of a type that NumPy lacks.
 _SIGNED: Final = {"uint8": "int8", "uint16": "int16"}
 #: Libraries whose name a message puts before that of a class.
-_NAMED: Final = ("torch", "cupy", "jax", "jaxlib", "numba", "numpy", "pandas", "triton", "tensorflow", "scipy", "concurrent", "asyncio")
+_NAMED: Final = (
+    "torch",
+    "cupy",
+    "jax",
+    "jaxlib",
+    "numba",
+    "numpy",
+    "pandas",
+    "triton",
+    "tensorflow",
+    "scipy",
+    "concurrent",
+    "asyncio",
+)
 
 
 @dataclass(frozen=True)
@@ -278,7 +291,8 @@ def taken(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
     if library == "numpy" and not value.dtype.isnative:
         raise WrongOutput(f"output {name} has the type {value.dtype} of other processors; convert it to {form.dtype}")
     if tuple(value.shape) != form.shape:
-        raise WrongOutput(f"output {name} has shape {tuple(value.shape)}, and the reference's has {form.shape}; make them the same")
+        cure = "transpose it" if sorted(value.shape) == sorted(form.shape) else "make them the same"
+        raise WrongOutput(f"output {name} has shape {tuple(value.shape)}, and the reference's has {form.shape}; {cure}")
     if _is_on_gpu(value, library) != on_gpu:
         here, there = ("the host", "the GPU") if on_gpu else ("the GPU", "the host")
         raise WrongOutput(f"output {name} is on {here}, and the variant runs on {there}; return an array that is there")

@@ -39,7 +39,9 @@ class Axes:
     def __post_init__(self) -> None:
         plain = {name: _checked_axis(name, values) for name, values in self.values.items()}
         if (count := math.prod(map(len, plain.values()))) > _MOST_CASES:
-            raise WorkloadError(f"axes {', '.join(plain)} make {count:,} cases; give fewer values, at most {_MOST_CASES:,} cases")
+            raise WorkloadError(
+                f"axes {', '.join(plain)} make {count:,} cases; give fewer values, at most {_MOST_CASES:,} cases"
+            )
         if self.flops is not None and not callable(self.flops) and not isinstance(self.flops, int | float):
             raise WorkloadError(f"flops is {shortened(self.flops)}; give a number, or a function of axes")
         texts = {name: {str(value): value for value in values} for name, values in plain.items()}

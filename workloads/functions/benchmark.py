@@ -291,7 +291,9 @@ class Benchmark:
         """
         for what, declared in (("inputs", self._inputs), ("reference", self._reference), ("variant", self._declared)):
             if not declared:
-                raise WorkloadError(f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @bench.{what}")
+                raise WorkloadError(
+                    f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @bench.{what}"
+                )
         variants = _numbered([make() for make in self._declared])
         on_host = next((variant.name for variant in variants if variant.kind == "host"), "")
         baseline = self._baseline or variants[0].name

@@ -98,8 +98,9 @@ def raised_by(function: Callable[..., Any], what: str, error: BaseException) -> 
     if isinstance(error, WorkloadError):
         return error
     text = " ".join(said(error).split())[:300]
-    kind = type(error).__name__
-    return WorkloadError(f"{place_of(function)}: {what} raises {f'{kind}: {text}' if text else kind}; mend it, then try again")
+    kind, where = type(error).__name__, place_of(function)
+    where = where if where.endswith(what) else f"{where}, {what},"
+    return WorkloadError(f"{where} raises {f'{kind}: {text}' if text else kind}; mend it, then try again")
 
 
 def said(error: BaseException) -> str:
@@ -123,12 +124,12 @@ def check_takes(function: Callable[..., Any], given: Arguments, special: Sequenc
         needed = takes.inputs[: takes.needed] if takes.inputs else ()
         missing = [name for name in (*needed, *takes.missing) if name not in names]
     else:
-        if takes.inputs is not None and not takes.needed <= count <= len(takes.inputs):
+        missing = list(takes.missing)
+        if not missing and takes.inputs is not None and not takes.needed <= count <= len(takes.inputs):
             raise WorkloadError(
                 f"{where} takes {_listed(takes.inputs)}, and `inputs` gives {_counted(count, 'value')} "
                 f"({_listed(tuple(given.values))}); make them the same"
             )
-        missing = list(takes.missing)
     if missing:
         raise WorkloadError(
             f"{where} takes {missing[0]}, which is neither an axis, a config's value nor one of the inputs in order; "

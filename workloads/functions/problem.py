@@ -85,7 +85,9 @@ class Problem:
                 if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
                     raise WorkloadError(f"{where}: {shortened(name)} names an input; name it as a parameter of the variants")
                 if name in self._special or name == OUT:
-                    raise WorkloadError(f"{where}: input {name} has the name of an axis, `{OUT}` or `{STREAM}`; choose another name")
+                    raise WorkloadError(
+                        f"{where}: input {name} has the name of an axis, `{OUT}` or `{STREAM}`; choose another name"
+                    )
             return dict(given)
         if arrays.is_unfinished(given) or given is None:
             raise WorkloadError(f"{where} gives {arrays.described(given)}; return an array, or a tuple or dict of arrays")
@@ -151,7 +153,7 @@ class Problem:
             named = {name: value for name, value in case.params.items() if name in _keywords(self._reference)}
             return self._reference(*values.values(), **named)
         except (Exception, SystemExit) as error:
-            raise raised_by(self._reference, "the reference", error) from error
+            raise raised_by(self._reference, "reference", error) from error
 
     def _forms_of(self, found: Mapping[str, np.ndarray], inputs: list[Form]) -> dict[str, Form]:
         """The forms of outputs, which a bench stores in the order of their axes. Raises WorkloadError."""
