@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from warpladder.workloads import neighbours
+from warpladder.workloads import locate, neighbours
 from warpladder.workloads.api import Workload, WorkloadError
 
 _HERE = Path(__file__).resolve().parent
@@ -39,9 +39,8 @@ def load_file(path: Path) -> Workload:
         raise WorkloadError(f"{path}: not a Python file; give the path of a .py file that sets WORKLOAD")
     try:
         module = neighbours.load(path)
-    except Exception as error:
-        said = neighbours.as_written(f"{type(error).__name__}: {error}")
-        raise WorkloadError(f"{path}: does not import ({said}); mend it, then try again") from error
+    except (Exception, SystemExit) as error:
+        raise WorkloadError(f"{_place_from(path, error)}: {_what_failed(error)}") from error
     return _workload_of(module, str(path))
 
 
@@ -55,6 +54,32 @@ def load_all(workload_names: Sequence[str], files: Sequence[Path]) -> list[Workl
             raise WorkloadError(f"{workload.name}: two workloads of this name; rename one")
         seen.add(workload.name)
     return loaded
+
+
+def _place_from(path: Path, error: BaseException) -> str:
+    """File and line of an error in a user's file or in one beside it, with the path as the user gave it."""
+    place = locate.place_of(error)
+    if place is None:
+        return str(path)
+    file, folder = Path(place.file), path.parent.resolve()
+    if file == path.resolve():
+        name = str(path)
+    else:
+        name = str(path.parent / file.relative_to(folder)) if file.is_relative_to(folder) else place.file
+    return f"{name}:{place.line}" if place.line else name
+
+
+def _what_failed(error: BaseException) -> str:
+    """What an exception of a user's file says, and what to do, in one line. An error of ours says both itself."""
+    said = neighbours.as_written(locate.text_of(error))
+    if type(error).__module__.partition(".")[0] == WorkloadError.__module__.partition(".")[0]:
+        return said
+    if isinstance(error, SystemExit):
+        said = f"SystemExit: {said}" if said else "SystemExit"
+        return f'{said}; the file ends the program: move that under `if __name__ == "__main__":`'
+    name = type(error).__name__
+    todo = "install it, or correct the name" if isinstance(error, ModuleNotFoundError) else "mend it, then try again"
+    return f"{name}: {said}; {todo}" if said else f"{name}; {todo}"
 
 
 def _workload_of(module: ModuleType, where: str) -> Workload:

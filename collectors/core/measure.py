@@ -33,6 +33,7 @@ from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.core.verify import Verdict, compare, overlapping
 from warpladder.data.names import Source
 from warpladder.workloads.api import Case, Variant, Workload, format_params
+from warpladder.workloads.locate import where
 
 #: Executions before the first sample of a cell.
 WARM_UPS = 3
@@ -369,7 +370,7 @@ def classify(error: BaseException) -> tuple[str, str]:
     """Return status and detail of the result row for an exception that a variant raised."""
     if isinstance(error, Failed):
         return error.status, error.detail
-    name = type(error).__name__
+    name = ": ".join(filter(None, [where(error), type(error).__name__]))
     text = " ".join(str(error).split())[:500]
     if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
         return "out_of_memory", f"{name}: {text}"
