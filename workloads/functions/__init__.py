@@ -1,0 +1,1 @@
+"""Benchmarks from plain functions: variants take arrays and return arrays."""
