@@ -182,4 +182,4 @@ def test_a_file_without_an_error_loads(tmp_path: Path) -> None:
     (tmp_path / "bench.py").write_text(
         "from warpladder.workloads.api import Workload\nWORKLOAD = Workload('mine', '', (), (), None, None, None)\n"
     )
-    assert isinstance(registry.load_file(tmp_path / "bench.py"), Workload)
+    assert isinstance(registry.load_file(tmp_path / "bench.py")[0], Workload)

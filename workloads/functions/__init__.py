@@ -1,1 +1,1 @@
-"""Benchmarks from plain functions: variants take arrays and return arrays."""
+"""Workloads written as plain functions on arrays of NumPy, PyTorch, CuPy, Numba and JAX: see `Benchmark`."""

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from warpladder.collectors.core.bench import Operation, Pass, Reading
+from warpladder.collectors.core.failures import classify
 from warpladder.collectors.core.jobs import Job, WorkloadRef
-from warpladder.collectors.core.measure import classify, measure_case
+from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.plan import LIMITS
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.verdicts import Cell
@@ -68,6 +69,8 @@ class Kept:
     def working_on(self, cell: Cell) -> None: ...
     def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None: ...
     def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
+
+    def case(self, columns: dict[str, Any]) -> None: ...
 
     def result(self, row: dict[str, Any]) -> None:
         self.results.append(row)
