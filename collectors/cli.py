@@ -102,6 +102,11 @@ def app() -> None:
 @click.option("--format", "form", default="table", help=f"Format of the answer: {', '.join(_FORMATS)}.")
 @click.option("--summary/--no-summary", default=True, hidden=True)
 @click.option("--if-none", is_flag=True, help="Record only if the folder has no run yet.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Stay, and record what changed whenever the file is saved: the verdict against the last run. Ctrl-C ends.",
+)
 def record_command(
     workloads: Sequence[str],
     workload_files: Sequence[Path],
@@ -121,6 +126,7 @@ def record_command(
     form: str,
     summary: bool,
     if_none: bool,
+    watch: bool,
 ) -> None:
     """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table.
 
@@ -133,6 +139,9 @@ def record_command(
 
     if form not in _FORMATS:
         raise plan.PlanError(f"--format {form}: no such format; choose {', '.join(_FORMATS)}")
+    if watch and (form != "table" or if_none):
+        other = "--if-none" if if_none else f"--format {form}"
+        raise plan.PlanError(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
     if if_none and (existing := store.list_runs([data_dir])[0]):
         print(existing[0].run_id)
         return
@@ -148,6 +157,11 @@ def record_command(
         gpus=plan.counts_of(gpus),
     )
     starter = launchers.Launcher.parse(launcher, launcher_args)
+    if watch:
+        from warpladder.collectors import watching
+
+        watching.watch(request, collector, starter, data_dir, label)
+        return
     commands.record_run(request, collector, starter, data_dir, label, form, summary)
 
 
