@@ -4,7 +4,10 @@ The rooms `workloads`, `collectors`, `data` and `dashboard` are its subpackages.
 """
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from warpladder.workloads.functions.benchmark import Benchmark as Benchmark
 
 __version__ = "0.1.0"
 
@@ -20,3 +23,12 @@ IS_CHECKOUT: Final = ROOT != _HERE
 def how_to_install(extra: str) -> str:
     """The pip command for an extra of the package, such as `gpu`. A checkout has a requirement file for each."""
     return f"pip install -r requirements-{extra}.txt" if IS_CHECKOUT else f"pip install 'warpladder[{extra}]'"
+
+
+def __getattr__(name: str) -> Any:
+    """`Benchmark`, imported at its first use: commands that need none of it stay fast."""
+    if name != "Benchmark":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from warpladder.workloads.functions.benchmark import Benchmark
+
+    return Benchmark

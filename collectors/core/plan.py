@@ -1,5 +1,6 @@
 """The plan of a run: the cells to measure, and the time limits. All collectors use the same plan."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -109,9 +110,9 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
     names, files, case_set, cases, variants = request.names, request.files, request.case_set, request.cases, request.variants
     if case_set not in CASE_SETS:
         raise PlanError(f"{case_set}: no such set of cases; choose {', '.join(CASE_SETS)}")
-    workloads = [_with_cases(workload, cases) for workload in registry.load_all(names, files)]
-    of_files = workloads[len(workloads) - len(files) :]
-    paths = {workload.name: file.resolve() for workload, file in zip(of_files, files, strict=True)}
+    loaded = registry.load_with_files(names, files)
+    workloads = [_with_cases(workload, cases) for workload, _ in loaded]
+    paths = {workload.name: file.resolve() for workload, file in loaded if file}
     _check_variants(variants, workloads)
     cases = _canonical(cases, workloads)
     _check_counts(request.gpus, workloads)
@@ -250,7 +251,14 @@ def _with_cases(workload: Workload, asked: Sequence[str]) -> Workload:
     cases = {case.name: case for case in (_case_of(workload, text) for text in asked) if case}
     if set(cases) <= declared:
         return workload
-    sizes = sorted({case.min_bytes for case in cases.values()})
-    ranked = {name: replace(case, size_rank=sizes.index(case.min_bytes)) for name, case in cases.items()}
+    sizes = sorted({_size_of(case) for case in cases.values()})
+    ranked = {name: replace(case, size_rank=sizes.index(_size_of(case))) for name, case in cases.items()}
     others = [case for case in workload.cases if case.name not in cases]
     return replace(workload, cases=(*others, *ranked.values()))
+
+
+def _size_of(case: Case) -> int | float:
+    """By what cases are ranked: their bytes, or the product of their parameters where the bytes are not known yet."""
+    if case.min_bytes is not None:
+        return case.min_bytes
+    return math.prod(value for value in case.params.values() if isinstance(value, int | float))

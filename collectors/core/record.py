@@ -36,6 +36,7 @@ from warpladder.collectors.core.messages import (
     Refused,
     Result,
     Samples,
+    Shaped,
     Taken,
 )
 from warpladder.collectors.core.plan import Plan
@@ -278,7 +279,10 @@ class Recorder:
             if samples is not None and len(samples):
                 self._rounds_done[key] = 1 + pc.max(samples["round"]).as_py()
             self._journal.note(
-                job_event(job.gpus, process, results, answers.diagnostics, answers.resources, bool(answers.captured)), samples
+                job_event(
+                    job.gpus, process, results, answers.diagnostics, answers.resources, answers.cases, bool(answers.captured)
+                ),
+                samples,
             )
             return
 
@@ -330,6 +334,7 @@ class _Answers:
         self.diagnostics: list[dict[str, Any]] = []
         self.samples: list[pa.Table] = []
         self.resources: list[tuple[Any, ...]] = []
+        self.cases: list[dict[str, Any]] = []
         self.captured: list[Any] = []
 
     def take(self, answer: Answer) -> bool:
@@ -343,6 +348,8 @@ class _Answers:
                 self.diagnostics.append(row)
             case Taken(cell, registers, shared_bytes, spill_bytes):
                 self.resources.append((cell.workload, cell.variant, registers, shared_bytes, spill_bytes))
+            case Shaped(columns):
+                self.cases.append(columns)
             case Captured(batch):
                 self.captured += [batch] if batch else []
             case Crashed(cell, status, detail):
