@@ -71,8 +71,7 @@ class Code:
         """What each variant depends on, and the rest.
 
         A statement that acts, such as a call, belongs to the rest, and so does all that it uses, but for the functions of
-        variants that it hands on. What a function of the rest calls belongs to the rest, be it a variant. What nothing uses
-        belongs to the rest too.
+        variants that it only declares. What it calls belongs to the rest, be it a variant, and so does what nothing uses.
         """
         every = [statement for statements in self._modules.values() for statement in statements]
         roots = [statement for statement in every if statement.acts]
@@ -101,22 +100,22 @@ class Code:
         """Statements, and all that they use.
 
         Args:
-            through_variants: whether a variant's function is used where it is only handed on, not called.
+            through_variants: whether a variant's function counts as used where the variant is declared.
         """
         todo = list(roots)
         found = set(todo)
         while todo:
-            for used, called in self._used_by(todo.pop()):
-                if used not in found and (through_variants or called or not used.variants):
+            for used, needed in self._used_by(todo.pop()):
+                if used not in found and (through_variants or needed or not used.variants):
                     found.add(used)
                     todo.append(used)
         return found
 
     def _used_by(self, statement: Statement) -> Iterator[tuple[Statement, bool]]:
-        """What a statement uses, and whether in the body of a function."""
+        """What a statement uses, and whether otherwise than by handing it on."""
         for use in statement.uses:
             for used in self._of_name(statement.file, use.name, use.attribute, set()):
-                yield used, use in statement.later
+                yield used, use not in statement.handed_on
         for file in statement.files:
             for used in self._modules.get(file, ()):
                 yield used, True

@@ -1,23 +1,24 @@
 """What the user's files say at one moment, and what has to be measured again because it changed."""
 
-import inspect
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from warpladder.collectors.watch.normal_form import digest, of_cpp, of_file
 from warpladder.collectors.watch.parts import Code
 from warpladder.collectors.watch.statements import Sources, dedented
 from warpladder.data import source_text
 from warpladder.workloads import neighbours
-from warpladder.workloads.api import CudaVariant, HostVariant, LibraryVariant, Variant, Workload
+from warpladder.workloads.api import CudaVariant, Variant, Workload
 
-#: Attributes of a workload that are functions of the user. A variant's function among them is no variant's alone.
-_PROBLEM: Final = ("buffers", "make_inputs", "reference", "shares", "make_case")
+#: Attributes of some kinds of variant that change what is measured.
+_MEASURED: Final = (
+    "requires", "writes_inputs", "library", "on_gpu", "communicates", "device_only", "graph", "options", "constants",
+    "min_compute_capability", "only_architecture",
+)  # fmt: skip
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 #: The most names of a list that a message tells.
 _MOST_NAMES: Final = 3
@@ -84,8 +85,9 @@ def take(files: Sequence[Path], workloads: Sequence[Workload]) -> Snapshot:
     variants = {(workload.name, variant.name): variant for workload in workloads for variant in workload.variants}
     code = Code(files, _sources(workloads, variants))
     parts = code.parts()
-    watched = {*files, *code.files, *code.candidates, *neighbours.loaded(), *kernel_files(workloads)}
-    unseen = {file.name: of_file(file) for file in neighbours.loaded() - code.files}  # imported by way of a text
+    loaded = {file for file in neighbours.loaded() if {each.parent for each in files} & set(file.parents)}
+    watched = {*files, *code.files, *code.candidates, *loaded, *kernel_files(workloads)}
+    unseen = {file.name: of_file(file) for file in loaded - code.files}  # imported by way of a text
     return Snapshot(
         files_now(sorted(watched)),
         {key: digest(*_declared(variant), *parts.variants.get(_name(*key), ())) for key, variant in variants.items()},
@@ -112,33 +114,29 @@ def _name(workload: str, variant: str) -> str:
 
 
 def _sources(workloads: Sequence[Workload], variants: Mapping[tuple[str, str], Variant]) -> Sources:
-    shared = {_text_of(getattr(workload, name)) for workload in workloads for name in _PROBLEM}
     functions: dict[str, set[str]] = defaultdict(set)
+    names: dict[str, set[str]] = defaultdict(set)
     texts = set()
     for key, variant in variants.items():
+        names[variant.name].add(_name(*key))
         text = variant.source_text
         if isinstance(variant, CudaVariant):
             texts.add(text)
-        elif dedented(text) not in shared:
+        else:
             functions[dedented(text)].add(_name(*key))
-    return Sources({text: frozenset(names) for text, names in functions.items()}, texts)
+    return Sources(_frozen(functions), texts, _frozen(names))
 
 
-def _text_of(function: Any) -> str:
-    with suppress(OSError, TypeError):
-        return dedented(inspect.getsource(function))
-    return ""
+def _frozen(sets: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(found) for name, found in sets.items()}
 
 
 def _declared(variant: Variant) -> list[str]:
     """What a variant says of itself and its kernels. The source of a function is among the statements of its file."""
     told = [variant.kind, variant.role, variant.precision, repr(variant.configs)]
-    match variant:
-        case CudaVariant():
-            least, only, options = variant.min_compute_capability, variant.only_architecture, variant.options
-            told += [of_cpp(variant.source_text), repr((least, only, options, dict(variant.constants), variant.graph))]
-        case HostVariant() | LibraryVariant():
-            told += [repr(variant.requires)]
+    told += [repr(getattr(variant, name)) for name in _MEASURED if hasattr(variant, name)]
+    if isinstance(variant, CudaVariant):
+        told.append(of_cpp(variant.source_text))
     return [_ADDRESS.sub("", text) for text in told]
 
 
@@ -155,6 +153,7 @@ def _problems(workloads: Sequence[Workload]) -> dict[str, str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """`a, b, c and 2 more`."""
-    told = ", ".join(names[:_MOST_NAMES])
-    return f"{told} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else told
+    """`a and b`, or `a, b, c and 2 more`."""
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    *first, last = [*names[:_MOST_NAMES], *more]
+    return f"{', '.join(first)} and {last}" if first else last

@@ -11,21 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from warpladder.collectors.watch.names import DECLARING, Use, Uses, bound, first_name, last_name
 from warpladder.collectors.watch.normal_form import of_python, without_docstrings
 
 _OURS: Final = "warpladder"
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-_COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+#: Methods of `Benchmark` that declare what all variants depend on.
+_PROBLEM: Final = ("inputs", "reference")
 #: The fewest characters of a text on one line that is taken for a part of a kernel's source.
 _LONG_TEXT: Final = 40
-
-
-class Use(NamedTuple):
-    """A name that a statement reads, and the attribute that it takes from it; empty for the name alone."""
-
-    name: str
-    attribute: str = ""
 
 
 class Imported(NamedTuple):
@@ -50,7 +44,7 @@ class Statement:
         defines: the names that it binds.
         imported: those of them that come from a module beside the file.
         uses: the names that it reads, at once or in its functions.
-        later: those that are read in the body of a function, when that is called.
+        handed_on: those that it only hands on to what declares a variant.
         files: modules beside the file on which it depends as a whole.
         candidates: files that its imports would run if they were there.
         acts: whether it does more than bind names: it runs, whoever uses what it defines.
@@ -63,7 +57,7 @@ class Statement:
     defines: frozenset[str]
     imported: Mapping[str, Imported]
     uses: frozenset[Use]
-    later: frozenset[Use]
+    handed_on: frozenset[Use]
     files: frozenset[Path]
     candidates: frozenset[Path]
     acts: bool
@@ -77,10 +71,12 @@ class Sources:
     Attributes:
         functions: text of a function, or of several -> the variants whose source it is.
         texts: sources of kernels.
+        names: name -> the variants of that name.
     """
 
     functions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     texts: Collection[str] = ()
+    names: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def variants_of(self, block: str, *, whole: bool) -> frozenset[str]:
         """The variants whose source holds these lines, or is these lines and no more."""
@@ -128,19 +124,23 @@ def read(file: Path, sources: Sources, modules: Modules) -> list[Statement]:
     text = file.read_text()
     tree = without_docstrings(ast.parse(text))
     lines = text.splitlines()
-    imports = {name for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) for name in _bound(node)}
+    imports = {name for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) for name in bound(node)}
     found: list[Statement] = []
     for node in (each for statement in tree.body for each in _single(statement)):
         if isinstance(node, ast.Pass) or _is_main(node):
+            continue
+        declared = next((sources.names[name] for name in _declared_names(node) if name in sources.names), None)
+        if declared:
+            found.append(_statement(file, node, modules, frozenset(), acts=False, variants=declared))
             continue
         taken = _Variants(sources, lines)
         left = taken.visit(node)
         for function, variants in taken.found:
             whole = function is node
-            names = frozenset(_bound(node)) if whole else frozenset()
+            names = frozenset(bound(node)) if whole else frozenset()
             found.append(_statement(file, function, modules, names, acts=False, variants=variants))
         if left is not None:
-            found.append(_statement(file, left, modules, frozenset(_bound(left)), acts=_acts(left, imports)))
+            found.append(_statement(file, left, modules, frozenset(bound(left)), acts=_acts(left, imports)))
     return found
 
 
@@ -164,7 +164,7 @@ def _statement(
     acts: bool,
     variants: frozenset[str] = frozenset(),
 ) -> Statement:
-    uses = _Uses()
+    uses = Uses()
     uses.visit(node)
     at_top = isinstance(node, ast.Import | ast.ImportFrom)
     imported: dict[str, Imported] = {}
@@ -179,9 +179,9 @@ def _statement(
             if there and at_top and member != "*":
                 imported[name] = Imported(there, member)
             files |= set() if at_top and member != "*" else set(there)
-    later, now = frozenset(uses.later), frozenset(uses.now)
+    every, handed_on = frozenset(uses.found | uses.handed_on), frozenset(uses.handed_on - uses.found)
     beside, sought = frozenset(files), frozenset(looked_for)
-    return Statement(file, _label(node), of_python(node), defines, imported, now | later, later, beside, sought, acts, variants)
+    return Statement(file, _label(node), of_python(node), defines, imported, every, handed_on, beside, sought, acts, variants)
 
 
 class _Variants(ast.NodeTransformer):
@@ -197,7 +197,7 @@ class _Variants(ast.NodeTransformer):
         self._depth = 0
 
     def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, (*_FUNCTIONS, ast.Lambda)):
+        if isinstance(node, (*_FUNCTIONS, ast.Lambda)) and not _is_problem(node):
             # `inspect.getsource` may give more lines than those of a lambda, and other functions stand in them.
             variants = self._sources.variants_of(_block(node, self._lines), whole=isinstance(node, ast.Lambda))
             if variants:
@@ -228,91 +228,13 @@ def dedented(text: str) -> str:
     return textwrap.dedent(text).strip()
 
 
-class _Uses(ast.NodeVisitor):
-    """The names of the module that a statement uses: `now`, when it runs, or `later`, when a function that it defines is called.
-
-    The local names of functions and comprehensions are left out.
-    """
-
-    def __init__(self) -> None:
-        self.now: set[Use] = set()
-        self.later: set[Use] = set()
-        self._into = self.now
-        self._local: list[set[str]] = []
-
-    def _add(self, name: str, attribute: str = "") -> None:
-        if not any(name in names for names in self._local):
-            self._into.add(Use(name, attribute))
-
-    def visit_Name(self, node: ast.Name) -> None:
-        self._add(node.id)
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        if isinstance(node.value, ast.Name):
-            self._add(node.value.id, node.attr)
-        else:
-            self.generic_visit(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._function(node)
-
-    def _function(self, node: _Function) -> None:
-        for each in (*node.decorator_list, node.args, *([node.returns] if node.returns else [])):
-            self.visit(each)
-        shared = {name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names}
-        self._body(node.body, (_parameters(node.args) | {name for each in node.body for name in _bound(each)}) - shared)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self.visit(node.args)
-        self._body([node.body], _parameters(node.args))
-
-    def _body(self, nodes: Sequence[ast.AST], local: set[str]) -> None:
-        into, self._into = self._into, self.later
-        self._local.append(local)
-        for node in nodes:
-            self.visit(node)
-        self._local.pop()
-        self._into = into
-
-    def generic_visit(self, node: ast.AST) -> None:
-        targets = [each.target for each in node.generators] if isinstance(node, _COMPREHENSIONS) else []
-        self._local.append({each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)})
-        super().generic_visit(node)
-        self._local.pop()
-
-
-def _parameters(arguments: ast.arguments) -> set[str]:
-    return {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
-
-
-def _bound(node: ast.AST) -> Iterator[str]:
-    """The names that a statement binds where it stands, not within functions."""
-    match node:
-        case ast.Import():
-            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-        case ast.ImportFrom():
-            yield from (alias.asname or alias.name for alias in node.names if alias.name != "*")
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.Name(id=name, ctx=ast.Store()):
-            yield name
-        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return
-        case _:
-            for child in ast.iter_child_nodes(node):
-                yield from _bound(child)
-
-
 def _acts(node: ast.AST, imports: Collection[str]) -> bool:
     """Whether a statement does more than bind names. A decorator that was imported (`triton.jit`) only makes what it binds."""
     match node:
         case ast.Import() | ast.ImportFrom():
             return any(alias.name == "*" for alias in node.names)
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return not all(_first_name(decorator) in imports for decorator in node.decorator_list)
+            return not all(first_name(decorator) in imports for decorator in node.decorator_list)
         case ast.Assign(targets=targets):
             return not all(isinstance(target, ast.Name | ast.Tuple) for target in targets)
         case ast.AnnAssign(target=target):
@@ -320,11 +242,22 @@ def _acts(node: ast.AST, imports: Collection[str]) -> bool:
     return True
 
 
-def _first_name(node: ast.AST) -> str:
-    """`triton` of `triton.autotune(...)`; empty where it begins with no name."""
-    while isinstance(node, ast.Attribute | ast.Call):
-        node = node.value if isinstance(node, ast.Attribute) else node.func
-    return node.id if isinstance(node, ast.Name) else ""
+def _declared_names(node: ast.AST) -> Iterator[str]:
+    """The names that a variant may have which a statement declares: `bench.variant(f, name="fast")`."""
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and last_name(node.value.func) in DECLARING):
+        return
+    named = [keyword.value for keyword in node.value.keywords if keyword.arg == "name"]
+    for each in named or node.value.args[:1]:
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            yield from (each.value, Path(each.value).stem)
+        yield last_name(each)
+
+
+def _is_problem(node: ast.AST) -> bool:
+    """Whether a function is the inputs or the reference of a benchmark, and perhaps a variant too."""
+    return any(
+        last_name(each.func if isinstance(each, ast.Call) else each) in _PROBLEM for each in getattr(node, "decorator_list", [])
+    )
 
 
 def _is_main(node: ast.AST) -> bool:
@@ -333,7 +266,7 @@ def _is_main(node: ast.AST) -> bool:
 
 
 def _label(node: Any) -> str:
-    names = list(_bound(node)) if isinstance(node, ast.stmt) else []
+    names = list(bound(node)) if isinstance(node, ast.stmt) else []
     if isinstance(node, ast.Import | ast.ImportFrom):
         return f"the import of {', '.join(names) or node.names[0].name}"
     if names and not isinstance(node, ast.If | ast.For | ast.While | ast.With | ast.Try):
