@@ -1,4 +1,4 @@
-"""The commands that measure and import: `record`, `profile`, `import`, `list`, `runs`, `doctor`."""
+"""The commands that measure and import: `new`, `record`, `profile`, `import`, `list`, `runs`, `doctor`."""
 
 import sys
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ MISTAKES: Final = {
     "warpladder.collectors.core.plan": "PlanError",
     "warpladder.collectors.core.tools": "CollectorError",
     "warpladder.collectors.core.runs": "LabelError",
+    "warpladder.collectors.skeleton": "SkeletonError",
     "warpladder.collectors.trace.report": "ReportError",
     "warpladder.data.naming": "NamingError",
     "warpladder.data.store": "StoreError",
@@ -163,6 +164,30 @@ def record_command(
         watching.watch(request, collector, starter, data_dir, label)
         return
     commands.record_run(request, collector, starter, data_dir, label, form, summary)
+
+
+@app.command("new")
+@click.argument("name", metavar="NAME")
+@click.option("--kind", default="functions", help="functions: NAME.py. cuda: NAME/bench.py and NAME/kernel.cu.")
+@click.option(
+    "--arrays", default="", help="Library of the arrays: numpy, torch, cupy or triton. Default: one that is installed."
+)
+@click.option("--folder", is_flag=True, help="Write NAME/bench.py in place of NAME.py.")
+def new_command(name: str, kind: str, arrays: str, folder: bool) -> None:
+    """Write a commented file to start from: axes, inputs, a reference, and two variants. It is right and can be recorded.
+
+    NAME: of the file and of the workload. No file is overwritten.
+    """
+    from warpladder.collectors import skeleton
+
+    arrays = arrays or skeleton.usual_arrays()
+    files = skeleton.texts(name, kind, arrays, folder=folder)
+    skeleton.write(files)
+    if lacking := skeleton.missing(arrays):
+        print(lacking, file=sys.stderr)
+    print(f"wrote {' and '.join(map(str, files))}; next:")
+    for line in skeleton.commands(list(files)):
+        print(line)
 
 
 @app.command("profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
