@@ -9,20 +9,9 @@ import click
 
 from warpladder import IS_CHECKOUT
 from warpladder.collectors import choice
+from warpladder.collectors.mistakes import MISTAKES
 from warpladder.command_line import SETTINGS, OneLineErrors
 from warpladder.data.folders import LOCAL
-
-#: Module -> its exception for a user's mistake. Each message is one line: where, what, and what to do.
-MISTAKES: Final = {
-    "warpladder.collectors.core.plan": "PlanError",
-    "warpladder.collectors.core.tools": "CollectorError",
-    "warpladder.collectors.core.runs": "LabelError",
-    "warpladder.collectors.skeleton": "SkeletonError",
-    "warpladder.collectors.trace.report": "ReportError",
-    "warpladder.data.naming": "NamingError",
-    "warpladder.data.store": "StoreError",
-    "warpladder.workloads.api": "WorkloadError",
-}
 
 
 def _folder(text: str) -> Path:

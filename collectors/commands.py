@@ -1,6 +1,5 @@
 """Runs the command `record`, after `warpladder.collectors.cli` has parsed its options."""
 
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -14,13 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from warpladder import IMPORT_ROOT
-from warpladder.collectors import choice
+from warpladder.collectors import answers, choice
 from warpladder.collectors.core import plan, record, runs
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.tools import CollectorError
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.nsight_compute import record as nsight_compute_record
 from warpladder.collectors.nsight_systems import record as nsight_systems_record
 from warpladder.collectors.ranks import launchers
@@ -28,7 +25,6 @@ from warpladder.collectors.ranks.programs import TOGETHER
 from warpladder.collectors.screen import print_id, say
 from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.wiring import collector_of
-from warpladder.data import store
 
 
 class _Screen(Console):
@@ -72,7 +68,7 @@ def record_run(
     with Stop() as stop:
         run_id = measure(planned, launcher, data_dir, label, stop)
         if summary:
-            report(data_dir / run_id, form)
+            answers.report(data_dir / run_id, form)
         if form == "table":
             print_id(run_id)
     if stop.number:
@@ -116,12 +112,6 @@ def measure(planned: Planned, launcher: launchers.Launcher, data_dir: Path, labe
             raise
         why = f"{planned.name} was tried first: {error}"
         return _record(replace(planned, name="cuda_events", why=why), data_dir, label, launcher, stop)
-
-
-def report(path: Path, form: str = "table") -> None:
-    """Print the verdicts and diagnostics of a run on stderr, and its answer on stdout."""
-    _summarize(path)
-    ask_dashboard("answer", path, form)
 
 
 def _record(planned: Planned, data_dir: Path, label: str, launcher: launchers.Launcher, stop: Stop) -> str:
@@ -182,31 +172,3 @@ class _BarProgress(record.Progress):
             (task,) = self._bar.tasks
             took = f"{task.completed:.0f}/{task.total:.0f} {task.description}: {time.monotonic() - self._since:.1f} s"
             _screen.print(took, markup=False)
-
-
-def ask_dashboard(module: str, path: Path, *arguments: str) -> None:
-    """Print what a module of the dashboard says of a run, in a process of its own: `collectors` may not import the dashboard."""
-    command = [sys.executable, "-m", f"warpladder.dashboard.{module}", str(path.resolve()), *arguments]
-    done = subprocess.run(command, cwd=IMPORT_ROOT, capture_output=True, text=True, check=False)
-    with suppress(OSError):
-        print(done.stdout, end="", flush=True)
-    if done.returncode:
-        why = done.stderr.strip().splitlines()[-1:] or "nothing was said"
-        say(f"{path.name}: the {module} could not be made ({why})")
-
-
-def _summarize(path: Path) -> None:
-    """Print the verdicts and diagnostics of a run on stderr."""
-    run = store.open_run(path)
-    results, diagnostics = run.table("results"), run.table("diagnostics")
-    counts = ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
-    skipped = results.loc[results["status"] == "skipped", "detail"].value_counts()
-    reasons = [f"{count}: {reason}" for reason, count in skipped.head(3).items()]
-    more = f"; {len(skipped) - 3} more reasons on Runs & checks" if len(skipped) > 3 else ""
-    why = f" ({'; '.join(reasons)}{more})" if reasons else ""
-    say(f"{counts}{why}")
-    for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
-        say(f"{Cell.of(row)}: {row['status']}: {row['detail']}")
-    for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
-        about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
-        say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")

@@ -6,9 +6,10 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from warpladder.collectors import cli, commands
+from warpladder.collectors import commands
 from warpladder.collectors.core import runs
 from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.mistakes import MISTAKES
 from warpladder.collectors.watch import snapshot
 from warpladder.collectors.watch.snapshot import Change, Snapshot
 from warpladder.collectors.watch.step import Loaded, Mistake, Order, Recorded, narrowed, to_record
@@ -28,7 +29,7 @@ def load_and_record(connection: int) -> None:
     try:
         _carry_out(order, pipe)
     except Exception as error:
-        if not isinstance(error, imported(cli.MISTAKES)):
+        if not isinstance(error, imported(MISTAKES)):
             raise
         pipe.send(Mistake(str(error), isinstance(error, WorkloadError), _kernel_files(order)))
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import click
 
-from warpladder.collectors import commands
+from warpladder.collectors import answers
 from warpladder.collectors.core.plan import PlanError, Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.ranks.launchers import Launcher
@@ -179,11 +179,11 @@ class _Watch:
         timed = results.loc[results["status"] == "ok", ["workload", "variant"]].drop_duplicates()
         self._runs |= dict.fromkeys(timed.itertuples(index=False, name=None), path)
         if loaded.change is None:
-            commands.report(path)
+            answers.report(path)
         else:
             asked = loaded.change.variants if loaded.recorded is not None else list(loaded.snapshot.variants)
             told = [(*key, str(earlier[key].resolve()) if key in earlier else "") for key in asked]
-            commands.ask_dashboard("verdict", path, json.dumps(told))
+            answers.ask_dashboard("verdict", path, json.dumps(told))
         print_id(path.name)
         self._order = replace(self._order, last=loaded.snapshot)
         return False
@@ -202,7 +202,7 @@ class _Watch:
             self._drop(path)
         elif run_id:
             with suppress(store.StoreError):
-                commands.report(path)
+                answers.report(path)
             print_id(run_id)
         return not self._stop.number
 

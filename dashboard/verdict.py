@@ -1,7 +1,7 @@
 """What changed in variants that were recorded again: each against the last run with times of it, in a line.
 
-The ratio of a variant is divided by that of the baseline, which was measured in both runs and did not change. So a machine that
-became slower as a whole makes no variant slower.
+In each run the time of a variant is taken relative to that of the baseline, which is measured in the same rounds and did not
+change. So a machine that became slower as a whole makes no variant slower.
 """
 
 import io
@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from warpladder.dashboard.core import axes, run_data
-from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.changes import Change, NotComparable, Options, Side, Verdict, compare
+from warpladder.dashboard.core.changes import Change, NotComparable, Options, Side, Verdict, compare, durations
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.numbers import (
     ITSELF,
@@ -111,7 +111,8 @@ def _cells(data: RunData, asked: Asked, smallest: float) -> list[_Cell]:
         if change is None:
             found.append(_Cell(case, "new", Estimate.unknown(), math.nan, now_ns, over))
         else:
-            verdict, ratio = _judged(change, changes.get((asked.workload, base, case)), smallest)
+            of_base = changes.get((asked.workload, base, case))
+            verdict, ratio = _judged(_load(asked.last), data, change, of_base, smallest)
             found.append(_Cell(case, verdict, ratio, change.a_ns.value, now_ns, over))
     return found
 
@@ -130,23 +131,38 @@ def _load(path: str) -> RunData:
     return run_data.load(store.open_run(Path(path)))
 
 
-def _judged(change: Change, base: Change | None, smallest: float) -> tuple[Verdict, Estimate]:
-    """The verdict, and the ratio of now to the last time, over that of the baseline where its source did not change.
+def _judged(last: RunData, now: RunData, change: Change, base: Change | None, smallest: float) -> tuple[Verdict, Estimate]:
+    """The verdict, and the time of now over the last time, each relative to the baseline where its source did not change.
 
     Args:
         base: the baseline in the same case.
     """
-    ratio, noise = change.ratio, change.noise
-    same = base is not None and base.variant != change.variant and base.same_source and base.gpus == change.gpus
-    if base is not None and same and base.ratio.known:
-        shift = base.ratio
-        ratio = Estimate(ratio.value / shift.value, ratio.low / shift.high, ratio.high / shift.low)
+    ratio = change.ratio
+    if base is not None and base.variant != change.variant and base.same_source and base.gpus == change.gpus:
+        ratio = _over(
+            _relative(now, change, (change.variant, change.config), (base.variant, base.config)),
+            _relative(last, change, change.of_a, base.of_a),
+        )
     if not ratio.known:
         return "unknown", ratio
-    band = max(noise, 1 + smallest)
+    band = max(change.noise, 1 + smallest)
     if ratio.low > band:
         return "slower", ratio
     return ("faster" if ratio.high < 1 / band else "unchanged"), ratio
+
+
+def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[str, str]) -> Estimate:
+    """The time of a cell over that of the baseline, paired by round: what slows a round down slows both."""
+    return paired_ratio(durations(data, change, cell), durations(data, change, base)).estimate
+
+
+def _over(above: Estimate, below: Estimate) -> Estimate:
+    """The ratio of two ratios of independent runs. The distances to the ends of its interval add up as squares, on a logarithmic
+    scale, as those of independent errors do."""
+    value = above.value / below.value
+    up = math.hypot(math.log(above.high / above.value), math.log(below.value / below.low))
+    down = math.hypot(math.log(above.value / above.low), math.log(below.high / below.value))
+    return Estimate(value, value * math.exp(-down), value * math.exp(up))
 
 
 def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
@@ -176,7 +192,7 @@ def _failures(data: RunData, asked: Asked) -> list[str]:
     found = []
     for status, rows in failed.groupby("status", sort=False):
         first = rows.iloc[0]
-        where = name_of(first["case"], first["config"])
+        where = f"{first['case']} with {first['config']}" if first["config"] else first["case"]
         more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
         found.append(f"{status} at {where}{more}: {first['detail']}")
     return found

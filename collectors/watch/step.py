@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.processes import Guarded
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.watch.snapshot import Change, Snapshot
 
 #: The module whose `load_and_record` the process runs. It imports the commands, so that it is named as text only.
@@ -30,12 +29,13 @@ class Order:
     """What to load, and to record as far as it changed.
 
     Attributes:
+        launcher: starts the ranks that share a case, as for `commands.record_run`.
         last: the files as they were recorded last; None to record everything.
     """
 
     request: Request
     collector: str
-    launcher: Launcher
+    launcher: Any
     data_dir: Path
     label: str
     last: Snapshot | None

@@ -43,7 +43,7 @@ HELPERS = """
 def twice(x):
     return x + x
 """
-SLOWER = HELPERS.replace("x + x", "x + x + 0 * x + 0 * x + 0 * x")
+SLOWER = HELPERS.replace("x + x", "sum([x, x, *(30 * [0 * x])])")
 WAITS = "Ctrl-C ends"
 
 
@@ -53,7 +53,7 @@ class Watch:
     def __init__(self, folder: Path, *options: str) -> None:
         self.runs = folder / "runs"
         self._output = folder / "output"
-        command = [sys.executable, "-m", "warpladder", "record", str(folder / "bench.py"), "--watch", "--max-rounds", "9"]
+        command = [sys.executable, "-m", "warpladder", "record", str(folder / "bench.py"), "--watch", "--max-rounds", "15"]
         with self._output.open("w") as output:
             self.process = subprocess.Popen(
                 [*command, "--data-dir", str(self.runs), *options],
