@@ -159,6 +159,8 @@ def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[
 def _over(above: Estimate, below: Estimate) -> Estimate:
     """The ratio of two ratios of independent runs. The distances to the ends of its interval add up as squares, on a logarithmic
     scale, as those of independent errors do."""
+    if not (above.low > 0 and below.low > 0):  # unknown, or too short for the clock
+        return Estimate.unknown()
     value = above.value / below.value
     up = math.hypot(math.log(above.high / above.value), math.log(below.value / below.low))
     down = math.hypot(math.log(above.value / above.low), math.log(below.high / below.value))

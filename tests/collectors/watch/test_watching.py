@@ -157,7 +157,7 @@ def test_one_changed_variant_of_three_is_recorded_with_the_baseline_alone(folder
     assert set(second.table("samples")["variant"]) == {"plain", "third"}
     assert second.info["label"] == "three"
     assert second.info["command"] == (
-        "warpladder record --cases quick --seed 0 --workload=bench.py --variants=plain,third --max-rounds=9"
+        "warpladder record --cases quick --seed 0 --workload=bench.py --variants=plain,third --max-rounds=15"
     )
     assert watch.end() == 0
 
