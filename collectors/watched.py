@@ -38,7 +38,10 @@ def _carry_out(order: Order, pipe: Connection) -> None:
     runs.check_label(order.label)
     request = order.request
     planned = commands.choose(request, order.collector, order.launcher)
-    now = snapshot.take([file.resolve() for file in request.files], planned.work.workloads)
+    try:
+        now = snapshot.take([file.resolve() for file in request.files], planned.work.workloads)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise WorkloadError(f"{request.files[0]}: was saved while it was loaded ({error}); save it again") from error
     change = snapshot.changed(order.last, now) if order.last else None
     variants = to_record(change, request.variants, _baselines(now, change, planned.name)) if change else None
     pipe.send(Loaded(now, change, variants))

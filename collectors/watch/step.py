@@ -18,9 +18,11 @@ from warpladder.collectors.watch.snapshot import Change, Snapshot
 
 #: The module whose `load_and_record` the process runs. It imports the commands, so that it is named as text only.
 _ENTRY: Final = "warpladder.collectors.watched"
-#: Seconds between two signals to a recording, and the signals after which its process is killed.
+#: Seconds between two signals to a recording of an earlier text, and the signals after which its process is killed.
 _AGAIN_S: Final = 2.0
 _MOST_SIGNALS: Final = 8
+#: The signals of the user that a recording gets; one more kills its process.
+_MOST_OF_USER: Final = 3
 _STDERR: Final = 2
 
 
@@ -113,22 +115,25 @@ class Process:
         return told
 
     def end(self, stop: Stop) -> str:
-        """End its recording by a signal, and kill it if it does not end. Returns the id of the run that it wrote, or nothing.
+        """End its recording by a signal. Returns the id of the run that it wrote; empty for none.
 
         Args:
-            stop: its signals are passed on.
+            stop: its signals are passed on, one for one: a tool around the recording is killed by the third. Without a signal, the
+                recording is asked to end, again and again, and is given up after 16 s.
         """
-        passed_on = 0
-        for _ in range(_MOST_SIGNALS):
-            self._process.tell(stop.number or signal.SIGINT)
-            passed_on = max(passed_on + 1, stop.count)
-            deadline = time.monotonic() + _AGAIN_S
-            while time.monotonic() < deadline and stop.count <= passed_on:
-                try:
-                    if self.tells(0.1) and isinstance(told := self.told(), Recorded):
-                        return told.run_id
-                except (EOFError, ConnectionError):
-                    return ""
+        began, sent = time.monotonic(), 0
+        while stop.count <= _MOST_OF_USER:
+            elapsed = time.monotonic() - began
+            if not stop.number and elapsed > _MOST_SIGNALS * _AGAIN_S:
+                break
+            if sent < (stop.count or 1 + elapsed // _AGAIN_S):
+                self._process.tell(stop.number or signal.SIGINT)
+                sent += 1
+            try:
+                if self.tells(0.1) and isinstance(told := self.told(), Recorded):
+                    return told.run_id
+            except (EOFError, ConnectionError):
+                break
         return ""
 
     def exit_code(self) -> str:
