@@ -246,10 +246,10 @@ def _declared_names(node: ast.AST) -> Iterator[str]:
     """The names that a variant may have which a statement declares: `bench.variant(f, name="fast")`."""
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and last_name(node.value.func) in DECLARING):
         return
-    named = [keyword.value for keyword in node.value.keywords if keyword.arg == "name"]
-    for each in named or node.value.args[:1]:
+    given = {keyword.arg: keyword.value for keyword in node.value.keywords}
+    for each in [given[name] for name in ("name", "kernel") if name in given][:1] or node.value.args[:1]:
         if isinstance(each, ast.Constant) and isinstance(each.value, str):
-            yield from (each.value, Path(each.value).stem)
+            yield each.value.partition("<")[0].rpartition("::")[2]
         yield last_name(each)
 
 

@@ -61,6 +61,8 @@ bench.variant(helpers.other, name="other", peer=True)
 again = traced(plain)
 bench.variant(again, name="again")
 
+bench.cuda("second.cu", kernel="first<{block}>", grid=1, block="block", configs=[{"block": 32}])
+
 @bench.variant
 def lazy(x):
     from late import tripled
@@ -160,6 +162,7 @@ def edited(tmp_path: Path, name: str, old: str, new: str) -> Change:
         pytest.param("bench.py", "    n = 3  #", "    n = 3.0  #", ["plain", "again"], id="a function of two variants"),
         pytest.param("bench.py", "return function(x)", "return 1 * function(x)", ["again"], id="what wraps a variant"),
         pytest.param("bench.py", ", peer=True", "", ["other"], id="the role of a variant"),
+        pytest.param("bench.py", "grid=1", "grid=2", ["first"], id="the launch of a kernel"),
         pytest.param("bench.py", "if __name__", "@bench.variant\ndef new(x):\n    return 3 * x\n\nif __name__", ["new"], id="a new variant"),
         pytest.param("kernels.py", "2 * x[threadIdx.x]", "x[threadIdx.x] * 2", ["v01_text"], id="a kernel in a text"),
         pytest.param("kernels.py", "one file less to open", "less to open", [], id="a comment of a kernel in a text"),
