@@ -57,6 +57,7 @@ SLOW = {
     "test_training",
     "test_trends",
     "test_under_tool",
+    "test_watching",
     "test_what_is_told",
 }
 

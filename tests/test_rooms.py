@@ -82,6 +82,7 @@ BELOW: dict[str, set[str]] = {
     "cupti": {"trace"},
     "nsight_systems": {"core", "trace"},
     "nsight_compute": {"core", "trace"},
+    "watch": {"core"},
 }
 MOST_FLOORS = 8
 

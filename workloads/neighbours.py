@@ -45,6 +45,12 @@ def as_written(message: str) -> str:
     return words[0] + "".join(word.partition(".")[2] if "." in word else f"{_PREFIX}{word}" for word in words[1:])
 
 
+def loaded() -> set[Path]:
+    """The files that `load` has run in this process, and those beside them that they imported."""
+    modules = [module for name, module in sys.modules.items() if name.startswith(_PREFIX)]
+    return {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
+
+
 def _package_of(folder: Path) -> str:
     """Name of the package whose modules are the files of a folder. It is the same in every process."""
     name = _PREFIX + hashlib.sha256(str(folder).encode(errors="surrogateescape")).hexdigest()[:12]
@@ -58,7 +64,14 @@ def _package_of(folder: Path) -> str:
 
 
 class _Loader(SourceFileLoader):
-    """Runs a module whose imports look in its own folder first."""
+    """Runs a module whose imports look in its own folder first.
+
+    It compiles the source each time. Python's compiled files are found by the second of the last change and the size, and a file
+    that is edited while it is watched may be saved twice in a second.
+    """
+
+    def path_stats(self, path: Any) -> Mapping[str, Any]:
+        raise OSError  # read and write no compiled file
 
     def exec_module(self, module: ModuleType) -> None:
         package = module.__name__.partition(".")[0]
