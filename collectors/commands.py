@@ -2,16 +2,13 @@
 
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from warpladder import IMPORT_ROOT
 from warpladder.collectors import choice
@@ -22,22 +19,13 @@ from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.nsight_compute import record as nsight_compute_record
 from warpladder.collectors.nsight_systems import record as nsight_systems_record
+from warpladder.collectors.progress import BarProgress
 from warpladder.collectors.ranks import launchers
 from warpladder.collectors.ranks.programs import TOGETHER
 from warpladder.collectors.screen import print_id, say
 from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
-
-
-class _Screen(Console):
-    """A console on stderr. It goes quiet when stderr is closed; Rich's default ends the command."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-
-
-_screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
 
 #: Collectors that are tools: the recording runs as a child of the tool.
 UNDER_TOOL: Final = {
@@ -84,7 +72,8 @@ def record_run(
             why = f"{name} was tried first: {error}"
             run_id, _ = _record("cuda_events", why, request, work, data_dir, label, launcher, stop)
         if summary:
-            _summarize(data_dir / run_id)
+            for line in summary_of(data_dir / run_id):
+                say(line)
             _answer(data_dir / run_id, form)
         if form == "table":
             print_id(run_id)
@@ -107,56 +96,8 @@ def _record(
     if name in UNDER_TOOL:
         say(headline)
         return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:], stop)
-    with _BarProgress(headline) as progress:
+    with BarProgress(headline) as progress:
         return record.Recorder(work, collector_of(name), progress, launcher.start).record(data_dir, label, sys.argv[1:], stop)
-
-
-class _BarProgress(record.Progress):
-    """Shows progress on stderr: on a terminal a bar with the time left, in a file one line for each finished job."""
-
-    def __init__(self, headline: str) -> None:
-        self._headline = headline
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        left = (TextColumn("left"), TimeRemainingColumn())
-        self._bar = Bar(*columns, *left, console=_screen, disable=not _screen.is_terminal)
-        self._task = self._bar.add_task("starting", total=None)
-        self._since = time.monotonic()
-
-    def __enter__(self) -> "_BarProgress":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        with suppress(OSError):
-            self._bar.stop()
-
-    def compiling(self, done: int, jobs: int) -> None:
-        if done == 0:
-            self._begin()
-        self._bar.update(self._task, description=f"compiling {done} of {jobs}", completed=done, total=jobs)
-        if self._bar.disable and done == jobs:
-            _screen.print(f"compiled {jobs}: {time.monotonic() - self._since:.1f} s", markup=False)
-
-    def start(self, jobs: int) -> None:
-        self._begin()
-        self._bar.reset(self._task, total=jobs)
-
-    def _begin(self) -> None:
-        if self._headline:
-            _screen.print(self._headline, markup=False)
-            self._headline = ""
-        self._bar.start()
-        self._since = time.monotonic()
-
-    def job(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
-        self._since = time.monotonic()
-
-    def advance(self) -> None:
-        self._bar.advance(self._task)
-        if self._bar.disable:
-            (task,) = self._bar.tasks
-            took = f"{task.completed:.0f}/{task.total:.0f} {task.description}: {time.monotonic() - self._since:.1f} s"
-            _screen.print(took, markup=False)
 
 
 def _answer(path: Path, form: str) -> None:
@@ -169,8 +110,8 @@ def _answer(path: Path, form: str) -> None:
         say(f"{path.name}: the answer could not be made ({done.stderr.strip().splitlines()[-1:] or 'nothing was said'})")
 
 
-def _summarize(path: Path) -> None:
-    """Print the verdicts and diagnostics of a run on stderr."""
+def summary_of(path: Path) -> Iterator[str]:
+    """The verdicts and diagnostics of a run, line by line."""
     run = store.open_run(path)
     results, diagnostics = run.table("results"), run.table("diagnostics")
     counts = ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
@@ -178,9 +119,9 @@ def _summarize(path: Path) -> None:
     reasons = [f"{count}: {reason}" for reason, count in skipped.head(3).items()]
     more = f"; {len(skipped) - 3} more reasons on Runs & checks" if len(skipped) > 3 else ""
     why = f" ({'; '.join(reasons)}{more})" if reasons else ""
-    say(f"{counts}{why}")
+    yield f"{counts}{why}"
     for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
-        say(f"{Cell.of(row)}: {row['status']}: {row['detail']}")
+        yield f"{Cell.of(row)}: {row['status']}: {row['detail']}"
     for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
         about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
-        say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")
+        yield f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}"

@@ -1,7 +1,10 @@
 """The job that a child process measures: one case of one workload."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.workloads import registry
@@ -17,6 +20,27 @@ class WorkloadRef:
 
     def load(self) -> Workload:
         return registry.load_file(self.file) if self.file else registry.load(self.name)
+
+
+@dataclass(frozen=True)
+class HeldWorkload(WorkloadRef):
+    """Identifies a workload that this process alone has, such as one of a notebook, while `held` lasts."""
+
+    def load(self) -> Workload:
+        return _held[self.name]
+
+
+_held: Final[dict[str, Workload]] = {}
+
+
+@contextmanager
+def held(workloads: Iterable[Workload]) -> Iterator[None]:
+    """Keep workloads for the threads that measure them."""
+    _held.update({workload.name: workload for workload in workloads})
+    try:
+        yield
+    finally:
+        _held.clear()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,7 +65,12 @@ class Progress:
 
     def advance(self) -> None: ...
 
+    def end(self, lines: Sequence[str]) -> None:
+        """Called by who started the recording, with what it found."""
 
+
+#: Starts the child that measures alone. Argument: modules to import before the first question.
+StartChild = Callable[[Sequence[str]], Child]
 #: Starts ranks. Arguments: name of the collector, number of ranks, and a function to call while they start.
 StartRanks = Callable[[str, int, Callable[[], None]], Child]
 
@@ -102,13 +108,19 @@ class Recorder:
         collector: the collector that measures them.
         progress: receives the progress.
         start_ranks: starts the ranks that share a case; None if no case of the plan is shared.
+        start_child: starts the child that measures the other cases; None for a process.
     """
 
     def __init__(
-        self, plan: Plan, collector: Collector, progress: Progress | None = None, start_ranks: StartRanks | None = None
+        self,
+        plan: Plan,
+        collector: Collector,
+        progress: Progress | None = None,
+        start_ranks: StartRanks | None = None,
+        start_child: StartChild | None = None,
     ) -> None:
         self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
-        self._start_ranks = start_ranks
+        self._start_ranks, self._start_child = start_ranks, start_child or partial(ChildProcess, collector.name)
         self._children: dict[int, Child] = {}  # by number of ranks
         self._rounds_done: dict[tuple[str, str, int], int] = {}  # by workload, case and number of ranks
         self._stop = Stop()
@@ -160,7 +172,7 @@ class Recorder:
         """Compile everything before the first sample, so that nothing compiles while samples are timed. Start the child."""
         kernel_cache.share_with_libraries()
         with suppress(OSError):  # the first question raises it again
-            self._children[1] = ChildProcess(self._collector.name, self._modules())
+            self._children[1] = self._start_child(self._modules())
         self._collector.compile_ahead(self._plan, self._progress.compiling, self._stop.check)
 
     def _modules(self) -> list[str]:
@@ -224,7 +236,7 @@ class Recorder:
         for gpus in list(self._children):
             self._end_child(gpus, _LEAVE_TIMEOUT_S)
         with suppress(OSError):  # the first question raises it again
-            self._children[1] = ChildProcess(self._collector.name, self._modules())
+            self._children[1] = self._start_child(self._modules())
 
     def _measure_jobs(self, process: int, deadline: float | None) -> None:
         for number, planned in enumerate(self._plan.jobs):
@@ -304,7 +316,7 @@ class Recorder:
                     assert self._start_ranks
                     self._children[gpus] = self._start_ranks(collector, gpus, self._stop.check)
                 else:
-                    self._children[gpus] = ChildProcess(collector)
+                    self._children[gpus] = self._start_child(())
             except OSError as error:
                 raise ChildLost(None, "launch_error", f"its process cannot be started ({error.strerror or error})") from error
         return self._children[gpus]
