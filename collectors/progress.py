@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -77,6 +77,10 @@ class BarProgress(record.Progress):
             _screen.print(line, markup=False)
 
 
+#: The most lines of what a recording found.
+_MOST_LINES: Final = 12
+
+
 class NotebookProgress(record.Progress):
     """Shows progress in the output of a notebook's cell, which is replaced as the recording goes on."""
 
@@ -121,8 +125,9 @@ class NotebookProgress(record.Progress):
     def _drawn(self) -> str:
         took = f"{time.monotonic() - self._since:.0f} s"
         if not self._text:
-            said = [*self._lines[:1], f"{self._headline}; {took}", *self._lines[1:]]
-            return "<br>".join(map(html.escape, said))
+            said = [*self._lines[:_MOST_LINES], *(["…"] if len(self._lines) > _MOST_LINES else [])]
+            small = f'<small style="opacity:.7">{html.escape(f"{took}; {self._headline}")}</small>'
+            return "<br>".join([*map(html.escape, said), small])
         bar = f'<progress style="width:16em" value="{self._done}" max="{max(self._jobs, 1)}"></progress>'
         words = f"{self._done} of {self._jobs or '?'} · {took}{self._left()} · {self._text}"
         return f"{html.escape(self._headline)}<br>{bar} {html.escape(words)}"

@@ -26,7 +26,7 @@ from warpladder.workloads.api import Workload, WorkloadError
 #: Collectors that `auto` tries, best first: in processes that load the file, and in this process.
 _IN_PROCESSES: Final = ("cupti", "cuda_events", "host_clock")
 _IN_THREAD: Final = ("cuda_events", "host_clock")
-_MOST_PRINTED: Final = 2000
+_MOST_PRINTED, _MOST_SHOWN = 2000, 300
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,10 @@ def record_run(declared: Sequence[Any], asked: Asked, data_dir: Path) -> Path:
     work = plan.make_plan(request, given=[(each.workload, each.ref) for each in found])
     name, why = _choose(asked.collector, here)
     work = work.on_host() if name == "host_clock" else work
+    if here and (problem := threads.why_not()):
+        raise CollectorError(problem)
     salvage(data_dir)
-    headline = f"collector {name}: {why}" + (f"; measured in this process, because {here}" if here else "")
+    headline = f"collector {name}, {f'in this process, because {here}' if here else 'in a process of its own'}: {why}"
     collector = collector_of(name)
     script = _script() if any(each.ref.file == _script() for each in found) else None
     with ExitStack() as stack:
@@ -95,7 +97,8 @@ def record_run(declared: Sequence[Any], asked: Asked, data_dir: Path) -> Path:
         recorder = record.Recorder(work, collector, shown, start_child=start)
         run_id, number = recorder.record(data_dir, asked.label, _arguments(request, found), stop)
     path = data_dir / run_id
-    shown.end([*commands.summary_of(path), *_told(printed.getvalue()), f"run {run_id}"])
+    counts, *found_wrong = commands.summary_of(path)
+    shown.end([f"run {run_id}: {counts}", *found_wrong, *_told(printed.getvalue())])
     _leave(number)
     return path
 
@@ -202,8 +205,8 @@ def _printed() -> Iterator[io.StringIO]:
 def _told(printed: str) -> list[str]:
     if not printed.strip():
         return []
-    more = " …" if len(printed) >= _MOST_PRINTED else ""
-    return [f"printed by the functions: {' | '.join(printed.split(chr(10))[:5]).strip(' |')[:300]}{more}"]
+    lines = list(dict.fromkeys(line for line in printed.splitlines() if line.strip()))
+    return [f"printed by the functions: {' | '.join(lines)[:_MOST_SHOWN]}{' …' if len(printed) >= _MOST_PRINTED else ''}"]
 
 
 def _leave(number: int) -> None:

@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -43,8 +43,6 @@ class Child(ABC):
 
     connection: Connection
     progress: Any
-    #: What became of a child that made no progress, in messages.
-    ENDED: ClassVar[str] = "so its process was ended"
 
     def ask(
         self,
@@ -83,13 +81,17 @@ class Child(ABC):
                 elif time.monotonic() - since > timeout_s:
                     cell, where = self._working_on(cells), self.where_it_hangs()
                     self.stop()
-                    raise ChildLost(cell, "timeout", f"{where}no progress for {timeout_s:g} s, {self.ENDED}")
+                    raise ChildLost(cell, "timeout", f"{where}no progress for {timeout_s:g} s, {self.what_became()}")
         except (EOFError, ConnectionError) as error:
             raise ChildLost(self._working_on(cells), *self.why_dead()) from error
 
     def _working_on(self, cells: Sequence[Cell]) -> Cell | None:
         number = self.progress[CELL]
         return cells[number] if 0 <= number < len(cells) else None
+
+    def what_became(self) -> str:
+        """Return what became of a child that made no progress, as the end of a message."""
+        return "so its process was ended"
 
     def where_it_hangs(self) -> str:
         """Return which of several processes is not done, as the beginning of a message."""

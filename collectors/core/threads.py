@@ -53,7 +53,6 @@ class ThreadChild(Child):
     """
 
     progress: Steps
-    ENDED = "so it was given up"
 
     def __init__(self, collector: Collector, modules: Sequence[str] = ()) -> None:
         self.connection, theirs = multiprocessing.Pipe()
@@ -77,6 +76,9 @@ class ThreadChild(Child):
         error = self._failure
         text = " ".join(f"{type(error).__name__}: {error}".split())[:500] if error else "without a word"
         return "launch_error", f"it ended the measuring thread ({text})"
+
+    def what_became(self) -> str:
+        return f"and it cannot be ended; {_RESTART}" if self._thread.is_alive() else "so it was ended"
 
     def dismiss(self) -> None:
         self._is_dismissed = True

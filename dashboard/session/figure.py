@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from warpladder.dashboard.ui.paper import Paper, figure
 from warpladder.dashboard.ui.template import Chart
 
-#: Titles and notes are broken for this width, which a cell of a notebook has. The figure itself is as wide as its cell.
-_CELL: Final = Paper(width_px=880)
+#: Titles and notes are broken for this width, which the narrow cells of notebooks have. The figure itself is as wide as its cell.
+_CELL: Final = Paper(width_px=720)
 
 
 class Figure(go.Figure):  # type: ignore[misc]

@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from warpladder.dashboard.views.ladder.chart import Scale
     from warpladder.dashboard.views.sizes.chart import Metric
 
-_Form = Literal["table", "markdown", "csv", "json"]
+#: The most lines about failed cells and doubts.
+_MOST_LINES: Final = 12
 
 
 class Run:
@@ -227,14 +228,17 @@ class Run:
         rows = answer.texts(self.answer())
         taken = [place for place, _ in enumerate(answer.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
         head = "".join(f"<th>{answer.HEADINGS[place]}</th>" for place in taken)
-        body = "".join(f"<tr>{''.join(f'<td>{html.escape(row[place])}</td>' for place in taken)}</tr>" for row in rows)
+        cells = ("".join(f"<td>{html.escape(tables.unbroken(row[place]))}</td>" for place in taken) for row in rows)
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
         said = "<br>".join(map(html.escape, self._verdicts()))
         return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{said}</div>"
 
     def _verdicts(self) -> list[str]:
         """`5 ok, 1 wrong_result`, then the cells that failed, and what makes the run doubtful."""
-        return list(tables.lines(self._data))
+        lines = list(tables.lines(self._data))
+        left = len(lines) - _MOST_LINES
+        return lines if left <= 0 else [*lines[:_MOST_LINES], f"and {left} more; table() has every cell"]
 
     # -- what was asked for ----------------------------------------------------------------------------------------
 

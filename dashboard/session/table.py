@@ -81,7 +81,12 @@ class Table(pd.DataFrame):
         except (KeyError, TypeError):
             return _html(pd.DataFrame(self))
         with pd.option_context("display.max_columns", None, "display.max_colwidth", None):
-            return _html(words)
+            return _html(words.assign(**{name: words[name].map(unbroken) for name in words.columns.drop("status")}))
+
+
+def unbroken(text: str) -> str:
+    """The same text, which a browser does not break into lines."""
+    return text.replace(" ", "\u00a0")
 
 
 def _html(frame: pd.DataFrame) -> str:
@@ -226,7 +231,8 @@ def lines(data: RunData) -> Iterator[str]:
     if len(results):
         yield ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
     for row in results[~results["status"].isin(["ok", "skipped"])].to_dict("records"):
-        yield f"{row['workload']}/{row['case']}/{name_of(row['variant'], row['config'])}: {row['status']}: {row['detail']}"
+        where = "/".join((row["workload"], name_of(row["variant"], row["config"]), row["case"]))
+        yield f"{where}: {row['status']}: {row['detail']}"
     found = data.diagnostics
     of_run = found["workload"].isna() & found["severity"].isin(["warning", "error"]) | (found["source"] == Source.NOT_REACHED)
     for row in found[of_run].to_dict("records"):
