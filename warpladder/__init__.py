@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from warpladder.session import open_run as open_run
     from warpladder.session import record as record
     from warpladder.session import runs as runs
+    from warpladder.workloads.functions.benchmark import Benchmark as Benchmark
 
 __version__ = "0.1.0"
 
@@ -31,6 +32,7 @@ def how_to_install(extra: str) -> str:
 
 #: What Python finds here at its first use, in the module named: commands that need none of it stay fast.
 _LATER: Final = {
+    "Benchmark": "warpladder.workloads.functions.benchmark",
     "Run": "warpladder.dashboard.session.run",
     **dict.fromkeys(("open_run", "record", "runs"), "warpladder.session"),
 }

@@ -59,6 +59,12 @@ def own_choice_of_stream() -> Iterator[None]:
             use_current_stream()
 
 
+def free_memory() -> None:
+    """Give the GPU memory back that PyTorch keeps for later tensors."""
+    if _on_gpu():
+        sys.modules["torch"].cuda.empty_cache()
+
+
 def _on_gpu() -> bool:
     """Whether PyTorch has been imported and has used the GPU. The check itself must not initialise it."""
     torch = sys.modules.get("torch")

@@ -66,6 +66,7 @@ def job_event(
     results: RowDicts,
     diagnostics: RowDicts = (),
     resources: Sequence[tuple[Any, ...]] = (),
+    cases: RowDicts = (),
     traced: bool = False,
 ) -> Event:
     """The event of a case that was measured by `gpus` ranks, or skipped.
@@ -75,10 +76,11 @@ def job_event(
         process: which of the run's processes measured it.
         results, diagnostics: rows of the tables of that name.
         resources: workload, variant, registers, shared bytes and spill bytes of its kernels.
+        cases: columns of `cases` that were not known before, with the key of the case.
         traced: whether a trace was captured too; the events do not hold it.
     """
     return {
-        "kind": "job", "gpus": gpus, "process": process, "results": results, "diagnostics": diagnostics, "resources": resources, "traced": traced,
+        "kind": "job", "gpus": gpus, "process": process, "results": results, "diagnostics": diagnostics, "resources": resources, "cases": cases, "traced": traced,
     }  # fmt: skip
 
 

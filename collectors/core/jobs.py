@@ -19,7 +19,9 @@ class WorkloadRef:
     file: Path | None = None
 
     def load(self) -> Workload:
-        return registry.load_file(self.file) if self.file else registry.load(self.name)
+        if self.file is None:
+            return registry.load(self.name)
+        return next(workload for workload in registry.load_file(self.file) if workload.name == self.name)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The plan of a run: the cells to measure, and the time limits. All collectors use the same plan."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -113,7 +114,10 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
     names, files, case_set, cases, variants = request.names, request.files, request.case_set, request.cases, request.variants
     if case_set not in CASE_SETS:
         raise PlanError(f"{case_set}: no such set of cases; choose {', '.join(CASE_SETS)}")
-    found = given or _refs(registry.load_all(names, files), files)
+    found = given or [
+        (workload, WorkloadRef(workload.name, file and file.resolve()))
+        for workload, file in registry.load_with_files(names, files)
+    ]
     workloads = [_with_cases(workload, cases) for workload, _ in found]
     refs = {ref.name: ref for _, ref in found}
     _check_variants(variants, workloads)
@@ -143,12 +147,6 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
         limits = replace(limits, budget_s=limits.budget_s * len(request.gpus))
         jobs = _breadth_first(jobs, workloads)
     return Plan(tuple(workloads), jobs, limits, request.seed, tuple(notes))
-
-
-def _refs(workloads: Sequence[Workload], files: Sequence[Path]) -> list[tuple[Workload, WorkloadRef]]:
-    """Pair workloads with how a child finds them; the last ones are those of the files."""
-    paths = [None] * (len(workloads) - len(files)) + [file.resolve() for file in files]
-    return [(workload, WorkloadRef(workload.name, path)) for workload, path in zip(workloads, paths, strict=True)]
 
 
 def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload]) -> tuple[Job, ...]:
@@ -262,7 +260,14 @@ def _with_cases(workload: Workload, asked: Sequence[str]) -> Workload:
     cases = {case.name: case for case in (_case_of(workload, text) for text in asked) if case}
     if set(cases) <= declared:
         return workload
-    sizes = sorted({case.min_bytes for case in cases.values()})
-    ranked = {name: replace(case, size_rank=sizes.index(case.min_bytes)) for name, case in cases.items()}
+    sizes = sorted({_size_of(case) for case in cases.values()})
+    ranked = {name: replace(case, size_rank=sizes.index(_size_of(case))) for name, case in cases.items()}
     others = [case for case in workload.cases if case.name not in cases]
     return replace(workload, cases=(*others, *ranked.values()))
+
+
+def _size_of(case: Case) -> int | float:
+    """By what cases are ranked: their bytes, or the product of their parameters where the bytes are not known yet."""
+    if case.min_bytes is not None:
+        return case.min_bytes
+    return math.prod(value for value in case.params.values() if isinstance(value, int | float))

@@ -37,6 +37,7 @@ from warpladder.collectors.core.messages import (
     Refused,
     Result,
     Samples,
+    Shaped,
     Taken,
 )
 from warpladder.collectors.core.plan import Plan
@@ -290,7 +291,10 @@ class Recorder:
             if samples is not None and len(samples):
                 self._rounds_done[key] = 1 + pc.max(samples["round"]).as_py()
             self._journal.note(
-                job_event(job.gpus, process, results, answers.diagnostics, answers.resources, bool(answers.captured)), samples
+                job_event(
+                    job.gpus, process, results, answers.diagnostics, answers.resources, answers.cases, bool(answers.captured)
+                ),
+                samples,
             )
             return
 
@@ -342,6 +346,7 @@ class _Answers:
         self.diagnostics: list[dict[str, Any]] = []
         self.samples: list[pa.Table] = []
         self.resources: list[tuple[Any, ...]] = []
+        self.cases: list[dict[str, Any]] = []
         self.captured: list[Any] = []
 
     def take(self, answer: Answer) -> bool:
@@ -355,6 +360,8 @@ class _Answers:
                 self.diagnostics.append(row)
             case Taken(cell, registers, shared_bytes, spill_bytes):
                 self.resources.append((cell.workload, cell.variant, registers, shared_bytes, spill_bytes))
+            case Shaped(columns):
+                self.cases.append(columns)
             case Captured(batch):
                 self.captured += [batch] if batch else []
             case Crashed(cell, status, detail):

@@ -28,6 +28,7 @@ from warpladder.collectors.core.messages import (
     Refused,
     Result,
     Samples,
+    Shaped,
     Taken,
 )
 from warpladder.collectors.core.verdicts import Cell
@@ -69,6 +70,9 @@ class PipeReporter:
 
     def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None:
         self._connection.send(Taken(cell, registers, shared_bytes, spill_bytes))
+
+    def case(self, columns: dict[str, Any]) -> None:
+        self._connection.send(Shaped(columns))
 
 
 def main(connection: int, progress: int, collector: Collector, modules: Sequence[str] = ()) -> None:

@@ -110,7 +110,7 @@ def _first_call(
     """For a variant that compiles at its first call, return the case to run it on and the cache key that marks it as done.
     None if the variant compiles nothing, or the cache has the key.
     """
-    least = min((each for each in workload.cases if variant.skip(each, config) is None), key=lambda each: each.min_bytes)
+    least = min((each for each in workload.cases if variant.skip(each, config) is None), key=lambda each: each.min_bytes or 0)
     requires = set(variant.requires) if isinstance(variant, HostVariant | LibraryVariant) else set()
     on, targets = least, architectures
     if isinstance(variant, HostVariant) and "numba" in requires:  # the machine code depends on types, not on sizes
