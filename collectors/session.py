@@ -22,6 +22,7 @@ from warpladder.collectors.progress import is_interactive, progress
 from warpladder.collectors.wiring import collector_of
 from warpladder.workloads import neighbours, registry
 from warpladder.workloads.api import Workload, WorkloadError
+from warpladder.workloads.functions.benchmark import Benchmark
 
 #: Collectors that `auto` tries, best first: in processes that load the file, and in this process.
 _IN_PROCESSES: Final = ("cupti", "cuda_events", "host_clock")
@@ -55,7 +56,7 @@ def record_run(declared: Sequence[Any], asked: Asked, data_dir: Path) -> Path:
     """Verify, measure and write a run. Shows the progress, then the verdicts.
 
     Args:
-        declared: workloads, objects with an attribute `workload`, names of workloads that ship, and paths of Python files.
+        declared: benchmarks, workloads, names of workloads that ship, and paths of Python files.
         asked: `names` and `files` of its request are ignored.
         data_dir: folder for the run.
 
@@ -111,11 +112,11 @@ def _find(one: Any) -> Iterator[_Found]:
     elif isinstance(one, str):
         yield _Found(registry.load(one), WorkloadRef(one))
     else:
-        workload = one if isinstance(one, Workload) else getattr(one, "workload", None)  # type: ignore[assignment]
-        if not isinstance(workload, Workload):
+        if not isinstance(one, Workload | Benchmark):
             raise WorkloadError(
                 f"{type(one).__name__} {str(one)[:60]}: not a workload; give a Benchmark, a Workload, a name or a path"
             )
+        workload = one if isinstance(one, Workload) else one.workload
         file_or_why = _file_of(one, workload)
         if isinstance(file_or_why, Path):
             yield _Found(workload, WorkloadRef(workload.name, file_or_why))
@@ -129,8 +130,29 @@ def _file_of(declared: Any, workload: Workload) -> Path | str:
         return f"{workload.name} has functions that are in no file"
     modules = [module for module in list(sys.modules.values()) if _declares(module, declared)]
     modules.sort(key=lambda module: module.__name__ == "__main__")
-    files = [Path(str(module.__file__)).resolve() for module in modules]
-    return next(iter(files), f"{workload.name} is at the top level of no file")
+    for module in modules[:1]:
+        if module.__name__ == "__main__" and _at_first_record(module).get(id(declared)) != _variants(declared):
+            return f"the script recorded before it declared all of {workload.name}"
+        return Path(str(module.__file__)).resolve()
+    return f"{workload.name} is at the top level of no file"
+
+
+#: What a script had declared, with its variants, when it first recorded. A process that loads the script stops there.
+_first: Final[dict[str, dict[int, tuple[str, ...]]]] = {}
+
+
+def _at_first_record(script: ModuleType) -> dict[int, tuple[str, ...]]:
+    """The names of the variants of everything that the script declared by its first recording, by the object's id."""
+    return _first.setdefault(
+        str(script.__file__), {id(value): names for value in vars(script).values() if (names := _variants(value))}
+    )
+
+
+def _variants(declared: Any) -> tuple[str, ...]:
+    """The names of the variants of a workload or benchmark; none for anything else."""
+    if isinstance(declared, Workload | Benchmark):
+        return tuple(each if isinstance(each, str) else each.name for each in declared.variants)
+    return ()
 
 
 def _source_file(variant: Any) -> Path | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.workloads import registry
-from warpladder.workloads.api import Workload
+from warpladder.workloads.api import Workload, WorkloadError
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,13 @@ class WorkloadRef:
     def load(self) -> Workload:
         if self.file is None:
             return registry.load(self.name)
-        return next(workload for workload in registry.load_file(self.file) if workload.name == self.name)
+        for workload in registry.load_file(self.file):
+            if workload.name == self.name:
+                return workload
+        raise WorkloadError(
+            f"{self.file.name}: declares no {self.name} when a measuring process loads it; declare it at the top level of the file, "
+            "and not below `if __name__ == '__main__':`"
+        )
 
 
 @dataclass(frozen=True)

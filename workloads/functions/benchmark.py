@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from warpladder.workloads.functions.axes import Axes, called_with_axes
 from warpladder.workloads.functions.binding import STREAM, call_of, place_of
 from warpladder.workloads.functions.problem import Problem
 from warpladder.workloads.functions.variant import GPU_ONLY, Call, FunctionVariant
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.session.run import Run
 
 LIBRARIES: Final = ("numpy", "torch", "cupy", "numba", "jax")
 #: Type of the first real input -> precision of a variant that declares none.
@@ -187,6 +190,26 @@ class Benchmark:
         self._names.append(name)
         self._declared.append(make)
         self.__dict__.pop("workload", None)
+
+    # -- recording -------------------------------------------------------------------------------------------------
+
+    def record(self, **options: Any) -> "Run":
+        """Verify and measure every variant, and open the run.
+
+        Args:
+            options: the keyword arguments of `warpladder.record`, such as `cases`, `axis`, `variants`, `label` and `seconds`.
+
+        Raises:
+            Exception: as `warpladder.record`.
+        """
+        from warpladder.session import record
+
+        return record(self, **options)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The names of the variants that have been declared so far."""
+        return tuple(self._names)
 
     # -- the workload underneath ---------------------------------------------------------------------------------------
 
