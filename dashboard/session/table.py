@@ -191,8 +191,10 @@ def _with_axes(frame: pd.DataFrame) -> pd.DataFrame:
     params = [json.loads(text) for text in frame.pop("params")]
     names = dict.fromkeys(axis for point in params for axis in point)
     for place, axis in enumerate(names):
-        values = pd.Series([point.get(axis) for point in params], index=frame.index)
-        frame.insert(2 + place, f"axis_{axis}" if axis in frame.columns else axis, values.infer_objects())
+        values = pd.Series([point.get(axis) for point in params], index=frame.index, dtype=object)
+        whole = all(isinstance(value, int) for value in values.dropna())
+        typed = values.astype("Int64") if whole and values.isna().any() else values.infer_objects()
+        frame.insert(2 + place, f"axis_{axis}" if axis in frame.columns else axis, typed)
     return frame
 
 
