@@ -123,7 +123,7 @@ class NotebookProgress(record.Progress):
         self._cell.update(self._html(self._drawn()))
 
     def _drawn(self) -> str:
-        took = f"{time.monotonic() - self._since:.0f} s"
+        took = f"{time.monotonic() - self._since:.1f} s"
         if not self._text:
             said = [*self._lines[:_MOST_LINES], *(["…"] if len(self._lines) > _MOST_LINES else [])]
             small = f'<small style="opacity:.7">{html.escape(f"{took}; {self._headline}")}</small>'

@@ -85,7 +85,7 @@ def record_run(declared: Sequence[Any], asked: Asked, data_dir: Path) -> Path:
     if here and (problem := threads.why_not()):
         raise CollectorError(problem)
     salvage(data_dir)
-    headline = f"collector {name}, {f'in this process, because {here}' if here else 'in a process of its own'}: {why}"
+    headline = f"collector {name}: {why}" + (f"; in this process, because {here}" if here else "")
     collector = collector_of(name)
     script = _script() if any(each.ref.file == _script() for each in found) else None
     with ExitStack() as stack:
@@ -127,12 +127,12 @@ def _find(one: Any) -> Iterator[_Found]:
 def _file_of(declared: Any, workload: Workload) -> Path | str:
     """The file that declares an object at its top level, from which another process can load it; or why there is none."""
     if any(file is not None and not file.is_file() for file in map(_source_file, workload.variants)):
-        return f"{workload.name} has functions that are in no file"
+        return f"{workload.name} was declared in this session"
     modules = [module for module in list(sys.modules.values()) if _declares(module, declared)]
     modules.sort(key=lambda module: module.__name__ == "__main__")
     for module in modules[:1]:
         if module.__name__ == "__main__" and _at_first_record(module).get(id(declared)) != _variants(declared):
-            return f"the script recorded before it declared all of {workload.name}"
+            return f"the script first recorded before it had declared all of {workload.name}"
         return Path(str(module.__file__)).resolve()
     return f"{workload.name} is at the top level of no file"
 

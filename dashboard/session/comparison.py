@@ -8,6 +8,7 @@ import pandas as pd
 from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, Match, NotComparable, Options, Side
+from warpladder.dashboard.session import markup
 from warpladder.dashboard.session.errors import RunError
 from warpladder.dashboard.session.figure import Figure, of
 from warpladder.dashboard.session.run import Run
@@ -77,7 +78,7 @@ class RunComparison:
     def _repr_html_(self) -> str:
         lines = [f"A: {self.a._run.title}", f"B: {self.b._run.title}", *self._differences()]
         rows = self._rows()
-        table = rows.to_html(index=False, border=0) if len(rows) else ""
+        table = markup.table(list(rows.columns), rows.to_numpy().tolist()) if len(rows) else ""
         return f"<b>{html.escape(self.sentence)}</b><br>{'<br>'.join(map(html.escape, lines))}{table}"
 
     def _ipython_display_(self) -> None:

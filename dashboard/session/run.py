@@ -15,6 +15,7 @@ from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.changes import Match
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.session import markup
 from warpladder.dashboard.session import table as tables
 from warpladder.dashboard.session.errors import RunError, chosen
 from warpladder.data import store
@@ -227,10 +228,8 @@ class Run:
     def _repr_html_(self) -> str:
         rows = answer.texts(self.answer())
         taken = [place for place, _ in enumerate(answer.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
-        head = "".join(f"<th>{answer.HEADINGS[place]}</th>" for place in taken)
-        cells = ("".join(f"<td>{html.escape(tables.unbroken(row[place]))}</td>" for place in taken) for row in rows)
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+        texts = [[row[place] for place in taken] for row in rows]
+        table = markup.table([answer.HEADINGS[place] for place in taken], texts) if rows else ""
         said = "<br>".join(map(html.escape, self._verdicts()))
         return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{said}</div>"
 

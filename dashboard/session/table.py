@@ -14,6 +14,7 @@ from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.readings import reading
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.session import markup
 from warpladder.dashboard.session.errors import RunError
 from warpladder.dashboard.ui.numbers import (
     ITSELF,
@@ -79,19 +80,8 @@ class Table(pd.DataFrame):
         try:
             words = self.words()
         except (KeyError, TypeError):
-            return _html(pd.DataFrame(self))
-        with pd.option_context("display.max_columns", None, "display.max_colwidth", None):
-            return _html(words.assign(**{name: words[name].map(unbroken) for name in words.columns.drop("status")}))
-
-
-def unbroken(text: str) -> str:
-    """The same text, which a browser does not break into lines."""
-    return text.replace(" ", "\u00a0")
-
-
-def _html(frame: pd.DataFrame) -> str:
-    """A frame as a kernel shows it; names are escaped."""
-    return frame.to_html(max_rows=pd.get_option("display.max_rows"), notebook=True, escape=True)
+            return str(pd.DataFrame(self).to_html(max_rows=pd.get_option("display.max_rows"), notebook=True, escape=True))
+        return markup.table(list(words.columns), words.to_numpy().tolist())
 
 
 def table(data: RunData, workloads: Sequence[str], scope: str | None, cache: str | None) -> Table:

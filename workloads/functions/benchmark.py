@@ -91,6 +91,7 @@ class Benchmark:
         copied to the GPU for the variants that run there. The generators of NumPy, PyTorch and CuPy are seeded before each call.
         """
         self._inputs = _function(function, "inputs")
+        self._forget("workload", "_problem", "_first_forms")
         return function
 
     def reference(self, function: Any = None, *, outputs: str | Mapping[str, str] = "") -> Any:
@@ -112,6 +113,7 @@ class Benchmark:
     def reference_with_types(self, function: _F) -> _F:
         """Declare the reference, with the types that were given before."""
         self._reference = _function(function, "reference")
+        self._forget("workload", "_problem", "_first_forms")
         return function
 
     def variant(
@@ -132,6 +134,8 @@ class Benchmark:
         skip: Callable[..., str | None] | None = None,
     ) -> Any:
         """Declare a function that is measured. Rungs stand on the ladder in the order of their declaration.
+
+        In a notebook or at a prompt, a variant of the same name takes the place of the one before, so that a cell can be run again.
 
         The function takes the inputs in order, or by name if `inputs` gives a dict. It returns the outputs. A parameter named like an
         axis or a config's value is given that value. A parameter `out` is given the array that the output is written to, or a tuple
@@ -179,9 +183,15 @@ class Benchmark:
         _choose(f"{where}: precision", given["precision"] or "", ("", *TOLERANCE))
         if not given["configs"]:
             raise WorkloadError(f"{where}: configs is empty; leave it out, or give at least one")
-        self._add(name, given["baseline"], partial(self._function_variant, function, name, given, len(self._names)))
+        place = self._names.index(name) if name in self._names else len(self._names)
+        self._add(name, given["baseline"], partial(self._function_variant, function, name, given, place))
 
     def _add(self, name: str, baseline: bool, make: Callable[[], Variant]) -> None:
+        if name in self._names and self.file is None:
+            self._declared[self._names.index(name)] = make
+            self._baseline = name if baseline else "" if self._baseline == name else self._baseline
+            self._forget("workload")
+            return
         if name in self._names:
             raise WorkloadError(f"{self.name}: variant {name} is declared twice; give each its own name")
         if baseline and self._baseline:
@@ -189,7 +199,12 @@ class Benchmark:
         self._baseline = name if baseline else self._baseline
         self._names.append(name)
         self._declared.append(make)
-        self.__dict__.pop("workload", None)
+        self._forget("workload")
+
+    def _forget(self, *made: str) -> None:
+        """What was made of declarations that have changed since."""
+        for name in made:
+            self.__dict__.pop(name, None)
 
     # -- recording -------------------------------------------------------------------------------------------------
 
