@@ -75,7 +75,7 @@ __all__ = [
 ]
 
 Role = Literal["ceiling", "rung", "peer", "host", "specimen"]
-Precision = Literal["fp32", "tf32", "3xtf32", "fp64", "fp16", "bf16", "fp8", "int"]
+Precision = Literal["fp32", "tf32", "3xtf32", "fp64", "fp16", "bf16", "fp8", "int", "mixed"]
 
 #: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0). Outputs of
 #: whole numbers must be equal in any precision. Rounding an output once costs about 2e-4 in fp16, 2e-3 in bf16, 3e-2 in fp8.
@@ -88,6 +88,7 @@ TOLERANCE: Final[Mapping[str, float]] = {
     "bf16": 1.6e-2,
     "fp8": 1e-1,
     "int": 0.0,
+    "mixed": 0.0,
 }
 
 
@@ -122,6 +123,7 @@ class Variant(ABC):
         reference: computes its right outputs, if they differ from the workload's, as those of the copy that serves as a
             ceiling.
         place: its rung, for a variant whose name has no number.
+        of_case: gives the arithmetic at a case. A variant whose cases differ in it has the precision `mixed`.
     """
 
     name: str
@@ -132,6 +134,7 @@ class Variant(ABC):
     skip: Callable[[Case, Params], str | None] = _always
     reference: Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
     place: int | None = None
+    of_case: Callable[[Case], Precision] | None = None
 
     @property
     def rung(self) -> int | None:
@@ -140,7 +143,7 @@ class Variant(ABC):
 
     def precision_at(self, case: Case) -> Precision:
         """The arithmetic whose tolerance holds at a case."""
-        return self.precision
+        return self.of_case(case) if self.of_case else self.precision
 
     @property
     @abstractmethod

@@ -26,7 +26,7 @@ def widened(bits: Any, dtype: str) -> Any:
             return (bits.astype(np.uint16) << 8).view(np.float16).astype(np.float32)
         case "float8_e4m3fn":
             exponent, mantissa = (bits >> 3) & 15, (bits & 7).astype(np.float32)
-            size = np.ldexp(mantissa + 8 * (exponent > 0), np.maximum(exponent, 1).astype(np.int32) - 10)
+            size = np.ldexp(mantissa + np.float32(8) * (exponent > 0), np.maximum(exponent, 1).astype(np.int32) - 10)
             size = np.where((bits & 127) == 127, np.float32(np.nan), size)
             return np.where(bits >> 7, -size, size)
     return bits

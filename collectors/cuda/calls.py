@@ -12,6 +12,7 @@ from warpladder.collectors.core.bench import Failed, Unavailable, check_importab
 from warpladder.collectors.cuda.launch import graph_of
 from warpladder.collectors.cuda.operation import OPERATION, CudaOperation
 from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TORCH, Device, fault_of, look
+from warpladder.data.names import PHASE
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, LibraryVariant, NotInstalled, Params
 from warpladder.workloads.communication import Communicator
@@ -79,7 +80,8 @@ def prepare_function(
         lambda: variant.bind(case, config, MappingProxyType(own or dict(inputs)), MappingProxyType(dict(outputs)))
     )
     device.stream.use()
-    operation = CudaOperation(call.run, outputs=call.outputs, parts=call.parts, own_inputs=own)
+    parts = tuple((f"{PHASE}{name}", part) for name, part in call.parts)
+    operation = CudaOperation(call.run, outputs=call.outputs, parts=parts, captures=call.captures, own_inputs=own)
     if own:
         operation.before = partial(_restore, own, inputs)
         operation.note = "writes its inputs, which are copied anew before each execution, outside of the time"

@@ -285,11 +285,12 @@ class CudaBench:
             returned.clear()  # frees the memory, which the next call takes again
             returned.append((operation.enqueue or operation.run)())
 
-        why = ""
+        why = "" if operation.captures else " (PyTorch computes gradients in threads of its own)"
         try:
-            operation.replay = graph_of(self.device.stream, enqueue, operation.batch)
-        except runtime.CUDARuntimeError as error:
-            why = f" ({error})"
+            if not why:
+                operation.replay = graph_of(self.device.stream, enqueue, operation.batch)
+        except Exception as error:  # of CUDA, or of a library that refuses before CUDA does
+            why = f" ({' '.join(str(error).split())[:200]})"
         if self.communicator.largest(bool(why)):  # all ranks must use a graph, or none
             operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
             operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}"

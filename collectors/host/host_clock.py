@@ -26,7 +26,7 @@ from warpladder.collectors.core.bench import (
     writes,
 )
 from warpladder.collectors.core.verify import poison
-from warpladder.data.names import Phase
+from warpladder.data.names import PHASE, Phase
 from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload
 from warpladder.workloads.communication import Communicator
 from warpladder.workloads.functions.variant import FunctionVariant
@@ -127,7 +127,8 @@ class HostBench:
             if _is_read_only(error) and (names := self._written(run_on)):
                 raise Failed("wrong_result", f"{writes(names)} ({type(error).__name__}: {error})") from error
             raise
-        operation.run, operation.outputs, operation.parts = call.run, call.outputs, call.parts
+        operation.run, operation.outputs = call.run, call.outputs
+        operation.parts = tuple((f"{PHASE}{name}", part) for name, part in call.parts)
         return operation
 
     def _inputs_of(self, variant: HostVariant | FunctionVariant, operation: HostOperation) -> Mapping[str, Array]:

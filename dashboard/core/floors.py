@@ -18,7 +18,7 @@ COMPUTE: Final[dict[str, tuple[tuple[str, ...], float]]] = {
     "fp64": ((Ceiling.FP64_FMA,), 1.0),
 }
 #: Precisions whose arithmetic no ceiling tells: their floors on a GPU are those of memory and copies.
-_NOT_MEASURED: Final = ("fp16", "bf16", "fp8", "int")
+_NOT_MEASURED: Final = ("fp16", "bf16", "fp8", "int", "mixed")
 HOST: Final = "cpu"
 
 

@@ -13,7 +13,7 @@ PEERS_OF: Final = {
     "3xtf32": "fp32",
     "tf32": "tf32",
     "fp64": "fp64",
-    **{name: name for name in ("fp16", "bf16", "fp8", "int")},
+    **{name: name for name in ("fp16", "bf16", "fp8", "int", "mixed")},
 }
 
 

@@ -24,7 +24,7 @@ WORDS: Final[Mapping[str, str]] = {
     "cell": "one variant with one config at one case",
     "precision": (
         "the arithmetic of the products: `fp32`, `tf32`, `3xtf32` (three TF32 products for each product), `fp64`, `fp16`, `bf16`, "
-        "`fp8`, or `int` for whole numbers"
+        "`fp8`, `int` for whole numbers, or `mixed` where the cases differ in it"
     ),
     "sample": "one timed repetition",
     "round": "one pass over all variants of a case, in shuffled order",

@@ -4,36 +4,46 @@ The functions are declared by decorators. `workload` makes of them the `Workload
 other. `docs/own-kernel.md` has complete examples.
 """
 
-import inspect
-import shutil
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from warpladder.workloads.api import TOLERANCE, Array, Case, Params, Precision, Role, Variant, Workload, WorkloadError
+from warpladder.workloads.api import (
+    TOLERANCE,
+    Array,
+    Case,
+    CudaVariant,
+    Params,
+    Precision,
+    Role,
+    Variant,
+    Workload,
+    WorkloadError,
+)
+from warpladder.workloads.driver import has_nvidia_driver
+from warpladder.workloads.functions.arguments import (
+    LIBRARIES,
+    caller,
+    checked_function,
+    choose,
+    is_of_types,
+    precision_of,
+    skip_reason,
+    tolerances,
+)
 from warpladder.workloads.functions.arrays import Form
-from warpladder.workloads.functions.axes import Axes, called_with_axes
+from warpladder.workloads.functions.axes import Axes
 from warpladder.workloads.functions.binding import STREAM, call_of, place_of
+from warpladder.workloads.functions.kernels import Extent, Kernel, source_of_kernel
 from warpladder.workloads.functions.problem import Problem
 from warpladder.workloads.functions.variant import GPU_ONLY, Call, FunctionVariant
 
 if TYPE_CHECKING:
     from warpladder.dashboard.session.run import Run
-
-LIBRARIES: Final = ("numpy", "torch", "cupy", "numba", "jax")
-#: Type of the first real input -> precision of a variant that declares none.
-_PRECISIONS: Final[Mapping[str, Precision]] = {
-    "float64": "fp64",
-    "float32": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float8_e4m3fn": "fp8",
-    "float8_e5m2": "fp8",
-}
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -50,6 +60,8 @@ class Benchmark:
         flops: floating-point operations of a case, a multiply-add counted as two: a number, or a function of axes.
         tolerance: largest relative L2 error that passes: one for all, or by precision. The default is `TOLERANCE` of
             `warpladder.workloads.api`. Outputs of whole numbers must be equal.
+        gradients: whether the gradients with respect to the inputs of real numbers are outputs too, or the names of such inputs. The
+            functions compute the forward pass on PyTorch's tensors; `forward` and `backward` are timed as phases.
         axes: the axes, each with its values; every combination is a case.
 
     Raises:
@@ -65,15 +77,17 @@ class Benchmark:
         device: str = "",
         flops: Callable[..., float] | int | None = None,
         tolerance: float | Mapping[str, float] | None = None,
+        gradients: bool | Sequence[str] = False,
         **axes: Sequence[Any],
     ) -> None:
         self.name, self.title = name, title or name
-        self.file = _caller()
-        _choose("arrays", arrays, ("", *LIBRARIES))
-        _choose("device", device, ("", "gpu", "cpu"))
+        self.file = caller()
+        choose("arrays", arrays, ("", *LIBRARIES))
+        choose("device", device, ("", "gpu", "cpu"))
         self._library, self._device = arrays, device
         self._axes = Axes(axes, flops)
-        self._tolerance = _tolerances(tolerance)
+        self._tolerance = tolerances(tolerance)
+        self._gradients = gradients
         self._inputs: Callable[..., Any] | None = None
         self._reference: Callable[..., Any] | None = None
         self._outputs: str | Mapping[str, str] = {}
@@ -90,7 +104,7 @@ class Benchmark:
         this name. It returns an array, or a tuple or dict of arrays, numbers and texts. A dict names them. Arrays in host memory are
         copied to the GPU for the variants that run there. The generators of NumPy, PyTorch and CuPy are seeded before each call.
         """
-        self._inputs = _function(function, "inputs")
+        self._inputs = checked_function(function, "inputs")
         self._forget("workload", "_problem", "_first_forms")
         return function
 
@@ -112,7 +126,7 @@ class Benchmark:
 
     def reference_with_types(self, function: _F) -> _F:
         """Declare the reference, with the types that were given before."""
-        self._reference = _function(function, "reference")
+        self._reference = checked_function(function, "reference")
         self._forget("workload", "_problem", "_first_forms")
         return function
 
@@ -159,7 +173,7 @@ class Benchmark:
         Raises:
             WorkloadError: an argument is wrong.
         """
-        roles = [role for role, given in {"peer": peer, "ceiling": ceiling, "specimen": specimen}.items() if given]
+        roles = self._roles(name or "variant", peer=peer, ceiling=ceiling, specimen=specimen)
         given = {
             "name": name, "title": title, "baseline": baseline, "roles": roles, "precision": precision, "configs": tuple(configs),
             "arrays": arrays, "writes_inputs": writes_inputs, "requires": tuple(requires), "skip": skip,
@@ -171,52 +185,104 @@ class Benchmark:
 
         return declare if function is None else declare(function)
 
+    def cuda(
+        self,
+        source: str | Path,
+        *,
+        kernel: str,
+        grid: Any,
+        block: Any,
+        args: Sequence[Any] | None = None,
+        shared: Extent = 0,
+        options: Sequence[str] = (),
+        name: str = "",
+        title: str = "",
+        baseline: bool = False,
+        peer: bool = False,
+        ceiling: bool = False,
+        specimen: bool = False,
+        precision: Precision | None = None,
+        configs: Sequence[Params] = ({},),
+        skip: Callable[..., str | None] | None = None,
+    ) -> None:
+        """Declare a kernel of CUDA C++ that is measured. NVRTC compiles it as C++17.
+
+        Arrays reach it in the order of their axes in memory, and types that NumPy lacks by their bits. An output starts as NaN.
+
+        Args:
+            source: path of a `.cu` file, from the file that declares the benchmark; or the code.
+            kernel: C++ name, such as `softmax<{block}>`, in which axes and config values are filled in.
+            grid, block: blocks, and threads of each: one to three extents, or a function of axes and config values that gives them. An
+                extent is a number, the name of an axis or config value, or a function.
+            args: arguments: names of inputs, outputs (`out`, or `out0`, `out1` and so on), axes and config values, NumPy scalars, or
+                functions. An `int` is passed as int32, and a `float` as float32. By default the inputs, then the outputs.
+            shared: bytes of dynamic shared memory.
+            options: further options of NVRTC.
+            name: by default the name of the kernel without its arguments.
+
+        The other arguments are those of `variant`.
+
+        Raises:
+            WorkloadError: an argument is wrong.
+        """
+        name = name or kernel.partition("<")[0].rpartition("::")[2]
+        roles = self._roles(name, peer=peer, ceiling=ceiling, specimen=specimen)
+        choose(f"{name}: precision", precision or "", ("", *TOLERANCE))
+        code = source_of_kernel(source, self.file)
+        launch = Kernel(f"{self.name}: {name}", kernel, grid, block, args, shared)
+
+        def make() -> Variant:
+            return CudaVariant(
+                name,
+                title or name,
+                roles[0] if roles else "rung",
+                precision=precision or self._precision,
+                of_case=None if precision else self._precision_at,
+                configs=tuple(configs),
+                skip=partial(skip_reason, skip) if skip else CudaVariant.skip,
+                source=code,
+                launches=partial(launch.launches, self._problem),
+                options=tuple(options),
+            )
+
+        self._add(name, baseline, make)
+
+    def _roles(self, where: str, **given: bool) -> list[Role]:
+        roles: list[Any] = [role for role, is_given in given.items() if is_given]
+        if len(roles) > 1:
+            raise WorkloadError(f"{where} is declared as {' and '.join(roles)}; choose one")
+        return roles
+
     def _declare(self, function: Callable[..., Any], **given: Any) -> None:
-        _function(function, "variant")
+        checked_function(function, "variant")
         name = given["name"] or getattr(function, "__name__", "")
         where = place_of(function)
         if not name or name == "<lambda>":
             raise WorkloadError(f"{where} has no name; give the variant one: name='...'")
-        if len(given["roles"]) > 1:
-            raise WorkloadError(f"{where} is declared as {' and '.join(given['roles'])}; choose one")
-        _choose(f"{where}: arrays", given["arrays"], ("", *LIBRARIES))
-        _choose(f"{where}: precision", given["precision"] or "", ("", *TOLERANCE))
+        choose(f"{where}: arrays", given["arrays"], ("", *LIBRARIES))
+        choose(f"{where}: precision", given["precision"] or "", ("", *TOLERANCE))
         if not given["configs"]:
             raise WorkloadError(f"{where}: configs is empty; leave it out, or give at least one")
-        place = self._names.index(name) if name in self._names else len(self._names)
-        self._add(name, given["baseline"], partial(self._function_variant, function, name, given, place))
+        self._add(name, given["baseline"], partial(self._function_variant, function, name, given))
 
     def _add(self, name: str, baseline: bool, make: Callable[[], Variant]) -> None:
-        if name in self._names and self.file is None:
-            self._declared[self._names.index(name)] = make
-            self._baseline = name if baseline else "" if self._baseline == name else self._baseline
-            self._forget("workload")
-            return
-        if name in self._names:
+        if name in self._names and self.file:
             raise WorkloadError(f"{self.name}: variant {name} is declared twice; give each its own name")
-        if baseline and self._baseline:
+        if baseline and self._baseline not in ("", name):
             raise WorkloadError(f"{self.name}: {self._baseline} and {name} are both the baseline; choose one")
-        self._baseline = name if baseline else self._baseline
-        self._names.append(name)
-        self._declared.append(make)
+        self._baseline = name if baseline else "" if self._baseline == name else self._baseline
+        place = self._names.index(name) if name in self._names else len(self._names)
+        self._names[place : place + 1], self._declared[place : place + 1] = [name], [make]
         self._forget("workload")
 
     def _forget(self, *made: str) -> None:
-        """What was made of declarations that have changed since."""
         for name in made:
             self.__dict__.pop(name, None)
 
     # -- recording -------------------------------------------------------------------------------------------------
 
     def record(self, **options: Any) -> "Run":
-        """Verify and measure every variant, and open the run.
-
-        Args:
-            options: the keyword arguments of `warpladder.record`, such as `cases`, `axis`, `variants`, `label` and `seconds`.
-
-        Raises:
-            Exception: as `warpladder.record`.
-        """
+        """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""
         from warpladder.session import record
 
         return record(self, **options)
@@ -238,7 +304,7 @@ class Benchmark:
         for what, declared in (("inputs", self._inputs), ("reference", self._reference), ("variant", self._declared)):
             if not declared:
                 raise WorkloadError(f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @{what}")
-        variants = tuple(make() for make in self._declared)
+        variants = _numbered([make() for make in self._declared])
         on_host = next((variant.name for variant in variants if variant.kind == "host"), "")
         baseline = self._baseline or variants[0].name
         return Workload(
@@ -263,7 +329,7 @@ class Benchmark:
     @cached_property
     def _problem(self) -> Problem:
         assert self._inputs and self._reference
-        return Problem(self._inputs, self._reference, self._outputs, (*self._axes.values, STREAM))
+        return Problem(self._inputs, self._reference, self._outputs, (*self._axes.values, STREAM), self._gradients)
 
     @cached_property
     def _first_forms(self) -> list[Form]:
@@ -272,7 +338,7 @@ class Benchmark:
         self._problem.make_inputs(case, np.random.default_rng(0))
         return list(self._problem.given(case).forms.values())
 
-    def _function_variant(self, function: Callable[..., Any], name: str, given: Mapping[str, Any], number: int) -> Variant:
+    def _function_variant(self, function: Callable[..., Any], name: str, given: Mapping[str, Any]) -> Variant:
         library = given["arrays"] or self._library or self._first_forms[0].library
         on_gpu = (
             library != "numpy"
@@ -286,23 +352,31 @@ class Benchmark:
             name,
             given["title"] or name,
             role,
-            precision=given["precision"] or _precision(self._first_forms),
+            precision=given["precision"] or self._precision,
             configs=given["configs"],
-            skip=partial(_skip, skip) if skip else FunctionVariant.skip,
-            place=number + 1 if role == "rung" else None,
+            skip=partial(skip_reason, skip) if skip else FunctionVariant.skip,
             function=function,
             on_gpu=on_gpu,
             library=library,
             bind=bind,
             requires=given["requires"],
             writes_inputs=given["writes_inputs"],
-            of_case=None if given["precision"] else lambda case: _precision(self._problem.given(case).forms.values()),
+            of_case=None if given["precision"] else self._precision_at,
         )
 
     @property
     def _uses_gpu(self) -> bool:
         """Whether the benchmark's own arrays are on the GPU, so that a variant with NumPy's stands beside the ladder."""
         return (self._library or self._first_forms[0].library) != "numpy"
+
+    @property
+    def _precision(self) -> Precision:
+        """The precision of a variant that declares none, over all cases."""
+        mixed = any(is_of_types(values) for values in self._axes.values.values())
+        return "mixed" if mixed else precision_of(self._first_forms)
+
+    def _precision_at(self, case: Case) -> Precision:
+        return precision_of(self._problem.given(case).forms.values())
 
     def _bind(
         self,
@@ -317,52 +391,11 @@ class Benchmark:
     ) -> Call:
         given, gave = self._problem.given(case), self._problem.outputs(case)
         values = {**case.params, **config}
-        return call_of(function, library, on_gpu, given, gave, values, (inputs, outputs), writes_inputs)
+        differentiated = self._problem.gradients(case)
+        return call_of(function, library, on_gpu, given, gave, values, (inputs, outputs), writes_inputs, differentiated)
 
 
-def _precision(inputs: Iterable[Form]) -> Precision:
-    """That of the first input of real numbers."""
-    return next((_PRECISIONS.get(form.dtype, "fp32") for form in inputs if form.is_real), "int")
-
-
-def has_nvidia_driver() -> bool:
-    """Whether this machine has a driver of NVIDIA. Creates no CUDA context."""
-    return shutil.which("nvidia-smi") is not None or Path("/proc/driver/nvidia").exists()
-
-
-def _skip(function: Callable[..., str | None], case: Case, config: Params) -> str | None:
-    reason: str | None = called_with_axes(function, {**case.params, **config})
-    return reason
-
-
-def _function(function: Any, what: str) -> Any:
-    """The function itself. Raises WorkloadError where it is none, or one that gives no arrays when it is called."""
-    if not callable(function):
-        raise WorkloadError(f"{what} is {type(function).__name__}; decorate a function")
-    inner = inspect.unwrap(function)
-    if inspect.iscoroutinefunction(inner) or inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        kind = "a generator" if inspect.isgeneratorfunction(inner) else "a coroutine"
-        raise WorkloadError(f"{place_of(function)} gives {kind}; write a plain function that returns arrays")
-    return function
-
-
-def _choose(what: str, given: str, among: Sequence[str]) -> None:
-    if given not in among:
-        raise WorkloadError(f"{what}={given!r}: choose one of {', '.join(filter(None, among))}")
-
-
-def _tolerances(given: float | Mapping[str, float] | None) -> dict[str, float]:
-    if given is None:
-        return dict(TOLERANCE)
-    if isinstance(given, Mapping):
-        return {**TOLERANCE, **given}
-    return {**dict.fromkeys(TOLERANCE, float(given)), "int": 0.0}
-
-
-def _caller() -> Path | None:
-    """The file that declares the benchmark; None in an interactive session."""
-    frame = sys._getframe(2)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("warpladder"):
-        frame = frame.f_back
-    file = Path(frame.f_code.co_filename)
-    return file.resolve() if file.is_file() else None
+def _numbered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """The variants, with the rungs on the ladder in the order of their declaration, unless a name has a number."""
+    places = iter(range(1, len(variants) + 1))
+    return tuple(replace(each, place=next(places)) if each.role == "rung" else each for each in variants)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, WorkloadError, WrongOutput
-from warpladder.workloads.functions import arrays
+from warpladder.workloads.functions import arrays, gradients
 from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.variant import Call
 
@@ -110,6 +110,7 @@ def call_of(
     values: Mapping[str, Any],
     buffers: tuple[Mapping[str, Array], Mapping[str, Array]],
     writes_inputs: bool,
+    differentiated: Sequence[str] = (),
 ) -> Call:
     """A function with the arrays of a bench.
 
@@ -122,9 +123,10 @@ def call_of(
         values: of the axes and the config, by name.
         buffers: inputs and outputs of the bench, by name.
         writes_inputs: it may give one of its inputs as an output.
+        differentiated: inputs whose gradients are outputs too.
 
     Raises:
-        WorkloadError: the function does not take these inputs.
+        WorkloadError: the function does not take these inputs, or writes where gradients are asked for.
         NotInstalled: its library is not there.
     """
     check_takes(function, given, tuple(values))
@@ -145,6 +147,12 @@ def call_of(
     positional = () if given.by_name else tuple(inputs.values())
     keywords |= inputs if given.by_name else {}
     run = _waiting(_partial(function, positional, keywords), library)
+    if differentiated:
+        if OUT in takes.named or writes_inputs:
+            raise WorkloadError(
+                f"{place_of(function)} writes to its arguments; gradients need a function that returns its outputs"
+            )
+        return _with_gradients(run, inputs, differentiated, outputs, on_gpu)
     first = next((value for name, value in inputs.items() if name in given.forms), None)
 
     def take(returned: Any) -> Buffers | None:
@@ -156,6 +164,28 @@ def call_of(
         return {name: arrays.taken(name, value, outputs[name], on_gpu) for name, value in found.items()}
 
     return Call(run, take)
+
+
+def _with_gradients(
+    run: Callable[[], Any],
+    inputs: Mapping[str, Any],
+    differentiated: Sequence[str],
+    outputs: Mapping[str, Form],
+    on_gpu: bool,
+) -> Call:
+    """The function, and after it the gradients with respect to some of its inputs."""
+    leaves = [inputs[name].requires_grad_(True) for name in differentiated]
+    of_inputs = {gradients.gradient_of(name): None for name in differentiated}
+    returns = {name: form for name, form in outputs.items() if name not in of_inputs}
+    real = {name: form for name, form in returns.items() if form.is_real}
+    both, parts = gradients.forward_and_backward(run, leaves, gradients.upstream_of(real, leaves[0]))
+
+    def take(returned: Any) -> Buffers:
+        values, computed = returned
+        found = named_outputs(values, returns) | dict(zip(of_inputs, computed, strict=True))
+        return {name: arrays.taken(name, value, outputs[name], on_gpu) for name, value in found.items()}
+
+    return Call(both, take, parts, captures=False)
 
 
 def _partial(function: Callable[..., Any], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Callable[[], Any]:

@@ -3,14 +3,14 @@
 import inspect
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, WorkloadError, WrongOutput
-from warpladder.workloads.functions import arrays
+from warpladder.workloads.functions import arrays, gradients
 from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.axes import called_with_axes
 from warpladder.workloads.functions.binding import Arguments, check_takes, named_outputs, place_of
@@ -26,6 +26,7 @@ class Problem:
         inputs, reference: the user's functions.
         outputs: type of each output, by name, or of all of them; empty for the types that `_wanted` chooses.
         special: names of axes and config values, which are no inputs.
+        of_gradients: whether the gradients of real inputs are outputs too, or names of such inputs.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class Problem:
         reference: Callable[..., Any],
         outputs: str | Mapping[str, str],
         special: tuple[str, ...],
+        of_gradients: bool | Sequence[str] = False,
     ) -> None:
         self._inputs, self._reference, self._types, self._special = inputs, reference, outputs, special
+        self._gradients = of_gradients
         self._given: dict[str, Arguments] = {}
         self._gave: dict[str, dict[str, Form]] = {}
 
@@ -92,6 +95,14 @@ class Problem:
         """What `inputs` gave for a case whose inputs were made."""
         return self._given[case.name]
 
+    def is_known(self, case: Case) -> bool:
+        """Whether the inputs of a case were made and its reference computed."""
+        return case.name in self._gave
+
+    def gradients(self, case: Case) -> tuple[str, ...]:
+        """The inputs whose gradients are outputs."""
+        return gradients.wanted(self._gradients, self._given[case.name].forms)
+
     def reference(self, case: Case, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The right outputs by name. The function is called with real numbers in float64.
 
@@ -106,19 +117,34 @@ class Problem:
                 name: arrays.in_double(value, inputs[name]) if isinstance(value, Form) else value
                 for name, value in given.values.items()
             }
+            differentiated = self.gradients(case)
+            for name in differentiated:
+                values[name].requires_grad_(True)
             if given.by_name:
                 returned = called_with_axes(self._reference, {**case.params, **values})
             else:
                 named = {name: value for name, value in case.params.items() if name in _keywords(self._reference)}
                 returned = self._reference(*values.values(), **named)
             found = {name: self._on_host(name, value, where) for name, value in _outputs(returned, where).items()}
-        inputs_of = list(given.forms.values())
-        library = inputs_of[0].library
-        self._gave[case.name] = {
-            name: Form(library, self._wanted(name, array, inputs_of), tuple(array.shape), tuple(range(array.ndim)))
+        forms = self._forms_of(found, list(given.forms.values()))
+        if differentiated:
+            leaves = [values[name] for name in differentiated]
+            real = {name: form for name, form in forms.items() if form.is_real}
+            upstream = gradients.upstream_of(real, leaves[0], double=True)
+            computed = gradients.backward(returned, leaves, upstream)
+            for name, value in zip(differentiated, computed, strict=True):
+                form = given.forms[name]
+                forms[gradients.gradient_of(name)] = Form(form.library, form.dtype, form.shape, tuple(range(len(form.shape))))
+                found[gradients.gradient_of(name)] = self._on_host(name, value, where)
+        self._gave[case.name] = forms
+        return found
+
+    def _forms_of(self, found: Mapping[str, np.ndarray], inputs: list[Form]) -> dict[str, Form]:
+        """The forms of outputs, which a bench stores in the order of their axes."""
+        return {
+            name: Form(inputs[0].library, self._wanted(name, array, inputs), tuple(array.shape), tuple(range(array.ndim)))
             for name, array in found.items()
         }
-        return found
 
     def _on_host(self, name: str, value: Any, where: str) -> np.ndarray:
         if isinstance(value, float | int):

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder.workloads.api import Array, Buffers, Case, Params, Precision, Variant
+from warpladder.workloads.api import Array, Buffers, Case, Params, Variant
 from warpladder.workloads.functions import sources
 from warpladder.workloads.sources import parse_header
 
@@ -22,12 +22,14 @@ class Call:
         run: calls it. It returns what the function returns, so that nothing is added to its time.
         outputs: turns that into the outputs by name, outside of the time. It gives None if the function wrote the bench's outputs.
             It raises WrongOutput.
-        parts: parts of a call by scope, in order, such as forward and backward. Each takes what the one before it returned.
+        parts: parts of a call by name, in order, such as forward and backward. Each takes what the one before it returned.
+        captures: a CUDA graph can hold it. Gradients allocate in threads of PyTorch's own, where a graph does not keep the memory.
     """
 
     run: Callable[[], Any]
     outputs: Callable[[Any], Buffers | None]
     parts: tuple[tuple[str, Callable[..., Any]], ...] = ()
+    captures: bool = True
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,6 @@ class FunctionVariant(Variant):
         bind: gives it the arrays of a bench: inputs and outputs by name. A bench calls it once for each case.
         requires: modules that must be importable.
         writes_inputs: it changes its inputs. It gets its own copies, which are made anew before each execution.
-        of_case: gives the arithmetic at a case, for a variant that declares no precision.
     """
 
     function: Callable[..., Any] = field(default=lambda: None)
@@ -52,10 +53,6 @@ class FunctionVariant(Variant):
     )
     requires: tuple[str, ...] = ()
     writes_inputs: bool = False
-    of_case: Callable[[Case], Precision] | None = None
-
-    def precision_at(self, case: Case) -> Precision:
-        return self.of_case(case) if self.of_case else self.precision
 
     @property
     def kind(self) -> str:
