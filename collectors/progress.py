@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from warpladder.collectors.core import record
+from warpladder.collectors.core.progress import Progress
 
 
 class _Screen(Console):
@@ -24,7 +24,7 @@ class _Screen(Console):
 _screen = _Screen(stderr=True, highlight=False, soft_wrap=True, force_jupyter=False)
 
 
-class BarProgress(record.Progress):
+class BarProgress(Progress):
     """Shows progress on stderr: on a terminal a bar with the time left, in a file one line for each finished job."""
 
     def __init__(self, headline: str) -> None:
@@ -81,7 +81,7 @@ class BarProgress(record.Progress):
 _MOST_LINES: Final = 12
 
 
-class NotebookProgress(record.Progress):
+class NotebookProgress(Progress):
     """Shows progress in the output of a notebook's cell, which is replaced as the recording goes on."""
 
     def __init__(self, headline: str) -> None:

@@ -42,6 +42,7 @@ from warpladder.collectors.core.messages import (
 )
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.core.processes import POLL_S
+from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.core.verdicts import Cell, result_row
@@ -52,22 +53,6 @@ from warpladder.workloads.api import HostVariant, LibraryVariant
 _LEAVE_TIMEOUT_S: Final = 60.0
 #: Seconds for a signal, which a child already has, to reach this process.
 _SAME_SIGNAL_S: Final = 0.5
-
-
-class Progress:
-    """Receives the progress of the recording; the command line shows it as a bar."""
-
-    def compiling(self, done: int, jobs: int) -> None:
-        """Called while kernels are compiled, before measuring; the first call has `done` 0."""
-
-    def start(self, jobs: int) -> None: ...
-
-    def job(self, text: str) -> None: ...
-
-    def advance(self) -> None: ...
-
-    def end(self, lines: Sequence[str]) -> None:
-        """Called by who started the recording, with what it found."""
 
 
 #: Starts the child that measures alone. Argument: modules to import before the first question.

@@ -1,19 +1,21 @@
 """Two runs compared, with the table of their differences and the forest plot."""
 
 import html
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
 from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.changes import Change, Comparison, Match, NotComparable, Options, Side
+from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.session import markup
 from warpladder.dashboard.session.errors import RunError
 from warpladder.dashboard.session.figure import Figure, of
-from warpladder.dashboard.session.run import Run
 from warpladder.dashboard.ui.numbers import format_duration, format_ends
-from warpladder.dashboard.ui.template import Theme, look
+from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.dashboard.views.compare import chart
 
 #: The most cells that are listed below the figure: the slowest and the fastest.
@@ -25,24 +27,25 @@ class RunComparison:
     """Run B against run A. A kernel shows the verdict, what differs between the recordings, the figure, and the cells that changed.
 
     Attributes:
-        a, b: the runs; B is the one whose method `compare` was called.
+        a, b: titles of the runs; B is the one whose method `compare` was called.
         found: the comparison of the cells.
+        look: the colours of charts of B.
     """
 
-    a: Run
-    b: Run
+    a: str
+    b: str
     found: Comparison
+    look: Callable[[Theme], Look]
     without_shift: bool
 
     @classmethod
-    def of(cls, a: Run, b: Run, options: tuple[str, Match, float, bool, bool]) -> "RunComparison":
-        """Compare. Raises RunError."""
-        asked = Options(*options)
+    def of(cls, a: tuple[str, RunData], b: tuple[str, RunData], options: Options) -> "RunComparison":
+        """Compare two runs, each with its title. Raises RunError."""
         try:
-            found = changes.compare(Side(a._data), Side(b._data), asked)
+            found = changes.compare(Side(a[1]), Side(b[1]), options)
         except NotComparable as reason:
             raise RunError(str(reason).replace("add --any-device", "give any_device=True")) from None
-        return cls(a, b, found, asked.without_shift)
+        return cls(a[0], b[0], found, partial(look, b[1]), options.without_shift)
 
     @property
     def sentence(self) -> str:
@@ -65,18 +68,18 @@ class RunComparison:
 
     def figure(self, *, theme: Theme = "light") -> Figure:
         """The ratio of each cell with its 95 % interval, and the noise as a band around 1."""
-        return of(chart.forest(self.found, look(self.b._data, theme), without_shift=self.without_shift))
+        return of(chart.forest(self.found, self.look(theme), without_shift=self.without_shift))
 
     def __repr__(self) -> str:
-        return f"<RunComparison of {self.b.id} with {self.a.id}: {self.sentence}>"
+        return f"<RunComparison of {self.b} with {self.a}: {self.sentence}>"
 
     def __str__(self) -> str:
-        lines = [f"A: {self.a._run.title}", f"B: {self.b._run.title}", *self._differences(), self.sentence]
+        lines = [f"A: {self.a}", f"B: {self.b}", *self._differences(), self.sentence]
         rows = self._rows()
         return "\n".join([*lines, rows.to_string(index=False)] if len(rows) else lines)
 
     def _repr_html_(self) -> str:
-        lines = [f"A: {self.a._run.title}", f"B: {self.b._run.title}", *self._differences()]
+        lines = [f"A: {self.a}", f"B: {self.b}", *self._differences()]
         rows = self._rows()
         table = markup.table(list(rows.columns), rows.to_numpy().tolist()) if len(rows) else ""
         return f"<b>{html.escape(self.sentence)}</b><br>{'<br>'.join(map(html.escape, lines))}{table}"

@@ -12,7 +12,7 @@ from warpladder import ROOT
 from warpladder.dashboard import answer
 from warpladder.dashboard.core import axes, run_data
 from warpladder.dashboard.core.cells import best_of_charted
-from warpladder.dashboard.core.changes import Match
+from warpladder.dashboard.core.changes import Match, Options
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.session import markup
@@ -213,7 +213,8 @@ class Run:
         from warpladder.dashboard.session.comparison import RunComparison
 
         other = before if isinstance(before, Run) else open_run(before, self.path.parent)
-        return RunComparison.of(other, self, (scope, match, smallest, without_shift, any_device))
+        asked = Options(scope, match, smallest, without_shift, any_device)
+        return RunComparison.of((other._run.title, other._data), (self._run.title, self._data), asked)
 
     # -- words -----------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ from warpladder.workloads.functions.problem import Problem
 from warpladder.workloads.functions.variant import GPU_ONLY, Call, FunctionVariant
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.session.run import Run
+    from warpladder import Run
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -278,8 +278,6 @@ class Benchmark:
     def _forget(self, *made: str) -> None:
         for name in made:
             self.__dict__.pop(name, None)
-
-    # -- recording -------------------------------------------------------------------------------------------------
 
     def record(self, **options: Any) -> "Run":
         """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""

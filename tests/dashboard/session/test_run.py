@@ -144,7 +144,7 @@ def test_what_a_run_does_not_have_is_said_in_one_line(run: Run, ask: Any, said: 
 def test_a_comparison_counts_the_cells_and_draws_them(folder: Path) -> None:
     made_runs.write(folder, "again", label="again", rounds=12, seed=99)
     found = warpladder.open_run("again", data_dir=folder).compare("on the GPU")
-    assert (found.a.id, found.b.id) == ("gpu", "again")
+    assert found.a.startswith("on the GPU") and found.b.startswith("again")
     table = found.table()
     assert len(table) == len(found.found.changes) and set(table["verdict"]) <= {"slower", "unchanged", "faster", "unknown"}
     assert found.sentence in _title(found.figure())
@@ -161,7 +161,7 @@ def test_runs_of_other_devices_are_compared_when_that_is_asked_for(run: Run, fol
 def test_the_answer_is_that_of_the_command(run: Run) -> None:
     assert "conv2d" in str(run) and "launch_error" in str(run)
     assert list(run.answer()["workload"].unique()) == ["tensor_transpose", "conv2d"]
-    assert "<table>" in run._repr_html_() and run.id in run._repr_html_()
+    assert "<table " in run._repr_html_() and run.id in run._repr_html_()
 
 
 def test_runs_lists_them_newest_first_and_warns_of_a_broken_one(tmp_path: Path) -> None:
