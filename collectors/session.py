@@ -1,6 +1,7 @@
 """Records from Python: from scripts, and from notebooks and prompts, whose workloads no other process can load."""
 
 import io
+import random
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +12,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+import numpy as np
+
 from warpladder.collectors import choice, commands
 from warpladder.collectors.core import plan, record, runs, threads
 from warpladder.collectors.core.children import ChildProcess
 from warpladder.collectors.core.jobs import HeldWorkload, WorkloadRef, held
+from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.tools import CollectorError
@@ -72,6 +76,15 @@ def record_run(declared: Sequence[Any], asked: Asked, data_dir: Path) -> Path:
     """
     neighbours.end_if_loading()
     runs.check_label(asked.label)
+    with _same_generators():
+        path, number, shown, lines = _recorded(declared, asked, data_dir)
+    shown.end(lines)
+    _leave(number)
+    return path
+
+
+def _recorded(declared: Sequence[Any], asked: Asked, data_dir: Path) -> tuple[Path, int, Progress, Sequence[str]]:
+    """The run, the number of the signal that interrupted it or 0, and the progress with the lines to end it with."""
     found = [each for one in declared for each in _find(one)]
     if not found:
         raise plan.PlanError("nothing to record; give a workload, a benchmark, or the path of a Python file")
@@ -99,9 +112,21 @@ def record_run(declared: Sequence[Any], asked: Asked, data_dir: Path) -> Path:
         run_id, number = recorder.record(data_dir, asked.label, _arguments(request, found), stop)
     path = data_dir / run_id
     counts, *found_wrong = commands.summary_of(path)
-    shown.end([f"run {run_id}: {counts}", *found_wrong, *_told(printed.getvalue())])
-    _leave(number)
-    return path
+    return path, number, shown, [f"run {run_id}: {counts}", *found_wrong, *_told(printed.getvalue())]
+
+
+@contextmanager
+def _same_generators() -> Iterator[None]:
+    """Restore the random generators of this process, which are seeded for the inputs of benchmarks."""
+    torch = sys.modules.get("torch")
+    before = random.getstate(), np.random.get_state(), torch and torch.get_rng_state()
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        if torch:
+            torch.set_rng_state(before[2])
 
 
 def _find(one: Any) -> Iterator[_Found]:

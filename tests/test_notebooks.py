@@ -143,6 +143,16 @@ def test_a_figure_is_shown_where_nbformat_is_not_installed(kernel: Kernel) -> No
     assert [list(message["content"]["data"]) for message in said if message["msg_type"] == "display_data"] == [[PLOTLY]]
 
 
+def test_print_writes_text_and_nothing_beside_it(kernel: Kernel) -> None:
+    kernel.run("import warpladder; run = warpladder.open_run('H200 by cuda_events')")
+    said = [
+        message for message in kernel.run("print(run)\nprint(run.compare('H200 by cupti'))") if message["msg_type"] != "status"
+    ]
+    assert {message["msg_type"] for message in said} == {"execute_input", "stream"}
+    text = "".join(message["content"].get("text", "") for message in said)
+    assert "workload" in text and "over the best peer" in text and "B: H200 by cuda_events" in text
+
+
 def test_a_changed_cell_replaces_its_variant_and_new_inputs_are_taken(kernel: Kernel) -> None:
     kernel.run(DECLARED)
     kernel.run("bench.workload")

@@ -91,6 +91,6 @@ def record(
     from warpladder.dashboard.session.run import Run
     from warpladder.data import store
 
-    folder = LOCAL if data_dir is None else store.folder(data_dir)
+    folder = LOCAL if data_dir is None else store.folder(data_dir).resolve()
     request = session.request_of(cases, axis, variants, seed=seed, max_rounds=max_rounds, seconds=seconds, processes=processes)
     return Run(store.open_run(session.record_run(declared, session.Asked(request, collector, label), folder)))

@@ -1,6 +1,7 @@
 """Recording from scripts and from this process: what measures, what the file does meanwhile, and what is refused."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -216,6 +217,16 @@ def test_what_functions_print_is_kept_apart_and_cut(tmp_path: Path, capsys: pyte
     assert printed.out == ""
     (line,) = (line for line in printed.err.splitlines() if line.startswith("printed by the functions: "))
     assert "hello | yyy" in line and line.endswith(" …") and len(line) < 400
+
+
+def test_the_random_generators_of_this_process_go_on_as_before(tmp_path: Path) -> None:
+    random.seed(5)
+    np.random.seed(5)
+    expected = random.random(), np.random.random()
+    random.seed(5)
+    np.random.seed(5)
+    benchmark().record(data_dir=tmp_path, max_rounds=2, collector="host_clock")
+    assert (random.random(), np.random.random()) == expected
 
 
 def test_a_request_is_that_of_the_command() -> None:
