@@ -109,7 +109,7 @@ def _recorded(declared: Sequence[Any], asked: Asked, data_dir: Path) -> tuple[Pa
             printed = stack.enter_context(_printed())
         start: record.StartChild = partial(threads.start, collector) if here else _process(name, script)
         recorder = record.Recorder(work, collector, shown, start_child=start)
-        run_id, number = recorder.record(data_dir, asked.label, _arguments(request, found), stop)
+        run_id, number = recorder.record(data_dir, asked.label, _again(request, found, here), stop)
     path = data_dir / run_id
     counts, *found_wrong = commands.summary_of(path)
     return path, number, shown, [f"run {run_id}: {counts}", *found_wrong, *_told(printed.getvalue())]
@@ -228,8 +228,13 @@ def _process(collector: str, script: Path | None) -> record.StartChild:
     return partial(ChildProcess, collector, argv=sys.argv if script else ("-c",))
 
 
-def _arguments(request: plan.Request, found: Sequence[_Found]) -> list[str]:
-    """The command that records the same again, as far as there is one."""
+def _again(request: plan.Request, found: Sequence[_Found], here: str) -> Sequence[str] | str:
+    """What records the same again: the arguments of the command, or a call where only this process has the workloads."""
+    if here:
+        options = {"cases": list(request.cases) or request.case_set, "variants": list(request.variants)}
+        options |= {name: getattr(request, name) for name in ("seed", "max_rounds", "seconds")}
+        given = [f"{name}={value!r}" for name, value in options.items() if value and value != plan.Request.case_set]
+        return f"warpladder.record({', '.join([*(each.workload.name for each in found), *given])})"
     named = [str(each.ref.file) if each.ref.file else each.workload.name for each in found]
     return ["record", *named, *request.arguments()]
 

@@ -44,11 +44,13 @@ _held: Final[dict[str, Workload]] = {}
 @contextmanager
 def held(workloads: Iterable[Workload]) -> Iterator[None]:
     """Keep workloads for the threads that measure them."""
-    _held.update({workload.name: workload for workload in workloads})
+    kept = {workload.name: workload for workload in workloads}
+    _held.update(kept)
     try:
         yield
     finally:
-        _held.clear()
+        for name in kept:
+            _held.pop(name, None)
 
 
 @dataclass(frozen=True)

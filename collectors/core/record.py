@@ -112,13 +112,13 @@ class Recorder:
         self._stop = Stop()
         self._journal: Journal
 
-    def record(self, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None) -> tuple[str, int]:
+    def record(self, data_dir: Path, label: str, arguments: Sequence[str] | str, stop: Stop | None = None) -> tuple[str, int]:
         """Measure and write the run.
 
         Args:
             data_dir: where the run's folder goes.
             label: the user's name for the run.
-            arguments: command line, kept with the run.
+            arguments: command line without the program's name, or a call in Python as one text; kept with the run.
             stop: signal handlers that the caller has installed; None to install them for this recording.
 
         Returns:

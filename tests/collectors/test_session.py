@@ -120,6 +120,11 @@ def test_what_a_function_declares_is_measured_in_this_process(tmp_path: Path) ->
     assert "in this process, because sums is at the top level of no file" in err
 
 
+def test_a_run_tells_the_call_that_only_this_process_can_repeat(tmp_path: Path) -> None:
+    run = benchmark().record(cases=["n=20"], data_dir=tmp_path, max_rounds=2, collector="host_clock")
+    assert run.info["command"] == "warpladder.record(sums, cases=['n=20'], max_rounds=2)"
+
+
 def test_what_is_declared_after_a_recording_is_measured_in_this_process(tmp_path: Path) -> None:
     text = (
         'first, second = declare("first"), declare("second")\nfirst.record(**OPTIONS)\nos.remove("processes")\nsecond.record(**OPTIONS)\n'
