@@ -16,9 +16,7 @@ _CHUNK_BYTES: Final = 1 << 18
 
 
 #: Columns of `samples` that only GPUs have.
-NO_GPU_STATE: Final[Mapping[str, Any]] = MappingProxyType(
-    dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
-)
+NO_GPU_STATE: Final[Mapping[str, Any]] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
 
 
 @dataclass(frozen=True)
@@ -78,6 +76,10 @@ class Failed(Exception):
     def __init__(self, status: str, detail: str, lasting: bool = False) -> None:
         super().__init__(detail)
         self.status, self.detail, self.lasting = status, detail, lasting
+
+
+class Ended(BaseException):
+    """Raised in a thread that measures, to end it. No handler of a variant's exceptions catches it."""
 
 
 @dataclass(frozen=True)

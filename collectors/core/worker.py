@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from warpladder.collectors.core.bench import MakeBench
+from warpladder.collectors.core.bench import Ended, MakeBench
 from warpladder.collectors.core.collector import Collector
 from warpladder.collectors.core.failures import classify
 from warpladder.collectors.core.jobs import Job
@@ -44,12 +44,18 @@ from warpladder.data.store import conform
 _THREADS_TIMEOUT_S: Final = 2.0
 
 
+class MutableProgress(Protocol):
+    """Whole numbers by place; see `warpladder.collectors.core.messages`."""
+
+    def __getitem__(self, place: int, /) -> Any: ...
+
+    def __setitem__(self, place: int, value: Any, /) -> None: ...
+
+
 class PipeReporter:
     """Sends measurements to the parent. Marks progress in shared memory, which needs no system call."""
 
-    def __init__(
-        self, connection: Connection, progress: "np.ndarray[Any, np.dtype[np.int64]]", cells: tuple[Cell, ...]
-    ) -> None:
+    def __init__(self, connection: Connection, progress: MutableProgress, cells: tuple[Cell, ...]) -> None:
         self._connection, self._progress = connection, progress
         self._numbers = {cell: number for number, cell in enumerate(cells)}
         self._process = os.getpid()
@@ -90,6 +96,7 @@ def main(connection: int, progress: int, collector: Collector, modules: Sequence
         collector: the collector that measures.
         modules: modules to import before the first question; missing ones are skipped.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     with os.fdopen(progress, "r+b") as shared:
         steps = np.memmap(shared, np.int64, "r+", shape=(2,)).view(np.ndarray)
     serve(Connection(connection), steps, collector, modules)
@@ -109,13 +116,13 @@ def _leave_threads() -> None:
 
 def serve(
     connection: Connection,
-    progress: "np.ndarray[Any, np.dtype[np.int64]]",
+    progress: MutableProgress,
     collector: Collector,
     modules: Sequence[str] = (),
     benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,
     ceilings_of: Callable[[DescribeAllReduce], list[dict[str, Any]]] = lambda question: [],
 ) -> None:
-    """Answer questions until the pipe closes. The parent handles interrupts.
+    """Answer questions until the pipe closes.
 
     Args:
         connection: pipe to the parent.
@@ -125,7 +132,6 @@ def serve(
         benches_of: returns the benches for a job by kind of variant; None for the collector's own.
         ceilings_of: returns rows of `ceilings` that ranks measure together.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     capture = collector.start_capture()
     alone = collector.make_benches()
     for module in modules:
@@ -151,7 +157,9 @@ def serve(
             except CellCrashed as crash:
                 connection.send(Crashed(crash.cell, crash.status, crash.detail))
                 return
+            except Ended:
+                raise
             except BaseException as error:  # a user's file or function may raise SystemExit
                 connection.send(Refused(classify(error)[1]))
-    except (EOFError, OSError):  # the parent closed the pipe, perhaps during a case, or a variant did
+    except (EOFError, OSError, Ended):  # the parent closed the pipe, perhaps during a case, or a variant did
         capture.end()

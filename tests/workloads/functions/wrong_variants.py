@@ -136,9 +136,7 @@ RETURNS: Final = {
     "a_row_less": _variant(
         "return (x * TWO)[:-1]", detail=r"has shape \(7, 9\), and the reference's has \(8, 9\); make them the same"
     ),
-    "transposed": _variant(
-        "return (x * TWO).T", detail=r"has shape \(9, 8\), and the reference's has \(8, 9\); transpose it"
-    ),
+    "transposed": _variant("return (x * TWO).T", detail=r"has shape \(9, 8\), and the reference's has \(8, 9\); transpose it"),
     "a_scalar": _variant("return TWO", detail=r"has shape \(\)"),
     "float64": _variant("return x * np.float64(2)", detail="has type float64, not float32; convert it, or declare the type"),
     "objects": _variant("return (x * TWO).astype(object)", detail="has type object, not float32; convert it$"),
@@ -164,7 +162,9 @@ RAISES: Final = {
     "breaks_a_pipe": _raises("raise BrokenPipeError('pipe')", "BrokenPipeError: pipe"),
     "wants_memory": _variant("return np.empty(1 << 50, np.float32)", "out_of_memory", "MemoryError: Unable to allocate"),
     "reads_stdin": _raises("return x * TWO * float(input())", "EOFError"),
-    "raises_in_the_third_call": _raises("return x * TWO if count('third') < 3 else 1 / 0", "ZeroDivisionError: division by zero"),
+    "raises_in_the_third_call": _raises(
+        "return x * TWO if count('third') < 3 else 1 / 0", "ZeroDivisionError: division by zero"
+    ),
     "raises_in_the_hundredth_call": _raises("return x * TWO if count('hundredth') < 100 else 1 / 0", "ZeroDivisionError"),
     "takes_another_input": _variant(
         "return x * y", "launch_error", r"takes x, y, and `inputs` gives 1 value \(x\); make them the same", "x, y"
@@ -175,7 +175,9 @@ RAISES: Final = {
         "return x * TWO", "launch_error", "takes block, which is neither an axis, a config's value nor one of", "x, *, block"
     ),
     "skip_raises": _variant("return x * TWO", "launch_error", "skip, raises ZeroDivisionError", options="skip=lambda n: 1 / 0"),
-    "skip_gives_true": _variant("return x * TWO", "launch_error", "skip gives True; return the reason", options="skip=lambda n: True"),
+    "skip_gives_true": _variant(
+        "return x * TWO", "launch_error", "skip gives True; return the reason", options="skip=lambda n: True"
+    ),
     "skip_gives_a_reason": _variant("return x * TWO", "skipped", "too small", options="skip=lambda n: 'too small'"),
     "needs_a_module": _variant("return x * TWO", "skipped", "needs the Python package no_such", options="requires=['no_such']"),
 }
@@ -185,13 +187,16 @@ CHANGES: Final = {
         "x.flags.writeable = True; x *= 2; return x.copy()", detail="changes its input x, which the other variants read"
     ),
     "writes_by_pointer": _variant(
-        "y = x * TWO; ctypes.memset(x.ctypes.data, 0, 64); return y", detail="changes its input x, which the other variants read"
+        "y = x * TWO; ctypes.memset(x.ctypes.data, 0, 64); return y",
+        detail="changes its input x, which the other variants read",
     ),
     "writes_by_pointer_later": _variant(
         "y = x * TWO; count('later') > 6 and ctypes.memset(x.ctypes.data, 0, 64); return y", detail="changes its input x"
     ),
     "keeps_its_first_output": _variant("return kept.setdefault('y', x * TWO)", detail="gives the outputs of the first ones"),
-    "copies_its_first_output": _variant("return kept.setdefault('z', x * TWO).copy()", detail="gives the outputs of the first ones"),
+    "copies_its_first_output": _variant(
+        "return kept.setdefault('z', x * TWO).copy()", detail="gives the outputs of the first ones"
+    ),
     "wrong_later": _variant("return x * TWO * (count('wrong') < 9)", detail="right at first, and wrong after it was timed"),
     "returns_before_it_computes": _variant(
         """y = np.zeros_like(x)
@@ -210,7 +215,9 @@ FINE: Final = {
     "by_name": _fine("return {'out': x * TWO}"),
     "prints": _fine("print('y' * 10**5); return x * TWO"),
     "forks": _fine("os.fork(); return x * TWO"),
-    "leaves_a_thread": _fine("count('thread') > 1 or threading.Thread(target=time.sleep, args=(3600,)).start(); return x * TWO"),
+    "leaves_a_thread": _fine(
+        "count('thread') > 1 or threading.Thread(target=time.sleep, args=(3600,)).start(); return x * TWO"
+    ),
     "seeds": _fine("np.random.seed(0); return x * TWO"),
     "loses_its_reference": _fine("global reference; reference = None; return x * TWO"),
 }
@@ -226,7 +233,13 @@ SETTINGS: Final = {
     "traces": ("sys.settrace(lambda *_: None)", "the tracing function"),
     "sets_an_alarm": ("signal.setitimer(signal.ITIMER_REAL, 5)", "a timer that sends signals"),
 }
-ALL: Final = {**RETURNS, **RAISES, **CHANGES, **FINE, **{name: _fine(f"{body}; return x * TWO") for name, (body, _) in SETTINGS.items()}}
+ALL: Final = {
+    **RETURNS,
+    **RAISES,
+    **CHANGES,
+    **FINE,
+    **{name: _fine(f"{body}; return x * TWO") for name, (body, _) in SETTINGS.items()},
+}
 #: Variants that end or block their process, which costs a new one each.
 DEADLY: Final = {
     "ends_its_process": _variant("os._exit(0)", "launch_error", r"its process died \(exit code 0\)"),
