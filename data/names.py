@@ -113,6 +113,7 @@ class Source:
     NSIGHT_COMPUTE: Final = "nsight_compute"
     NSYS: Final = "nsys"
     NVTX: Final = "nvtx"
+    PROGRAMS: Final = "programs"
     REPORT: Final = "report"
     TABLES: Final = "tables"
     THROTTLING: Final = "throttling"
@@ -149,6 +150,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.NSIGHT_COMPUTE: "what was counted in a report of Nsight Compute, and what it lacks",
     Source.NSYS: "what Nsight Systems itself left in a report",
     Source.NVTX: "ranges that were never closed, or lack their thread",
+    Source.PROGRAMS: "how whole programs were measured, and what they left behind",
     Source.REPORT: "a report that is incomplete",
     Source.TABLES: "tables of a report that are not taken over",
     Source.THROTTLING: "samples that were taken while the clock was slowed down",
