@@ -22,7 +22,7 @@ from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.programs import words
-from warpladder.collectors.programs.profiled import Profiler
+from warpladder.collectors.programs.profiled import NsightSystems
 from warpladder.collectors.programs.record import Request, record
 from warpladder.collectors.programs.words import Program, ProgramError
 from warpladder.collectors.screen import print_id, say
@@ -82,7 +82,7 @@ def versus(request: Request, collector: str, data_dir: Path, label: str, form: s
     salvage(data_dir)
     with Stop() as stop:
         with _Progress(f"collector {name}: {why}") as progress:
-            profiler = Profiler() if name == "nsight_systems" else None
+            profiler = NsightSystems() if name == "nsight_systems" else None
             run_id = record(request, profiler, data_dir, label, _arguments(request), stop, progress.told)
         _tell_doubts(data_dir / run_id)
         _answer(data_dir / run_id, form)
@@ -136,11 +136,9 @@ class _Progress:
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Bar(*columns, console=self._screen, disable=not self._screen.is_terminal)
         self._task = self._bar.add_task("starting", total=None)
-        self._last = ""
-        say(headline)
+        self._headline, self._last = headline, ""
 
     def __enter__(self) -> "_Progress":
-        self._bar.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -149,6 +147,10 @@ class _Progress:
 
     def told(self, text: str, done: int, of: int | None) -> None:
         """Show what is done now."""
+        if self._headline:  # not before: the data folder may prove unwritable
+            say(self._headline)
+            self._headline = ""
+            self._bar.start()
         with suppress(OSError):
             self._bar.update(self._task, description=text, completed=done, total=of)
         if self._bar.disable and text != self._last:

@@ -23,7 +23,7 @@ from warpladder.collectors.nsight_systems.run import profile_command
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
-from warpladder.collectors.programs.runner import Launch
+from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.trace.tables import write_tables
@@ -42,19 +42,6 @@ _FROM_THE_TRACE: Final = (
 )
 
 
-class NoTrace(Exception):
-    """The programs could not be profiled. The message is the reason."""
-
-
-@dataclass(frozen=True)
-class Execution:
-    """A run of a program under the profiler: its cell, its round and how it is started."""
-
-    cell: Cell
-    round: int
-    launch: Launch
-
-
 @dataclass(frozen=True)
 class Trace:
     """What the profiler left.
@@ -70,22 +57,11 @@ class Trace:
     failed: Sequence[tuple[Cell, str]]
 
 
-class Profiler:
+class NsightSystems(Profiler):
     """Runs programs under Nsight Systems."""
 
     @contextmanager
     def profile(self, executions: Sequence[Execution], folder: Path, stop: Stop) -> Iterator[Trace]:
-        """Run the programs under `nsys`, and open the report for the duration of the block.
-
-        Args:
-            executions: the runs, in their order.
-            folder: folder for files.
-            stop: receives signals; the first one ends `nsys`.
-
-        Raises:
-            NoTrace: `nsys` cannot be started, wrote no report, or wrote one that cannot be read.
-            Stopped: a signal came.
-        """
         plan, ends, report = (folder / name for name in ("executions.json", "ends.jsonl", "programs.nsys-rep"))
         plan.write_text(json.dumps([_slower(asdict(execution.launch)) for execution in executions]))
         code = f"import sys; sys.path[:] = {sys.path!r}; from {_TRACED} import main; main({str(plan)!r}, {str(ends)!r})"
@@ -103,7 +79,6 @@ class Profiler:
             yield Trace(found, cells, tuple(dict.fromkeys(failed)))
 
     def facts(self, trace: Trace) -> dict[str, Any]:
-        """Columns of table `run` about the profiler and the GPU."""
         devices = trace.report.devices()
         facts = device_facts(trace.report, devices) if devices else {}
         return {**facts, "collector": NAME, "collector_version": NSYS.version}
@@ -111,7 +86,6 @@ class Profiler:
     def add_trace(
         self, writer: RunWriter, captured: Sequence[Trace], samples: pa.Table
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Write the trace tables. Returns the samples with the phases of the trace, and rows of `diagnostics`."""
         (trace,) = captured
         notes = Notes()
         try:

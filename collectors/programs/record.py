@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.collectors.core.bench import Failed, Pass, Reading
-from warpladder.collectors.core.entries import job_event, withdrawn_event
+from warpladder.collectors.core.entries import begin_with, job_event, withdrawn_event
 from warpladder.collectors.core.journal import Journal
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, relative_half_width, run_rounds
 from warpladder.collectors.core.signals import Stop, Stopped
@@ -24,7 +24,7 @@ from warpladder.collectors.programs import tables
 from warpladder.collectors.programs.launcher import Launcher
 from warpladder.collectors.programs.names import names_of
 from warpladder.collectors.programs.outputs import Failure, Outputs, failure
-from warpladder.collectors.programs.profiled import Execution, NoTrace, Profiler
+from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
 from warpladder.collectors.programs.runner import Ended, Launch
 from warpladder.collectors.programs.words import Program
 from warpladder.data import naming
@@ -103,13 +103,22 @@ def record(
     """
     names = names_of([program.own_words for program in request.programs], request.name)
     paths = [shutil.which(program.words[0]) for program in request.programs]
-    first = tables.begin(names, request.programs, paths, "host_clock", label, datetime.now(UTC), arguments)
+    cells = tables.cells_of(names)
+    first = begin_with(
+        [[*cell.key.values(), 1] for cell in cells],
+        tables.case_rows(cells),
+        tables.variant_rows(cells, request.programs, paths),
+        "host_clock",
+        label,
+        datetime.now(UTC),
+        arguments,
+    )
     with ExitStack() as stack:
         journal = Journal(data_dir, first, profiler.add_trace if profiler is not None else None)
         try:
             journal.note({"kind": "diagnostics", "rows": [diagnostic_row("info", Source.PROGRAMS, tables.HOW_MEASURED)]})
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpladder-")))
-            measurement = _Measurement(request, dict(zip(tables.cells_of(names), paths, strict=True)), folder, journal, told)
+            measurement = _Measurement(request, dict(zip(cells, paths, strict=True)), folder, journal, told)
             try:
                 with Launcher(stop.check) as launcher:
                     measurement.measure(launcher)

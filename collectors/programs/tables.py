@@ -1,14 +1,11 @@
-"""Rows of a run about the programs: its first event, table `variants` and table `cases`."""
+"""Rows of the tables `variants` and `cases` about programs."""
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder.collectors.core.entries import begin_with
 from warpladder.collectors.core.environment import without_folders
-from warpladder.collectors.core.recording import Event
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.programs.names import Names
 from warpladder.collectors.programs.words import Program
@@ -32,33 +29,21 @@ def cells_of(names: Names) -> tuple[Cell, ...]:
     return tuple(Cell(names.workload, variant, "", names.case) for variant in names.variants)
 
 
-def begin(
-    names: Names,
-    programs: Sequence[Program],
-    paths: Sequence[str | None],
-    collector: str,
-    label: str,
-    started: datetime,
-    arguments: Sequence[str],
-) -> Event:
-    """The first event of the recording.
+def case_rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Rows of `cases`. The work of a program is not known."""
+    return naming.case_rows([naming.CellName(cell.workload, cell.variant, cell.config, cell.case) for cell in cells])
+
+
+def variant_rows(cells: Sequence[Cell], programs: Sequence[Program], paths: Sequence[str | None]) -> list[dict[str, Any]]:
+    """Rows of `variants`: the programs are the rungs of a ladder, in their order.
 
     Args:
-        names: names of workload, case and variants.
+        cells: the cell of each program.
         programs: the programs.
         paths: file of each program; None where there is none.
-        collector: name of the collector.
-        label: the user's name for the run.
-        started: start of the recording, UTC.
-        arguments: command line, kept with the run.
     """
-    cells = cells_of(names)
-    variants = [
-        _variant(cell, rung, program, path)
-        for rung, (cell, program, path) in enumerate(zip(cells, programs, paths, strict=True))
-    ]
-    cases = naming.case_rows([naming.CellName(cell.workload, cell.variant, "", cell.case) for cell in cells])
-    return begin_with([[*cell.key.values(), 1] for cell in cells], cases, variants, collector, label, started, arguments)
+    every = zip(cells, programs, paths, strict=True)
+    return [_variant(cell, rung, program, path) for rung, (cell, program, path) in enumerate(every)]
 
 
 def _variant(cell: Cell, rung: int, program: Program, path: str | None) -> dict[str, Any]:
