@@ -85,6 +85,8 @@ def versus(request: Request, collector: str, data_dir: Path, label: str, form: s
             profiler = NsightSystems() if name == "nsight_systems" else None
             run_id = record(request, profiler, data_dir, label, _arguments(request), stop, progress.told)
         _tell_doubts(data_dir / run_id)
+        if not (request.same_output or request.check):
+            say("outputs were not compared; --same-output or --check compares them")
         _answer(data_dir / run_id, form)
         if form == "table":
             print_id(run_id)

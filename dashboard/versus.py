@@ -105,9 +105,6 @@ def _notes(rows: pd.DataFrame) -> list[str]:
     if not pd.isna(noise) and len(rows) > 1:
         first = rows["baseline"].dropna().iloc[0]
         notes.append(f"{first} against itself differs by up to {significant(100 * (noise - 1), 2)} %: less than that is a tie")
-    judged = rows.loc[rows["status"] == "ok", "detail"].str.contains("outputs were not compared", regex=False)
-    if judged.any():
-        notes.append("outputs were not compared; --same-output or --check compares them")
     return notes
 
 

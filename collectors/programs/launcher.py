@@ -21,7 +21,7 @@ class Launcher:
     """The process that runs programs. It ends with this process, and everything that it started with it.
 
     Args:
-        check: called while a program runs; an exception that it raises ends the wait.
+        check: called before a program runs and meanwhile; an exception that it raises ends the wait.
 
     Raises:
         CollectorError: the process cannot be started.
@@ -46,6 +46,7 @@ class Launcher:
         Raises:
             CollectorError: the process that runs the programs died.
         """
+        self._check()
         try:
             self._connection.send(launch)
             while not self._connection.poll(POLL_S):

@@ -53,7 +53,10 @@ def _of_workload(commands: Sequence[Sequence[str]], begin: int, variants: Sequen
     if shared or len(programs) == 1:
         return shared or _clean(*programs) or _NAMELESS
     found = _VERSION.sub("", variants[0][: _shared(variants)])
-    return found if len(found) > 1 else _short(" vs ".join(variants))
+    if len(found) > 1:
+        return found
+    others = variants[1] if len(variants) == 2 else f"{len(variants) - 1} others"
+    return _short(f"{variants[0]} vs {others}")
 
 
 def _cut(commands: Sequence[Sequence[str]]) -> list[str]:

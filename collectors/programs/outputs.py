@@ -154,12 +154,13 @@ def _line_at(first: Path, other: Path, at: int) -> tuple[int, str, str]:
 
 
 def _shown(path: Path, since: int, at: int) -> str:
+    """The line around a byte; `since` is the line's first byte."""
     begin = max(since, at - _MOST_OF_A_LINE // 2)
     with path.open("rb") as file:
         file.seek(begin)
         text = file.read(4 * _MOST_OF_A_LINE)
-    if not text:
-        return "nothing"
+    if begin + len(text) <= at:
+        return "the end"
     line = _plain(text.split(b"\n")[0])[:_MOST_OF_A_LINE]
     return f"'{'…' if begin > since else ''}{line}'"
 

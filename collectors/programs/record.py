@@ -305,7 +305,7 @@ class _Measurement:
                     result_row(cell, "ok", f"{why}; processor time of user and system {cpu_ms:.3g} ms in the median")
                 )
         diagnostics = [
-            diagnostic_row("warning", Source.PROGRAMS, _LEFT.format(number), cell.key)
+            diagnostic_row("warning", Source.PROGRAMS, _LEFT.format(f"{number} process{'es' if number > 1 else ''}"), cell.key)
             for cell, number in self._left.items()
             if number
         ]
@@ -313,8 +313,7 @@ class _Measurement:
 
 
 _LEFT: Final = (
-    "left up to {} processes running at its exit, which were killed before the next program; their work after the exit is not "
-    "in its time"
+    "left up to {} running at its exit, which were killed before the next program; work after the exit is not in its time"
 )
 
 

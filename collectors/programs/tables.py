@@ -55,8 +55,8 @@ def _variant(cell: Cell, rung: int, program: Program, path: str | None) -> dict[
         "kind": "host",
         "role": "rung",
         "precision": "fp32",
-        "title": cell.variant,
-        "source": "a program",
+        "title": text.partition("\n")[0],
+        "source": "a whole program, timed from its start to its exit",
         "source_text": text,
         "source_sha256": hashlib.sha256(text.encode()).hexdigest(),
         **dict.fromkeys(_EMPTY, ""),
@@ -66,9 +66,7 @@ def _variant(cell: Cell, rung: int, program: Program, path: str | None) -> dict[
 
 def source_text(program: Program, path: str | None) -> str:
     """The command line and a hash of each file that it names, without folders: a program that was built again has another text."""
-    files = [] if program.shell else [path, *program.words[1:]]
-    if program.shell:
-        files = list(program.own_words)
+    files = program.own_words if program.shell else (path, *program.words[1:])
     lines = [" ".join(map(without_folders, program.own_words))]
     lines += [
         f"{without_folders(file)}: SHA-256 {digest}" for file in dict.fromkeys(files) if file and (digest := _digest(file))
