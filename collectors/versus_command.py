@@ -16,7 +16,6 @@ from rich.progress import Progress as Bar
 from warpladder import IMPORT_ROOT
 from warpladder.collectors import choice
 from warpladder.collectors.core import runs
-from warpladder.collectors.core.environment import without_folders
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.tools import CollectorError
@@ -24,7 +23,7 @@ from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.programs import words
 from warpladder.collectors.programs.profiled import NsightSystems
 from warpladder.collectors.programs.record import Request, record
-from warpladder.collectors.programs.words import Program, ProgramError
+from warpladder.collectors.programs.words import ProgramError
 from warpladder.collectors.screen import print_id, say
 from warpladder.data import store
 
@@ -116,18 +115,14 @@ def choose(collector: str) -> tuple[str, str]:
 
 def _arguments(request: Request) -> list[str]:
     """The command line that is kept with the run, without folders."""
-    found = ["versus", *(" ".join(map(without_folders, program.own_words)) for program in request.programs)]
+    found = ["versus", *(program.shown for program in request.programs)]
     found += [f"--name={request.name}"] if request.name else []
     found += [f"--runs={request.runs}"] if request.runs else []
     found += [f"--warmup={request.warmup}"] if request.warmup != Request.warmup else []
     found += ["--same-output"] if request.same_output else []
-    found += [f"--check={_shown(request.check)}"] if request.check else []
+    found += [f"--check={request.check.shown}"] if request.check else []
     found += ["--shell"] if any(program.shell for program in request.programs) else []
-    return [text.encode("utf-8", "replace").decode() for text in found]
-
-
-def _shown(program: Program) -> str:
-    return " ".join(map(without_folders, program.own_words))
+    return found
 
 
 class _Progress:

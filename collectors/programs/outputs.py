@@ -70,16 +70,16 @@ class Outputs:
         said = self._folder / "check"
         path = shutil.which(check.words[0])
         if path is None:
-            return Failure("wrong_result", f"--check {check.text}: no such program; name one that reads the output")
+            return Failure("wrong_result", f"--check {check.shown}: no such program; name one that reads the output")
         ended = self._run(Launch(path, check.words, self._timeout_s, stdin=str(output), stderr=str(said)))
         if not ended.problem and ended.code == 0:
             return None
-        return Failure("wrong_result", f"--check {check.text}: {why(ended, self._timeout_s, said)}")
+        return Failure("wrong_result", f"--check {check.shown}: {why(ended, self._timeout_s, said)}")
 
     def right(self, variant: str) -> str:
         """What is known of the output of a program that is ok."""
         if self._check is not None:
-            return f"its output is right by --check {self._check.text}"
+            return f"its output is right by --check {self._check.shown}"
         if self._first is None:
             return NOT_COMPARED
         first = self._first[0]

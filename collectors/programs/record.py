@@ -16,6 +16,7 @@ import numpy as np
 
 from warpladder.collectors.core.bench import Failed, Pass, Reading
 from warpladder.collectors.core.entries import begin_with, job_event, withdrawn_event
+from warpladder.collectors.core.environment import without_folders
 from warpladder.collectors.core.journal import Journal
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, relative_half_width, run_rounds
 from warpladder.collectors.core.signals import Stop, Stopped
@@ -207,7 +208,7 @@ class _Measurement:
     def _warm_up(self, cell: Cell) -> None:
         """Run a program before the first round. Its first output is judged."""
         if self._paths[cell] is None:
-            word = self._words[cell][0]
+            word = without_folders(self._words[cell][0])
             raise Failed("launch_error", f"{word}: no such program; check its name and its folder")
         runs = max(self._request.warmup, int(self._outputs.judged))
         for number in range(runs):

@@ -67,7 +67,7 @@ def _variant(cell: Cell, rung: int, program: Program, path: str | None) -> dict[
 def source_text(program: Program, path: str | None) -> str:
     """The command line and a hash of each file that it names, without folders: a program that was built again has another text."""
     files = program.own_words if program.shell else (path, *program.words[1:])
-    lines = [" ".join(map(without_folders, program.own_words))]
+    lines = [program.shown]
     lines += [
         f"{without_folders(file)}: SHA-256 {digest}" for file in dict.fromkeys(files) if file and (digest := _digest(file))
     ]

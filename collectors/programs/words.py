@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from warpladder.collectors.core.environment import without_folders
+
 #: Characters that only a shell interprets, outside of quotes; `$` and the backquote also within double quotes.
 _OF_SHELLS: Final = frozenset("|&;<>()$`*?[\n")
 _WITHIN_DOUBLE_QUOTES: Final = frozenset("$`")
@@ -42,6 +44,11 @@ class Program:
             return tuple(shlex.split(self.text)) or (self.text,)
         except ValueError:
             return (self.text,)
+
+    @property
+    def shown(self) -> str:
+        """The command line as text for a run: without the folders of its paths, in valid UTF-8."""
+        return " ".join(map(without_folders, self.own_words)).encode("utf-8", "replace").decode()
 
 
 def parse(text: str, *, shell: bool = False) -> Program:

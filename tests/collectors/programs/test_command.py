@@ -75,7 +75,7 @@ def test_the_answer_has_a_row_for_each_program_and_the_run_s_id_is_its_last_line
     assert slow.startswith("slow é") and "baseline" in slow
     assert fast.startswith("fast | one") and "× (" in fast and "faster" in fast
     assert missing.split() == ["missing", "–", "–", "launch_error", "–"]
-    assert notes[0] == "missing: launch_error: ./missing: no such program; check its name and its folder"
+    assert notes[0] == "missing: launch_error: missing: no such program; check its name and its folder"
     assert notes[1].startswith("slow é against itself differs by up to ")
     assert "outputs were not compared; --same-output or --check compares them" in done.stderr.splitlines()
     run = store.open_run(tmp_path / "runs" / run_id)

@@ -96,7 +96,7 @@ def test_a_hundred_megabytes_are_printed_to_a_file_or_to_nothing(launcher: Launc
 def test_a_flood_of_messages_does_not_fill_the_disk_and_its_last_line_is_kept(launcher: Launcher, tmp_path: Path) -> None:
     said = tmp_path / "err"
     script = (
-        "i=0; while [ $i -lt 4 ]; do head -c 20000000 /dev/zero >&2; sleep 0.25; i=$((i+1)); done; echo; echo last >&2; exit 1"
+        "i=0; while [ $i -lt 4 ]; do head -c 20000000 /dev/zero >&2; sleep 0.25; i=$((i+1)); done; echo >&2; echo last >&2; exit 1"
     )
     ended = launcher.run(shell(script, stderr=str(said)))
     assert said.stat().st_size < 40_000_000
