@@ -77,8 +77,13 @@ class Ended:
     left: int = 0
 
 
-def run(launch: Launch) -> Ended:
-    """Run a program and wait for its exit. Kills it if it takes too long or prints too much."""
+def run(launch: Launch, *, group_only: bool = False) -> Ended:
+    """Run a program and wait for its exit. Kills it if it takes too long or prints too much.
+
+    Args:
+        launch: the program.
+        group_only: of what it leaves, end its process group alone: other processes may be those of a profiler.
+    """
     environment = dict(os.environ)
     if launch.padding is not None:
         environment[PADDING] = "x" * launch.padding
@@ -98,7 +103,8 @@ def run(launch: Launch) -> Ended:
         for file in files:
             os.close(file)
     cpu_ns = round((usage.ru_utime + usage.ru_stime) * 1e9)
-    return Ended(ended - started, cpu_ns, os.waitstatus_to_exitcode(status), problem, left=_end_leftovers())
+    left = _end_group(pid) if group_only else _end_leftovers()
+    return Ended(ended - started, cpu_ns, os.waitstatus_to_exitcode(status), problem, left=left)
 
 
 def _wait(pid: int, deadline_ns: int, files: list[int]) -> str:
@@ -122,6 +128,13 @@ def _too_much(stdout: int, stderr: int) -> str:
     if os.fstat(stderr).st_size > _MOST_STDERR:
         os.ftruncate(stderr, 0)
     return "output" if os.fstat(stdout).st_size > MOST_OUTPUT else ""
+
+
+def _end_group(group: int) -> int:
+    """Kill what is left of a process group. Returns 0, since its members are not counted."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+    return 0
 
 
 def _end_leftovers() -> int:
@@ -154,7 +167,6 @@ def _children() -> list[int]:
 
 def begin() -> None:
     """Prepare this process for measuring."""
-    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the recorder handles it
     gc.disable()
 
@@ -166,6 +178,7 @@ def main(connection: int) -> None:
         connection: file descriptor of the pipe.
     """
     begin()
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     os.set_inheritable(connection, False)
     pipe = Connection(connection)
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from warpladder.collectors.core.tools import CollectorError
-from warpladder.collectors.programs import outputs
+from warpladder.collectors.programs import outputs, runner
 from warpladder.collectors.programs.launcher import Launcher
 from warpladder.collectors.programs.runner import PADDING, Launch
 
@@ -80,6 +80,20 @@ def test_what_outlives_a_program_is_ended_and_counted_and_not_timed(launcher: La
     assert not any(map(lives, map(int, pids.read_text().split())))
 
 
+def test_under_a_profiler_only_the_program_s_group_is_ended(tmp_path: Path) -> None:
+    """The processes of a profiler may be children of the process that runs the programs."""
+    pids = tmp_path / "pids"
+    helper = subprocess.Popen(["sleep", "60"])
+    assert runner.run(shell("sleep 60 & echo $!; exit 0", stdout=str(pids)), group_only=True).code == 0
+    deadline = time.monotonic() + 5
+    while lives(int(pids.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not lives(int(pids.read_text()))
+    assert helper.poll() is None
+    helper.kill()
+    helper.wait()
+
+
 def test_a_child_that_ends_soon_after_the_program_is_left_alone(launcher: Launcher, tmp_path: Path) -> None:
     file = tmp_path / "done"
     assert launcher.run(shell(f"(sleep 0.05; touch {file}) & exit 0")).left == 0
@@ -95,9 +109,7 @@ def test_a_hundred_megabytes_are_printed_to_a_file_or_to_nothing(launcher: Launc
 
 def test_a_flood_of_messages_does_not_fill_the_disk_and_its_last_line_is_kept(launcher: Launcher, tmp_path: Path) -> None:
     said = tmp_path / "err"
-    script = (
-        "i=0; while [ $i -lt 4 ]; do head -c 20000000 /dev/zero >&2; sleep 0.25; i=$((i+1)); done; echo >&2; echo last >&2; exit 1"
-    )
+    script = "i=0; while [ $i -lt 4 ]; do head -c 20000000 /dev/zero >&2; sleep 0.25; i=$((i+1)); done; echo >&2; echo last >&2; exit 1"
     ended = launcher.run(shell(script, stderr=str(said)))
     assert said.stat().st_size < 40_000_000
     failed = outputs.failure(ended, 20.0, said)
