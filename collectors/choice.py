@@ -1,14 +1,13 @@
 """Finds the collectors that this machine can run, and chooses one for `auto`."""
 
-import shutil
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from warpladder import how_to_install
 from warpladder.collectors.core.tools import CollectorError, has_module
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.workloads.driver import has_nvidia_driver
 
 #: Collectors that `auto` tries, best first.
 TIMING: Final = ("nsight_systems", "cupti", "cuda_events", "host_clock")
@@ -29,7 +28,7 @@ GPU_MODULES: Final = {"cupy": "cupy-cuda13x", "cuda.bindings": "cuda-bindings", 
 
 def driver_problem() -> str | None:
     """Return why a program cannot use a GPU here and how to fix it; None if it can. Creates no CUDA context."""
-    if shutil.which("nvidia-smi") is None and not Path("/proc/driver/nvidia").exists():
+    if not has_nvidia_driver():
         return "this machine has no NVIDIA driver; on one with a GPU, install NVIDIA's driver"
     if not has_module("pynvml"):  # then the driver cannot be asked
         return None

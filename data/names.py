@@ -73,6 +73,9 @@ class Phase:
     D2H: Final = f"{PHASE}d2h"
     FREE: Final = f"{PHASE}free"
     ALLREDUCE: Final = f"{PHASE}allreduce"
+    FIRST_CALL: Final = f"{PHASE}first_call"
+    FORWARD: Final = f"{PHASE}forward"
+    BACKWARD: Final = f"{PHASE}backward"
 
 
 PHASES: Final[Mapping[str, str]] = {
@@ -82,6 +85,9 @@ PHASES: Final[Mapping[str, str]] = {
     Phase.D2H: "copies from the device",
     Phase.FREE: "release of device memory",
     Phase.ALLREDUCE: "averages over all ranks, of one more execution beside the operation",
+    Phase.FIRST_CALL: "a function's first call in a process, by the host's clock: it compiles, autotunes and loads",
+    Phase.FORWARD: "the function, of one more execution beside the operation",
+    Phase.BACKWARD: "its gradients, of the same execution",
 }
 
 

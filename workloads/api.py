@@ -65,6 +65,7 @@ __all__ = [
     "Variant",
     "Workload",
     "WorkloadError",
+    "WrongOutput",
     "ceil_div",
     "format_params",
     "kernels_of",
@@ -74,14 +75,29 @@ __all__ = [
 ]
 
 Role = Literal["ceiling", "rung", "peer", "host", "specimen"]
-Precision = Literal["fp32", "tf32", "3xtf32", "fp64"]
+Precision = Literal["fp32", "tf32", "3xtf32", "fp64", "fp16", "bf16", "fp8", "int", "mixed"]
 
-#: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0).
-TOLERANCE: Final[Mapping[str, float]] = {"fp64": 1e-12, "fp32": 2e-6, "3xtf32": 5e-6, "tf32": 1e-3}
+#: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0). Outputs of
+#: whole numbers must be equal in any precision. Rounding an output once costs about 2e-4 in fp16, 2e-3 in bf16, 3e-2 in fp8.
+TOLERANCE: Final[Mapping[str, float]] = {
+    "fp64": 1e-12,
+    "fp32": 2e-6,
+    "3xtf32": 5e-6,
+    "tf32": 1e-3,
+    "fp16": 2e-3,
+    "bf16": 1.6e-2,
+    "fp8": 1e-1,
+    "int": 0.0,
+    "mixed": 0.0,
+}
 
 
 class NotInstalled(Exception):
     """A library that a variant calls is not installed. The variant is skipped, and the message says how to install it."""
+
+
+class WrongOutput(Exception):
+    """A variant gave something else than the declared outputs. The message says what, and what to do."""
 
 
 def _always(case: Case, config: Params) -> str | None:
@@ -97,7 +113,7 @@ class Variant(ABC):
     """The fields that every kind of variant has.
 
     Attributes:
-        name: `v03_shared_tile` for a rung, or a plain name; the number is its rung.
+        name: `v03_shared_tile` for a rung, or a plain name; the number is its rung, unless `place` gives another.
         title: a few words for charts.
         role: what it is compared as. Only rungs can be the best rung, and only peers the best peer. A `ceiling` shows what can
             be reached. A `specimen` is a known pitfall that the checks must catch.
@@ -106,6 +122,8 @@ class Variant(ABC):
         skip: gives the reason why a case cannot run with a config, or None if it can.
         reference: computes its right outputs, if they differ from the workload's, as those of the copy that serves as a
             ceiling.
+        place: its rung, for a variant whose name has no number.
+        of_case: gives the arithmetic at a case. A variant whose cases differ in it has the precision `mixed`.
     """
 
     name: str
@@ -115,11 +133,17 @@ class Variant(ABC):
     configs: tuple[Params, ...] = ({},)
     skip: Callable[[Case, Params], str | None] = _always
     reference: Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
+    place: int | None = None
+    of_case: Callable[[Case], Precision] | None = None
 
     @property
     def rung(self) -> int | None:
         number = re.match(r"v(\d+)_", self.name)
-        return int(number.group(1)) if number else None
+        return int(number.group(1)) if number else self.place
+
+    def precision_at(self, case: Case) -> Precision:
+        """The arithmetic whose tolerance holds at a case."""
+        return self.of_case(case) if self.of_case else self.precision
 
     @property
     @abstractmethod
@@ -269,7 +293,8 @@ class Workload:
         title: a few words for pages.
         cases: every case.
         variants: every variant, rungs in the order of the ladder.
-        buffers: inputs and outputs of a case, by name, in the order of the end-to-end copies.
+        buffers: inputs and outputs of a case, by name, in the order of the end-to-end copies. For a case without `min_bytes`
+            it is asked once the inputs and the reference have been made.
         make_inputs: gives fresh random inputs by name. They must not be constant.
         reference: computes the outputs from the inputs, by name, in float64 or an exact type.
         baseline: the rung or host variant that speedups are counted from, on the GPU.

@@ -8,6 +8,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from warpladder.workloads.small_floats import STORAGE
+
 Array = Any  # numpy.ndarray on the host, cupy.ndarray on a GPU
 Params = Mapping[str, Any]
 Buffers = Mapping[str, Array]
@@ -26,7 +28,7 @@ class Buffer:
     """Shape and type of an input, an output or scratch.
 
     Attributes:
-        shape, dtype: as of a NumPy array.
+        shape, dtype: as of a NumPy array; also `bfloat16`, `float8_e4m3fn` and `float8_e5m2`.
         zeroed: scratch that holds 0 before the first operation, such as a counter. Each operation must leave it at 0.
     """
 
@@ -35,8 +37,18 @@ class Buffer:
     zeroed: bool = False
 
     @property
+    def storage(self) -> str:
+        """The type of the array that holds it: unsigned integers for a type that NumPy lacks."""
+        return STORAGE.get(self.dtype, self.dtype)
+
+    @property
+    def kind(self) -> str:
+        """`numpy.dtype.kind` of its values."""
+        return "f" if self.dtype in STORAGE else np.dtype(self.dtype).kind
+
+    @property
     def nbytes(self) -> int:
-        return math.prod(int(extent) for extent in self.shape) * np.dtype(self.dtype).itemsize
+        return math.prod(int(extent) for extent in self.shape) * np.dtype(self.storage).itemsize
 
 
 @dataclass(frozen=True)
@@ -46,14 +58,14 @@ class Case:
     Attributes:
         params: the axes, e.g. `{"n": 512, "perm": "210"}`; the case is named after them.
         flops: operations of the definition, a multiply-add counted as two.
-        min_bytes: each input read once and each output written once, in bytes.
+        min_bytes: each input read once and each output written once, in bytes. None if the arrays tell it, once they are made.
         sets: which of `--cases quick|report|full` take it.
         size_rank: order on the size axis; None for a case that is verified but not charted.
     """
 
     params: Params
     flops: int
-    min_bytes: int
+    min_bytes: int | None
     sets: tuple[CaseSet, ...] = ("full",)
     size_rank: int | None = 0
 
@@ -67,7 +79,7 @@ class Case:
             raise WorkloadError(f"case {self.name!a}: {error}; give params numbers and texts") from error
         for attribute in ("flops", "min_bytes", "size_rank"):
             number = _plain(getattr(self, attribute))
-            if attribute == "size_rank" and number is None:
+            if attribute != "flops" and number is None:
                 continue
             if not (isinstance(number, int | float) and -LARGEST <= number <= LARGEST and int(number) == number):
                 raise WorkloadError(f"case {self.name}: {attribute} is {number}; give a whole number of at most 2^63 - 1")

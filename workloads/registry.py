@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from warpladder.workloads import neighbours
+from warpladder.workloads import locate, neighbours
 from warpladder.workloads.api import Workload, WorkloadError
+from warpladder.workloads.functions.benchmark import Benchmark
 
 _HERE = Path(__file__).resolve().parent
 
@@ -24,14 +25,17 @@ def load(name: str) -> Workload:
     """
     if name not in names():
         raise WorkloadError(f"{name}: no such workload; known: {', '.join(names())}. A file of your own: --workload FILE.py")
-    return _workload_of(importlib.import_module(f"warpladder.workloads.{name}.workload"), f"workloads/{name}/workload.py")
+    where = f"workloads/{name}/workload.py"
+    return _workloads_of(importlib.import_module(f"warpladder.workloads.{name}.workload"), where)[0]
 
 
-def load_file(path: Path) -> Workload:
-    """The workload that a user's file declares as `WORKLOAD`. The file may import the modules and packages beside it.
+def load_file(path: Path) -> tuple[Workload, ...]:
+    """The workloads that a user's file declares: `WORKLOAD`, and its `Benchmark`s in the order of their names in the file.
+
+    The file may import the modules and packages beside it.
 
     Raises:
-        WorkloadError: there is no such file, it does not import, or it has no `WORKLOAD`.
+        WorkloadError: there is no such file, it does not import, or it declares none.
     """
     if not path.is_file():
         raise WorkloadError(f"{path}: no such file; give the path of a Python file that sets WORKLOAD")
@@ -39,29 +43,71 @@ def load_file(path: Path) -> Workload:
         raise WorkloadError(f"{path}: not a Python file; give the path of a .py file that sets WORKLOAD")
     try:
         module = neighbours.load(path)
-    except Exception as error:
-        said = neighbours.as_written(f"{type(error).__name__}: {error}")
-        raise WorkloadError(f"{path}: does not import ({said}); mend it, then try again") from error
-    return _workload_of(module, str(path))
+    except (Exception, SystemExit) as error:
+        raise WorkloadError(_told(path, error)) from error
+    return _workloads_of(module, str(path))
 
 
 def load_all(workload_names: Sequence[str], files: Sequence[Path]) -> list[Workload]:
     """The named workloads, or all that ship when neither names nor files are given, then those of the files."""
+    return [workload for workload, _ in load_with_files(workload_names, files)]
+
+
+def load_with_files(workload_names: Sequence[str], files: Sequence[Path]) -> list[tuple[Workload, Path | None]]:
+    """The workloads of `load_all`, each with the user's file that declares it; None for a workload of the project."""
     chosen = list(workload_names) or ([] if files else list(names()))
-    loaded = [load(name) for name in chosen] + [load_file(file) for file in files]
+    loaded: list[tuple[Workload, Path | None]] = [(load(name), None) for name in chosen]
+    loaded += [(workload, file) for file in files for workload in load_file(file)]
     seen: set[str] = set()
-    for workload in loaded:
+    for workload, _ in loaded:
         if workload.name in seen:
             raise WorkloadError(f"{workload.name}: two workloads of this name; rename one")
         seen.add(workload.name)
     return loaded
 
 
-def _workload_of(module: ModuleType, where: str) -> Workload:
+def _told(path: Path, error: BaseException) -> str:
+    """File and line of an error in a user's file or in one beside it, with the path as the user gave it, and what failed."""
+    said, place = _what_failed(error), locate.place_of(error)
+    if place is None:
+        return f"{path}: {said}"
+    file, folder = Path(place.file), path.parent.resolve()
+    if file == path.resolve():
+        name = str(path)
+    else:
+        name = str(path.parent / file.relative_to(folder)) if file.is_relative_to(folder) else place.file
+    if said.startswith(f"{file.name}:"):  # it names a line itself
+        return name + said.removeprefix(file.name)
+    return f"{name}:{place.line}: {said}" if place.line else f"{name}: {said}"
+
+
+def _what_failed(error: BaseException) -> str:
+    """What an exception of a user's file says, and what to do, in one line. An error of ours says both itself."""
+    said = neighbours.as_written(locate.text_of(error))
+    if type(error).__module__.partition(".")[0] == WorkloadError.__module__.partition(".")[0]:
+        return said
+    if isinstance(error, SystemExit):
+        said = f"SystemExit: {said}" if said else "SystemExit"
+        return f'{said}; the file ends the program: move that under `if __name__ == "__main__":`'
+    name = type(error).__name__
+    todo = "install it, or correct the name" if isinstance(error, ModuleNotFoundError) else "mend it, then try again"
+    return f"{name}: {said}; {todo}" if said else f"{name}; {todo}"
+
+
+def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
     workload = getattr(module, "WORKLOAD", None)
     if type(workload).__name__ == Workload.__name__ and not isinstance(workload, Workload):
         theirs = type(workload).__module__
         raise WorkloadError(f"{where}: imports {theirs}; import {Workload.__module__} in its place")
-    if not isinstance(workload, Workload):
-        raise WorkloadError(f"{where}: sets no WORKLOAD = Workload(...); see docs/own-workload.md")
-    return workload
+    declared = [workload] if isinstance(workload, Workload) else []
+    benchmarks = dict.fromkeys(value for value in vars(module).values() if isinstance(value, Benchmark))
+    try:
+        found = (*declared, *(benchmark.workload for benchmark in benchmarks))
+    except WorkloadError as error:
+        raise WorkloadError(f"{where}: {error}") from error
+    if not found:
+        raise WorkloadError(
+            f"{where}: sets no WORKLOAD = Workload(...), and declares no Benchmark at its top level, outside of `if __name__`; "
+            "see docs/own-workload.md"
+        )
+    return found

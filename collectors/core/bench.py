@@ -15,6 +15,10 @@ from warpladder.workloads.communication import Alone, Communicator
 _CHUNK_BYTES: Final = 1 << 18
 
 
+#: Columns of `samples` that only GPUs have.
+NO_GPU_STATE: Final[Mapping[str, Any]] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
+
+
 @dataclass(frozen=True)
 class Pass:
     """One way to sample a case: the scope that is timed, and the state of the cache (`cold` or `hot`)."""
@@ -39,7 +43,7 @@ class Reading:
 
     duration_ns: int
     phases_ns: dict[str, int] = field(default_factory=dict)
-    state: dict[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
     throttled: bool = False
     pending: bool = False
     held: bool = True
@@ -96,16 +100,22 @@ class Operation:
             outputs in host memory. None if it uses the bench's default copies.
         from_batch: runs once the batch of executions that hot samples time, such as a CUDA graph, and returns the outputs.
             None if hot samples time the same calls as cold ones.
+        outputs: turns what `run` returned into the outputs by name, outside of the time; None if it wrote the bench's outputs.
+        first_call_ns: host time of the first call, until the device was done; 0 if it was not timed.
+        parts: named parts of an operation by scope, in order. Each takes what the one before it returned.
         passes: passes of the bench that apply to the operation; None for all.
         note: remark for readers of its samples; may be empty.
     """
 
-    run: Callable[[], Buffers | None]
+    run: Callable[[], Any]
     resources: Resources | None = None
     refresh: Callable[[], object] = lambda: None
     synchronizes: bool = True
     from_end_to_end: Callable[[], Buffers] | None = None
     from_batch: Callable[[], Buffers] | None = None
+    outputs: Callable[[Any], Buffers | None] = lambda returned: returned
+    first_call_ns: int = 0
+    parts: tuple[tuple[str, Callable[..., Any]], ...] = ()
     passes: tuple[Pass, ...] | None = None
     note: str = ""
 
@@ -213,7 +223,7 @@ def check_declared(outputs: Any, declared: Mapping[str, Buffer]) -> str:
             return f"output {name} is missing"
         if not (hasattr(outputs[name], "dtype") and hasattr(outputs[name], "shape")):
             return f"output {name} is {type(outputs[name]).__name__}, not an array"
-        if str(outputs[name].dtype) != buffer.dtype:
+        if str(outputs[name].dtype) != buffer.storage:
             return f"output {name} has type {outputs[name].dtype}, not {buffer.dtype}"
     return ""
 

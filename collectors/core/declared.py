@@ -7,14 +7,14 @@ from warpladder.workloads.api import LARGEST, Case, CudaVariant, LibraryVariant,
 
 
 def case_row(workload: Workload, case: Case) -> dict[str, Any]:
-    """A row of `cases`.
+    """A row of `cases`. The bytes of a case whose arrays are not made yet are 0.
 
     Raises:
         WorkloadError: `buffers` of the workload fails, or declares more bytes than a run can hold.
     """
     where = f"{workload.name}/{case.name}"
     try:
-        inputs, outputs = workload.buffers(case)
+        inputs, outputs = workload.buffers(case) if case.min_bytes is not None else ({}, {})
         copied = [sum(buffer.nbytes for buffer in buffers.values()) for buffers in (inputs, outputs)]
     except Exception as error:
         text = " ".join(str(error).split())
@@ -29,7 +29,7 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
         "size_rank": case.size_rank,
         "params": json.dumps(dict(case.params)),
         "flops": case.flops,
-        "min_bytes": case.min_bytes,
+        "min_bytes": case.min_bytes or 0,
         "h2d_bytes": copied[0],
         "d2h_bytes": copied[1],
     }

@@ -16,11 +16,11 @@ from warpladder.data import schema
 from warpladder.data.store import conform
 
 #: Version of the method; raised when the same plan would give other numbers. Version 2 subtracts the overhead of the CUDA
-#: events from device times.
-_VERSION: Final = "2"
+#: events from device times. In version 3 an execution of the variant precedes each batch of hot ones.
+_VERSION: Final = "3"
 
 
-def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str]) -> Event:
+def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str] | str) -> Event:
     """The first event. It holds everything that is known before measuring starts.
 
     Raises:
@@ -96,6 +96,7 @@ def job_event(
     results: RowDicts,
     diagnostics: RowDicts = (),
     resources: Sequence[tuple[Any, ...]] = (),
+    cases: RowDicts = (),
     traced: bool = False,
 ) -> Event:
     """The event of a case that was measured by `gpus` ranks, or skipped.
@@ -105,10 +106,11 @@ def job_event(
         process: which of the run's processes measured it.
         results, diagnostics: rows of the tables of that name.
         resources: workload, variant, registers, shared bytes and spill bytes of its kernels.
+        cases: columns of `cases` that were not known before, with the key of the case.
         traced: whether a trace was captured too; the events do not hold it.
     """
     return {
-        "kind": "job", "gpus": gpus, "process": process, "results": results, "diagnostics": diagnostics, "resources": resources, "traced": traced,
+        "kind": "job", "gpus": gpus, "process": process, "results": results, "diagnostics": diagnostics, "resources": resources, "cases": cases, "traced": traced,
     }  # fmt: skip
 
 

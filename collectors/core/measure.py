@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from warpladder.collectors.core.bench import (
+    NO_GPU_STATE,
     Bench,
     Failed,
     MakeBench,
@@ -24,15 +25,16 @@ from warpladder.collectors.core.bench import (
     check_declared,
     writes,
 )
+from warpladder.collectors.core.failures import classify, is_sticky
 from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.problem import Problem
 from warpladder.collectors.core.range_texts import TWIN, WARM_UP, sample_text
-from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds
+from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
 from warpladder.collectors.core.verdicts import Cell, result_row
-from warpladder.collectors.core.verify import Verdict, compare, overlapping
-from warpladder.data.names import Source
-from warpladder.workloads.api import Case, Variant, Workload, format_params
+from warpladder.collectors.core.verify import Verdict, compare, overlapping, widened_outputs
+from warpladder.data.names import Phase, Source
+from warpladder.workloads.api import Buffers, Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.
 WARM_UPS = 3
@@ -52,6 +54,10 @@ class Reporter(Protocol):
     def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None: ...
 
     def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
+
+    def case(self, columns: dict[str, Any]) -> None:
+        """Called with the bytes of a case that were not known before its arrays were made; see `Problem.case_bytes`."""
+        ...
 
 
 class CellCrashed(Exception):
@@ -91,6 +97,8 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
     rng = np.random.default_rng(seed)
     problem = Problem(workload, case, rng)
     problem.compute(workload.variant(cell.variant) for cell in job.cells if workload.variant(cell.variant).kind in benches)
+    if case.min_bytes is None:
+        report.case(problem.case_bytes())
     other = None if turn.process else Problem(workload, case, np.random.default_rng([*seed, 1]))
     for make, kinds in _by_bench(benches).items():
         cells = [cell for cell in job.cells if workload.variant(cell.variant).kind in kinds]
@@ -100,8 +108,12 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
             bench = make(workload, case, problem.inputs)
             try:
                 _BenchRun(bench, workload, case, problem, other, turn, rng, report).measure(cells)
-            finally:
+            except CellCrashed:
+                raise  # the process ends; on an unusable device, freeing would raise another exception in its place
+            except Exception:
                 bench.close()
+                raise
+            bench.close()
     for cell in job.cells:
         kind = workload.variant(cell.variant).kind
         if kind not in benches:
@@ -158,7 +170,7 @@ class _BenchRun:
         self._report.working_on(cell)
         variant = self._workload.variant(cell.variant)
         config = next(c for c in variant.configs if format_params(c) == cell.config)
-        tolerance = self._workload.tolerance[variant.precision]
+        tolerance = self._workload.tolerance[variant.precision_at(self._case)]
         why_not = variant.skip(self._case, config)
         if why_not:
             self._report.result(result_row(cell, "skipped", why_not))
@@ -180,6 +192,10 @@ class _BenchRun:
         if operation.resources:
             taken = operation.resources
             self._report.resources(cell, taken.registers, taken.shared_bytes, taken.spill_bytes)
+        if operation.first_call_ns:
+            first = Reading(operation.first_call_ns, state=NO_GPU_STATE)
+            how = Pass(Phase.FIRST_CALL, "cold")
+            self._report.samples(sample_rows(Entry(cell), how, self._bench.gpus, self._turn, self._turn.first_round, 0, first))
         return _Ready(cell, operation, verdict, tolerance)
 
     def _verify_again(self, ready: Sequence[_Ready]) -> set[Cell]:
@@ -217,12 +233,12 @@ class _BenchRun:
         self._bench.poison(again=False)
         found.operation.refresh()
         outputs = self._bench.run(found.operation)
-        verdict = compare(outputs, self._problem.right(variant, self._bench), found.tolerance)
+        verdict = self._compared(outputs, self._problem, variant, found.tolerance)
         if not verdict.ok:  # as it should be: the outputs do not match the first inputs
             return found.verdict
         # In rare cases other inputs have the same outputs within the tolerance.
         assert self._other
-        anew = compare(outputs, self._other.right(variant, self._bench), found.tolerance)
+        anew = self._compared(outputs, self._other, variant, found.tolerance)
         return replace(anew, detail=f"with other inputs it gives the outputs of the first ones: {anew.detail}")
 
     def _load_other(self) -> bool:
@@ -264,7 +280,11 @@ class _BenchRun:
             fault = f"output {same[0]} is a view of input {same[1]}: nothing was computed"
         if fault:
             return Verdict(False, float("nan"), float("nan"), 0, fault)
-        return compare(outputs, self._problem.right(variant, self._bench), tolerance)
+        return self._compared(outputs, self._problem, variant, tolerance)
+
+    def _compared(self, outputs: Buffers, problem: Problem, variant: Variant, tolerance: float) -> Verdict:
+        values = widened_outputs(outputs, self._workload.buffers(self._case)[1])
+        return compare(values, problem.right(variant, self._bench), tolerance)
 
     def _refuse_changed(self) -> None:
         """Restore the inputs; raise Failed if one had changed."""
@@ -363,25 +383,6 @@ class _BenchRun:
             self._wrong.add(cell)
         self._report.result(result_row(cell, status, detail))
         self._bench.changed()  # it may have changed an input before it failed
-
-
-def classify(error: BaseException) -> tuple[str, str]:
-    """Return status and detail of the result row for an exception that a variant raised."""
-    if isinstance(error, Failed):
-        return error.status, error.detail
-    name = type(error).__name__
-    text = " ".join(str(error).split())[:500]
-    if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
-        return "out_of_memory", f"{name}: {text}"
-    return "launch_error", f"{name}: {text}"
-
-
-def is_sticky(error: Exception) -> bool:
-    """Whether the error leaves the process's CUDA context unusable, so that every later call fails too."""
-    if isinstance(error, Failed):
-        return error.lasting
-    of_device = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "NcclError")
-    return type(error).__name__ in of_device and "out of memory" not in str(error)
 
 
 def _by_bench(benches: Mapping[str, MakeBench]) -> dict[MakeBench, set[str]]:

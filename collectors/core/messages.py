@@ -80,6 +80,13 @@ class Taken:
 
 
 @dataclass(frozen=True)
+class Shaped:
+    """Columns of a row of `cases` that are known once the arrays of the case are made, with the case's key."""
+
+    columns: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Captured:
     """The records captured while the case was measured; None if the collector captures nothing."""
 
@@ -107,4 +114,4 @@ class Done:
     """The case is measured."""
 
 
-Answer = Described | Result | Samples | Diagnostic | Taken | Captured | Crashed | Refused | Done
+Answer = Described | Result | Samples | Diagnostic | Taken | Shaped | Captured | Crashed | Refused | Done

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,12 @@ class Problem:
         for view in views.values():
             view.flags.writeable = False
         return views
+
+    def case_bytes(self) -> dict[str, Any]:
+        """The columns of `cases` that the inputs that were made and the outputs of the reference tell, with the case's key."""
+        inputs, outputs = (sum(buffer.nbytes for buffer in each.values()) for each in self._workload.buffers(self._case))
+        key = {"workload": self._workload.name, "case": self._case.name}
+        return {**key, "min_bytes": inputs + outputs, "h2d_bytes": inputs, "d2h_bytes": outputs}
 
     def compute(self, variants: Iterable[Variant]) -> None:
         """Compute the references of these variants. If a reference function raises, `check` and `right` raise its exception."""

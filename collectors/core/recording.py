@@ -25,7 +25,7 @@ from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 
 #: Version of the events; raised when their format changes.
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 Event = dict[str, Any]
 
@@ -58,6 +58,7 @@ class Recording:
         self._facts: dict[str, Any] = dict(NO_GPU)
         self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "diagnostics")}
         self._resources: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._cases: dict[tuple[str, str], dict[str, Any]] = {}
         self._samples: list[pa.Table] = []
         self._traced = False
         self._unreached: set[tuple[Any, ...]] = set()
@@ -95,6 +96,7 @@ class Recording:
         for workload, variant, *taken in event["resources"]:
             known = self._resources.get((workload, variant), (0, 0, 0))
             self._resources[workload, variant] = tuple(max(pair) for pair in zip(known, taken, strict=True))
+        self._cases |= {(row["workload"], row["case"]): row for row in event["cases"]}
         self._traced |= event["traced"]
 
     @property
@@ -125,7 +127,7 @@ class Recording:
             if not self.verdicts.has(cell := Cell(*names), gpus):
                 self.verdicts.add(result_row(cell, "skipped", unreached), gpus)
         cases = [
-            row
+            {**row, **self._cases.get((row["workload"], row["case"]), {})}
             for row in self._begun["cases"]
             if any(cell[0] == row["workload"] and cell[3] == row["case"] for cell in reached)
         ]

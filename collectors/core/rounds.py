@@ -5,7 +5,7 @@ The baseline runs twice in every round. The difference between its two copies is
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -149,7 +149,7 @@ def run_rounds(
             if not reading.held:
                 result.not_held.add(entry.cell)
             durations[entry].append(reading.duration_ns)
-            result.rows += _rows(entry, how, gpus, turn.process, number, position, reading)
+            result.rows += sample_rows(entry, how, gpus, turn, number, position, reading)
         done += 1
         if done < limits.min_rounds:
             continue
@@ -166,25 +166,34 @@ def run_rounds(
                 return result
 
 
-def _rows(
-    entry: Entry, how: Pass, gpus: int, process: int, number: int, position: int, reading: Reading
-) -> Iterator[dict[str, Any]]:
-    """Rows of `samples` for each rank: one for the whole repetition, and one for each phase."""
-    for rank, each in enumerate(reading.ranks or (reading,)):
-        for scope, duration_ns in {how.scope: each.duration_ns, **each.phases_ns}.items():
-            yield {
-                **entry.cell.key,
-                "gpus": gpus,
-                "rank": rank,
-                "cache": how.cache,
-                "scope": scope,
-                "twin": entry.twin,
-                "process": process,
-                "round": number,
-                "position": position,
-                "duration_ns": max(duration_ns, 1),  # 0 is below the clock's resolution
-                **each.state,
-            }
+def sample_rows(
+    entry: Entry, how: Pass, gpus: int, turn: Turn, number: int, position: int, reading: Reading
+) -> list[dict[str, Any]]:
+    """Rows of `samples` for each rank: one for the whole repetition, and one for each phase.
+
+    Args:
+        entry, how, reading: what was sampled, in which way, and its times.
+        gpus: column `gpus`.
+        turn: gives the column `process`.
+        number, position: columns `round` and `position`.
+    """
+    return [
+        {
+            **entry.cell.key,
+            "gpus": gpus,
+            "rank": rank,
+            "cache": how.cache,
+            "scope": scope,
+            "twin": entry.twin,
+            "process": turn.process,
+            "round": number,
+            "position": position,
+            "duration_ns": max(duration_ns, 1),  # 0 is below the clock's resolution
+            **each.state,
+        }
+        for rank, each in enumerate(reading.ranks or (reading,))
+        for scope, duration_ns in {how.scope: each.duration_ns, **each.phases_ns}.items()
+    ]
 
 
 def relative_half_width(durations_ns: Sequence[int]) -> float:

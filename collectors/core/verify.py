@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.workloads.api import Array, Buffer, Buffers, WorkloadError
+from warpladder.workloads.small_floats import widened
 
 #: Elements compared at once: few enough for the processor's caches, and enough to keep a device busy.
 _HOST_CHUNK: Final = 1 << 16
@@ -91,7 +92,7 @@ def check_inputs(inputs: Any, declared: Mapping[str, Buffer]) -> None:
     """Check that inputs match the workload's declaration. Raises WorkloadError."""
     check_buffers("make_inputs", inputs, declared)
     for name, buffer in declared.items():
-        if str(inputs[name].dtype) != buffer.dtype:
+        if str(inputs[name].dtype) != buffer.storage:
             raise WorkloadError(f"make_inputs: {name} has type {inputs[name].dtype}, and `buffers` declares {buffer.dtype}")
 
 
@@ -106,11 +107,11 @@ def check_reference(reference: Any, declared: Mapping[str, Buffer]) -> None:
     if not declared:
         raise WorkloadError("`buffers` declares no output, so that nothing can be verified; declare what is computed")
     for name, buffer in declared.items():
-        array, dtype = reference[name], np.dtype(buffer.dtype)
+        array = reference[name]
         if not array.size:
             raise WorkloadError(f"the reference: {name} has no element, so that nothing can be verified; give the case a size")
-        if array.dtype.kind != dtype.kind or array.dtype.itemsize < dtype.itemsize:
-            raise WorkloadError(f"the reference: {name} has type {array.dtype}, which cannot verify {dtype}")
+        if array.dtype.kind != buffer.kind or array.dtype.itemsize < np.dtype(buffer.storage).itemsize:
+            raise WorkloadError(f"the reference: {name} has type {array.dtype}, which cannot verify {buffer.dtype}")
         if not np.isfinite(array).all():
             raise WorkloadError(f"the reference: {name} holds NaN or infinity, so that nothing can be compared")
 
@@ -134,16 +135,25 @@ def _span(array: Array) -> tuple[int, int]:
     return address + sum(step for step in steps if step < 0), address + sum(step for step in steps if step > 0) + array.itemsize
 
 
+def widened_outputs(outputs: Buffers, declared: Mapping[str, Buffer]) -> dict[str, Array]:
+    """Return the outputs with the values of types that NumPy lacks in float32, and the others as they are."""
+    return {name: widened(array, declared[name].dtype) if name in declared else array for name, array in outputs.items()}
+
+
 def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], tolerance: float) -> Verdict:
-    """Compare every element of every output with its reference.
+    """Compare every element of every output with its reference. Whole numbers and truth values must be equal.
 
     Args:
         outputs: the variant's outputs by name; arrays on the host or the device.
         references: reference outputs by name, of the same shapes, in float64 or an exact type, on the same device.
         tolerance: largest rel_l2_error that passes; 0 requires equality.
+
+    Returns:
+        The verdict. Its errors are those of the outputs that need not be equal, where there are some.
     """
     error_squared = reference_squared = largest_error = largest_reference = 0.0
     elements, different, faults = 0, 0, []
+    exact = {name for name, reference in references.items() if tolerance == 0 or reference.dtype.kind in "iub"}
     for name, reference in references.items():
         output = outputs.get(name)
         if output is None:
@@ -159,7 +169,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         not_finite = 0
         for start in range(0, flat.size, chunk):
             found, right = flat[start : start + chunk], expected[start : start + chunk]
-            if tolerance == 0:
+            if name in exact:
                 different += int(xp.count_nonzero(found != right))
             part = right.astype(wide, copy=False)
             error, size = xp.abs(found.astype(wide) - part), xp.abs(part)
@@ -167,6 +177,8 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
                 squared = float(xp.square(error).sum())
             if not math.isfinite(squared):
                 not_finite += int(xp.count_nonzero(~xp.isfinite(error)))
+            if name in exact and len(exact) < len(references):
+                continue
             error_squared += squared
             reference_squared += float(xp.square(size).sum())
             largest_error = max(largest_error, float(error.max()))
@@ -182,8 +194,9 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
     max_rel_error = largest_error / largest_reference if largest_reference else largest_error
     if not rel_l2_error <= tolerance:
         detail = f"relative L2 error {rel_l2_error:.2g} is above the tolerance {tolerance:.2g}"
-    elif tolerance == 0 and different:  # float64 cannot represent all differences of large integers
-        detail = f"{different} of {elements} elements are not equal to the reference, and the tolerance is 0"
+    elif different:  # float64 cannot represent all differences of large integers
+        of_what = "and the tolerance is 0" if tolerance == 0 else "and whole numbers must be"
+        detail = f"{different} of {elements} elements are not equal to the reference, {of_what}"
     else:
         detail = ""
     return Verdict(not detail, rel_l2_error, max_rel_error, elements, detail)

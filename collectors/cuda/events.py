@@ -14,7 +14,6 @@ from cupy.cuda import runtime
 from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     BenchCommunicator,
-    Failed,
     Lent,
     Operation,
     Pass,
@@ -27,6 +26,7 @@ from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.range_texts import executions_text
 from warpladder.collectors.core.verify import poison
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
+from warpladder.collectors.cuda.calls import prepare_function, prepare_library
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import current_device
 from warpladder.collectors.cuda.gpu_state import is_throttled
@@ -34,7 +34,7 @@ from warpladder.collectors.cuda.launch import graph_of, load, make_scratch, pinn
 from warpladder.collectors.cuda.nccl import Gathered
 from warpladder.collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOperation
 from warpladder.collectors.cuda.overlap import overlap
-from warpladder.collectors.cuda.timed_stream import fault_of, look
+from warpladder.collectors.cuda.parts import parts_ns
 from warpladder.collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
 from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
@@ -44,7 +44,6 @@ from warpladder.workloads.api import (
     Case,
     CudaVariant,
     LibraryVariant,
-    NotInstalled,
     Overlapped,
     Pageable,
     Params,
@@ -53,6 +52,7 @@ from warpladder.workloads.api import (
     WorkloadError,
     kernels_of,
 )
+from warpladder.workloads.functions.variant import FunctionVariant
 
 #: A cold sample averages executions up to this time in ns, because the events' resolution is too coarse for one of them.
 _COLD_NS: Final = 40_000
@@ -74,6 +74,7 @@ class CudaBench:
 
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
         self.device = current_device()
+        self._use_stream()
         _, outputs = workload.buffers(case)
         self._workload = workload
         self._case = case
@@ -83,46 +84,40 @@ class CudaBench:
         self.inputs: Mapping[str, Array] = MappingProxyType({name: cupy.asarray(array) for name, array in inputs.items()})
         self._prints = self._fingerprints()
         self._lent: Lent | None = None  # inputs on the host, for programs that take them there
-        self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.dtype) for name, b in outputs.items()}
-        self._host_outputs = {name: np.empty(b.shape, b.dtype) for name, b in outputs.items()}
+        self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.storage) for name, b in outputs.items()}
+        self._host_outputs = {name: np.empty(b.shape, b.storage) for name, b in outputs.items()}
 
     def join(self, communicator: BenchCommunicator) -> None:
         """Share the case. Outputs move to one block of memory, so that one all-reduce can average several."""
         self.communicator = communicator
         self.outputs = in_one_piece(self.outputs)
 
+    def _use_stream(self) -> None:
+        """Make the timed stream CuPy's and PyTorch's current one again: a function may have chosen another."""
+        self.device.stream.use()
+        torch_bridge.use_current_stream_if_on_gpu()
+
     # -- preparing -------------------------------------------------------------------------------------------------
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
+        self._use_stream()
         if isinstance(variant, CudaVariant):
             return self._prepare_cuda(variant, config)
+        if isinstance(variant, FunctionVariant) and variant.on_gpu:
+            arrays = self.inputs, self.outputs
+            return prepare_function(variant, config, self._case, self.device, *arrays, self.checks_stream)
         if isinstance(variant, LibraryVariant):
             check_importable(variant.requires)
-            with torch_bridge.own_choice_of_stream():
-                return self._prepare_library(variant) if variant.device_only else self._prepare_program(variant)
+            if not variant.device_only:
+                return self._prepare_program(variant)
+            among = self.communicator if variant.communicates else None
+            return prepare_library(variant, self._case, self.device, self.inputs, self.outputs, among, self.checks_stream)
         raise Unavailable("runs on the host")
-
-    def _prepare_library(self, variant: LibraryVariant) -> Operation:
-        more = (self.communicator,) if variant.communicates else ()
-        try:
-            enqueue = variant.prepare(self._case, self.inputs, MappingProxyType(self.outputs), *more)
-        except NotInstalled as missing:
-            raise Unavailable(str(missing)) from missing
-        self.device.stream.use()  # `prepare` may have changed CuPy's current stream
-        if self.checks_stream and not more:  # the number of calls would differ between ranks
-            prints = look(self.device, enqueue, self.inputs, self.outputs)
-            if fault := fault_of(prints, torch_bridge.current_stream() not in (None, self.device.stream.ptr)):
-                raise Failed("launch_error", fault)
-        operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
-        if variant.graph:
-            enqueue()  # libraries initialise at the first call, which cannot be captured
-            self.device.stream.synchronize()
-            operation.run = graph_of(self.device.stream, enqueue)
-        return operation
 
     def _prepare_program(self, variant: LibraryVariant) -> Operation:
         self._lent = self._lent or Lent(self._host_inputs)
-        run = variant.prepare(self._case, self._lent.arrays, self._host_outputs)
+        with torch_bridge.own_choice_of_stream():
+            run = variant.prepare(self._case, self._lent.arrays, self._host_outputs)
         return CudaOperation(run, passes=(OPERATION, END_TO_END), on_host=True)
 
     def _prepare_cuda(self, variant: CudaVariant, config: Params) -> Operation:
@@ -202,11 +197,14 @@ class CudaBench:
         return self.place({name: self._pinned[name] for name in self.outputs})
 
     def run(self, operation: Operation) -> Buffers:
+        assert isinstance(operation, CudaOperation)
+        self._use_stream()
+        operation.before()
         returned = operation.run()
         self.device.stream.synchronize()
-        if isinstance(operation, CudaOperation) and operation.on_host:
+        if operation.on_host:
             return self.place(self._host_outputs)
-        return self.outputs if returned is None else returned
+        return operation.outputs(returned) or self.outputs
 
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
         return {name: cupy.asarray(array) for name, array in references.items()}
@@ -241,15 +239,21 @@ class CudaBench:
 
     def sample(self, operation: Operation, how: Pass) -> Reading:
         assert isinstance(operation, CudaOperation)
+        self._use_stream()
         self.communicator.wait()
         return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
 
     def _cold(self, operation: CudaOperation) -> Reading:
         """Take the mean of executions that each start after an L2 flush. Their number depends on the events' resolution."""
         executions = max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation)))
+        return self._mean(operation, executions, self.device.flush_l2)
+
+    def _mean(self, operation: CudaOperation, executions: int, between: Callable[[], object]) -> Reading:
+        """Take the mean of executions that are timed one by one, with the work of `between` before each."""
         total_ns, all_held = 0, True
         for _ in range(executions):
-            self.device.flush_l2()
+            operation.before()
+            between()
             duration_ns, held = self._time_queued(operation.run)
             total_ns += duration_ns
             all_held &= held
@@ -261,14 +265,21 @@ class CudaBench:
     def _about_ns(self, operation: CudaOperation) -> int:
         """Rough time of one execution. It is the same on all ranks, so that all ranks execute equally often."""
         if not operation.once_ns:
-            about_ns = max(1, min(self._time_queued(operation.run)[0] for _ in range(3)))
+            about_ns = max(1, min(self._once_ns(operation) for _ in range(3)))
             operation.once_ns = self.communicator.largest(about_ns)
         return operation.once_ns
 
+    def _once_ns(self, operation: CudaOperation) -> int:
+        operation.before()
+        return self._time_queued(operation.run)[0]
+
     def _hot(self, operation: CudaOperation) -> Reading:
+        if operation.own_inputs:  # to be restored before each execution, so that no batch can be timed
+            return self._mean(operation, max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation))), lambda: None)
         if not operation.batch:
             self._make_batch(operation)
-        duration_ns, held = self._time_queued(operation.replay, operation.batch)
+        # One execution before the clock starts: else the first of a batch finds the caches as another variant left them.
+        duration_ns, held = self.device.time_queued(operation.replay, operation.batch, self.communicator.wait, operation.run)
         return self._reading(max(round(self.device.without_events(duration_ns) / operation.batch), 1), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
@@ -284,11 +295,12 @@ class CudaBench:
             returned.clear()  # frees the memory, which the next call takes again
             returned.append((operation.enqueue or operation.run)())
 
-        why = ""
+        why = "" if operation.captures else " (PyTorch computes gradients in threads of its own)"
         try:
-            operation.replay = graph_of(self.device.stream, enqueue, operation.batch)
-        except runtime.CUDARuntimeError as error:
-            why = f" ({error})"
+            if not why:
+                operation.replay = graph_of(self.device.stream, enqueue, operation.batch)
+        except Exception as error:  # of CUDA, or of a library that refuses before CUDA does
+            why = f" ({' '.join(str(error).split())[:200]})"
         if self.communicator.largest(bool(why)):  # all ranks must use a graph, or none
             operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
             operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}"
@@ -297,13 +309,15 @@ class CudaBench:
         operation.replay()
         stream.synchronize()
 
-    def _run_batch(self, operation: CudaOperation, returned: Buffers | None) -> Buffers:
+    def _run_batch(self, operation: CudaOperation, returned: Any) -> Buffers:
         operation.replay()
         self.device.stream.synchronize()
-        return self.outputs if returned is None else returned
+        return operation.outputs(returned) or self.outputs
 
     def _operation(self, operation: CudaOperation) -> Reading:
         stream = self.device.stream
+        operation.before()
+        stream.synchronize()
         started = time.perf_counter_ns()
         operation.run()
         if operation.synchronizes:
@@ -311,25 +325,8 @@ class CudaBench:
         duration_ns = time.perf_counter_ns() - started
         pending = not stream.done
         stream.synchronize()
-        phases = {Phase.ALLREDUCE: self._allreduce_ns(operation)} if operation.allreduces else None
+        phases = parts_ns(operation, self.device, self.communicator)
         return self._reading(duration_ns, phases=phases, pending=pending)
-
-    def _allreduce_ns(self, operation: CudaOperation) -> int:
-        """Device time of the all-reduces in one more execution, without a CUDA graph: events cannot time its parts."""
-        assert operation.enqueue
-        for allreduce in operation.allreduces:
-            allreduce.timed = True
-        try:
-            if operation.waits:
-                self.communicator.wait()
-                operation.enqueue()
-                self.device.stream.synchronize()
-            else:
-                self._time_queued(operation.enqueue)
-        finally:
-            for allreduce in operation.allreduces:
-                allreduce.timed = False
-        return round(sum(self.device.without_events(allreduce.elapsed_ns()) for allreduce in operation.allreduces))
 
     def _end_to_end(self, operation: CudaOperation) -> Reading:
         if operation.on_host:
@@ -343,14 +340,15 @@ class CudaBench:
         self.communicator.wait()  # the time for allocating differs between ranks
         started = time.perf_counter_ns()
         marks[0].record(stream)
-        for name, array in self.inputs.items():
+        for name, array in (operation.own_inputs or self.inputs).items():
             array.set(host[name], stream)
         operation.refresh()
         marks[1].record(stream)
-        outputs = operation.run() or self.outputs
+        outputs = operation.outputs(operation.run()) or self.outputs
         marks[2].record(stream)
         for name in self._host_outputs:
-            outputs[name].get(stream, out=host[name], blocking=False)
+            # CuPy's `get` copies an array with gaps within `with stream:`, which leaves the null stream current.
+            cupy.ascontiguousarray(outputs[name]).get(stream, out=host[name], blocking=False)
         marks[3].record(stream)
         stream.synchronize()
         duration_ns = time.perf_counter_ns() - started
@@ -369,6 +367,7 @@ class CudaBench:
         self.inputs, self.outputs, self._pinned, self._lent = {}, {}, {}, None
         cupy.get_default_pinned_memory_pool().free_all_blocks()
         cupy.get_default_memory_pool().free_all_blocks()
+        torch_bridge.free_memory()
 
     def _reading(
         self, duration_ns: int, *, phases: dict[str, int] | None = None, held: bool = True, pending: bool = False

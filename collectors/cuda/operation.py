@@ -1,10 +1,11 @@
 """An operation on the GPU, and the passes that sample it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from warpladder.collectors.core.bench import Operation, Pass
+from warpladder.workloads.api import Array
 
 COLD: Final = Pass("device", "cold")
 HOT: Final = Pass("device", "hot")
@@ -36,6 +37,9 @@ class CudaOperation(Operation):
         pinned: it copies from and to page-locked memory.
         overlapped: enqueues overlapped copies and kernels; None if they run one after another.
         allreduces: its all-reduces, if ranks share the case.
+        captures: a CUDA graph can hold it.
+        own_inputs: its own copies of the inputs, which it changes; empty if it reads those of the bench.
+        before: enqueues what restores them. It is called before each execution, outside of the time.
     """
 
     once_ns: int = 0
@@ -46,6 +50,9 @@ class CudaOperation(Operation):
     pinned: bool = False
     overlapped: Callable[[], object] | None = None
     allreduces: tuple[Averaging, ...] = ()
+    captures: bool = True
+    own_inputs: Mapping[str, Array] = field(default_factory=dict)
+    before: Callable[[], object] = field(default=lambda: None)
 
     @property
     def waits(self) -> bool:

@@ -20,10 +20,15 @@ _SETTLE_S: Final = 0.002
 #: The hold gives up after this many seconds plus six times the call's time.
 _LIMIT_S: Final = 0.05
 
-_CURE: Final = "enqueue on CuPy's current stream, or let your own stream wait for it first and let it wait for yours at the end"
-_CURE_TORCH: Final = (
+#: What to do, by the kind of variant.
+CURE: Final = "enqueue on CuPy's current stream, or let your own stream wait for it first and let it wait for yours at the end"
+CURE_TORCH: Final = (
     "PyTorch's current stream is another one: call warpladder.workloads.torch_bridge.use_current_stream() in `prepare`, "
     "or torch.cuda.set_stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))"
+)
+CURE_FUNCTION: Final = (
+    "enqueue on the current stream of CuPy or PyTorch, or take a parameter `stream` and launch on it; let a stream of your own wait "
+    "for that one first, and let that one wait for yours at the end"
 )
 
 
@@ -54,14 +59,13 @@ class Prints:
         return self.at_end != self.when_done
 
 
-def fault_of(prints: Mapping[str, Prints], torch_elsewhere: bool) -> str:
+def fault_of(prints: Mapping[str, Prints], cure: str) -> str:
     """Return why device times of a call would be wrong, and what to do; empty if its work is on the timed stream.
 
     Args:
         prints: fingerprints of its outputs, by name; empty if the call could not be checked.
-        torch_elsewhere: PyTorch is in use, and its current stream is not the timed one.
+        cure: what to do.
     """
-    cure = _CURE_TORCH if torch_elsewhere else _CURE
     if early := [name for name, found in prints.items() if found.early]:
         return f"its work is not on the timed stream: output {', '.join(early)} is written while that stream is held; {cure}"
     if late := [name for name, found in prints.items() if found.late]:

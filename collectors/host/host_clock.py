@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.collectors.core.bench import (
+    NO_GPU_STATE,
     ONE_PROCESS,
     BenchCommunicator,
     Failed,
@@ -25,9 +26,10 @@ from warpladder.collectors.core.bench import (
     writes,
 )
 from warpladder.collectors.core.verify import poison
-from warpladder.data.names import Phase
-from warpladder.workloads.api import Array, Buffers, Case, HostVariant, Params, Variant, Workload
+from warpladder.data.names import PHASE, Phase
+from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload
 from warpladder.workloads.communication import Communicator
+from warpladder.workloads.functions.variant import FunctionVariant
 
 NAME: Final = "host_clock"
 #: In messages of NumPy and Numba, without hyphens, when code writes to a read-only array.
@@ -77,52 +79,82 @@ class HostBench:
         self.inputs: Mapping[str, Array] = self._lent.arrays
         self.communicator: BenchCommunicator = ONE_PROCESS
         self.outputs: Mapping[str, Array] = MappingProxyType(
-            {name: np.empty(buffer.shape, buffer.dtype) for name, buffer in outputs.items()}
+            {name: np.empty(buffer.shape, buffer.storage) for name, buffer in outputs.items()}
         )
 
     def join(self, communicator: BenchCommunicator) -> None:
         self.communicator = communicator
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
+        if isinstance(variant, FunctionVariant) and variant.kind == "host":
+            return self._prepare_function(variant, config)
         if not isinstance(variant, HostVariant):
             raise Unavailable("needs an NVIDIA GPU; the collector host_clock runs host variants only")
         check_importable(variant.requires)
         timed = TimedCommunicator(self.communicator) if variant.communicates and self.communicator.size > 1 else None
         more = (timed,) if timed else ()
-        inputs: Mapping[str, Array] = self.inputs
         operation = HostOperation(lambda: None, communicator=timed)
-        if variant.writes_inputs:
-            copies = {name: array.copy() for name, array in self.inputs.items()}
-            inputs = MappingProxyType(copies)
-            operation.before = partial(self._copy_into, copies)
-            operation.note = "writes its inputs, which are copied anew before each execution, outside of the time"
+        inputs = self._inputs_of(variant, operation)
 
         def run() -> Buffers | None:
             try:
                 return variant.run(self._case, inputs, self.outputs, *more)
             except Exception as error:
-                if _READ_ONLY in str(error).replace("-", "").lower() and (names := self._written(variant)):
+                if _is_read_only(error) and (names := self._written(partial(variant.run, self._case))):
                     raise Failed("wrong_result", f"{writes(names)} ({type(error).__name__}: {error})") from error
                 raise
 
         operation.run = run
         return operation
 
+    def _prepare_function(self, variant: FunctionVariant, config: Params) -> Operation:
+        check_importable(variant.requires)
+        operation = HostOperation(lambda: None)
+        inputs = self._inputs_of(variant, operation)
+        try:
+            call = variant.bind(self._case, config, inputs, self.outputs)
+            operation.before()
+            started = time.perf_counter_ns()
+            call.run()
+            operation.first_call_ns = time.perf_counter_ns() - started
+        except NotInstalled as missing:
+            raise Unavailable(str(missing)) from missing
+        except Exception as error:
+
+            def run_on(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> None:
+                variant.bind(self._case, config, inputs, outputs).run()
+
+            if _is_read_only(error) and (names := self._written(run_on)):
+                raise Failed("wrong_result", f"{writes(names)} ({type(error).__name__}: {error})") from error
+            raise
+        operation.run, operation.outputs = call.run, call.outputs
+        operation.parts = tuple((f"{PHASE}{name}", part) for name, part in call.parts)
+        return operation
+
+    def _inputs_of(self, variant: HostVariant | FunctionVariant, operation: HostOperation) -> Mapping[str, Array]:
+        """The inputs for a variant: the common ones, or copies of its own that the operation makes anew before each execution."""
+        if not variant.writes_inputs:
+            return self.inputs
+        copies = {name: array.copy() for name, array in self.inputs.items()}
+        operation.before = partial(self._copy_into, copies)
+        operation.note = "writes its inputs, which are copied anew before each execution, outside of the time"
+        return MappingProxyType(copies)
+
     def _copy_into(self, copies: Mapping[str, Array]) -> None:
         for name, copy in copies.items():
             np.copyto(copy, self.inputs[name])
 
-    def _written(self, variant: HostVariant) -> tuple[str, ...]:
-        """Return the names of the inputs that a variant writes. Runs it on writable copies."""
+    def _written(self, run: Callable[..., object]) -> tuple[str, ...]:
+        """Return the names of the inputs that a variant writes. Runs it on writable copies of inputs and outputs."""
         copies = {name: array.copy() for name, array in self.inputs.items()}
         with suppress(Exception):
-            variant.run(self._case, copies, {name: np.empty_like(array) for name, array in self.outputs.items()})
+            run(copies, {name: np.empty_like(array) for name, array in self.outputs.items()})
         return tuple(name for name, array in self.inputs.items() if not same(array, copies[name]))
 
     def run(self, operation: Operation) -> Buffers:
         assert isinstance(operation, HostOperation)
         operation.before()
-        returned = operation.run()
+        returned = operation.outputs(operation.run())
         return self.outputs if returned is None else returned
 
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -147,14 +179,29 @@ class HostBench:
         started = time.perf_counter_ns()
         operation.run()
         duration_ns = time.perf_counter_ns() - started
-        return Reading(duration_ns, {Phase.ALLREDUCE: timed.spent_ns} if timed else {}, NO_GPU_STATE)
+        phases = {Phase.ALLREDUCE: timed.spent_ns} if timed else _parts_ns(operation)
+        return Reading(duration_ns, phases, NO_GPU_STATE)
 
     def close(self) -> None:
         self.inputs, self.outputs = {}, {}
 
 
-#: Columns of `samples` that only GPUs have.
-NO_GPU_STATE: dict[str, Any] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
+def _is_read_only(error: Exception) -> bool:
+    """Whether a library refused to write to a read-only array."""
+    return _READ_ONLY in str(error).replace("-", "").lower()
+
+
+def _parts_ns(operation: HostOperation) -> dict[str, int]:
+    """Times of the parts of one more execution in ns, by scope."""
+    found: dict[str, int] = {}
+    if operation.parts:
+        operation.before()
+    returned: tuple[Any, ...] = ()
+    for scope, part in operation.parts:
+        started = time.perf_counter_ns()
+        returned = (part(*returned),)
+        found[scope] = time.perf_counter_ns() - started
+    return found
 
 
 def median_duration_ns(call: Callable[[], object], repetitions: int) -> float:

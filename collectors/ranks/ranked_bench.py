@@ -22,8 +22,8 @@ from warpladder.collectors.core.bench import (
     check_declared,
     of_all,
 )
+from warpladder.collectors.core.failures import classify, is_sticky
 from warpladder.collectors.core.jobs import WorkloadRef
-from warpladder.collectors.core.measure import classify, is_sticky
 from warpladder.collectors.core.shares import BufferRows, rows_of
 from warpladder.workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
 

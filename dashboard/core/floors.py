@@ -17,6 +17,8 @@ COMPUTE: Final[dict[str, tuple[tuple[str, ...], float]]] = {
     "3xtf32": (_TENSOR_CORES, 1 / 3),
     "fp64": ((Ceiling.FP64_FMA,), 1.0),
 }
+#: Precisions whose arithmetic no ceiling tells: their floors on a GPU are those of memory and copies.
+_NOT_MEASURED: Final = ("fp16", "bf16", "fp8", "int", "mixed")
 HOST: Final = "cpu"
 
 
@@ -40,7 +42,7 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
 
     - memory: min_bytes over `device_copy` (on the host: `host_copy`);
     - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host:
-      `host_fma`);
+      `host_fma`); none on a GPU for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
       since the two directions can overlap.
 
@@ -60,6 +62,7 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
         if precision != "fp32":
             rate = ceiling(data, compute_ceiling(data, precision), on_gpu=True) * share
             fma = np.where(on_gpu & (frame["precision"] == precision).to_numpy(), rate, fma)
+    fma = np.where(on_gpu & frame["precision"].isin(_NOT_MEASURED).to_numpy(), np.nan, fma)
     end_to_end = on_gpu & (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
     times = pd.DataFrame(
         {

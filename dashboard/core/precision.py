@@ -8,7 +8,13 @@ FULL: Final = "fp32"
 _WORDS: Final = {"tf32": "TF32", "3xtf32": "3xTF32"}
 #: Precision of a rung -> precision of the peers that it is compared with. No library has 3xTF32. It is compared with fp32,
 #: which it replaces with about the same error.
-PEERS_OF: Final = {"fp32": "fp32", "3xtf32": "fp32", "tf32": "tf32", "fp64": "fp64"}
+PEERS_OF: Final = {
+    "fp32": "fp32",
+    "3xtf32": "fp32",
+    "tf32": "tf32",
+    "fp64": "fp64",
+    **{name: name for name in ("fp16", "bf16", "fp8", "int", "mixed")},
+}
 
 
 def word(precision: str) -> str:

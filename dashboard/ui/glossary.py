@@ -22,7 +22,10 @@ WORDS: Final[Mapping[str, str]] = {
     "case": "one point of the workload's own axes, such as `n=512,perm=210`",
     "config": "a variant's tunables, such as `block=16`",
     "cell": "one variant with one config at one case",
-    "precision": "the arithmetic of the products: `fp32`, `tf32`, `3xtf32` (three TF32 products for each product), `fp64`",
+    "precision": (
+        "the arithmetic of the products: `fp32`, `tf32`, `3xtf32` (three TF32 products for each product), `fp64`, `fp16`, `bf16`, "
+        "`fp8`, `int` for whole numbers, or `mixed` where the cases differ in it"
+    ),
     "sample": "one timed repetition",
     "round": "one pass over all variants of a case, in shuffled order",
     "entry": "what runs in a round: a cell, or the twin of the baseline",

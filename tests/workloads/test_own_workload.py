@@ -22,7 +22,7 @@ SMALL = Case({"rows": 37}, flops=0, min_bytes=0)  # no multiple of a block's 4, 
 
 @pytest.fixture(scope="module")
 def example() -> Workload:
-    return registry.load_file(EXAMPLE)
+    return registry.load_file(EXAMPLE)[0]
 
 
 def _cuda(workload: Workload) -> list[CudaVariant]:

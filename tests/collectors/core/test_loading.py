@@ -78,7 +78,7 @@ def test_numbers_of_numpy_are_taken_as_those_of_python(tmp_path: Path) -> None:
     file = workload(tmp_path, params=numbers, flops="np.int32(8)", min_bytes="6.4e1", rank="np.int8(3)")
     (job,) = make_plan(Request(files=[file])).jobs
     assert job.case == "n=8,scale=0.5,odd=True"
-    mine = registry.load_file(file)
+    (mine,) = registry.load_file(file)
     row = case_row(mine, mine.cases[0])
     assert json.loads(row["params"]) == {"n": 8, "scale": 0.5, "odd": True}
     assert [(value, type(value)) for value in (row["flops"], row["min_bytes"], row["size_rank"])] == [

@@ -146,7 +146,7 @@ def test_what_cannot_be_taken_up_is_named_and_stops_nobody(tmp_path: Path, capsy
     finish(kept, "n=100")
     folder = die(kept)
     file = folder / "events.jsonl"
-    file.write_text(file.read_text().replace('"format": 2', '"format": 99'))
+    file.write_text(file.read_text().replace('"format": 3', '"format": 99'))
     salvage(tmp_path)
     said = capsys.readouterr().err
     assert f"could not be taken up (StoreError: format 99); remove {folder}" in said and said.count("\n") == 1

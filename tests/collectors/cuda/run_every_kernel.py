@@ -90,7 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         is_file = chosen.workload.endswith(".py")
-        workload = registry.load_file(Path(chosen.workload)) if is_file else registry.load(chosen.workload)
+        workload = registry.load_file(Path(chosen.workload))[0] if is_file else registry.load(chosen.workload)
     except WorkloadError as error:
         parser.error(str(error))
     unknown = set(chosen.variants) - {variant.name for _, variant, _ in cells(workload)}

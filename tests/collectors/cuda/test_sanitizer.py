@@ -91,7 +91,7 @@ def test_every_config_of_every_kernel_is_run_at_odd_sizes_or_at_the_smallest_tha
             assert case.min_bytes == min(each.min_bytes for each in workload.cases if variant.skip(each, config) is None)
 
 
-@pytest.mark.parametrize("variant", registry.load_file(PLANTED).variants, ids=name_of)
+@pytest.mark.parametrize("variant", registry.load_file(PLANTED)[0].variants, ids=name_of)
 def test_planted_faults_compile_with_line_numbers(variant):
     assert b".debug_line" in compile_variant(run_every_kernel.with_line_numbers(variant), [variant.name], "sm_90").cubin
     assert b".debug_line" not in compile_variant(variant, [variant.name], "sm_90").cubin

@@ -39,17 +39,17 @@ def test_an_output_written_while_the_stream_is_held_is_early_and_one_written_aft
 
 def test_the_message_names_the_output_and_the_call_that_is_missing() -> None:
     prints = {"x": Prints(POISON, POISON, RIGHT, RIGHT), "y": Prints(POISON, RIGHT, RIGHT, RIGHT)}
-    said = fault_of(prints, torch_elsewhere=True)
+    said = fault_of(prints, timed_stream.CURE_TORCH)
     assert said.startswith(
         "its work is not on the timed stream: output y is written while that stream is held; PyTorch's current"
     )
     assert "warpladder.workloads.torch_bridge.use_current_stream()" in said and "torch.cuda.set_stream(" in said
-    said = fault_of({"y": Prints(POISON, POISON, POISON, RIGHT)}, torch_elsewhere=False)
+    said = fault_of({"y": Prints(POISON, POISON, POISON, RIGHT)}, timed_stream.CURE)
     assert said == (
         "its work is not all on the timed stream: output y is written after that stream is done; enqueue on CuPy's current stream, "
         "or let your own stream wait for it first and let it wait for yours at the end"
     )
-    assert fault_of({}, torch_elsewhere=True) == ""
+    assert fault_of({}, timed_stream.CURE_TORCH) == ""
 
 
 # -- on a device that is simulated ---------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def looked_at(make: Call, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any, An
     monkeypatch.setattr(timed_stream, "_SETTLE_S", 0.0)
     device, inputs, outputs = Simulated(), {"x": np.arange(4.0)}, {"y": np.zeros(4)}
     prints = look(device, make(device, inputs["x"], outputs["y"]), inputs, outputs)
-    return fault_of(prints, torch_elsewhere=False)[:40], inputs, outputs
+    return fault_of(prints, timed_stream.CURE)[:40], inputs, outputs
 
 
 def doubled(x: Any, y: Any) -> Callable[[], object]:

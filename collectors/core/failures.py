@@ -1,0 +1,26 @@
+"""The verdicts for exceptions that variants raise."""
+
+from warpladder.collectors.core.bench import Failed
+from warpladder.workloads.api import WrongOutput
+from warpladder.workloads.locate import where
+
+
+def classify(error: BaseException) -> tuple[str, str]:
+    """Return status and detail of the result row for an exception that a variant raised."""
+    if isinstance(error, Failed):
+        return error.status, error.detail
+    if isinstance(error, WrongOutput):
+        return "wrong_result", str(error)
+    name = ": ".join(filter(None, [where(error), type(error).__name__]))
+    text = " ".join(str(error).split())[:500]
+    if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
+        return "out_of_memory", f"{name}: {text}"
+    return "launch_error", f"{name}: {text}"
+
+
+def is_sticky(error: Exception) -> bool:
+    """Whether the error leaves the process's CUDA context unusable, so that every later call fails too."""
+    if isinstance(error, Failed):
+        return error.lasting
+    of_device = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "NcclError")
+    return type(error).__name__ in of_device and "out of memory" not in str(error)

@@ -1,0 +1,128 @@
+"""Prepares variants that call a library or a user's function: on the timed stream, with the stream checked."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+import cupy
+
+from warpladder.collectors.core.bench import Failed, Unavailable, check_importable
+from warpladder.collectors.cuda.launch import graph_of
+from warpladder.collectors.cuda.operation import OPERATION, CudaOperation
+from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TORCH, Device, fault_of, look
+from warpladder.data.names import PHASE
+from warpladder.workloads import torch_bridge
+from warpladder.workloads.api import Array, Buffers, Case, LibraryVariant, NotInstalled, Params
+from warpladder.workloads.communication import Communicator
+from warpladder.workloads.functions.variant import FunctionVariant
+
+_OWN_STREAM: Final = "its library has streams of its own, so that it has no device time by CUDA events"
+
+
+class CallDevice(Device, Protocol):
+    """The parts of a GPU that prepare a call: `stream` is the one that is timed."""
+
+    stream: Any
+
+
+def prepare_library(
+    variant: LibraryVariant,
+    case: Case,
+    device: CallDevice,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    communicator: Communicator | None,
+    check_stream: bool,
+) -> CudaOperation:
+    """Prepare a call into a GPU library.
+
+    Args:
+        variant, case: what to call.
+        device: the GPU.
+        inputs, outputs: the bench's arrays.
+        communicator: of the ranks that share the case, for a variant that communicates.
+        check_stream: check that its work is all on the timed stream. Ranks would call it a different number of times.
+
+    Raises:
+        Unavailable: something that it needs is not installed.
+        Failed: its work is not on the timed stream.
+    """
+    more = (communicator,) if communicator else ()
+    with torch_bridge.own_choice_of_stream():
+        enqueue = _installed(lambda: variant.prepare(case, inputs, MappingProxyType(outputs), *more))
+        device.stream.use()  # `prepare` may have changed CuPy's current stream
+        if check_stream and not more:
+            of_torch = torch_bridge.current_stream() not in (None, device.stream.ptr)
+            _check_stream(device, enqueue, inputs, outputs, CURE_TORCH if of_torch else CURE)
+        operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
+        if variant.graph:
+            enqueue()  # libraries initialise at the first call, which cannot be captured
+            device.stream.synchronize()
+            operation.run = graph_of(device.stream, enqueue)
+    return operation
+
+
+def prepare_function(
+    variant: FunctionVariant,
+    config: Params,
+    case: Case,
+    device: CallDevice,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    check_stream: bool,
+) -> CudaOperation:
+    """Prepare a user's function, and call it once. The arguments and exceptions are those of `prepare_library`."""
+    check_importable(variant.requires)
+    own = {name: cupy.empty_like(array) for name, array in inputs.items()} if variant.writes_inputs else {}
+    call = _installed(
+        lambda: variant.bind(case, config, MappingProxyType(own or dict(inputs)), MappingProxyType(dict(outputs)))
+    )
+    device.stream.use()
+    parts = tuple((f"{PHASE}{name}", part) for name, part in call.parts)
+    operation = CudaOperation(call.run, outputs=call.outputs, parts=parts, captures=call.captures, own_inputs=own)
+    if own:
+        operation.before = partial(_restore, own, inputs)
+        operation.note = "writes its inputs, which are copied anew before each execution, outside of the time"
+    operation.before()
+    device.wait()
+    started = time.perf_counter_ns()
+    call.run()
+    device.wait()
+    operation.first_call_ns = time.perf_counter_ns() - started
+    if variant.own_stream:
+        operation.passes, operation.note = (OPERATION,), _OWN_STREAM
+    elif check_stream:
+
+        def once() -> Buffers | None:
+            operation.before()
+            outputs: Buffers | None = call.outputs(call.run())
+            return outputs
+
+        _check_stream(device, once, inputs, outputs, CURE_FUNCTION)
+    return operation
+
+
+def _installed(prepare: Callable[[], Any]) -> Any:
+    try:
+        return prepare()
+    except NotInstalled as missing:
+        raise Unavailable(str(missing)) from missing
+
+
+def _check_stream(
+    device: CallDevice,
+    call: Callable[[], Buffers | None],
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    cure: str,
+) -> None:
+    if fault := fault_of(look(device, call, inputs, outputs), cure):
+        raise Failed("launch_error", fault)
+
+
+def _restore(own: Mapping[str, Array], inputs: Mapping[str, Array]) -> None:
+    """Enqueue copies of the inputs."""
+    for name, array in own.items():
+        cupy.copyto(array, inputs[name])

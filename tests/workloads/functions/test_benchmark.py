@@ -1,0 +1,87 @@
+"""Benchmarks of plain functions, recorded on the host."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.workloads.functions.recording import record
+from warpladder import Benchmark
+from warpladder.workloads.api import WorkloadError
+
+SOFTMAX = '''
+import numpy as np
+import warpladder
+
+bench = warpladder.Benchmark("softmax", rows=[7], n=[10, 40])
+
+
+@bench.inputs
+def inputs(rows, n, rng):
+    return rng.standard_normal((rows, n), np.float32)
+
+
+@bench.reference
+def reference(x):
+    assert x.dtype == np.float64
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@bench.variant(baseline=True)
+def naive(x):
+    """Subtracts, exponentiates and divides, each into a new array."""
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@bench.variant
+def into(x, out):
+    np.subtract(x, x.max(axis=1, keepdims=True), out=out)
+    np.exp(out, out=out)
+    out /= out.sum(axis=1, keepdims=True)
+
+
+@bench.variant(writes_inputs=True)
+def in_place(x):
+    x -= x.max(axis=1, keepdims=True)
+    np.exp(x, out=x)
+    x /= x.sum(axis=1, keepdims=True)
+
+
+@bench.variant(configs=[{"step": 2}, {"step": 5}], peer=True)
+def by_rows(x, step, out):
+    for row in range(0, len(x), step):
+        out[row : row + step] = naive(x[row : row + step])
+'''
+
+
+def test_three_ways_to_give_an_output_are_verified_and_timed(tmp_path: Path) -> None:
+    run = record(tmp_path, SOFTMAX)
+    results = run.table("results")
+    assert set(results["status"]) == {"ok"} and len(results) == 2 * 5
+    variants = run.table("variants").set_index("variant")
+    assert variants.loc[["naive", "into", "in_place"], "rung"].tolist() == [1, 2, 3]
+    assert variants.loc["by_rows", "role"] == "peer" and variants.loc["naive", "precision"] == "fp32"
+    assert variants.loc["naive", "idea"] == "Subtracts, exponentiates and divides, each into a new array."
+
+
+def test_the_bytes_of_a_case_are_those_of_its_arrays(tmp_path: Path) -> None:
+    cases = record(tmp_path, SOFTMAX).table("cases").set_index("case")
+    assert cases.loc["rows=7,n=40", ["h2d_bytes", "d2h_bytes", "min_bytes"]].tolist() == [1120, 1120, 2240]
+    assert cases.loc["rows=7,n=40", "size_rank"] == 1
+
+
+def test_the_first_call_is_a_sample_of_its_own(tmp_path: Path) -> None:
+    samples = record(tmp_path, SOFTMAX).table("samples")
+    first = samples[samples["scope"] == "phase:first_call"]
+    assert len(first) == 2 * 5 and (first["duration_ns"] > 0).all()
+
+
+def test_the_least_benchmark_has_inputs_a_reference_and_a_variant() -> None:
+    bench = Benchmark("least", n=[2])
+    with pytest.raises(WorkloadError, match="least: has no inputs"):
+        _ = bench.workload
+    bench.inputs(lambda n: np.ones(n))
+    with pytest.raises(WorkloadError, match="least: has no reference"):
+        _ = bench.workload

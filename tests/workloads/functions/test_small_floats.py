@@ -1,0 +1,51 @@
+"""The values of bfloat16 and the types of 8 bits, from their bits."""
+
+import numpy as np
+import pytest
+
+from warpladder.workloads.api import Buffer
+from warpladder.workloads.small_floats import STORAGE, widened
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits", "value"),
+    [
+        ("bfloat16", 0x3F80, 1.0),
+        ("bfloat16", 0xC040, -3.0),
+        ("bfloat16", 0x0001, 2.0**-133),
+        ("bfloat16", 0x7F80, np.inf),
+        ("float8_e5m2", 0x3C, 1.0),
+        ("float8_e5m2", 0x7B, 57344.0),
+        ("float8_e5m2", 0x01, 2.0**-16),
+        ("float8_e5m2", 0xFC, -np.inf),
+        ("float8_e4m3fn", 0x38, 1.0),
+        ("float8_e4m3fn", 0xBC, -1.5),
+        ("float8_e4m3fn", 0x7E, 448.0),
+        ("float8_e4m3fn", 0x01, 2.0**-9),
+        ("float8_e4m3fn", 0x08, 2.0**-6),
+        ("float8_e4m3fn", 0x00, 0.0),
+    ],
+)
+def test_a_value_is_that_of_its_bits(dtype: str, bits: int, value: float) -> None:
+    found = widened(np.array([bits], STORAGE[dtype]), dtype)
+    assert found.dtype == np.float32 and found[0] == value
+
+
+@pytest.mark.parametrize("dtype", STORAGE)
+def test_all_bits_set_are_no_number_so_that_poison_is_seen(dtype: str) -> None:
+    kind = np.dtype(STORAGE[dtype])
+    assert np.isnan(widened(np.array([np.iinfo(kind).max], kind), dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", STORAGE)
+def test_values_are_those_of_pytorch(dtype: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    kind = np.dtype(STORAGE[dtype])
+    bits = np.arange(np.iinfo(kind).max + 1, dtype=kind)
+    theirs = torch.from_numpy(bits.view(f"int{kind.itemsize * 8}")).view(getattr(torch, dtype)).float().numpy()
+    np.testing.assert_array_equal(widened(bits, dtype), theirs)
+
+
+def test_a_buffer_counts_the_bytes_of_its_bits() -> None:
+    buffer = Buffer((3, 4), "bfloat16")
+    assert (buffer.nbytes, buffer.storage, buffer.kind) == (24, "uint16", "f")

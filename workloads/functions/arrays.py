@@ -1,0 +1,295 @@
+"""Arrays of the libraries that functions are written with, and the arrays of a bench: NumPy's on the host, CuPy's on a GPU.
+
+An input is stored without gaps, in the order of its axes in memory. So a tensor in PyTorch's format channels-last reaches a
+function as channels-last again. Nothing here synchronises a stream, which would hide work on another one.
+"""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from warpladder.workloads.api import Array, NotInstalled, WrongOutput
+from warpladder.workloads.small_floats import STORAGE, widened
+
+#: Integers of PyTorch and NumPy alike that have the bits of a type that NumPy lacks.
+_SIGNED: Final = {"uint8": "int8", "uint16": "int16"}
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a function gave an array.
+
+    Attributes:
+        library: the array's library, as `library_of` names it.
+        dtype: name of its type, such as `float32` or `bfloat16`.
+        shape: its shape.
+        order: its axes in the order of memory, the slowest first.
+    """
+
+    library: str
+    dtype: str
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        return tuple(self.shape[axis] for axis in self.order)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it holds real floating-point numbers."""
+        return self.dtype in STORAGE or np.dtype(self.dtype).kind == "f"
+
+    def from_storage(self, stored: Array) -> Array:
+        """A view of a stored array with the axes of the function's array."""
+        return stored.transpose(np.argsort(self.order)) if self.order else stored
+
+
+def library_of(value: Any) -> str:
+    """The library of an array: `numpy`, `torch`, `cupy`, `jax`, or `numba` for another array on the device; empty for no array."""
+    if isinstance(value, np.ndarray | np.generic):
+        return "numpy"
+    root = type(value).__module__.partition(".")[0]
+    if root == "torch" and hasattr(value, "data_ptr"):
+        return "torch"
+    if root in ("jax", "jaxlib") and hasattr(value, "dtype"):
+        return "jax"
+    if root == "cupy" and hasattr(value, "dtype"):
+        return "cupy"
+    if root == "torch" or isinstance(value, type):
+        return ""
+    return "numba" if hasattr(value, "__cuda_array_interface__") else ""
+
+
+def dtype_of(value: Any) -> str:
+    """The name of an array's type, alike in all libraries."""
+    dtype = value.dtype
+    return str(dtype).removeprefix("torch.") if library_of(value) == "torch" else str(getattr(dtype, "name", dtype))
+
+
+def described(value: Any) -> str:
+    """A value that is no array, in words for a message."""
+    kind = type(value)
+    if value is None:
+        return "None"
+    name = (
+        kind.__name__ if kind.__module__ in ("builtins", "types") else f"{kind.__module__.partition('.')[0]}'s {kind.__name__}"
+    )
+    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+# -- what the functions `inputs` and `reference` give ----------------------------------------------------------------------------
+
+
+def on_host(value: Any) -> np.ndarray:
+    """The array as NumPy's, with the bits of types that NumPy lacks as unsigned integers.
+
+    Raises:
+        ValueError: its type has no such integers.
+    """
+    dtype = dtype_of(value)
+    match library_of(value):
+        case "torch":
+            tensor = value.detach().resolve_conj().resolve_neg().cpu()
+            if dtype in STORAGE:
+                torch = sys.modules["torch"]
+                return tensor.view(getattr(torch, _SIGNED[STORAGE[dtype]])).numpy().view(STORAGE[dtype])  # type: ignore[no-any-return]
+            try:
+                return tensor.numpy()  # type: ignore[no-any-return]
+            except TypeError as error:
+                raise ValueError(f"arrays of {dtype} cannot be measured") from error
+        case "cupy":
+            array = value.get()
+        case "numba":
+            array = value.copy_to_host() if hasattr(value, "copy_to_host") else _cupy().asarray(value).get()
+        case _:
+            array = np.asarray(value)
+    if dtype in STORAGE:
+        return array.view(STORAGE[dtype])  # type: ignore[no-any-return]
+    if array.dtype.kind not in "fciub":
+        raise ValueError(f"arrays of {dtype} cannot be measured")
+    return array  # type: ignore[no-any-return]
+
+
+def stored(value: Any) -> tuple[Form, np.ndarray]:
+    """The form of an array that a function gave, and its elements as a bench stores them.
+
+    Raises:
+        ValueError: its elements do not lie without gaps in memory, or its type is not known here.
+    """
+    array = on_host(value)
+    order = _order(array)
+    form = Form(library_of(value), dtype_of(value), tuple(array.shape), order)
+    return form, np.array(array.transpose(order) if order else array, order="C", copy=True)
+
+
+def _order(array: np.ndarray) -> tuple[int, ...]:
+    """The axes in the order of memory. Raises ValueError for an array with gaps or repeated elements."""
+    order = tuple(sorted(range(array.ndim), key=lambda axis: (-array.strides[axis], array.shape[axis] == 1, axis)))
+    if array.flags.c_contiguous:
+        return tuple(range(array.ndim))
+    if not array.transpose(order).flags.c_contiguous:
+        raise ValueError("its elements do not lie side by side in memory; make it contiguous")
+    return order
+
+
+def in_double(form: Form, array: np.ndarray) -> Any:
+    """An input for the reference: an array of the form's library, with real numbers in float64 and complex ones in complex128."""
+    values = form.from_storage(widened(array, form.dtype))
+    if values.dtype.kind in "fc":
+        values = values.astype(np.float64 if values.dtype.kind == "f" else np.complex128)
+    else:
+        values = values.copy()
+    match form.library:
+        case "torch":
+            return sys.modules["torch"].from_numpy(values)
+        case "cupy" | "numba":
+            return _cupy().asarray(values)
+        case "jax":
+            return sys.modules["jax"].numpy.asarray(values)
+    return values
+
+
+# -- what a variant takes and gives -----------------------------------------------------------------------------------------------
+
+
+def as_given(form: Form, array: Array, library: str) -> Any:
+    """A stored array for a variant: the same memory, as an array of a library, with the function's type and axes.
+
+    Args:
+        form: of the input or output.
+        array: NumPy's or CuPy's, without gaps.
+        library: of the variant.
+
+    Raises:
+        NotInstalled: the library is not there, or does not run where the array is.
+        WrongOutput: the library lacks the type.
+    """
+    hosted = isinstance(array, np.ndarray)
+    if library == "torch":
+        return _as_tensor(form, array, hosted)
+    if library == "jax":
+        return _as_jax(form, array, hosted)
+    if form.dtype in STORAGE:
+        array = array.view(_numpy_type(form.dtype, library))
+    given = form.from_storage(array)
+    if library == "numba":
+        return _imported("numba.cuda").as_cuda_array(given)
+    return given
+
+
+def _as_tensor(form: Form, array: Array, hosted: bool) -> Any:
+    torch = _imported("torch")
+    bits = array.view(_SIGNED[STORAGE[form.dtype]]) if form.dtype in STORAGE else array
+    if hosted:
+        with warnings.catch_warnings():  # PyTorch has no read-only tensors, and says so
+            warnings.simplefilter("ignore")
+            tensor = torch.from_numpy(bits)
+    else:
+        if not torch.cuda.is_available():
+            raise NotInstalled("needs PyTorch with CUDA; the PyTorch that is installed here does not find the GPU")
+        tensor = torch.from_dlpack(bits)
+    if form.dtype in STORAGE:
+        tensor = tensor.view(getattr(torch, form.dtype))
+    return tensor.permute(*map(int, np.argsort(form.order))) if form.order else tensor
+
+
+def _as_jax(form: Form, array: Array, hosted: bool) -> Any:
+    jax = _imported("jax")
+    if hosted:
+        bits = array.view(_numpy_type(form.dtype, "jax")) if form.dtype in STORAGE else array
+        return jax.block_until_ready(jax.numpy.asarray(form.from_storage(bits)))
+    given = jax.dlpack.from_dlpack(array)
+    if form.dtype in STORAGE:
+        given = given.view(getattr(jax.numpy, form.dtype))
+    return jax.block_until_ready(given.transpose(np.argsort(form.order)) if form.order else given)
+
+
+def _numpy_type(dtype: str, library: str) -> Any:
+    """The type that the package ml_dtypes adds to NumPy. CuPy has it for some types only."""
+    if library in ("numpy", "jax"):
+        return np.dtype(getattr(_imported("ml_dtypes"), dtype))
+    raise WrongOutput(f"{library} has no arrays of {dtype}; give the variant arrays='torch'")
+
+
+def _imported(module: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise NotInstalled(f"needs the Python package {module.partition('.')[0]}, which is not installed") from error
+
+
+def _cupy() -> Any:
+    return _imported("cupy")
+
+
+def taken(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
+    """The array that a variant gave, as NumPy's or CuPy's; its memory is shared.
+
+    Args:
+        name: of the output, for messages.
+        value: what the variant gave.
+        form: of the output.
+        on_gpu: the variant runs on the GPU.
+
+    Raises:
+        WrongOutput: it is no array, or has another type or shape, or lies elsewhere.
+    """
+    library = library_of(value)
+    if not library:
+        raise WrongOutput(f"output {name} is {described(value)}; return an array")
+    dtype = dtype_of(value)
+    if dtype != form.dtype:
+        raise WrongOutput(
+            f"output {name} has type {dtype}, not {form.dtype}; convert it, or declare the type: @bench.reference(outputs={dtype!r})"
+        )
+    if tuple(value.shape) != form.shape:
+        raise WrongOutput(f"output {name} has shape {tuple(value.shape)}, and the reference's has {form.shape}")
+    if _is_on_gpu(value, library) != on_gpu:
+        here, there = ("the host", "the GPU") if on_gpu else ("the GPU", "the host")
+        raise WrongOutput(f"output {name} is on {here}, and the variant runs on {there}; return an array that is there")
+    if library == "torch" and str(value.layout) != "torch.strided":
+        raise WrongOutput(f"output {name} is a sparse tensor; return a dense one")
+    return _on_device(value, library, dtype) if on_gpu else on_host(value)
+
+
+def _is_on_gpu(value: Any, library: str) -> bool:
+    match library:
+        case "torch":
+            return bool(value.is_cuda)
+        case "jax":
+            return all(device.platform == "gpu" for device in value.devices())
+    return library in ("cupy", "numba")
+
+
+def _on_device(value: Any, library: str, dtype: str) -> Array:
+    """A CuPy array of the memory of an array on the GPU, made from its address."""
+    if library == "cupy":
+        return value
+    cupy = _cupy()
+    if library == "torch":
+        value = value.detach().resolve_conj().resolve_neg()
+        itemsize = value.element_size()
+        address, strides = value.data_ptr(), [step * itemsize for step in value.stride()]
+        storage = np.dtype(STORAGE.get(dtype, dtype))
+    else:
+        interface = value.__cuda_array_interface__
+        storage = np.dtype(STORAGE.get(dtype, dtype))
+        address = interface["data"][0]
+        strides = interface.get("strides") or _dense_strides(value.shape, storage.itemsize)
+    reach = sum((extent - 1) * step for extent, step in zip(value.shape, strides, strict=True)) + storage.itemsize
+    memory = cupy.cuda.UnownedMemory(address, max(reach, 1), value)
+    return cupy.ndarray(tuple(value.shape), storage, cupy.cuda.MemoryPointer(memory, 0), strides=tuple(strides))
+
+
+def _dense_strides(shape: Sequence[int], itemsize: int) -> list[int]:
+    strides = [itemsize]
+    for extent in reversed(shape[1:]):
+        strides.insert(0, strides[0] * extent)
+    return strides[len(strides) - len(shape) :] if shape else []

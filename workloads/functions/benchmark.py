@@ -1,0 +1,399 @@
+"""Benchmark: a workload written as plain functions on arrays.
+
+The functions are declared by decorators. `workload` makes of them the `Workload` that is planned, verified and timed like any
+other. `docs/own-kernel.md` has complete examples.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from warpladder.workloads.api import (
+    TOLERANCE,
+    Array,
+    Case,
+    CudaVariant,
+    Params,
+    Precision,
+    Role,
+    Variant,
+    Workload,
+    WorkloadError,
+)
+from warpladder.workloads.driver import has_nvidia_driver
+from warpladder.workloads.functions.arguments import (
+    LIBRARIES,
+    caller,
+    checked_function,
+    choose,
+    is_of_types,
+    precision_of,
+    skip_reason,
+    tolerances,
+)
+from warpladder.workloads.functions.arrays import Form
+from warpladder.workloads.functions.axes import Axes
+from warpladder.workloads.functions.binding import STREAM, call_of, place_of
+from warpladder.workloads.functions.kernels import Extent, Kernel, source_of_kernel
+from warpladder.workloads.functions.problem import Problem
+from warpladder.workloads.functions.variant import GPU_ONLY, Call, FunctionVariant
+
+if TYPE_CHECKING:
+    from warpladder import Run
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Benchmark:
+    """A problem, its inputs and reference, and the functions that are compared on it.
+
+    Args:
+        name: of the workload, in the data and on pages.
+        title: a few words for pages; the name by default.
+        arrays: library whose arrays the variants take: `numpy`, `torch`, `cupy`, `numba` or `jax`. By default it is that of the arrays
+            that `inputs` gives.
+        device: `gpu` or `cpu`; by default the GPU where there is one. NumPy's arrays are always on the host.
+        flops: floating-point operations of a case, a multiply-add counted as two: a number, or a function of axes.
+        tolerance: largest relative L2 error that passes: one for all, or by precision. The default is `TOLERANCE` of
+            `warpladder.workloads.api`. Outputs of whole numbers must be equal.
+        gradients: whether the gradients with respect to the inputs of real numbers are outputs too, or the names of such inputs. The
+            functions compute the forward pass on PyTorch's tensors; `forward` and `backward` are timed as phases.
+        axes: the axes, each with its values; every combination is a case.
+
+    Raises:
+        WorkloadError: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        title: str = "",
+        arrays: str = "",
+        device: str = "",
+        flops: Callable[..., float] | int | None = None,
+        tolerance: float | Mapping[str, float] | None = None,
+        gradients: bool | Sequence[str] = False,
+        **axes: Sequence[Any],
+    ) -> None:
+        self.name, self.title = name, title or name
+        self.file = caller()
+        choose("arrays", arrays, ("", *LIBRARIES))
+        choose("device", device, ("", "gpu", "cpu"))
+        self._library, self._device = arrays, device
+        self._axes = Axes(axes, flops)
+        self._tolerance = tolerances(tolerance)
+        self._gradients = gradients
+        self._inputs: Callable[..., Any] | None = None
+        self._reference: Callable[..., Any] | None = None
+        self._outputs: str | Mapping[str, str] = {}
+        self._declared: list[Callable[[], Variant]] = []
+        self._names: list[str] = []
+        self._baseline = ""
+
+    # -- declaring -------------------------------------------------------------------------------------------------
+
+    def inputs(self, function: _F) -> _F:
+        """Declare the function that makes the inputs.
+
+        It is called with the axes that it has parameters for, and with `rng`, a `numpy.random.Generator`, if it has a parameter of
+        this name. It returns an array, or a tuple or dict of arrays, numbers and texts. A dict names them. Arrays in host memory are
+        copied to the GPU for the variants that run there. The generators of NumPy, PyTorch and CuPy are seeded before each call.
+        """
+        self._inputs = checked_function(function, "inputs")
+        self._forget("workload", "_problem", "_first_forms")
+        return function
+
+    def reference(self, function: Any = None, *, outputs: str | Mapping[str, str] = "") -> Any:
+        """Declare the function that computes the right outputs.
+
+        It takes the inputs, in float64 where they are real numbers, and the axes that it has parameters for. It returns an array, or a
+        tuple or dict of arrays.
+
+        Args:
+            function: the function; without it this is a decorator.
+            outputs: type of the variants' outputs, or of each by name. By default it is that of the first input of real numbers, and
+                for outputs of whole numbers that of the reference's own.
+        """
+        self._outputs = outputs or {}
+        if function is None:
+            return self.reference_with_types
+        return self.reference_with_types(function)
+
+    def reference_with_types(self, function: _F) -> _F:
+        """Declare the reference, with the types that were given before."""
+        self._reference = checked_function(function, "reference")
+        self._forget("workload", "_problem", "_first_forms")
+        return function
+
+    def variant(
+        self,
+        function: Any = None,
+        *,
+        name: str = "",
+        title: str = "",
+        baseline: bool = False,
+        peer: bool = False,
+        ceiling: bool = False,
+        specimen: bool = False,
+        precision: Precision | None = None,
+        configs: Sequence[Params] = ({},),
+        arrays: str = "",
+        writes_inputs: bool = False,
+        requires: Sequence[str] = (),
+        skip: Callable[..., str | None] | None = None,
+    ) -> Any:
+        """Declare a function that is measured. Rungs stand on the ladder in the order of their declaration.
+
+        In a notebook or at a prompt, a variant of the same name takes the place of the one before, so that a cell can be run again.
+
+        The function takes the inputs in order, or by name if `inputs` gives a dict. It returns the outputs. A parameter named like an
+        axis or a config's value is given that value. A parameter `out` is given the array that the output is written to, or a tuple
+        of arrays. A parameter `stream` is given the stream that is timed.
+
+        Args:
+            function: the function; without it this is a decorator.
+            name: by default that of the function.
+            title: a few words for charts; the name by default.
+            baseline: speedups are counted from it; by default from the first variant.
+            peer, ceiling, specimen: it is compared as a library's, as the least that anyone must do, or as a known pitfall; by
+                default as a rung.
+            precision: arithmetic of the products, such as `tf32`; by default that of the first input of real numbers.
+            configs: the values of its parameters to try; the best of them stands for the variant.
+            arrays: library whose arrays it takes; by default that of the benchmark.
+            writes_inputs: it changes its inputs. They are restored before each execution, outside of the time. If it returns None, the
+                first input is its output.
+            requires: modules that must be importable.
+            skip: gives the reason why a case cannot run, or None; called with the axes and config values that it has parameters for.
+
+        Raises:
+            WorkloadError: an argument is wrong.
+        """
+        roles = self._roles(name or "variant", peer=peer, ceiling=ceiling, specimen=specimen)
+        given = {
+            "name": name, "title": title, "baseline": baseline, "roles": roles, "precision": precision, "configs": tuple(configs),
+            "arrays": arrays, "writes_inputs": writes_inputs, "requires": tuple(requires), "skip": skip,
+        }  # fmt: skip
+
+        def declare(function: _F) -> _F:
+            self._declare(function, **given)
+            return function
+
+        return declare if function is None else declare(function)
+
+    def cuda(
+        self,
+        source: str | Path,
+        *,
+        kernel: str,
+        grid: Any,
+        block: Any,
+        args: Sequence[Any] | None = None,
+        shared: Extent = 0,
+        options: Sequence[str] = (),
+        name: str = "",
+        title: str = "",
+        baseline: bool = False,
+        peer: bool = False,
+        ceiling: bool = False,
+        specimen: bool = False,
+        precision: Precision | None = None,
+        configs: Sequence[Params] = ({},),
+        skip: Callable[..., str | None] | None = None,
+    ) -> None:
+        """Declare a kernel of CUDA C++ that is measured. NVRTC compiles it as C++17.
+
+        Arrays reach it in the order of their axes in memory, and types that NumPy lacks by their bits. An output starts as NaN.
+
+        Args:
+            source: path of a `.cu` file, from the file that declares the benchmark; or the code.
+            kernel: C++ name, such as `softmax<{block}>`, in which axes and config values are filled in.
+            grid, block: blocks, and threads of each: one to three extents, or a function of axes and config values that gives them. An
+                extent is a number, the name of an axis or config value, or a function.
+            args: arguments: names of inputs, outputs (`out`, or `out0`, `out1` and so on), axes and config values, NumPy scalars, or
+                functions. An `int` is passed as int32, and a `float` as float32. By default the inputs, then the outputs.
+            shared: bytes of dynamic shared memory.
+            options: further options of NVRTC.
+            name: by default the name of the kernel without its arguments.
+
+        The other arguments are those of `variant`.
+
+        Raises:
+            WorkloadError: an argument is wrong.
+        """
+        name = name or kernel.partition("<")[0].rpartition("::")[2]
+        roles = self._roles(name, peer=peer, ceiling=ceiling, specimen=specimen)
+        choose(f"{name}: precision", precision or "", ("", *TOLERANCE))
+        code = source_of_kernel(source, self.file)
+        launch = Kernel(f"{self.name}: {name}", kernel, grid, block, args, shared)
+
+        def make() -> Variant:
+            return CudaVariant(
+                name,
+                title or name,
+                roles[0] if roles else "rung",
+                precision=precision or self._precision,
+                of_case=None if precision else self._precision_at,
+                configs=tuple(configs),
+                skip=partial(skip_reason, skip) if skip else CudaVariant.skip,
+                source=code,
+                launches=partial(launch.launches, self._problem),
+                options=tuple(options),
+            )
+
+        self._add(name, baseline, make)
+
+    def _roles(self, where: str, **given: bool) -> list[Role]:
+        roles: list[Any] = [role for role, is_given in given.items() if is_given]
+        if len(roles) > 1:
+            raise WorkloadError(f"{where} is declared as {' and '.join(roles)}; choose one")
+        return roles
+
+    def _declare(self, function: Callable[..., Any], **given: Any) -> None:
+        checked_function(function, "variant")
+        name = given["name"] or getattr(function, "__name__", "")
+        where = place_of(function)
+        if not name or name == "<lambda>":
+            raise WorkloadError(f"{where} has no name; give the variant one: name='...'")
+        choose(f"{where}: arrays", given["arrays"], ("", *LIBRARIES))
+        choose(f"{where}: precision", given["precision"] or "", ("", *TOLERANCE))
+        if not given["configs"]:
+            raise WorkloadError(f"{where}: configs is empty; leave it out, or give at least one")
+        self._add(name, given["baseline"], partial(self._function_variant, function, name, given))
+
+    def _add(self, name: str, baseline: bool, make: Callable[[], Variant]) -> None:
+        if name in self._names and self.file:
+            raise WorkloadError(f"{self.name}: variant {name} is declared twice; give each its own name")
+        if baseline and self._baseline not in ("", name):
+            raise WorkloadError(f"{self.name}: {self._baseline} and {name} are both the baseline; choose one")
+        self._baseline = name if baseline else "" if self._baseline == name else self._baseline
+        place = self._names.index(name) if name in self._names else len(self._names)
+        self._names[place : place + 1], self._declared[place : place + 1] = [name], [make]
+        self._forget("workload")
+
+    def _forget(self, *made: str) -> None:
+        for name in made:
+            self.__dict__.pop(name, None)
+
+    def record(self, **options: Any) -> "Run":
+        """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""
+        from warpladder.session import record
+
+        return record(self, **options)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The names of the variants that have been declared so far."""
+        return tuple(self._names)
+
+    # -- the workload underneath ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The workload of what has been declared so far. Inputs of the first case are made, to see whose arrays they are.
+
+        Raises:
+            WorkloadError: inputs, a reference or variants are missing, or `inputs` gives no arrays.
+        """
+        for what, declared in (("inputs", self._inputs), ("reference", self._reference), ("variant", self._declared)):
+            if not declared:
+                raise WorkloadError(f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @{what}")
+        variants = _numbered([make() for make in self._declared])
+        on_host = next((variant.name for variant in variants if variant.kind == "host"), "")
+        baseline = self._baseline or variants[0].name
+        return Workload(
+            self.name,
+            self.title,
+            self._axes.cases,
+            variants,
+            self._problem.buffers,
+            self._problem.make_inputs,
+            self._problem.reference,
+            baseline,
+            baseline if self._is_on_host(variants, baseline) else on_host,
+            self._tolerance,
+            axes=self._axes.declared,
+            make_case=self._axes.case,
+        )
+
+    @staticmethod
+    def _is_on_host(variants: Sequence[Variant], name: str) -> bool:
+        return next(variant for variant in variants if variant.name == name).kind == "host"
+
+    @cached_property
+    def _problem(self) -> Problem:
+        assert self._inputs and self._reference
+        return Problem(self._inputs, self._reference, self._outputs, (*self._axes.values, STREAM), self._gradients)
+
+    @cached_property
+    def _first_forms(self) -> list[Form]:
+        """The forms of the first case's inputs."""
+        case = self._axes.cases[0]
+        self._problem.make_inputs(case, np.random.default_rng(0))
+        return list(self._problem.given(case).forms.values())
+
+    def _function_variant(self, function: Callable[..., Any], name: str, given: Mapping[str, Any]) -> Variant:
+        library = given["arrays"] or self._library or self._first_forms[0].library
+        on_gpu = (
+            library != "numpy"
+            and self._device != "cpu"
+            and (library in GPU_ONLY or self._device == "gpu" or has_nvidia_driver())
+        )
+        role: Role = given["roles"][0] if given["roles"] else "host" if library == "numpy" and self._uses_gpu else "rung"
+        bind = partial(self._bind, function, library, on_gpu, given["writes_inputs"])
+        skip = given["skip"]
+        return FunctionVariant(
+            name,
+            given["title"] or name,
+            role,
+            precision=given["precision"] or self._precision,
+            configs=given["configs"],
+            skip=partial(skip_reason, skip) if skip else FunctionVariant.skip,
+            function=function,
+            on_gpu=on_gpu,
+            library=library,
+            bind=bind,
+            requires=given["requires"],
+            writes_inputs=given["writes_inputs"],
+            of_case=None if given["precision"] else self._precision_at,
+        )
+
+    @property
+    def _uses_gpu(self) -> bool:
+        """Whether the benchmark's own arrays are on the GPU, so that a variant with NumPy's stands beside the ladder."""
+        return (self._library or self._first_forms[0].library) != "numpy"
+
+    @property
+    def _precision(self) -> Precision:
+        """The precision of a variant that declares none, over all cases."""
+        mixed = any(is_of_types(values) for values in self._axes.values.values())
+        return "mixed" if mixed else precision_of(self._first_forms)
+
+    def _precision_at(self, case: Case) -> Precision:
+        return precision_of(self._problem.given(case).forms.values())
+
+    def _bind(
+        self,
+        function: Callable[..., Any],
+        library: str,
+        on_gpu: bool,
+        writes_inputs: bool,
+        case: Case,
+        config: Params,
+        inputs: Mapping[str, Array],
+        outputs: Mapping[str, Array],
+    ) -> Call:
+        given, gave = self._problem.given(case), self._problem.outputs(case)
+        values = {**case.params, **config}
+        differentiated = self._problem.gradients(case)
+        return call_of(function, library, on_gpu, given, gave, values, (inputs, outputs), writes_inputs, differentiated)
+
+
+def _numbered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """The variants, with the rungs on the ladder in the order of their declaration, unless a name has a number."""
+    places = iter(range(1, len(variants) + 1))
+    return tuple(replace(each, place=next(places)) if each.role == "rung" else each for each in variants)

@@ -1,0 +1,247 @@
+"""Gives a user's function its arguments, and takes its outputs."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from warpladder.workloads import torch_bridge
+from warpladder.workloads.api import Array, Buffers, WorkloadError, WrongOutput
+from warpladder.workloads.functions import arrays, gradients
+from warpladder.workloads.functions.arrays import Form
+from warpladder.workloads.functions.variant import Call
+
+#: A parameter of this name is given the outputs to write to: one array, or a tuple of several.
+OUT: Final = "out"
+#: A parameter of this name is given the stream that is timed, in the form that the function's library takes.
+STREAM: Final = "stream"
+
+_POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the function `inputs` gave for a case.
+
+    Attributes:
+        values: name -> form of an array, or the value itself of anything else.
+        by_name: it was a dict, so that functions take the values by name.
+    """
+
+    values: Mapping[str, Any]
+    by_name: bool
+
+    @property
+    def forms(self) -> dict[str, Form]:
+        return {name: value for name, value in self.values.items() if isinstance(value, Form)}
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of a function.
+
+    Attributes:
+        inputs: names of those that take inputs, in order; None if the function takes any number, or does not tell.
+        needed: how many of them have no default.
+        named: names of those that take an axis, a config's value, the outputs or the stream.
+    """
+
+    inputs: tuple[str, ...] | None
+    needed: int
+    named: tuple[str, ...]
+
+
+def parameters_of(function: Callable[..., Any], special: Sequence[str]) -> Parameters:
+    """The parameters of a function.
+
+    Args:
+        function: Python's, or of an extension, which may not tell its parameters.
+        special: names of axes and of the config's values.
+    """
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return Parameters(None, 0, ())
+    named = {*special, OUT, STREAM}
+    inputs = [each for each in found if each.kind in _POSITIONAL and each.name not in named]
+    takes_any = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in found)
+    return Parameters(
+        None if takes_any else tuple(each.name for each in inputs),
+        sum(each.default is inspect.Parameter.empty for each in inputs),
+        tuple(each.name for each in found if each.name in named and each.kind is not inspect.Parameter.POSITIONAL_ONLY),
+    )
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """`bench.py:12: name`, for a message about a function; its name alone where its source is not known."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    name = getattr(function, "__name__", type(function).__name__)
+    return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}: {name}" if code else name
+
+
+def check_takes(function: Callable[..., Any], given: Arguments, special: Sequence[str]) -> None:
+    """Check that a function takes the inputs. Raises WorkloadError."""
+    takes = parameters_of(function, special)
+    if takes.inputs is None:
+        return
+    count = len(given.values)
+    if given.by_name:
+        if unknown := [name for name in given.values if name not in takes.inputs]:
+            raise WorkloadError(
+                f"{place_of(function)} has no parameter {unknown[0]}, which `inputs` gives; it has {_listed(takes.inputs)}"
+            )
+    elif not takes.needed <= count <= len(takes.inputs):
+        raise WorkloadError(
+            f"{place_of(function)} takes {_listed(takes.inputs)}, and `inputs` gives {count} "
+            f"value{'' if count == 1 else 's'} ({_listed(tuple(given.values))}); make them the same"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "no inputs"
+
+
+def call_of(
+    function: Callable[..., Any],
+    library: str,
+    on_gpu: bool,
+    given: Arguments,
+    outputs: Mapping[str, Form],
+    values: Mapping[str, Any],
+    buffers: tuple[Mapping[str, Array], Mapping[str, Array]],
+    writes_inputs: bool,
+    differentiated: Sequence[str] = (),
+) -> Call:
+    """A function with the arrays of a bench.
+
+    Args:
+        function: the user's.
+        library: whose arrays it takes.
+        on_gpu: it runs on the GPU.
+        given: the forms of the inputs, and the values that are no arrays.
+        outputs: the forms of the outputs.
+        values: of the axes and the config, by name.
+        buffers: inputs and outputs of the bench, by name.
+        writes_inputs: it may give one of its inputs as an output.
+        differentiated: inputs whose gradients are outputs too.
+
+    Raises:
+        WorkloadError: the function does not take these inputs, or writes where gradients are asked for.
+        NotInstalled: its library is not there.
+    """
+    check_takes(function, given, tuple(values))
+    if on_gpu and library == "torch":
+        torch_bridge.use_current_stream()
+    stored, written = buffers
+    inputs = {
+        name: arrays.as_given(value, stored[name], library) if isinstance(value, Form) else value
+        for name, value in given.values.items()
+    }
+    takes = parameters_of(function, tuple(values))
+    keywords = {name: values[name] for name in takes.named if name in values}
+    if OUT in takes.named:
+        targets = tuple(arrays.as_given(form, written[name], library) for name, form in outputs.items())
+        keywords[OUT] = targets[0] if len(targets) == 1 else targets
+    if STREAM in takes.named:
+        keywords[STREAM] = _stream(library) if on_gpu else None
+    positional = () if given.by_name else tuple(inputs.values())
+    keywords |= inputs if given.by_name else {}
+    run = _waiting(_partial(function, positional, keywords), library)
+    if differentiated:
+        if OUT in takes.named or writes_inputs:
+            raise WorkloadError(
+                f"{place_of(function)} writes to its arguments; gradients need a function that returns its outputs"
+            )
+        return _with_gradients(run, inputs, differentiated, outputs, on_gpu)
+    first = next((value for name, value in inputs.items() if name in given.forms), None)
+
+    def take(returned: Any) -> Buffers | None:
+        if returned is None and OUT in takes.named:
+            return None
+        if returned is None and writes_inputs:
+            returned = first
+        found = named_outputs(returned, outputs)
+        return {name: arrays.taken(name, value, outputs[name], on_gpu) for name, value in found.items()}
+
+    return Call(run, take)
+
+
+def _with_gradients(
+    run: Callable[[], Any],
+    inputs: Mapping[str, Any],
+    differentiated: Sequence[str],
+    outputs: Mapping[str, Form],
+    on_gpu: bool,
+) -> Call:
+    """The function, and after it the gradients with respect to some of its inputs."""
+    leaves = [inputs[name].requires_grad_(True) for name in differentiated]
+    of_inputs = {gradients.gradient_of(name): None for name in differentiated}
+    returns = {name: form for name, form in outputs.items() if name not in of_inputs}
+    real = {name: form for name, form in returns.items() if form.is_real}
+    both, parts = gradients.forward_and_backward(run, leaves, gradients.upstream_of(real, leaves[0]))
+
+    def take(returned: Any) -> Buffers:
+        values, computed = returned
+        found = named_outputs(values, returns) | dict(zip(of_inputs, computed, strict=True))
+        return {name: arrays.taken(name, value, outputs[name], on_gpu) for name, value in found.items()}
+
+    return Call(both, take, parts, captures=False)
+
+
+def _partial(function: Callable[..., Any], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Callable[[], Any]:
+    if keywords:
+        return lambda: function(*positional, **keywords)
+    return lambda: function(*positional)
+
+
+def _waiting(run: Callable[[], Any], library: str) -> Callable[[], Any]:
+    """JAX returns before it has computed, on the host too."""
+    if library != "jax":
+        return run
+    import jax
+
+    return lambda: jax.block_until_ready(run())
+
+
+def _stream(library: str) -> Any:
+    """CuPy's current stream, which is timed, as a library's object; its address for a library without one."""
+    import cupy
+
+    stream = cupy.cuda.get_current_stream()
+    match library:
+        case "cupy":
+            return stream
+        case "torch":
+            import torch
+
+            return torch.cuda.current_stream()
+        case "numba":
+            from numba import cuda
+
+            return cuda.external_stream(stream.ptr)
+    return stream.ptr
+
+
+def named_outputs(returned: Any, outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a function returned, by name of output.
+
+    Raises:
+        WrongOutput: it is nothing, has another number of outputs, or is not an array, a tuple or a dict.
+    """
+    if returned is None:
+        raise WrongOutput(f"returns None; return the output, or take a parameter `{OUT}` and write to it")
+    if isinstance(returned, Mapping):
+        if set(returned) != set(outputs):
+            raise WrongOutput(
+                f"returns the outputs {_listed(sorted(map(str, returned)))}, and the reference {_listed(tuple(outputs))}"
+            )
+        return {name: returned[name] for name in outputs}
+    if isinstance(returned, tuple | list):
+        if len(returned) != len(outputs):
+            raise WrongOutput(f"returns {len(returned)} outputs, and the reference {len(outputs)}")
+        return dict(zip(outputs, returned, strict=True))
+    if not arrays.library_of(returned):
+        raise WrongOutput(f"returns {arrays.described(returned)}; return an array, or a tuple or dict of arrays")
+    if len(outputs) != 1:
+        raise WrongOutput(f"returns 1 array, and the reference {len(outputs)}")
+    return {next(iter(outputs)): returned}

@@ -1,0 +1,227 @@
+"""The inputs and reference of a benchmark, as a workload asks for them: stored arrays by name."""
+
+import inspect
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import numpy as np
+
+from warpladder.workloads.api import Buffer, Case, WorkloadError, WrongOutput
+from warpladder.workloads.functions import arrays, gradients
+from warpladder.workloads.functions.arrays import Form
+from warpladder.workloads.functions.axes import called_with_axes
+from warpladder.workloads.functions.binding import Arguments, check_takes, named_outputs, place_of
+from warpladder.workloads.small_floats import widened
+
+_NUMBERS: Final = (bool, int, float, complex, str, type(None))
+
+
+class Problem:
+    """What a benchmark's functions `inputs` and `reference` gave, by case. The forms of a case are those of its first arrays.
+
+    Args:
+        inputs, reference: the user's functions.
+        outputs: type of each output, by name, or of all of them; empty for the types that `_wanted` chooses.
+        special: names of axes and config values, which are no inputs.
+        of_gradients: whether the gradients of real inputs are outputs too, or names of such inputs.
+    """
+
+    def __init__(
+        self,
+        inputs: Callable[..., Any],
+        reference: Callable[..., Any],
+        outputs: str | Mapping[str, str],
+        special: tuple[str, ...],
+        of_gradients: bool | Sequence[str] = False,
+    ) -> None:
+        self._inputs, self._reference, self._types, self._special = inputs, reference, outputs, special
+        self._gradients = of_gradients
+        self._given: dict[str, Arguments] = {}
+        self._gave: dict[str, dict[str, Form]] = {}
+
+    def make_inputs(self, case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Fresh inputs of a case, as stored. The generators of the libraries are seeded from `rng`.
+
+        Raises:
+            WorkloadError: the function gives no arrays, or others than before.
+        """
+        where = place_of(self._inputs)
+        _seed(rng)
+        given = called_with_axes(self._inputs, case.params, rng=rng)
+        values: dict[str, Any] = {}
+        made: dict[str, np.ndarray] = {}
+        for name, value in self._named(given, where).items():
+            if arrays.library_of(value):
+                try:
+                    values[name], made[name] = arrays.stored(value)
+                except ValueError as error:
+                    raise WorkloadError(f"{where}: {name}: {error}") from error
+            elif isinstance(value, _NUMBERS):
+                values[name] = value
+            else:
+                raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; give arrays, numbers or texts")
+        if not made:
+            raise WorkloadError(f"{where} gives no array; return the arrays that the variants read")
+        found = Arguments(values, isinstance(given, Mapping))
+        first = self._given.setdefault(case.name, found)
+        if changed := next((name for name, form in first.forms.items() if form != found.forms.get(name)), ""):
+            raise WorkloadError(
+                f"{where}: {changed} has another shape, type or library than at the first call; make it the same"
+            )
+        return made
+
+    def _named(self, given: Any, where: str) -> dict[str, Any]:
+        """The values that `inputs` returned, by name: that of the reference's parameters unless it returned a dict."""
+        if isinstance(given, Mapping):
+            if bad := [name for name in given if not (isinstance(name, str) and name.isidentifier())]:
+                raise WorkloadError(f"{where}: {bad[0]!r} names an input; name it as a parameter of the variants")
+            return dict(given)
+        if inspect.isgenerator(given) or inspect.iscoroutine(given) or given is None:
+            raise WorkloadError(f"{where} gives {arrays.described(given)}; return an array, or a tuple or dict of arrays")
+        values = list(given) if isinstance(given, tuple | list) else [given]
+        try:
+            parameters = inspect.signature(self._reference).parameters.values()
+            names = [each.name for each in parameters if each.name not in self._special and each.kind in (0, 1)]
+        except (TypeError, ValueError):
+            names = []
+        if len(names) < len(values):
+            names = ["x"] if len(values) == 1 else [f"x{number}" for number in range(len(values))]
+        return dict(zip(names, values, strict=False))
+
+    def given(self, case: Case) -> Arguments:
+        """What `inputs` gave for a case whose inputs were made."""
+        return self._given[case.name]
+
+    def is_known(self, case: Case) -> bool:
+        """Whether the inputs of a case were made and its reference computed."""
+        return case.name in self._gave
+
+    def gradients(self, case: Case) -> tuple[str, ...]:
+        """The inputs whose gradients are outputs."""
+        return gradients.wanted(self._gradients, self._given[case.name].forms)
+
+    def reference(self, case: Case, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The right outputs by name. The function is called with real numbers in float64.
+
+        Raises:
+            WorkloadError: it gives no arrays.
+        """
+        where = place_of(self._reference)
+        given = self._given[case.name]
+        check_takes(self._reference, given, self._special)
+        with _in_64_bits():
+            values = {
+                name: arrays.in_double(value, inputs[name]) if isinstance(value, Form) else value
+                for name, value in given.values.items()
+            }
+            differentiated = self.gradients(case)
+            for name in differentiated:
+                values[name].requires_grad_(True)
+            if given.by_name:
+                returned = called_with_axes(self._reference, {**case.params, **values})
+            else:
+                named = {name: value for name, value in case.params.items() if name in _keywords(self._reference)}
+                returned = self._reference(*values.values(), **named)
+            found = {name: self._on_host(name, value, where) for name, value in _outputs(returned, where).items()}
+        forms = self._forms_of(found, list(given.forms.values()))
+        if differentiated:
+            leaves = [values[name] for name in differentiated]
+            real = {name: form for name, form in forms.items() if form.is_real}
+            upstream = gradients.upstream_of(real, leaves[0], double=True)
+            computed = gradients.backward(returned, leaves, upstream)
+            for name, value in zip(differentiated, computed, strict=True):
+                form = given.forms[name]
+                forms[gradients.gradient_of(name)] = Form(form.library, form.dtype, form.shape, tuple(range(len(form.shape))))
+                found[gradients.gradient_of(name)] = self._on_host(name, value, where)
+        self._gave[case.name] = forms
+        return found
+
+    def _forms_of(self, found: Mapping[str, np.ndarray], inputs: list[Form]) -> dict[str, Form]:
+        """The forms of outputs, which a bench stores in the order of their axes."""
+        return {
+            name: Form(inputs[0].library, self._wanted(name, array, inputs), tuple(array.shape), tuple(range(array.ndim)))
+            for name, array in found.items()
+        }
+
+    def _on_host(self, name: str, value: Any, where: str) -> np.ndarray:
+        if isinstance(value, float | int):
+            value = np.asarray(value)
+        if not arrays.library_of(value):
+            raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; return an array, or a tuple or dict of arrays")
+        try:
+            array = arrays.on_host(value)
+        except ValueError as error:
+            raise WorkloadError(f"{where}: {name}: {error}") from error
+        return np.ascontiguousarray(widened(array, arrays.dtype_of(value))).reshape(tuple(value.shape))
+
+    def _wanted(self, name: str, array: np.ndarray, inputs: list[Form]) -> str:
+        """The type that variants give an output in: the declared one, or that of the first input of real (or complex) numbers, or
+        the reference's own for whole numbers."""
+        if declared := self._types if isinstance(self._types, str) else self._types.get(name, ""):
+            return declared
+        if array.dtype.kind not in "fc":
+            return str(array.dtype)
+        alike = [
+            form.dtype for form in inputs if (form.is_real if array.dtype.kind == "f" else np.dtype(form.dtype).kind == "c")
+        ]
+        return next(iter(alike), "float32" if array.dtype.kind == "f" else "complex64")
+
+    def outputs(self, case: Case) -> dict[str, Form]:
+        """The forms of the outputs of a case whose reference was computed."""
+        return self._gave[case.name]
+
+    def buffers(self, case: Case) -> tuple[dict[str, Buffer], dict[str, Buffer]]:
+        """Inputs and outputs as stored. The outputs are empty until the reference has been computed."""
+        given = self._given[case.name].forms
+        gave = self._gave.get(case.name, {})
+        return tuple(  # type: ignore[return-value]
+            {name: Buffer(form.stored_shape, form.dtype) for name, form in forms.items()} for forms in (given, gave)
+        )
+
+
+def _outputs(returned: Any, where: str) -> dict[str, Any]:
+    """What the reference returned, by name: `out`, or `out0`, `out1` and so on, unless it returned a dict."""
+    if isinstance(returned, Mapping):
+        return dict(returned)
+    if isinstance(returned, float | int):
+        return {"out": returned}
+    values = list(returned) if isinstance(returned, tuple | list) else [returned]
+    names = ["out"] if len(values) == 1 else [f"out{number}" for number in range(len(values))]
+    try:
+        return named_outputs(returned, dict.fromkeys(names))
+    except WrongOutput as error:
+        raise WorkloadError(f"{where} {error}") from error
+
+
+def _keywords(function: Callable[..., Any]) -> set[str]:
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _seed(rng: np.random.Generator) -> None:
+    """Seed the generators of the libraries that are in use."""
+    seed = int(rng.integers(2**31))
+    random.seed(seed)
+    np.random.seed(seed)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(seed)
+    if cupy := sys.modules.get("cupy"):
+        with suppress(Exception):  # without a GPU
+            cupy.random.seed(seed)
+
+
+@contextmanager
+def _in_64_bits() -> Iterator[None]:
+    """JAX computes in 32 bits unless told otherwise."""
+    if "jax" not in sys.modules:
+        yield
+        return
+    jax = sys.modules["jax"]
+    enable = getattr(jax, "enable_x64", None) or sys.modules["jax.experimental"].enable_x64
+    with enable(True):
+        yield
