@@ -30,6 +30,7 @@ SLOW = {
     "test_deep_traces",
     "test_derived_schemas",
     "test_emulation",
+    "test_examples",
     "test_export",
     "test_fuzz",
     "test_gan_tconv",
