@@ -29,6 +29,7 @@ SLOW = {
     "test_damaged_runs",
     "test_deep_traces",
     "test_derived_schemas",
+    "test_docs_own_kernel",
     "test_emulation",
     "test_examples",
     "test_export",

@@ -61,6 +61,10 @@ def run_python(text: str, **variables: str) -> str:
 # -- softmax ---------------------------------------------------------------------------------------------------------
 
 
+def test_the_readme_shows_softmax_as_it_is() -> None:
+    assert f"```python\n{SOFTMAX.read_text()}```" in (DOCS.parent / "README.md").read_text()
+
+
 def test_softmax_has_at_most_15_lines_besides_its_kernel() -> None:
     tree = ast.parse(SOFTMAX.read_text())
     kernel = [node for node in tree.body if isinstance(node, ast.With) or getattr(node, "name", "") == "fused"]
