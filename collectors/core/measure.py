@@ -108,8 +108,12 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
             bench = make(workload, case, problem.inputs)
             try:
                 _BenchRun(bench, workload, case, problem, other, turn, rng, report).measure(cells)
-            finally:
+            except CellCrashed:
+                raise  # the process ends; on an unusable device, freeing would raise another exception in its place
+            except Exception:
                 bench.close()
+                raise
+            bench.close()
     for cell in job.cells:
         kind = workload.variant(cell.variant).kind
         if kind not in benches:

@@ -130,7 +130,7 @@ def call_of(
         NotInstalled: its library is not there.
     """
     check_takes(function, given, tuple(values))
-    if on_gpu and (library == "torch" or torch_bridge.current_stream() is not None):
+    if on_gpu and library == "torch":
         torch_bridge.use_current_stream()
     stored, written = buffers
     inputs = {
