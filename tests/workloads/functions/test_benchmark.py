@@ -88,6 +88,16 @@ def test_the_least_benchmark_has_inputs_a_reference_and_a_variant() -> None:
         _ = bench.workload
 
 
+def test_an_axis_with_one_value_can_be_left_out_of_a_case() -> None:
+    bench = Benchmark("axes", rows=[7], kind=["even"], n=[10, 40])
+    bench.inputs(lambda rows, n: np.ones((rows, n)))
+    bench.reference(lambda x: x)
+    bench.variant(lambda x: x, name="same")
+    assert bench.workload.case("n=5").params == {"rows": 7, "kind": "even", "n": 5}
+    with pytest.raises(WorkloadError, match="n is missing; its axes are rows \\(from 1, 7 if left out\\)"):
+        bench.workload.case("rows=5")
+
+
 class Kernel:
     """Stands for what `@triton.jit` makes of a function."""
 
