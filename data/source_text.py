@@ -38,3 +38,16 @@ def read(file: Path, *, lenient: bool = False) -> str:
         return f'#line 1 "{other.name}"\n{read(other, lenient=lenient)}#line {line + 1} "{file.name}"\n'
 
     return _INCLUDE.sub(included, text)
+
+
+def files_of(file: Path) -> set[Path]:
+    """A source and every file that it includes, whether or not they are there."""
+    found: set[Path] = set()
+    todo = [file]
+    while todo:
+        each = todo.pop()
+        if each not in found:
+            found.add(each)
+            text = each.read_text(errors="replace") if each.is_file() else ""
+            todo += [each.parent / name for name in _INCLUDE.findall(text)]
+    return found
