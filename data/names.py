@@ -120,6 +120,7 @@ class Source:
     NSYS: Final = "nsys"
     NVTX: Final = "nvtx"
     PROCESS_STATE: Final = "process_state"
+    PROGRAMS: Final = "programs"
     REFERENCE: Final = "reference"
     REPORT: Final = "report"
     TABLES: Final = "tables"
@@ -159,6 +160,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.NVTX: "ranges that were never closed, or lack their thread",
     Source.PROCESS_STATE: "a variant changed a setting of its whole process",
     Source.REFERENCE: "a reference that verifies less than it should",
+    Source.PROGRAMS: "how whole programs were measured, and what they left behind",
     Source.REPORT: "a report that is incomplete",
     Source.TABLES: "tables of a report that are not taken over",
     Source.THROTTLING: "samples that were taken while the clock was slowed down",

@@ -1,6 +1,7 @@
 """Checks the arguments of a benchmark, and works out those that it leaves out."""
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from keyword import iskeyword
@@ -158,6 +159,16 @@ def checked_function(function: Any, what: str) -> Any:
         kind = "a generator" if inspect.isgeneratorfunction(inner) else "a coroutine"
         raise WorkloadError(f"{place_of(function)} gives {kind}; write a plain function that returns arrays")
     return function
+
+
+def launches_triton(function: Callable[..., Any], requires: Sequence[str]) -> bool:
+    """Whether a function launches kernels of Triton, which run on a GPU only unless Triton interprets them."""
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return False
+    inner = inspect.unwrap(function)
+    names = getattr(getattr(inner, "__code__", None), "co_names", ())
+    known = getattr(inner, "__globals__", {})
+    return "triton" in requires or any(type(known.get(name)).__module__.startswith("triton.") for name in names)
 
 
 def choose(what: str, given: Any, among: Sequence[str]) -> None:

@@ -50,11 +50,14 @@ class Axes:
 
     @property
     def declared(self) -> tuple[Axis, ...]:
-        """As a workload declares them. An axis of whole numbers takes others too."""
-        return tuple(
-            Axis(name, min(1, *values), _MOST) if _is_whole(values) else Axis(name, words=tuple(self._by_text[name]))
-            for name, values in self.values.items()
-        )
+        """As a workload declares them. An axis of whole numbers takes others too. An axis with one value can be left out."""
+        return tuple(self._declared(name, values) for name, values in self.values.items())
+
+    def _declared(self, name: str, values: Sequence[Any]) -> Axis:
+        default = str(values[0]) if len(values) == 1 else ""
+        if _is_whole(values):
+            return Axis(name, min(1, *values), _MOST, default=default)
+        return Axis(name, words=tuple(self._by_text[name]), default=default)
 
     @property
     def cases(self) -> tuple[Case, ...]:

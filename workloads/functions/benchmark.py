@@ -37,6 +37,7 @@ from warpladder.workloads.functions.arguments import (
     checked_title,
     choose,
     is_of_types,
+    launches_triton,
     precision_of,
     skip_reason,
     tolerances,
@@ -100,6 +101,7 @@ class Benchmark:
         self._declared: list[Callable[[], Variant]] = []
         self._names: list[str] = []
         self._baseline = ""
+        self._has_kernels = False
 
     # -- declaring -------------------------------------------------------------------------------------------------
 
@@ -252,6 +254,7 @@ class Benchmark:
                 options=tuple(options),
             )
 
+        self._has_kernels = True
         self._add(name, baseline, make)
 
     def _roles(self, where: str, **given: bool) -> list[Role]:
@@ -355,7 +358,12 @@ class Benchmark:
         on_gpu = (
             library != "numpy"
             and self._device != "cpu"
-            and (library in GPU_ONLY or self._device == "gpu" or has_nvidia_driver())
+            and (
+                library in GPU_ONLY
+                or self._device == "gpu"
+                or has_nvidia_driver()
+                or launches_triton(function, given["requires"])
+            )
         )
         role: Role = given["roles"][0] if given["roles"] else "host" if library == "numpy" and self._uses_gpu else "rung"
         bind = partial(self._bind, function, library, on_gpu, given["writes_inputs"])
@@ -378,8 +386,9 @@ class Benchmark:
 
     @property
     def _uses_gpu(self) -> bool:
-        """Whether the benchmark's own arrays are on the GPU, so that a variant with NumPy's stands beside the ladder."""
-        return (self._library or self._first_forms[0].library) != "numpy"
+        """Whether the benchmark's own arrays are on the GPU, or kernels copy them there. A variant with NumPy's then stands beside the
+        ladder."""
+        return self._has_kernels or (self._library or self._first_forms[0].library) != "numpy"
 
     @property
     def _precision(self) -> Precision:
