@@ -99,7 +99,10 @@ def main(connection: int, progress: int, collector: Collector, modules: Sequence
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     with os.fdopen(progress, "r+b") as shared:
         steps = np.memmap(shared, np.int64, "r+", shape=(2,)).view(np.ndarray)
-    serve(Connection(connection), steps, collector, modules)
+    pipe = Connection(connection)
+    serve(pipe, steps, collector, modules)
+    with suppress(OSError):  # a variant closed it
+        pipe.close()
     _leave_threads()
 
 
