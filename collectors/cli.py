@@ -1,4 +1,4 @@
-"""The commands that measure and import: `record`, `profile`, `import`, `list`, `runs`, `doctor`."""
+"""The commands that measure and import: `new`, `record`, `profile`, `import`, `list`, `runs`, `doctor`."""
 
 import sys
 from collections.abc import Sequence
@@ -9,19 +9,9 @@ import click
 
 from warpladder import IS_CHECKOUT
 from warpladder.collectors import choice
+from warpladder.collectors.mistakes import MISTAKES
 from warpladder.command_line import SETTINGS, OneLineErrors
 from warpladder.data.folders import LOCAL
-
-#: Module -> its exception for a user's mistake. Each message is one line: where, what, and what to do.
-MISTAKES: Final = {
-    "warpladder.collectors.core.plan": "PlanError",
-    "warpladder.collectors.core.tools": "CollectorError",
-    "warpladder.collectors.core.runs": "LabelError",
-    "warpladder.collectors.trace.report": "ReportError",
-    "warpladder.data.naming": "NamingError",
-    "warpladder.data.store": "StoreError",
-    "warpladder.workloads.api": "WorkloadError",
-}
 
 
 def _folder(text: str) -> Path:
@@ -91,6 +81,12 @@ def app() -> None:
     "--max-rounds", type=click.IntRange(min=0), default=0, help="Most rounds of a scope; 0 for the limit of the case set."
 )
 @click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Time limit for the rounds of a scope, in seconds; 0 for that of the case set: 0.4, 2 or 3.",
+)
+@click.option(
     "--processes",
     type=click.IntRange(min=0),
     default=0,
@@ -102,6 +98,11 @@ def app() -> None:
 @click.option("--format", "form", default="table", help=f"Format of the answer: {', '.join(_FORMATS)}.")
 @click.option("--summary/--no-summary", default=True, hidden=True)
 @click.option("--if-none", is_flag=True, help="Record only if the folder has no run yet.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Stay, and record what changed whenever the file is saved: the verdict against the last run. Ctrl-C ends.",
+)
 def record_command(
     workloads: Sequence[str],
     workload_files: Sequence[Path],
@@ -114,6 +115,7 @@ def record_command(
     data_dir: Path,
     seed: int,
     max_rounds: int,
+    seconds: float,
     processes: int,
     gpus: str,
     launcher: str,
@@ -121,6 +123,7 @@ def record_command(
     form: str,
     summary: bool,
     if_none: bool,
+    watch: bool,
 ) -> None:
     """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table.
 
@@ -133,6 +136,9 @@ def record_command(
 
     if form not in _FORMATS:
         raise plan.PlanError(f"--format {form}: no such format; choose {', '.join(_FORMATS)}")
+    if watch and (form != "table" or if_none):
+        other = "--if-none" if if_none else f"--format {form}"
+        raise plan.PlanError(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
     if if_none and (existing := store.list_runs([data_dir])[0]):
         print(existing[0].run_id)
         return
@@ -144,11 +150,41 @@ def record_command(
         variants=[name.strip() for name in variants.split(",") if name.strip()],
         seed=seed,
         max_rounds=max_rounds or None,
+        seconds=seconds or None,
         processes=processes or None,
         gpus=plan.counts_of(gpus),
     )
     starter = launchers.Launcher.parse(launcher, launcher_args)
+    if watch:
+        from warpladder.collectors import watching
+
+        watching.watch(request, collector, starter, data_dir, label)
+        return
     commands.record_run(request, collector, starter, data_dir, label, form, summary)
+
+
+@app.command("new")
+@click.argument("name", metavar="NAME")
+@click.option("--kind", default="functions", help="functions: NAME.py. cuda: NAME/bench.py and NAME/kernel.cu.")
+@click.option(
+    "--arrays", default="", help="Library of the arrays: numpy, torch, cupy or triton. Default: one that is installed."
+)
+@click.option("--folder", is_flag=True, help="Write NAME/bench.py in place of NAME.py.")
+def new_command(name: str, kind: str, arrays: str, folder: bool) -> None:
+    """Write a commented file to start from: axes, inputs, a reference, and two variants. It is right and can be recorded.
+
+    NAME: of the file and of the workload. No file is overwritten.
+    """
+    from warpladder.collectors import skeleton
+
+    arrays = arrays or skeleton.usual_arrays()
+    files = skeleton.texts(name, kind, arrays, folder=folder)
+    skeleton.write(files)
+    if lacking := skeleton.missing(arrays):
+        print(lacking, file=sys.stderr)
+    print(f"wrote {' and '.join(map(str, files))}; next:")
+    for line in skeleton.commands(list(files)):
+        print(line)
 
 
 @app.command("profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -1,43 +1,26 @@
 """Runs the command `record`, after `warpladder.collectors.cli` has parsed its options."""
 
-import subprocess
 import sys
-import time
-from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
-from warpladder import IMPORT_ROOT
-from warpladder.collectors import choice
+from warpladder.collectors import answers, choice
 from warpladder.collectors.core import plan, record, runs
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.tools import CollectorError
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.nsight_compute import record as nsight_compute_record
 from warpladder.collectors.nsight_systems import record as nsight_systems_record
+from warpladder.collectors.progress import BarProgress
 from warpladder.collectors.ranks import launchers
 from warpladder.collectors.ranks.programs import TOGETHER
 from warpladder.collectors.screen import print_id, say
 from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.wiring import collector_of
-from warpladder.data import store
-
-
-class _Screen(Console):
-    """A console on stderr. It goes quiet when stderr is closed; Rich's default ends the command."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-
-
-_screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
 
 #: Collectors that are tools: the recording runs as a child of the tool.
 UNDER_TOOL: Final = {
@@ -67,120 +50,63 @@ def record_run(
         StoreError: the data folder cannot be written.
     """
     runs.check_label(label)
-    work = plan.make_plan(request)
-    name, why = choice.choose(collector, TOGETHER if work.most_gpus > 1 else choice.TIMING)
-    launcher.check(work, name)
-    work = work.on_host() if name == "host_clock" else work
-    salvage(data_dir)
+    planned = choose(request, collector, launcher)
     with Stop() as stop:
-        try:
-            run_id, _ = _record(name, why, request, work, data_dir, label, launcher, stop)
-        except (CollectorError, ReportError) as error:
-            if stop.number:
-                say(str(error))
-                raise click.exceptions.Exit(stop.exit_code) from error
-            if collector != "auto":
-                raise
-            why = f"{name} was tried first: {error}"
-            run_id, _ = _record("cuda_events", why, request, work, data_dir, label, launcher, stop)
+        run_id = measure(planned, launcher, data_dir, label, stop)
         if summary:
-            _summarize(data_dir / run_id)
-            _answer(data_dir / run_id, form)
+            answers.report(data_dir / run_id, form)
         if form == "table":
             print_id(run_id)
     if stop.number:
         raise click.exceptions.Exit(stop.exit_code)
 
 
-def _record(
-    name: str,
-    why: str,
-    request: plan.Request,
-    work: plan.Plan,
-    data_dir: Path,
-    label: str,
-    launcher: launchers.Launcher,
-    stop: Stop,
-) -> tuple[str, int]:
-    """Record with one collector. Returns the run's id and the number of the signal that interrupted it, or 0."""
-    headline = f"collector {name}: {why}"
-    if name in UNDER_TOOL:
-        say(headline)
-        return UNDER_TOOL[name](request, data_dir, label, sys.argv[1:], stop)
-    with _BarProgress(headline) as progress:
-        return record.Recorder(work, collector_of(name), progress, launcher.start).record(data_dir, label, sys.argv[1:], stop)
+@dataclass(frozen=True)
+class Planned:
+    """What to record, and by which collector.
+
+    Attributes:
+        asked: name of the collector that the user asked for, or `auto`.
+        name, why: the collector that was chosen, and the reason.
+    """
+
+    request: plan.Request
+    work: plan.Plan
+    asked: str
+    name: str
+    why: str
 
 
-class _BarProgress(record.Progress):
-    """Shows progress on stderr: on a terminal a bar with the time left, in a file one line for each finished job."""
-
-    def __init__(self, headline: str) -> None:
-        self._headline = headline
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        left = (TextColumn("left"), TimeRemainingColumn())
-        self._bar = Bar(*columns, *left, console=_screen, disable=not _screen.is_terminal)
-        self._task = self._bar.add_task("starting", total=None)
-        self._since = time.monotonic()
-
-    def __enter__(self) -> "_BarProgress":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        with suppress(OSError):
-            self._bar.stop()
-
-    def compiling(self, done: int, jobs: int) -> None:
-        if done == 0:
-            self._begin()
-        self._bar.update(self._task, description=f"compiling {done} of {jobs}", completed=done, total=jobs)
-        if self._bar.disable and done == jobs:
-            _screen.print(f"compiled {jobs}: {time.monotonic() - self._since:.1f} s", markup=False)
-
-    def start(self, jobs: int) -> None:
-        self._begin()
-        self._bar.reset(self._task, total=jobs)
-
-    def _begin(self) -> None:
-        if self._headline:
-            _screen.print(self._headline, markup=False)
-            self._headline = ""
-        self._bar.start()
-        self._since = time.monotonic()
-
-    def job(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
-        self._since = time.monotonic()
-
-    def advance(self) -> None:
-        self._bar.advance(self._task)
-        if self._bar.disable:
-            (task,) = self._bar.tasks
-            took = f"{task.completed:.0f}/{task.total:.0f} {task.description}: {time.monotonic() - self._since:.1f} s"
-            _screen.print(took, markup=False)
+def choose(request: plan.Request, collector: str, launcher: launchers.Launcher) -> Planned:
+    """Plan a request and choose its collector. `record_run` has the arguments and the errors."""
+    work = plan.make_plan(request)
+    name, why = choice.choose(collector, TOGETHER if work.most_gpus > 1 else choice.TIMING)
+    launcher.check(work, name)
+    return Planned(request, work.on_host() if name == "host_clock" else work, collector, name, why)
 
 
-def _answer(path: Path, form: str) -> None:
-    """Print which variants win. The dashboard compares them in a process of its own, because `collectors` may not import it."""
-    command = [sys.executable, "-m", "warpladder.dashboard.answer", str(path.resolve()), form]
-    done = subprocess.run(command, cwd=IMPORT_ROOT, capture_output=True, text=True, check=False)
-    with suppress(OSError):
-        print(done.stdout, end="", flush=True)
-    if done.returncode:
-        say(f"{path.name}: the answer could not be made ({done.stderr.strip().splitlines()[-1:] or 'nothing was said'})")
+def measure(planned: Planned, launcher: launchers.Launcher, data_dir: Path, label: str, stop: Stop) -> str:
+    """Verify and measure what is planned, and write the run. Returns its id. `record_run` has the arguments and the errors."""
+    salvage(data_dir)
+    try:
+        return _record(planned, data_dir, label, launcher, stop)
+    except (CollectorError, ReportError) as error:
+        if stop.number:
+            say(str(error))
+            raise click.exceptions.Exit(stop.exit_code) from error
+        if planned.asked != "auto":
+            raise
+        why = f"{planned.name} was tried first: {error}"
+        return _record(replace(planned, name="cuda_events", why=why), data_dir, label, launcher, stop)
 
 
-def _summarize(path: Path) -> None:
-    """Print the verdicts and diagnostics of a run on stderr."""
-    run = store.open_run(path)
-    results, diagnostics = run.table("results"), run.table("diagnostics")
-    counts = ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
-    skipped = results.loc[results["status"] == "skipped", "detail"].value_counts()
-    reasons = [f"{count}: {reason}" for reason, count in skipped.head(3).items()]
-    more = f"; {len(skipped) - 3} more reasons on Runs & checks" if len(skipped) > 3 else ""
-    why = f" ({'; '.join(reasons)}{more})" if reasons else ""
-    say(f"{counts}{why}")
-    for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
-        say(f"{Cell.of(row)}: {row['status']}: {row['detail']}")
-    for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
-        about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
-        say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")
+def _record(planned: Planned, data_dir: Path, label: str, launcher: launchers.Launcher, stop: Stop) -> str:
+    """Record with one collector. Returns the run's id."""
+    headline = f"collector {planned.name}: {planned.why}" if planned.why else ""
+    if planned.name in UNDER_TOOL:
+        if headline:
+            say(headline)
+        return UNDER_TOOL[planned.name](planned.request, data_dir, label, sys.argv[1:], stop)[0]
+    with BarProgress(headline) as progress:
+        recorder = record.Recorder(planned.work, collector_of(planned.name), progress, launcher.start)
+        return recorder.record(data_dir, label, sys.argv[1:], stop)[0]

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 _INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[ \t]*(?://.*|/\*.*)?(?:\n|\Z)', re.MULTILINE)
+_ANY: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 _ONCE: Final = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b", re.MULTILINE)
 #: Headers of the CUDA toolkit, which the compiler finds itself, also where a source names them in quotes.
 _OF_CUDA: Final = re.compile(
@@ -77,3 +78,17 @@ class _Reader:
 
 def _whole_lines(text: str) -> str:
     return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def files_of(file: Path, folders: Sequence[Path] = ()) -> set[Path]:
+    """A source and every file that it includes from its own folder, whether or not they are there, and from further folders."""
+    found: set[Path] = set()
+    todo = [file]
+    while todo:
+        each = todo.pop()
+        if each not in found:
+            found.add(each)
+            text = each.read_text(errors="replace") if each.is_file() else ""
+            todo += [each.parent / name for name in _INCLUDE.findall(text) if not _OF_CUDA.match(name)]
+            todo += [folder / name for folder in folders for name in _ANY.findall(text) if (folder / name).is_file()]
+    return found

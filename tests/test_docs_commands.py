@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from tests.doc_pages import BLOCKS, NEW_RUNG, ROOT, name_of
 from warpladder.__main__ import command as command_line
-from warpladder.collectors import choice, commands
+from warpladder.collectors import choice, commands, watching
 from warpladder.dashboard import export
 from warpladder.data.naming import Naming
 from warpladder.workloads import registry
@@ -136,6 +136,9 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     command, *rest = words
     if command == "record":
         check_recording(words, monkeypatch)
+    elif command == "new":
+        Path("my_kernel.py").unlink()  # it would not be overwritten
+        _done(CliRunner().invoke(APP, words))
     elif command == "import" and "--variant-from" not in rest and (made := [each for each in map(_report, rest) if each]):
         _done(CliRunner().invoke(APP, ["import", *made, "--data-dir", "runs"]))
     elif command in ("import", "profile"):
@@ -164,6 +167,7 @@ def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to the plan, which names no workload, variant, case or axis that there is not."""
     asked: list[Any] = []
     monkeypatch.setattr(commands, "record_run", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(watching, "watch", lambda *arguments: asked.append(arguments))
     _done(CliRunner().invoke(APP, words))
     ((request, collector, *_),) = asked
     assert collector in ("auto", *choice.COLLECTORS)

@@ -25,11 +25,12 @@ class OneLineErrors(click.Group):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if not isinstance(error, self._imported()):
+            if not isinstance(error, imported(self._mistakes)):
                 raise
             print(error, file=sys.stderr)
             raise click.exceptions.Exit(2) from error
 
-    def _imported(self) -> tuple[type[Exception], ...]:
-        """The exceptions of the modules that have been imported: no other can be raised."""
-        return tuple(getattr(sys.modules[module], name) for module, name in self._mistakes.items() if module in sys.modules)
+
+def imported(mistakes: Mapping[str, str]) -> tuple[type[Exception], ...]:
+    """The exceptions for a user's mistakes, of the modules that have been imported: no other can be raised."""
+    return tuple(getattr(sys.modules[module], name) for module, name in mistakes.items() if module in sys.modules)

@@ -10,6 +10,7 @@ import builtins
 import hashlib
 import importlib.util
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -20,6 +21,25 @@ from typing import Any, Final
 _PREFIX: Final = "user_workload_"
 #: The package of `warpladder.workloads.api`. An import of this name never means a module beside the file.
 _OURS: Final = "warpladder"
+
+
+class EndOfModule(BaseException):
+    """Ends the loading of a module at a line that would record: what the module declares stands above it."""
+
+
+class _Loading(threading.local):
+    """How many modules this thread is loading, one within the other."""
+
+    depth = 0
+
+
+_loading: Final = _Loading()
+
+
+def end_if_loading() -> None:
+    """Raise EndOfModule while a user's file is loaded."""
+    if _loading.depth:
+        raise EndOfModule
 
 
 def load(file: Path) -> ModuleType:
@@ -45,6 +65,12 @@ def as_written(message: str) -> str:
     return words[0] + "".join(word.partition(".")[2] if "." in word else f"{_PREFIX}{word}" for word in words[1:])
 
 
+def loaded() -> set[Path]:
+    """The files that `load` has run in this process, and those beside them that they imported."""
+    modules = [module for name, module in sys.modules.items() if name.startswith(_PREFIX)]
+    return {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
+
+
 def _package_of(folder: Path) -> str:
     """Name of the package whose modules are the files of a folder. It is the same in every process."""
     name = _PREFIX + hashlib.sha256(str(folder).encode(errors="surrogateescape")).hexdigest()[:12]
@@ -58,7 +84,14 @@ def _package_of(folder: Path) -> str:
 
 
 class _Loader(SourceFileLoader):
-    """Runs a module whose imports look in its own folder first."""
+    """Runs a module whose imports look in its own folder first.
+
+    It compiles the source each time. Python's compiled files are found by the second of the last change and the size, and a file
+    that is edited while it is watched may be saved twice in a second.
+    """
+
+    def path_stats(self, path: Any) -> Mapping[str, Any]:
+        raise OSError  # read and write no compiled file
 
     def exec_module(self, module: ModuleType) -> None:
         package = module.__name__.partition(".")[0]
@@ -80,7 +113,13 @@ class _Loader(SourceFileLoader):
             return found if fromlist else sys.modules[f"{package}.{first}"]
 
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": import_}
-        super().exec_module(module)
+        _loading.depth += 1
+        try:
+            super().exec_module(module)
+        except EndOfModule:
+            pass
+        finally:
+            _loading.depth -= 1
 
 
 class _Finder(MetaPathFinder):

@@ -106,5 +106,8 @@ def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
     except WorkloadError as error:
         raise WorkloadError(f"{where}: {error}") from error
     if not found:
-        raise WorkloadError(f"{where}: sets no WORKLOAD = Workload(...); see docs/own-workload.md")
+        raise WorkloadError(
+            f"{where}: sets no WORKLOAD = Workload(...), and declares no Benchmark at its top level, outside of `if __name__`; "
+            "see docs/own-workload.md"
+        )
     return found

@@ -7,7 +7,7 @@ import gc
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Final
 
 from warpladder.workloads.api import Array
@@ -38,6 +38,12 @@ def use_current_stream() -> None:
     torch.cuda.set_stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
 
 
+def use_current_stream_if_on_gpu() -> None:
+    """The same, if PyTorch has used the GPU."""
+    if _on_gpu():
+        use_current_stream()
+
+
 def current_stream() -> int | None:
     """Address of the stream that PyTorch enqueues on, 0 for the default one; None if PyTorch does not use the GPU yet."""
     return int(sys.modules["torch"].cuda.current_stream().cuda_stream) if _on_gpu() else None
@@ -55,14 +61,14 @@ def own_choice_of_stream() -> Iterator[None]:
     try:
         yield
     finally:
-        if _on_gpu():
-            use_current_stream()
+        use_current_stream_if_on_gpu()
 
 
 def free_memory() -> None:
-    """Give the GPU memory back that PyTorch keeps for later tensors."""
-    if _on_gpu():
-        sys.modules["torch"].cuda.empty_cache()
+    """Give the GPU memory back that PyTorch keeps for later tensors. Does nothing after an error that left the GPU unusable."""
+    with suppress(RuntimeError):
+        if _on_gpu():
+            sys.modules["torch"].cuda.empty_cache()
 
 
 def _on_gpu() -> bool:

@@ -16,11 +16,11 @@ from warpladder.data import schema
 from warpladder.data.store import conform
 
 #: Version of the method; raised when the same plan would give other numbers. Version 2 subtracts the overhead of the CUDA
-#: events from device times.
-_VERSION: Final = "2"
+#: events from device times. In version 3 an execution of the variant precedes each batch of hot ones.
+_VERSION: Final = "3"
 
 
-def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str]) -> Event:
+def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str] | str) -> Event:
     """The first event. It holds everything that is known before measuring starts.
 
     Raises:

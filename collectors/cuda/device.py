@@ -181,7 +181,11 @@ class CudaDevice:
         return bool(self._flags[1])
 
     def time_queued(
-        self, enqueue: Callable[[], object], executions: int = 1, meet: Callable[[], object] = lambda: None
+        self,
+        enqueue: Callable[[], object],
+        executions: int = 1,
+        meet: Callable[[], object] = lambda: None,
+        first: Callable[[], object] = lambda: None,
     ) -> tuple[int, bool]:
         """Time the work that `enqueue` enqueues. The stream is held until all of it is queued.
 
@@ -190,11 +194,13 @@ class CudaDevice:
             executions: number of executions of an operation; goes into the NVTX range.
             meet: called when all work is queued, before the stream is released. Ranks pass a barrier there, so that no device
                 time includes the wait for another rank's host.
+            first: enqueues work that comes right before, outside of the time.
 
         Returns:
             device time in ns, and whether the stream was held: False if `enqueue` itself waited for the device.
         """
         with self.held():
+            first()
             self.start.record(self.stream)
             with nvtx_range(executions_text(executions)):
                 enqueue()

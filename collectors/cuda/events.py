@@ -74,6 +74,7 @@ class CudaBench:
 
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
         self.device = current_device()
+        self._use_stream()
         _, outputs = workload.buffers(case)
         self._workload = workload
         self._case = case
@@ -91,9 +92,15 @@ class CudaBench:
         self.communicator = communicator
         self.outputs = in_one_piece(self.outputs)
 
+    def _use_stream(self) -> None:
+        """Make the timed stream CuPy's and PyTorch's current one again: a function may have chosen another."""
+        self.device.stream.use()
+        torch_bridge.use_current_stream_if_on_gpu()
+
     # -- preparing -------------------------------------------------------------------------------------------------
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
+        self._use_stream()
         if isinstance(variant, CudaVariant):
             return self._prepare_cuda(variant, config)
         if isinstance(variant, FunctionVariant) and variant.on_gpu:
@@ -191,6 +198,7 @@ class CudaBench:
 
     def run(self, operation: Operation) -> Buffers:
         assert isinstance(operation, CudaOperation)
+        self._use_stream()
         operation.before()
         returned = operation.run()
         self.device.stream.synchronize()
@@ -231,6 +239,7 @@ class CudaBench:
 
     def sample(self, operation: Operation, how: Pass) -> Reading:
         assert isinstance(operation, CudaOperation)
+        self._use_stream()
         self.communicator.wait()
         return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
 
@@ -269,7 +278,8 @@ class CudaBench:
             return self._mean(operation, max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation))), lambda: None)
         if not operation.batch:
             self._make_batch(operation)
-        duration_ns, held = self._time_queued(operation.replay, operation.batch)
+        # One execution before the clock starts: else the first of a batch finds the caches as another variant left them.
+        duration_ns, held = self.device.time_queued(operation.replay, operation.batch, self.communicator.wait, operation.run)
         return self._reading(max(round(self.device.without_events(duration_ns) / operation.batch), 1), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
@@ -337,7 +347,8 @@ class CudaBench:
         outputs = operation.outputs(operation.run()) or self.outputs
         marks[2].record(stream)
         for name in self._host_outputs:
-            outputs[name].get(stream, out=host[name], blocking=False)
+            # CuPy's `get` copies an array with gaps within `with stream:`, which leaves the null stream current.
+            cupy.ascontiguousarray(outputs[name]).get(stream, out=host[name], blocking=False)
         marks[3].record(stream)
         stream.synchronize()
         duration_ns = time.perf_counter_ns() - started

@@ -167,11 +167,11 @@ def test_where_auto_chose_a_tool_that_fails_the_recording_goes_on_without_it(
 ) -> None:
     tried = []
 
-    def record(name: str, why: str, *_: object) -> tuple[str, bool]:
-        tried.append((name, why))
-        if name == "nsight_systems":
+    def record(planned: commands.Planned, *_: object) -> str:
+        tried.append((planned.name, planned.why))
+        if planned.name == "nsight_systems":
             raise CollectorError("nsys wrote no report")
-        return "run", False
+        return "run"
 
     monkeypatch.setattr(choice, "choose", lambda name, among: ("nsight_systems", "asked for"))
     monkeypatch.setattr(commands, "_record", record)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,13 @@ from warpladder.workloads.driver import has_nvidia_driver
 from warpladder.workloads.functions.arguments import (
     LIBRARIES,
     caller,
+    check_takes_config,
+    checked_configs,
     checked_function,
+    checked_name,
+    checked_outputs,
+    checked_requires,
+    checked_title,
     choose,
     is_of_types,
     precision_of,
@@ -41,6 +47,9 @@ from warpladder.workloads.functions.binding import STREAM, call_of, place_of
 from warpladder.workloads.functions.kernels import Extent, Kernel, source_of_kernel
 from warpladder.workloads.functions.problem import Problem
 from warpladder.workloads.functions.variant import GPU_ONLY, Call, FunctionVariant
+
+if TYPE_CHECKING:
+    from warpladder import Run
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -77,7 +86,7 @@ class Benchmark:
         gradients: bool | Sequence[str] = False,
         **axes: Sequence[Any],
     ) -> None:
-        self.name, self.title = name, title or name
+        self.name, self.title = checked_name("the benchmark's name", name), checked_title(name, title) or name
         self.file = caller()
         choose("arrays", arrays, ("", *LIBRARIES))
         choose("device", device, ("", "gpu", "cpu"))
@@ -102,6 +111,7 @@ class Benchmark:
         copied to the GPU for the variants that run there. The generators of NumPy, PyTorch and CuPy are seeded before each call.
         """
         self._inputs = checked_function(function, "inputs")
+        self._forget("workload", "_problem", "_first_forms")
         return function
 
     def reference(self, function: Any = None, *, outputs: str | Mapping[str, str] = "") -> Any:
@@ -115,7 +125,7 @@ class Benchmark:
             outputs: type of the variants' outputs, or of each by name. By default it is that of the first input of real numbers, and
                 for outputs of whole numbers that of the reference's own.
         """
-        self._outputs = outputs or {}
+        self._outputs = checked_outputs(outputs)
         if function is None:
             return self.reference_with_types
         return self.reference_with_types(function)
@@ -123,6 +133,7 @@ class Benchmark:
     def reference_with_types(self, function: _F) -> _F:
         """Declare the reference, with the types that were given before."""
         self._reference = checked_function(function, "reference")
+        self._forget("workload", "_problem", "_first_forms")
         return function
 
     def variant(
@@ -143,6 +154,8 @@ class Benchmark:
         skip: Callable[..., str | None] | None = None,
     ) -> Any:
         """Declare a function that is measured. Rungs stand on the ladder in the order of their declaration.
+
+        In a notebook or at a prompt, a variant of the same name takes the place of the one before, so that a cell can be run again.
 
         The function takes the inputs in order, or by name if `inputs` gives a dict. It returns the outputs. A parameter named like an
         axis or a config's value is given that value. A parameter `out` is given the array that the output is written to, or a tuple
@@ -168,8 +181,8 @@ class Benchmark:
         """
         roles = self._roles(name or "variant", peer=peer, ceiling=ceiling, specimen=specimen)
         given = {
-            "name": name, "title": title, "baseline": baseline, "roles": roles, "precision": precision, "configs": tuple(configs),
-            "arrays": arrays, "writes_inputs": writes_inputs, "requires": tuple(requires), "skip": skip,
+            "name": name, "title": title, "baseline": baseline, "roles": roles, "precision": precision, "configs": configs,
+            "arrays": arrays, "writes_inputs": writes_inputs, "requires": requires, "skip": skip,
         }  # fmt: skip
 
         def declare(function: _F) -> _F:
@@ -221,6 +234,7 @@ class Benchmark:
         name = name or kernel.partition("<")[0].rpartition("::")[2]
         roles = self._roles(name, peer=peer, ceiling=ceiling, specimen=specimen)
         choose(f"{name}: precision", precision or "", ("", *TOLERANCE))
+        configs = checked_configs(name, configs, self._axes.values)
         code = source_of_kernel(source, self.file)
         launch = Kernel(f"{self.name}: {name}", kernel, grid, block, args, shared)
 
@@ -231,7 +245,7 @@ class Benchmark:
                 roles[0] if roles else "rung",
                 precision=precision or self._precision,
                 of_case=None if precision else self._precision_at,
-                configs=tuple(configs),
+                configs=configs,
                 skip=partial(skip_reason, skip) if skip else CudaVariant.skip,
                 source=code,
                 launches=partial(launch.launches, self._problem),
@@ -254,19 +268,39 @@ class Benchmark:
             raise WorkloadError(f"{where} has no name; give the variant one: name='...'")
         choose(f"{where}: arrays", given["arrays"], ("", *LIBRARIES))
         choose(f"{where}: precision", given["precision"] or "", ("", *TOLERANCE))
-        if not given["configs"]:
-            raise WorkloadError(f"{where}: configs is empty; leave it out, or give at least one")
+        given["configs"] = checked_configs(where, given["configs"], self._axes.values)
+        check_takes_config(where, function, given["configs"])
+        given["requires"] = checked_requires(where, given["requires"])
+        checked_title(where, given["title"])
+        if given["skip"] is not None:
+            checked_function(given["skip"], "skip")
         self._add(name, given["baseline"], partial(self._function_variant, function, name, given))
 
     def _add(self, name: str, baseline: bool, make: Callable[[], Variant]) -> None:
-        if name in self._names:
+        checked_name(f"{self.name}: a variant's name", name)
+        if name in self._names and self.file:
             raise WorkloadError(f"{self.name}: variant {name} is declared twice; give each its own name")
-        if baseline and self._baseline:
+        if baseline and self._baseline not in ("", name):
             raise WorkloadError(f"{self.name}: {self._baseline} and {name} are both the baseline; choose one")
-        self._baseline = name if baseline else self._baseline
-        self._names.append(name)
-        self._declared.append(make)
-        self.__dict__.pop("workload", None)
+        self._baseline = name if baseline else "" if self._baseline == name else self._baseline
+        place = self._names.index(name) if name in self._names else len(self._names)
+        self._names[place : place + 1], self._declared[place : place + 1] = [name], [make]
+        self._forget("workload")
+
+    def _forget(self, *made: str) -> None:
+        for name in made:
+            self.__dict__.pop(name, None)
+
+    def record(self, **options: Any) -> "Run":
+        """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""
+        from warpladder.session import record
+
+        return record(self, **options)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The names of the variants that have been declared so far."""
+        return tuple(self._names)
 
     # -- the workload underneath ---------------------------------------------------------------------------------------
 
@@ -279,7 +313,9 @@ class Benchmark:
         """
         for what, declared in (("inputs", self._inputs), ("reference", self._reference), ("variant", self._declared)):
             if not declared:
-                raise WorkloadError(f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @{what}")
+                raise WorkloadError(
+                    f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @bench.{what}"
+                )
         variants = _numbered([make() for make in self._declared])
         on_host = next((variant.name for variant in variants if variant.kind == "host"), "")
         baseline = self._baseline or variants[0].name

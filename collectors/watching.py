@@ -1,0 +1,211 @@
+"""`warpladder record FILE --watch`: records once, then again what changed whenever the file is saved.
+
+A save is loaded and recorded in a process of its own, so that no definition of an earlier save is left in it. This process only
+waits for saves, and prints.
+"""
+
+import json
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from warpladder.collectors import answers
+from warpladder.collectors.core.plan import PlanError, Request
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.ranks.launchers import Launcher
+from warpladder.collectors.screen import print_id, say
+from warpladder.collectors.watch import snapshot
+from warpladder.collectors.watch.saves import LOOK_S, Saves
+from warpladder.collectors.watch.snapshot import listed
+from warpladder.collectors.watch.step import Loaded, Mistake, Order, Process, Recorded
+from warpladder.data import store
+
+#: A collector that takes no times.
+_COUNTS: Final = "nsight_compute"
+
+
+def watch(request: Request, collector: str, launcher: Launcher, data_dir: Path, label: str) -> None:
+    """Record the user's files, and again what changed whenever one of them is saved, until a signal comes.
+
+    Args:
+        request: has files, and no workload of the project.
+        collector, launcher, data_dir, label: as for `commands.record_run`.
+
+    Raises:
+        PlanError: the request cannot be watched, or its first recording cannot be made for a reason outside of the files.
+        click.exceptions.Exit: a signal ended a recording, or a signal other than Ctrl-C the watch.
+    """
+    if not request.files or request.names:
+        raise PlanError("--watch: watches files of your own; name FILE.py, and no workload of the project")
+    if collector == _COUNTS:
+        raise PlanError(f"--watch: {_COUNTS} takes no times to compare; choose another --collector")
+    for file in request.files:
+        if not file.is_file() or file.suffix != ".py":
+            raise PlanError(f"{file}: no such Python file; give the path of one that declares a workload")
+    with Stop() as stop:
+        while_recording = _Watch(Order(request, collector, launcher, data_dir, label, None), stop).run()
+    if while_recording or stop.number != signal.SIGINT:
+        raise click.exceptions.Exit(stop.exit_code)
+
+
+class _Interrupted(Exception):
+    """A signal, or a save, ended the recording."""
+
+
+class _Watch:
+    """The state between two saves.
+
+    Args:
+        order: what to record at first.
+        stop: counts signals.
+    """
+
+    def __init__(self, order: Order, stop: Stop) -> None:
+        self._order, self._stop = order, stop
+        self._files = [file.resolve() for file in order.request.files]
+        self._saves = Saves()
+        self._known: dict[Path, str] = {}  # the hash of each file when it was loaded last
+        self._runs: dict[tuple[str, str], Path] = {}  # workload and variant -> the last run with times of it
+
+    def run(self) -> bool:
+        """Record and wait in turn, until a signal comes. Returns whether it came during a recording."""
+        while True:
+            while self._record() and not self._stop.number:
+                pass
+            if self._stop.number:
+                return True
+            others = sum(file.is_file() for file in self._saves.files) - len(self._files)
+            more = f" and {others} file{'s' if others > 1 else ''} that it uses" if others > 0 else ""
+            say(f"watching {_names(self._files)}{more}; Ctrl-C ends")
+            while not self._wait():
+                if self._stop.number:
+                    return False
+
+    def _wait(self) -> bool:
+        """Wait for a save or a signal. Returns whether the files say something else than when they were loaded last."""
+        while not self._saves.seen():
+            if self._stop.number:
+                return False
+            time.sleep(LOOK_S)
+        saved = self._saves.settle(self._files, self._ended)
+        if self._differ():
+            return True
+        if saved:
+            say(f"{_names(saved)} saved: nothing measurable changed")
+        return False
+
+    def _ended(self) -> bool:
+        return bool(self._stop.number)
+
+    def _differ(self) -> bool:
+        return snapshot.files_now(list(self._known)) != self._known
+
+    def _known_as(self, files: dict[Path, str]) -> None:
+        """Note what the files said when they were loaded, and watch them too."""
+        self._known |= files
+        self._saves.watch(self._known.keys())
+
+    def _record(self) -> bool:
+        """Load the files in a new process, and record what changed. Returns whether they were saved meanwhile, and have to be
+        loaded again."""
+        self._known_as(snapshot.files_now([*self._known, *snapshot.files_of(self._files)]))
+        with Process(self._order) as process:
+            try:
+                return self._follow(process)
+            except _Interrupted:
+                return self._end(process)
+            except (EOFError, ConnectionError):
+                say(f"{_names(self._files)}: its process ended ({process.exit_code()}) before it was recorded; mend it")
+                return False
+
+    def _follow(self, process: Process) -> bool:
+        loaded: Loaded | None = None
+        while True:
+            while not process.tells(LOOK_S):
+                if self._stop.number or self._saved():
+                    raise _Interrupted
+            match process.told():
+                case Loaded() as loaded:
+                    self._known_as(dict(loaded.snapshot.files))
+                    self._say_what_changed(loaded)
+                    if loaded.recorded == ():
+                        return False
+                case Recorded(run_id):
+                    assert loaded
+                    return self._take_run(loaded, self._order.data_dir / run_id)
+                case Mistake(text, of_file, files):
+                    if not of_file and not self._runs:
+                        raise PlanError(text)
+                    self._known_as(snapshot.files_now([file for file in files if file not in self._known]))
+                    say(text)
+                    return self._differ()
+
+    def _saved(self) -> bool:
+        """Whether a save changed what is measured."""
+        if self._saves.seen():
+            self._saves.settle(self._files, self._ended)
+            return self._differ()
+        return False
+
+    def _say_what_changed(self, loaded: Loaded) -> None:
+        change = loaded.change
+        if change is None:
+            return
+        if change.rest:
+            say(f"{listed(change.rest)} changed: everything is recorded again")
+        elif loaded.recorded:
+            variants = change.names
+            beside = [name for name in loaded.recorded or () if name not in variants]
+            say(f"{listed(variants)} changed: recorded again{f', with {listed(beside)} beside' if beside else ''}")
+        elif change.variants:
+            say(f"{listed(change.names)} changed, which --variants leaves out: nothing to record")
+        else:
+            say("the same as in the last recording: nothing to record")
+
+    def _take_run(self, loaded: Loaded, path: Path) -> bool:
+        """Print what a run says. Returns whether the files were saved meanwhile: it may then hold times of both texts."""
+        if self._differ():
+            self._drop(path)
+            return True
+        earlier = dict(self._runs)
+        results = store.open_run(path).table("results")
+        timed = results.loc[results["status"] == "ok", ["workload", "variant"]].drop_duplicates()
+        self._runs |= dict.fromkeys(timed.itertuples(index=False, name=None), path)
+        if loaded.change is None:
+            answers.report(path)
+        else:
+            asked = loaded.change.variants if loaded.recorded is not None else list(loaded.snapshot.variants)
+            told = [(*key, str(earlier[key].resolve()) if key in earlier else "") for key in asked]
+            answers.ask_dashboard("verdict", path, json.dumps(told))
+        print_id(path.name)
+        self._order = replace(self._order, last=loaded.snapshot)
+        return False
+
+    def _drop(self, path: Path) -> None:
+        shutil.rmtree(path, ignore_errors=True)
+        say(
+            f"{_names(self._files)}: saved while it was recorded; that recording is dropped, since it may hold times of both texts"
+        )
+
+    def _end(self, process: Process) -> bool:
+        """End a recording. After a signal its run is kept. After a save it is dropped; returns whether to load the files again."""
+        run_id = process.end(self._stop)
+        path = self._order.data_dir / run_id
+        if run_id and (not self._stop.number or self._differ()):
+            self._drop(path)
+        elif run_id:
+            with suppress(store.StoreError):
+                answers.report(path)
+            print_id(run_id)
+        return not self._stop.number
+
+
+def _names(files: Sequence[Path]) -> str:
+    return listed([file.name for file in files])

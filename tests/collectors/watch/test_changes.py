@@ -1,0 +1,247 @@
+"""Which variants an edit of a user's files changes, and which edits change everything."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from warpladder.collectors.watch import snapshot
+from warpladder.collectors.watch.normal_form import of_cpp, of_file
+from warpladder.collectors.watch.snapshot import Change
+from warpladder.collectors.watch.step import to_record
+from warpladder.workloads import registry
+
+BENCH = '''
+import functools
+import numpy as np
+import warpladder
+import helpers
+from helpers import scaled
+
+BLOCK = 64
+FACTOR = 3
+
+bench = warpladder.Benchmark("double", n=[1000])
+
+@bench.inputs
+def inputs(n, rng):
+    return helpers.spread(n, rng)
+
+@bench.reference
+def reference(x):
+    return exact(x)
+
+def exact(x):
+    return FACTOR * x
+
+@functools.cache
+def limit():
+    return BLOCK
+
+def in_blocks(x, block):
+    return scaled(x, min(block, limit()) * 0 + 3)
+
+def traced(function):
+    @functools.wraps(function)
+    def run(x):
+        return function(x)
+    return run
+
+@bench.variant(baseline=True)
+def plain(x):
+    """Idea: the plain one."""
+    n = 3  # a local name
+    return n * x
+
+@bench.variant(configs=[{"block": 64}])
+def blocked(x, block):
+    return in_blocks(x, block)
+
+bench.variant(helpers.other, name="other", peer=True)
+again = traced(plain)
+bench.variant(again, name="again")
+
+bench.cuda("second.cu", kernel="first<{block}>", grid=1, block="block", configs=[{"block": 32}])
+
+@bench.variant
+def lazy(x):
+    from late import tripled
+    return tripled(x)
+
+if __name__ == "__main__":
+    print("by hand")
+'''
+HELPERS = """
+import numpy as np
+
+def spread(n, rng):
+    return rng.random(n, np.float32)
+
+def scaled(x, factor):
+    return x * factor
+
+def other(x):
+    return x + 2 * x
+"""
+LATE = """
+def tripled(x):
+    return x * 3
+"""
+KERNELS = '''
+from pathlib import Path
+import numpy as np
+from warpladder.workloads.api import Buffer, Case, CudaVariant, HostVariant, Launch, Workload
+
+TEXT = """
+__global__ void first(const float* x, float* y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }
+"""
+
+def rung(name, idea, source, block):
+    def launches(case, config):
+        return [Launch("first", (1, 1, 1), (block, 1, 1), ("x", "y"))]
+    return CudaVariant(name, name, "rung", source=idea + source if isinstance(source, str) else source, launches=launches)
+
+WORKLOAD = Workload(
+    "kernels",
+    "kernels",
+    (Case({"n": 32}, 32, 256, ("quick",)),),
+    (
+        rung("v01_text", "// Idea: a text of the file, so that there is one file less to open.", TEXT, 32),
+        rung("v02_file", "", Path(__file__).with_name("second.cu"), 32),
+        HostVariant("numpy", "NumPy", "host", run=lambda case, inputs, outputs: {"y": 2 * inputs["x"]}),
+    ),
+    lambda case: ({"x": Buffer((32,))}, {"y": Buffer((32,))}),
+    lambda case, rng: {"x": rng.random(32, np.float32)},
+    lambda case, inputs: {"y": 2 * inputs["x"].astype(np.float64)},
+    baseline="v01_text",
+    host_baseline="numpy",
+)
+'''
+SECOND = '// Idea: a file.\n#include "twice.cuh"\n__global__ void first(const float* x, float* y) { y[threadIdx.x] = twice(x[threadIdx.x]); }\n'
+TWICE = "__device__ float twice(float x) { return x + x; }\n"
+FILES = {
+    "bench.py": BENCH,
+    "helpers.py": HELPERS,
+    "late.py": LATE,
+    "kernels.py": KERNELS,
+    "second.cu": SECOND,
+    "twice.cuh": TWICE,
+}
+
+
+def taken(folder: Path, texts: dict[str, str], file: str) -> snapshot.Snapshot:
+    """The snapshot of a file in a folder of its own, as a process of its own would take it."""
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    path = (folder / file).resolve()
+    return snapshot.take([path], registry.load_all((), [path]))
+
+
+def edited(tmp_path: Path, name: str, old: str, new: str) -> Change:
+    """What an edit of one of FILES changes."""
+    assert FILES[name].count(old) == 1
+    main = "kernels.py" if name in ("kernels.py", "second.cu", "twice.cuh") else "bench.py"
+    before = taken(tmp_path / "before", FILES, main)
+    return snapshot.changed(before, taken(tmp_path / "after", {**FILES, name: FILES[name].replace(old, new)}, main))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "variants"),
+    [
+        pytest.param("bench.py", "# a local name", "# the same in other words", [], id="a comment"),
+        pytest.param("bench.py", "Idea: the plain one.", "Idea: as plain as can be.", [], id="a docstring"),
+        pytest.param("bench.py", "    return FACTOR * x\n", "\n    return (FACTOR *\n            x)\n", [], id="layout"),
+        pytest.param("bench.py", '"by hand"', '"by foot"', [], id="what runs only by hand"),
+        pytest.param("bench.py", "* 0 + 3", "* 0 + 3.0", ["blocked"], id="a function that a variant alone calls"),
+        pytest.param("bench.py", "BLOCK = 64", "BLOCK = 32", ["blocked"], id="a constant that a function of it reads"),
+        pytest.param("bench.py", '[{"block": 64}]', '[{"block": 64}, {"block": 8}]', ["blocked"], id="configs"),
+        pytest.param("helpers.py", "x * factor", "factor * x", ["blocked"], id="a function beside the file"),
+        pytest.param("helpers.py", "x + 2 * x", "x + x + x", ["other"], id="a variant beside the file"),
+        pytest.param("late.py", "x * 3", "3 * x", ["lazy"], id="a module that a variant imports when it is called"),
+        pytest.param("bench.py", "    n = 3  #", "    n = 3.0  #", ["plain", "again"], id="a function of two variants"),
+        pytest.param("bench.py", "return function(x)", "return 1 * function(x)", ["again"], id="what wraps a variant"),
+        pytest.param("bench.py", ", peer=True", "", ["other"], id="the role of a variant"),
+        pytest.param("bench.py", "grid=1", "grid=2", ["first"], id="the launch of a kernel"),
+        pytest.param("bench.py", "if __name__", "@bench.variant\ndef new(x):\n    return 3 * x\n\nif __name__", ["new"], id="a new variant"),
+        pytest.param("kernels.py", "2 * x[threadIdx.x]", "x[threadIdx.x] * 2", ["v01_text"], id="a kernel in a text"),
+        pytest.param("kernels.py", "one file less to open", "less to open", [], id="a comment of a kernel in a text"),
+        pytest.param("second.cu", "= twice", "= 1 * twice", ["v02_file"], id="a kernel in a file"),
+        pytest.param("second.cu", "Idea: a file.", "Idea: one file.", [], id="a comment of a kernel in a file"),
+        pytest.param("twice.cuh", "x + x", "2 * x", ["v02_file"], id="a file that a kernel includes"),
+        pytest.param("kernels.py", 'run=lambda case, inputs, outputs: {"y": 2 * ', 'run=lambda case, inputs, outputs: {"y": 2.0 * ', ["numpy"], id="a lambda"),
+    ],
+)  # fmt: skip
+def test_an_edit_changes_these_variants_and_nothing_else(
+    name: str, old: str, new: str, variants: list[str], tmp_path: Path
+) -> None:
+    change = edited(tmp_path, name, old, new)
+    assert (change.names, change.rest, change.gone) == (variants, (), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "rest"),
+    [
+        pytest.param("bench.py", "n=[1000]", "n=[1000, 2000]", {"bench", "the cases of double"}, id="axes"),
+        pytest.param("bench.py", "helpers.spread(n, rng)", "2 * helpers.spread(n, rng)", {"inputs"}, id="inputs"),
+        pytest.param("helpers.py", "rng.random(n,", "1 - rng.random(n,", {"helpers.py: spread"}, id="what inputs call"),
+        pytest.param("bench.py", "return exact(x)", "return 1 * exact(x)", {"reference"}, id="the reference"),
+        pytest.param("bench.py", "return FACTOR * x", "return x * FACTOR", {"exact"}, id="what the reference calls"),
+        pytest.param("bench.py", "FACTOR = 3", "FACTOR = 3.0", {"FACTOR"}, id="a constant of that"),
+        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nnp.seterr(all='ignore')\n", {"np.seterr(all='ignore')"}, id="a call"),
+        pytest.param("kernels.py", "2 * inputs[\"x\"].astype", "1 * 2 * inputs[\"x\"].astype", {"WORKLOAD"}, id="a lambda of the reference"),
+        pytest.param("kernels.py", "(block, 1, 1)", "(1 * block, 1, 1)", {"rung"}, id="launches that kernels share"),
+    ],
+)  # fmt: skip
+def test_an_edit_of_what_all_variants_depend_on_changes_everything(
+    name: str, old: str, new: str, rest: set[str], tmp_path: Path
+) -> None:
+    change = edited(tmp_path, name, old, new)
+    assert set(change.rest) == rest
+    assert to_record(change, (), ["plain"]) is None
+
+
+def test_a_variant_that_the_reference_calls_is_no_variant_s_alone(tmp_path: Path) -> None:
+    texts = {**FILES, "bench.py": BENCH.replace("return FACTOR * x", "return plain(x)")}
+    again = {**texts, "bench.py": texts["bench.py"].replace("return n * x", "return x * n")}
+    change = snapshot.changed(taken(tmp_path / "a", texts, "bench.py"), taken(tmp_path / "b", again, "bench.py"))
+    assert "plain" in change.rest
+
+
+def test_a_variant_that_is_gone_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    change = edited(tmp_path, "bench.py", 'bench.variant(helpers.other, name="other", peer=True)\n', "")
+    assert (change.names, change.gone) == ([], (("double", "other"),))
+
+
+def test_files_that_are_not_there_yet_are_watched(tmp_path: Path) -> None:
+    for name in ("kernels.py", "bench.py", "second.cu"):
+        (tmp_path / name).write_text(FILES[name])
+    of_python = {file.relative_to(tmp_path).as_posix() for file in snapshot.files_of([tmp_path / "bench.py"])}
+    assert of_python >= {"bench.py", "helpers.py", "late.py", "helpers/__init__.py", "numpy.py"}
+    shutil.copy(tmp_path / "second.cu", tmp_path / "twice.cuh")  # a file to load it by; it includes itself
+    workloads = registry.load_all((), [tmp_path / "kernels.py"])
+    (tmp_path / "twice.cuh").unlink()
+    assert {file.name for file in snapshot.kernel_files(workloads)} == {"second.cu", "twice.cuh"}
+
+
+def test_the_baseline_is_recorded_with_what_changed_and_what_was_not_asked_for_is_not() -> None:
+    change = Change((("w", "b"), ("w", "c")))
+    assert to_record(change, (), ["a"]) == ("a", "b", "c")
+    assert to_record(change, ("a", "c"), ["a"]) == ("a", "c")
+    assert to_record(change, ("a",), ["a"]) == ()
+    assert to_record(Change(()), (), ["a"]) == ()
+
+
+def test_comments_and_layout_of_cuda_code_do_not_count_but_texts_do() -> None:
+    code = 'int  f() { /* two\nlines */ return g("a // b",\n\n  1\'000); } // end\n#define X 1\n'
+    assert of_cpp(code) == 'int f() { return g("a // b",\n1\'000); }\n#define X 1'
+    assert of_cpp('R"(// not a comment)" // one') == 'R"(// not a comment)" // one'
+
+
+def test_a_file_that_does_not_parse_is_told_from_others_by_its_bytes(tmp_path: Path) -> None:
+    texts = {"a.py": b"def f(:", "b.py": b"def g(:", "c.py": b"\xff\xfe", "d.py": b"x = 1", "e.py": b"x = 1  # one\n"}
+    for name, content in texts.items():
+        (tmp_path / name).write_bytes(content)
+    forms = [of_file(tmp_path / name) for name in texts]
+    assert len(set(forms)) == 4 and forms[3] == forms[4]
+    assert of_file(tmp_path / "absent.py") == ""

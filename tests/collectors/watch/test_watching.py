@@ -1,0 +1,225 @@
+"""`warpladder record FILE --watch`, used as one uses it: saves of every sort, and what the watch says of each."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from warpladder.collectors import cli
+from warpladder.data import store
+
+ROOT = Path(__file__).resolve().parents[3]
+BENCH = """
+import numpy as np
+import warpladder
+import helpers
+
+bench = warpladder.Benchmark("double", n=[300_000])
+
+@bench.inputs
+def inputs(n, rng):
+    return rng.random(n, np.float32)
+
+@bench.reference
+def reference(x):
+    return 2 * x
+
+@bench.variant(baseline=True)
+def plain(x):
+    return 2 * x
+
+@bench.variant
+def helped(x):
+    return helpers.twice(x)
+"""
+HELPERS = """
+def twice(x):
+    return x + x
+"""
+SLOWER = HELPERS.replace("x + x", "sum([x, x, *(30 * [0 * x])])")
+WAITS = "Ctrl-C ends"
+
+
+class Watch:
+    """A watch in a process of its own, and what it says."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.runs = folder / "runs"
+        self._output = folder / "output"
+        command = [sys.executable, "-m", "warpladder", "record", str(folder / "bench.py"), "--watch", "--max-rounds", "15"]
+        with self._output.open("w") as output:
+            self.process = subprocess.Popen(
+                [*command, "--data-dir", str(self.runs), *options],
+                cwd=ROOT,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        self._read = 0
+
+    def until(self, pattern: str) -> list[str]:
+        """The lines up to the one that holds a pattern, from the last such line on."""
+        deadline = time.monotonic() + 90
+        while time.monotonic() < deadline:
+            lines = self._output.read_text().splitlines()[self._read :]
+            for number, line in enumerate(lines):
+                if re.search(pattern, line):
+                    self._read += number + 1
+                    return lines[: number + 1]
+            assert self.process.poll() is None, self._output.read_text()
+            time.sleep(0.05)
+        raise AssertionError(f"no {pattern} in {self._output.read_text()}")
+
+    def recorded(self) -> list[store.Run]:
+        return sorted(store.list_runs([self.runs])[0], key=lambda run: str(run.info["started_at"]))
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(60)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "bench.py").write_text(BENCH)
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    return tmp_path
+
+
+@pytest.fixture
+def watch(folder: Path) -> Iterator[Watch]:
+    watch = Watch(folder)
+    yield watch
+    if watch.process.poll() is None:
+        watch.process.kill()
+        watch.process.wait()
+
+
+def saved(file: Path, text: str) -> None:
+    """Save as editors do: to another file, which is renamed."""
+    beside = file.with_name(f".{file.name}.swp")
+    beside.write_text(text)
+    beside.rename(file)
+
+
+def test_a_watch_records_what_changed_and_says_what_came_of_it(watch: Watch, folder: Path) -> None:
+    bench, helpers = folder / "bench.py", folder / "helpers.py"
+    said = watch.until(WAITS)
+    assert said[-1] == "watching bench.py and 1 file that it uses; Ctrl-C ends"
+    assert "over the baseline" in "".join(said)
+
+    saved(helpers, SLOWER)
+    said = watch.until(WAITS)
+    assert said[0] == "helped changed: recorded again, with plain beside"
+    (row,) = [line for line in said if line.startswith("helped  ")]
+    assert re.match(r"helped +slower +\d[\d.]*× \(.*\) +n=300000 +\d.* +\d.*× plain$", row)
+    assert not [line for line in said if line.startswith("plain")]
+
+    saved(helpers, SLOWER + "# a comment\n")
+    assert watch.until("saved") == ["helpers.py saved: nothing measurable changed"]
+
+    saved(bench, BENCH + "def broken(:\n")
+    assert "bench.py: does not import (SyntaxError" in watch.until(WAITS)[0]
+
+    saved(bench, BENCH)
+    assert watch.until(WAITS)[0] == "the same as in the last recording: nothing to record"
+
+    saved(bench, BENCH.replace("return helpers.twice(x)", "return helpers.twice(x) + 1"))
+    assert any(re.match("helped: wrong_result at n=300000: ", line) for line in watch.until(WAITS))
+
+    saved(bench, BENCH.replace("n=[300_000]", "n=[300_000, 600_000]"))
+    said = watch.until(WAITS)
+    assert said[0] == "bench and the cases of double changed: everything is recorded again"
+    assert [line.split()[0] for line in said if re.match("plain|helped", line)] == ["plain", "helped"]
+
+    assert watch.end() == 0
+    variants = [sorted(set(run.table("results")["variant"])) for run in watch.recorded()]
+    assert variants == [["helped", "plain"]] * 4
+    cases = [set(run.table("results")["case"]) for run in watch.recorded()]
+    assert cases == [{"n=300000"}] * 3 + [{"n=300000", "n=600000"}]
+
+
+def test_one_changed_variant_of_three_is_recorded_with_the_baseline_alone(folder: Path) -> None:
+    third = "\n@bench.variant\ndef third(x):\n    return np.add(x, x)\n"
+    (folder / "bench.py").write_text(BENCH + third)
+    watch = Watch(folder, "--label", "three")
+    watch.until(WAITS)
+    saved(folder / "bench.py", BENCH + third.replace("np.add(x, x)", "np.multiply(x, np.float32(2))"))
+    watch.until(WAITS)
+    first, second = watch.recorded()
+    assert set(first.table("samples")["variant"]) == {"plain", "helped", "third"}
+    assert set(second.table("samples")["variant"]) == {"plain", "third"}
+    assert second.info["label"] == "three"
+    assert second.info["command"] == (
+        "warpladder record --cases quick --seed 0 --workload=bench.py --variants=plain,third --max-rounds=15"
+    )
+    assert watch.end() == 0
+
+
+SLOW = BENCH.replace("return helpers.twice(x)", "import time; time.sleep(0.2); return helpers.twice(x)")
+
+
+def test_a_save_during_a_recording_ends_it_and_its_run_is_dropped(folder: Path) -> None:
+    (folder / "bench.py").write_text(SLOW.replace("n=[300_000]", "n=[1000, 2000, 3000, 4000]"))
+    watch = Watch(folder, "--max-rounds", "500")
+    watch.until("ceilings")
+    time.sleep(0.5)
+    saved(folder / "bench.py", BENCH)
+    assert any("saved while it was recorded; that recording is dropped" in line for line in watch.until("dropped"))
+    watch.until(WAITS)
+    (run,) = watch.recorded()
+    assert set(run.table("results")["case"]) == {"n=300000"}
+    assert watch.end() == 0
+
+
+def test_ctrl_c_during_a_recording_keeps_what_is_finished(folder: Path) -> None:
+    (folder / "bench.py").write_text(SLOW.replace("n=[300_000]", "n=[1000, 2000, 3000]"))
+    watch = Watch(folder, "--cases", "full", "--max-rounds", "20")
+    watch.until("2/10")  # the first case
+    assert watch.end() == 130
+    (run,) = watch.recorded()
+    assert set(run.table("samples")["case"]) == {"n=1000"}
+    assert "interrupted" in "".join(run.table("diagnostics")["text"])
+
+
+def test_a_file_that_does_not_load_at_first_is_waited_for_and_one_that_hangs_is_ended_by_the_next_save(folder: Path) -> None:
+    (folder / "bench.py").write_text("import absent_helpers\n" + BENCH)
+    watch = Watch(folder)
+    assert any("No module named 'absent_helpers'" in line for line in watch.until(WAITS))
+    (folder / "absent_helpers.py").write_text("while True:\n    pass\n")
+    time.sleep(3)
+    (folder / "absent_helpers.py").write_text("")
+    watch.until(WAITS)
+    assert len(watch.recorded()) == 1
+    saved(folder / "bench.py", BENCH + "raise SystemExit(3)\n")
+    assert watch.until(WAITS)[0] == "bench.py: its process ended (exit code 3) before it was recorded; mend it"
+    assert watch.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["conv2d", "--watch"], "--watch: watches files of your own; name FILE.py, and no workload of the project"),
+        (["--watch"], "--watch: watches files of your own; name FILE.py, and no workload of the project"),
+        (["absent.py", "--watch"], "absent.py: no such Python file; give the path of one that declares a workload"),
+        (["bench.py", "--watch", "--format", "json"], "--watch --format json: --watch records again and prints lines to read"),
+        (["bench.py", "--watch", "--if-none"], "--watch --if-none: --watch records again"),
+        (["bench.py", "--watch", "--collector", "nsight_compute"], "--watch: nsight_compute takes no times to compare"),
+        (["bench.py", "--watch", "--variants", "v99"], "v99: no such variant in double, whose variants are plain, helped"),
+        (["bench.py", "--watch", "--label", "\udcff"], "--label ?: not valid UTF-8"),
+    ],
+)
+def test_what_cannot_be_watched_is_one_line_and_exit_code_2(
+    arguments: list[str], said: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(cli.app, ["record", *arguments, "--data-dir", str(folder / "runs")])
+    assert (done.exit_code, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(said)
