@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from tests.doc_pages import BLOCKS, NEW_RUNG, ROOT, name_of
 from warpladder.__main__ import command as command_line
-from warpladder.collectors import choice, commands, watching
+from warpladder.collectors import choice, commands, versus_command, watching
 from warpladder.dashboard import export
 from warpladder.data.naming import Naming
 from warpladder.workloads import registry
@@ -73,6 +73,9 @@ def check(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
         check_packages(rest)
     elif Path(program).name == "pytest":
         check_tests(rest)
+    elif program == "cc":
+        sources = [word for word in rest if word.endswith(".c")]
+        assert sources and all((ROOT / source).is_file() for source in sources)
     else:
         assert program in ("python", ".venv/bin/python")
         assert rest[0] == "-m"
@@ -148,6 +151,9 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     elif command == "app":
         given = APP.commands[command].make_context(command, rest).params
         assert all(Path(folder).is_dir() for folder in given["data_dirs"])
+    elif command == "versus":
+        monkeypatch.setattr(versus_command, "versus", lambda request, collector, *_: versus_command.COLLECTORS.index(collector))
+        _done(CliRunner().invoke(APP, words))
     elif command == "compare":
         assert APP.commands[command].make_context(command, rest).params["b"]
     elif command == "export":
