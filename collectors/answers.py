@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from warpladder.data import store
 
 def report(path: Path, form: str = "table") -> None:
     """Print the verdicts and diagnostics of a run on stderr, and its answer on stdout."""
-    _summarize(path)
+    for line in summary_of(path):
+        say(line)
     ask_dashboard("answer", path, form)
 
 
@@ -28,8 +30,8 @@ def ask_dashboard(module: str, path: Path, *arguments: str) -> None:
         say(f"{path.name}: the {module} could not be made ({why})")
 
 
-def _summarize(path: Path) -> None:
-    """Print the verdicts and diagnostics of a run on stderr."""
+def summary_of(path: Path) -> Iterator[str]:
+    """The verdicts and diagnostics of a run, line by line."""
     run = store.open_run(path)
     results, diagnostics = run.table("results"), run.table("diagnostics")
     counts = ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
@@ -37,9 +39,9 @@ def _summarize(path: Path) -> None:
     reasons = [f"{count}: {reason}" for reason, count in skipped.head(3).items()]
     more = f"; {len(skipped) - 3} more reasons on Runs & checks" if len(skipped) > 3 else ""
     why = f" ({'; '.join(reasons)}{more})" if reasons else ""
-    say(f"{counts}{why}")
+    yield f"{counts}{why}"
     for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
-        say(f"{Cell.of(row)}: {row['status']}: {row['detail']}")
+        yield f"{Cell.of(row)}: {row['status']}: {row['detail']}"
     for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
         about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
-        say(f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}")
+        yield f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}"

@@ -81,6 +81,12 @@ def app() -> None:
     "--max-rounds", type=click.IntRange(min=0), default=0, help="Most rounds of a scope; 0 for the limit of the case set."
 )
 @click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Time limit for the rounds of a scope, in seconds; 0 for that of the case set: 0.4, 2 or 3.",
+)
+@click.option(
     "--processes",
     type=click.IntRange(min=0),
     default=0,
@@ -109,6 +115,7 @@ def record_command(
     data_dir: Path,
     seed: int,
     max_rounds: int,
+    seconds: float,
     processes: int,
     gpus: str,
     launcher: str,
@@ -143,6 +150,7 @@ def record_command(
         variants=[name.strip() for name in variants.split(",") if name.strip()],
         seed=seed,
         max_rounds=max_rounds or None,
+        seconds=seconds or None,
         processes=processes or None,
         gpus=plan.counts_of(gpus),
     )

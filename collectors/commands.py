@@ -1,17 +1,12 @@
 """Runs the command `record`, after `warpladder.collectors.cli` has parsed its options."""
 
 import sys
-import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from warpladder.collectors import answers, choice
 from warpladder.collectors.core import plan, record, runs
@@ -20,21 +15,12 @@ from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.nsight_compute import record as nsight_compute_record
 from warpladder.collectors.nsight_systems import record as nsight_systems_record
+from warpladder.collectors.progress import BarProgress
 from warpladder.collectors.ranks import launchers
 from warpladder.collectors.ranks.programs import TOGETHER
 from warpladder.collectors.screen import print_id, say
 from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.wiring import collector_of
-
-
-class _Screen(Console):
-    """A console on stderr. It goes quiet when stderr is closed; Rich's default ends the command."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-
-
-_screen = _Screen(stderr=True, highlight=False, soft_wrap=True)
 
 #: Collectors that are tools: the recording runs as a child of the tool.
 UNDER_TOOL: Final = {
@@ -121,54 +107,6 @@ def _record(planned: Planned, data_dir: Path, label: str, launcher: launchers.La
         if headline:
             say(headline)
         return UNDER_TOOL[planned.name](planned.request, data_dir, label, sys.argv[1:], stop)[0]
-    with _BarProgress(headline) as progress:
+    with BarProgress(headline) as progress:
         recorder = record.Recorder(planned.work, collector_of(planned.name), progress, launcher.start)
         return recorder.record(data_dir, label, sys.argv[1:], stop)[0]
-
-
-class _BarProgress(record.Progress):
-    """Shows progress on stderr: on a terminal a bar with the time left, in a file one line for each finished job."""
-
-    def __init__(self, headline: str) -> None:
-        self._headline = headline
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        left = (TextColumn("left"), TimeRemainingColumn())
-        self._bar = Bar(*columns, *left, console=_screen, disable=not _screen.is_terminal)
-        self._task = self._bar.add_task("starting", total=None)
-        self._since = time.monotonic()
-
-    def __enter__(self) -> "_BarProgress":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        with suppress(OSError):
-            self._bar.stop()
-
-    def compiling(self, done: int, jobs: int) -> None:
-        if done == 0:
-            self._begin()
-        self._bar.update(self._task, description=f"compiling {done} of {jobs}", completed=done, total=jobs)
-        if self._bar.disable and done == jobs:
-            _screen.print(f"compiled {jobs}: {time.monotonic() - self._since:.1f} s", markup=False)
-
-    def start(self, jobs: int) -> None:
-        self._begin()
-        self._bar.reset(self._task, total=jobs)
-
-    def _begin(self) -> None:
-        if self._headline:
-            _screen.print(self._headline, markup=False)
-            self._headline = ""
-        self._bar.start()
-        self._since = time.monotonic()
-
-    def job(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
-        self._since = time.monotonic()
-
-    def advance(self) -> None:
-        self._bar.advance(self._task)
-        if self._bar.disable:
-            (task,) = self._bar.tasks
-            took = f"{task.completed:.0f}/{task.total:.0f} {task.description}: {time.monotonic() - self._since:.1f} s"
-            _screen.print(took, markup=False)

@@ -125,7 +125,7 @@ def _table(lines: list[tuple[str, ...]]) -> str:
     for line in lines:
         table.add_row(*line)
     text = io.StringIO()
-    console = Console(file=text, width=1000, highlight=False, markup=False, no_color=True)
+    console = Console(file=text, width=1000, highlight=False, markup=False, no_color=True, force_jupyter=False)
     console.print(table)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 

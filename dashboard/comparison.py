@@ -58,7 +58,8 @@ def _text(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     for row in rows:
         table.add_row(*row)
     text = io.StringIO()
-    Console(file=text, width=1000, highlight=False, markup=False, no_color=True).print(table)
+    console = Console(file=text, width=1000, highlight=False, markup=False, no_color=True, force_jupyter=False)
+    console.print(table)
     lines += [line.rstrip() for line in text.getvalue().splitlines()] if rows else []
     return "".join(f"{line}\n" for line in (*lines, *_left_out(found), sentence(found.changes)))
 

@@ -64,6 +64,11 @@ def test_a_room_imports_only_the_rooms_that_the_design_allows(file: Path) -> Non
     assert {name.split(".")[0] for name in names - besides} & ALLOWED.keys() <= ALLOWED[room]
 
 
+def test_only_a_benchmark_s_own_method_uses_what_stands_above_the_rooms() -> None:
+    users = {file.relative_to(ROOT).as_posix() for file in FILES if "session.record" in within_the_package(file)}
+    assert users == {"workloads/functions/benchmark.py"}
+
+
 def test_the_reader_of_sources_imports_nothing_of_the_project() -> None:
     assert not within_the_package(ROOT / "data" / "source_text.py")
 

@@ -3,10 +3,15 @@
 The rooms `workloads`, `collectors`, `data` and `dashboard` are its subpackages. In a checkout they are links to the folders at its top level.
 """
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from warpladder.dashboard.session.run import Run as Run
+    from warpladder.session import open_run as open_run
+    from warpladder.session import record as record
+    from warpladder.session import runs as runs
     from warpladder.workloads.functions.benchmark import Benchmark as Benchmark
 
 __version__ = "0.1.0"
@@ -25,10 +30,19 @@ def how_to_install(extra: str) -> str:
     return f"pip install -r requirements-{extra}.txt" if IS_CHECKOUT else f"pip install 'warpladder[{extra}]'"
 
 
-def __getattr__(name: str) -> Any:
-    """`Benchmark`, imported at its first use: commands that need none of it stay fast."""
-    if name != "Benchmark":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from warpladder.workloads.functions.benchmark import Benchmark
+#: What Python finds here at its first use, in the module named: commands that need none of it stay fast.
+_LATER: Final = {
+    "Benchmark": "warpladder.workloads.functions.benchmark",
+    "Run": "warpladder.dashboard.session.run",
+    **dict.fromkeys(("open_run", "record", "runs"), "warpladder.session"),
+}
 
-    return Benchmark
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -10,6 +10,7 @@ import builtins
 import hashlib
 import importlib.util
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -20,6 +21,25 @@ from typing import Any, Final
 _PREFIX: Final = "user_workload_"
 #: The package of `warpladder.workloads.api`. An import of this name never means a module beside the file.
 _OURS: Final = "warpladder"
+
+
+class EndOfModule(BaseException):
+    """Ends the loading of a module at a line that would record: what the module declares stands above it."""
+
+
+class _Loading(threading.local):
+    """How many modules this thread is loading, one within the other."""
+
+    depth = 0
+
+
+_loading: Final = _Loading()
+
+
+def end_if_loading() -> None:
+    """Raise EndOfModule while a user's file is loaded."""
+    if _loading.depth:
+        raise EndOfModule
 
 
 def load(file: Path) -> ModuleType:
@@ -93,7 +113,13 @@ class _Loader(SourceFileLoader):
             return found if fromlist else sys.modules[f"{package}.{first}"]
 
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": import_}
-        super().exec_module(module)
+        _loading.depth += 1
+        try:
+            super().exec_module(module)
+        except EndOfModule:
+            pass
+        finally:
+            _loading.depth -= 1
 
 
 class _Finder(MetaPathFinder):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from warpladder.workloads import neighbours
+from warpladder.workloads import locate, neighbours
 from warpladder.workloads.api import Workload, WorkloadError
 from warpladder.workloads.functions.benchmark import Benchmark
 
@@ -43,9 +43,8 @@ def load_file(path: Path) -> tuple[Workload, ...]:
         raise WorkloadError(f"{path}: not a Python file; give the path of a .py file that sets WORKLOAD")
     try:
         module = neighbours.load(path)
-    except Exception as error:
-        said = neighbours.as_written(f"{type(error).__name__}: {error}")
-        raise WorkloadError(f"{path}: does not import ({said}); mend it, then try again") from error
+    except (Exception, SystemExit) as error:
+        raise WorkloadError(_told(path, error)) from error
     return _workloads_of(module, str(path))
 
 
@@ -67,6 +66,34 @@ def load_with_files(workload_names: Sequence[str], files: Sequence[Path]) -> lis
     return loaded
 
 
+def _told(path: Path, error: BaseException) -> str:
+    """File and line of an error in a user's file or in one beside it, with the path as the user gave it, and what failed."""
+    said, place = _what_failed(error), locate.place_of(error)
+    if place is None:
+        return f"{path}: {said}"
+    file, folder = Path(place.file), path.parent.resolve()
+    if file == path.resolve():
+        name = str(path)
+    else:
+        name = str(path.parent / file.relative_to(folder)) if file.is_relative_to(folder) else place.file
+    if said.startswith(f"{file.name}:"):  # it names a line itself
+        return name + said.removeprefix(file.name)
+    return f"{name}:{place.line}: {said}" if place.line else f"{name}: {said}"
+
+
+def _what_failed(error: BaseException) -> str:
+    """What an exception of a user's file says, and what to do, in one line. An error of ours says both itself."""
+    said = neighbours.as_written(locate.text_of(error))
+    if type(error).__module__.partition(".")[0] == WorkloadError.__module__.partition(".")[0]:
+        return said
+    if isinstance(error, SystemExit):
+        said = f"SystemExit: {said}" if said else "SystemExit"
+        return f'{said}; the file ends the program: move that under `if __name__ == "__main__":`'
+    name = type(error).__name__
+    todo = "install it, or correct the name" if isinstance(error, ModuleNotFoundError) else "mend it, then try again"
+    return f"{name}: {said}; {todo}" if said else f"{name}; {todo}"
+
+
 def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
     workload = getattr(module, "WORKLOAD", None)
     if type(workload).__name__ == Workload.__name__ and not isinstance(workload, Workload):
@@ -79,5 +106,8 @@ def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
     except WorkloadError as error:
         raise WorkloadError(f"{where}: {error}") from error
     if not found:
-        raise WorkloadError(f"{where}: sets no WORKLOAD = Workload(...); see docs/own-workload.md")
+        raise WorkloadError(
+            f"{where}: sets no WORKLOAD = Workload(...), and declares no Benchmark at its top level, outside of `if __name__`; "
+            "see docs/own-workload.md"
+        )
     return found

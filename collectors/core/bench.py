@@ -16,9 +16,7 @@ _CHUNK_BYTES: Final = 1 << 18
 
 
 #: Columns of `samples` that only GPUs have.
-NO_GPU_STATE: Final[Mapping[str, Any]] = MappingProxyType(
-    dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
-)
+NO_GPU_STATE: Final[Mapping[str, Any]] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
 
 
 @dataclass(frozen=True)

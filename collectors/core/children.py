@@ -81,13 +81,17 @@ class Child(ABC):
                 elif time.monotonic() - since > timeout_s:
                     cell, where = self._working_on(cells), self.where_it_hangs()
                     self.stop()
-                    raise ChildLost(cell, "timeout", f"{where}no progress for {timeout_s:g} s, so its process was ended")
+                    raise ChildLost(cell, "timeout", f"{where}no progress for {timeout_s:g} s, {self.what_became()}")
         except (EOFError, ConnectionError) as error:
             raise ChildLost(self._working_on(cells), *self.why_dead()) from error
 
     def _working_on(self, cells: Sequence[Cell]) -> Cell | None:
         number = self.progress[CELL]
         return cells[number] if 0 <= number < len(cells) else None
+
+    def what_became(self) -> str:
+        """Return what became of a child that made no progress, as the end of a message."""
+        return "so its process was ended"
 
     def where_it_hangs(self) -> str:
         """Return which of several processes is not done, as the beginning of a message."""
@@ -124,12 +128,13 @@ class ChildProcess(Child):
     Args:
         collector: name of the collector.
         modules: modules that it imports before its first question; modules that are missing are skipped.
+        argv: the arguments of the script that the process imports.
 
     Raises:
         OSError: the process cannot be started.
     """
 
-    def __init__(self, collector: str, modules: Sequence[str] = ()) -> None:
+    def __init__(self, collector: str, modules: Sequence[str] = (), *, argv: Sequence[str] = ("-c",)) -> None:
         self.connection, theirs = multiprocessing.Pipe()
         with theirs, tempfile.TemporaryFile() as shared:
             self.progress = np.memmap(shared, np.int64, "w+", shape=(2,)).view(np.ndarray)
@@ -138,7 +143,7 @@ class ChildProcess(Child):
             # The child finds the same modules as this process, in any folder. It ignores SIGINT: the parent handles it.
             code = (
                 "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-                f"sys.path[:] = {sys.path!r}; from {ENTRY} import measure; "
+                f"sys.path[:], sys.argv[:] = {sys.path!r}, {list(argv)!r}; from {ENTRY} import measure; "
                 f"measure({fds[0]}, {fds[1]}, {collector!r}, {tuple(modules)!r})"
             )
             self._process = Guarded([sys.executable, "-c", code], pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_STDERR)

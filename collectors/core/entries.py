@@ -20,7 +20,7 @@ from warpladder.data.store import conform
 _VERSION: Final = "3"
 
 
-def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str]) -> Event:
+def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: Sequence[str] | str) -> Event:
     """The first event. It holds everything that is known before measuring starts.
 
     Raises:

@@ -41,11 +41,11 @@ NO_GPU: Final[dict[str, Any]] = {
 }
 
 
-def host_facts(arguments: Sequence[str]) -> dict[str, Any]:
+def host_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
     """Return the columns about processor, software and checkout.
 
     Args:
-        arguments: the command line without the program's name.
+        arguments: the command line without the program's name; or a call in Python as one text.
     """
     commit = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain")
@@ -56,7 +56,7 @@ def host_facts(arguments: Sequence[str]) -> dict[str, Any]:
         "packages": json.dumps({name: found for name in _PACKAGES if (found := _version(name))}, sort_keys=True),
         "git_commit": commit or "",
         "git_dirty": None if commit is None else bool(changes),
-        "command": command_line(arguments),
+        "command": arguments if isinstance(arguments, str) else command_line(arguments),
     }
 
 

@@ -2,6 +2,7 @@
 
 from warpladder.collectors.core.bench import Failed
 from warpladder.workloads.api import WrongOutput
+from warpladder.workloads.locate import where
 
 
 def classify(error: BaseException) -> tuple[str, str]:
@@ -10,7 +11,7 @@ def classify(error: BaseException) -> tuple[str, str]:
         return error.status, error.detail
     if isinstance(error, WrongOutput):
         return "wrong_result", str(error)
-    name = type(error).__name__
+    name = ": ".join(filter(None, [where(error), type(error).__name__]))
     text = " ".join(str(error).split())[:500]
     if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
         return "out_of_memory", f"{name}: {text}"

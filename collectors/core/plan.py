@@ -72,6 +72,7 @@ class Request:
         variants: names of the variants to measure; if empty, all.
         seed: seed of the inputs and of the order of the rounds.
         max_rounds: most rounds of one scope and cache; None for the limit of the case set.
+        seconds: time limit for the rounds of one scope and cache; None for that of the case set.
         processes: number of processes that take the rounds, one after another; None for that of the case set.
         gpus: numbers of ranks. Each number measures the workloads that can be shared; one process measures the others.
     """
@@ -83,6 +84,7 @@ class Request:
     variants: Sequence[str] = ()
     seed: int = 0
     max_rounds: int | None = None
+    seconds: float | None = None
     processes: int | None = None
     gpus: Sequence[int] = (1,)
 
@@ -93,15 +95,17 @@ class Request:
         arguments += [f"--case={name}" for name in self.cases]
         arguments += [f"--variants={','.join(self.variants)}"] if self.variants else []
         arguments += [f"--max-rounds={self.max_rounds}"] if self.max_rounds else []
+        arguments += [f"--seconds={self.seconds:g}"] if self.seconds else []
         return arguments + ([f"--processes={self.processes}"] if self.processes else [])
 
 
-def make_plan(request: Request, limits: Limits | None = None) -> Plan:
+def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tuple[Workload, WorkloadRef]] = ()) -> Plan:
     """Plan the cells of a request.
 
     Args:
         request: what to record.
         limits: when to stop; None for the limits of the case set, or of `full` if cases are named.
+        given: workloads in place of those that the request names, each with how a child finds it.
 
     Raises:
         PlanError: the case set, a case or a variant does not exist, or there is nothing to measure.
@@ -110,15 +114,18 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
     names, files, case_set, cases, variants = request.names, request.files, request.case_set, request.cases, request.variants
     if case_set not in CASE_SETS:
         raise PlanError(f"{case_set}: no such set of cases; choose {', '.join(CASE_SETS)}")
-    loaded = registry.load_with_files(names, files)
-    workloads = [_with_cases(workload, cases) for workload, _ in loaded]
-    paths = {workload.name: file.resolve() for workload, file in loaded if file}
+    found = given or [
+        (workload, WorkloadRef(workload.name, file and file.resolve()))
+        for workload, file in registry.load_with_files(names, files)
+    ]
+    workloads = [_with_cases(workload, cases) for workload, _ in found]
+    refs = {ref.name: ref for _, ref in found}
     _check_variants(variants, workloads)
     cases = _canonical(cases, workloads)
     _check_counts(request.gpus, workloads)
     notes: list[str] = []
     jobs = tuple(
-        Job(WorkloadRef(workload.name, paths.get(workload.name)), case.name, cells, request.seed, gpus)
+        Job(refs[workload.name], case.name, cells, request.seed, gpus)
         for workload in workloads
         for case in workload.cases
         if (case.name in cases if cases else case_set in case.sets)
@@ -131,6 +138,8 @@ def make_plan(request: Request, limits: Limits | None = None) -> Plan:
     if not jobs:
         raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --cases full")
     limits = limits or LIMITS["full" if cases else case_set]
+    if request.seconds:
+        limits = replace(limits, seconds=request.seconds)
     if request.max_rounds:
         limits = replace(limits, max_rounds=request.max_rounds, min_rounds=min(limits.min_rounds, request.max_rounds))
     limits = replace(limits, processes=min(request.processes or limits.processes, limits.max_rounds))

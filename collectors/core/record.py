@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ from warpladder.collectors.core.messages import (
 )
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.core.processes import POLL_S
+from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.core.verdicts import Cell, result_row
@@ -53,19 +55,8 @@ _LEAVE_TIMEOUT_S: Final = 60.0
 _SAME_SIGNAL_S: Final = 0.5
 
 
-class Progress:
-    """Receives the progress of the recording; the command line shows it as a bar."""
-
-    def compiling(self, done: int, jobs: int) -> None:
-        """Called while kernels are compiled, before measuring; the first call has `done` 0."""
-
-    def start(self, jobs: int) -> None: ...
-
-    def job(self, text: str) -> None: ...
-
-    def advance(self) -> None: ...
-
-
+#: Starts the child that measures alone. Argument: modules to import before the first question.
+StartChild = Callable[[Sequence[str]], Child]
 #: Starts ranks. Arguments: name of the collector, number of ranks, and a function to call while they start.
 StartRanks = Callable[[str, int, Callable[[], None]], Child]
 
@@ -103,25 +94,31 @@ class Recorder:
         collector: the collector that measures them.
         progress: receives the progress.
         start_ranks: starts the ranks that share a case; None if no case of the plan is shared.
+        start_child: starts the child that measures the other cases; None for a process.
     """
 
     def __init__(
-        self, plan: Plan, collector: Collector, progress: Progress | None = None, start_ranks: StartRanks | None = None
+        self,
+        plan: Plan,
+        collector: Collector,
+        progress: Progress | None = None,
+        start_ranks: StartRanks | None = None,
+        start_child: StartChild | None = None,
     ) -> None:
         self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
-        self._start_ranks = start_ranks
+        self._start_ranks, self._start_child = start_ranks, start_child or partial(ChildProcess, collector.name)
         self._children: dict[int, Child] = {}  # by number of ranks
         self._rounds_done: dict[tuple[str, str, int], int] = {}  # by workload, case and number of ranks
         self._stop = Stop()
         self._journal: Journal
 
-    def record(self, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop | None = None) -> tuple[str, int]:
+    def record(self, data_dir: Path, label: str, arguments: Sequence[str] | str, stop: Stop | None = None) -> tuple[str, int]:
         """Measure and write the run.
 
         Args:
             data_dir: where the run's folder goes.
             label: the user's name for the run.
-            arguments: command line, kept with the run.
+            arguments: command line without the program's name, or a call in Python as one text; kept with the run.
             stop: signal handlers that the caller has installed; None to install them for this recording.
 
         Returns:
@@ -161,7 +158,7 @@ class Recorder:
         """Compile everything before the first sample, so that nothing compiles while samples are timed. Start the child."""
         kernel_cache.share_with_libraries()
         with suppress(OSError):  # the first question raises it again
-            self._children[1] = ChildProcess(self._collector.name, self._modules())
+            self._children[1] = self._start_child(self._modules())
         self._collector.compile_ahead(self._plan, self._progress.compiling, self._stop.check)
 
     def _modules(self) -> list[str]:
@@ -225,7 +222,7 @@ class Recorder:
         for gpus in list(self._children):
             self._end_child(gpus, _LEAVE_TIMEOUT_S)
         with suppress(OSError):  # the first question raises it again
-            self._children[1] = ChildProcess(self._collector.name, self._modules())
+            self._children[1] = self._start_child(self._modules())
 
     def _measure_jobs(self, process: int, deadline: float | None) -> None:
         for number, planned in enumerate(self._plan.jobs):
@@ -308,7 +305,7 @@ class Recorder:
                     assert self._start_ranks
                     self._children[gpus] = self._start_ranks(collector, gpus, self._stop.check)
                 else:
-                    self._children[gpus] = ChildProcess(collector)
+                    self._children[gpus] = self._start_child(())
             except OSError as error:
                 raise ChildLost(None, "launch_error", f"its process cannot be started ({error.strerror or error})") from error
         return self._children[gpus]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,12 +36,22 @@ from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.store import conform
 
 
+class MutableProgress(Protocol):
+    """Whole numbers by place; see `warpladder.collectors.core.messages`."""
+
+    def __getitem__(self, place: int, /) -> Any: ...
+
+    def __setitem__(self, place: int, value: Any, /) -> None: ...
+
+
+class Ended(BaseException):
+    """Raised in a thread that measures, to end it. No handler of a variant's exceptions catches it."""
+
+
 class PipeReporter:
     """Sends measurements to the parent. Marks progress in shared memory, which needs no system call."""
 
-    def __init__(
-        self, connection: Connection, progress: "np.ndarray[Any, np.dtype[np.int64]]", cells: tuple[Cell, ...]
-    ) -> None:
+    def __init__(self, connection: Connection, progress: MutableProgress, cells: tuple[Cell, ...]) -> None:
         self._connection, self._progress = connection, progress
         self._numbers = {cell: number for number, cell in enumerate(cells)}
 
@@ -73,6 +83,7 @@ def main(connection: int, progress: int, collector: Collector, modules: Sequence
         collector: the collector that measures.
         modules: modules to import before the first question; missing ones are skipped.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     with os.fdopen(progress, "r+b") as shared:
         steps = np.memmap(shared, np.int64, "r+", shape=(2,)).view(np.ndarray)
     serve(Connection(connection), steps, collector, modules)
@@ -80,13 +91,13 @@ def main(connection: int, progress: int, collector: Collector, modules: Sequence
 
 def serve(
     connection: Connection,
-    progress: "np.ndarray[Any, np.dtype[np.int64]]",
+    progress: MutableProgress,
     collector: Collector,
     modules: Sequence[str] = (),
     benches_of: Callable[[Job], Mapping[str, MakeBench]] | None = None,
     ceilings_of: Callable[[DescribeAllReduce], list[dict[str, Any]]] = lambda question: [],
 ) -> None:
-    """Answer questions until the pipe closes. The parent handles interrupts.
+    """Answer questions until the pipe closes.
 
     Args:
         connection: pipe to the parent.
@@ -96,7 +107,6 @@ def serve(
         benches_of: returns the benches for a job by kind of variant; None for the collector's own.
         ceilings_of: returns rows of `ceilings` that ranks measure together.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     capture = collector.start_capture()
     alone = collector.make_benches()
     for module in modules:
@@ -125,5 +135,5 @@ def serve(
             except Exception as error:
                 text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
                 connection.send(Refused(text))
-    except (EOFError, ConnectionError):  # the parent closed the pipe, perhaps during a case
+    except (EOFError, ConnectionError, Ended):  # the parent closed the pipe, perhaps during a case
         capture.end()

@@ -30,7 +30,7 @@ from warpladder import IMPORT_ROOT
 from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.core.bench import MakeBench
 from warpladder.collectors.core.environment import cpu_name
-from warpladder.collectors.core.jobs import WorkloadRef
+from warpladder.collectors.core.jobs import HeldWorkload, WorkloadRef
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
@@ -97,7 +97,9 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
                 if isinstance(variant, CudaVariant):
                     for share in _shares(workload, case, job.gpus):
                         found |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
-                elif first := _first_call(workload, variant, case, config, architectures if libraries else ()):
+                elif not isinstance(job.workload, HeldWorkload) and (
+                    first := _first_call(workload, variant, case, config, architectures if libraries else ())
+                ):
                     found[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, *first)] = None
     return list(found)
 

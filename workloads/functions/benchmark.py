@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from warpladder.workloads.functions.binding import STREAM, call_of, place_of
 from warpladder.workloads.functions.kernels import Extent, Kernel, source_of_kernel
 from warpladder.workloads.functions.problem import Problem
 from warpladder.workloads.functions.variant import GPU_ONLY, Call, FunctionVariant
+
+if TYPE_CHECKING:
+    from warpladder import Run
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -102,6 +105,7 @@ class Benchmark:
         copied to the GPU for the variants that run there. The generators of NumPy, PyTorch and CuPy are seeded before each call.
         """
         self._inputs = checked_function(function, "inputs")
+        self._forget("workload", "_problem", "_first_forms")
         return function
 
     def reference(self, function: Any = None, *, outputs: str | Mapping[str, str] = "") -> Any:
@@ -123,6 +127,7 @@ class Benchmark:
     def reference_with_types(self, function: _F) -> _F:
         """Declare the reference, with the types that were given before."""
         self._reference = checked_function(function, "reference")
+        self._forget("workload", "_problem", "_first_forms")
         return function
 
     def variant(
@@ -143,6 +148,8 @@ class Benchmark:
         skip: Callable[..., str | None] | None = None,
     ) -> Any:
         """Declare a function that is measured. Rungs stand on the ladder in the order of their declaration.
+
+        In a notebook or at a prompt, a variant of the same name takes the place of the one before, so that a cell can be run again.
 
         The function takes the inputs in order, or by name if `inputs` gives a dict. It returns the outputs. A parameter named like an
         axis or a config's value is given that value. A parameter `out` is given the array that the output is written to, or a tuple
@@ -259,14 +266,29 @@ class Benchmark:
         self._add(name, given["baseline"], partial(self._function_variant, function, name, given))
 
     def _add(self, name: str, baseline: bool, make: Callable[[], Variant]) -> None:
-        if name in self._names:
+        if name in self._names and self.file:
             raise WorkloadError(f"{self.name}: variant {name} is declared twice; give each its own name")
-        if baseline and self._baseline:
+        if baseline and self._baseline not in ("", name):
             raise WorkloadError(f"{self.name}: {self._baseline} and {name} are both the baseline; choose one")
-        self._baseline = name if baseline else self._baseline
-        self._names.append(name)
-        self._declared.append(make)
-        self.__dict__.pop("workload", None)
+        self._baseline = name if baseline else "" if self._baseline == name else self._baseline
+        place = self._names.index(name) if name in self._names else len(self._names)
+        self._names[place : place + 1], self._declared[place : place + 1] = [name], [make]
+        self._forget("workload")
+
+    def _forget(self, *made: str) -> None:
+        for name in made:
+            self.__dict__.pop(name, None)
+
+    def record(self, **options: Any) -> "Run":
+        """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""
+        from warpladder.session import record
+
+        return record(self, **options)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The names of the variants that have been declared so far."""
+        return tuple(self._names)
 
     # -- the workload underneath ---------------------------------------------------------------------------------------
 

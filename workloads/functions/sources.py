@@ -1,22 +1,371 @@
-"""The source of a function."""
+"""The text that stands for a function variant: its own source, and that of everything of the user's that it reaches."""
 
-import inspect
-from collections.abc import Callable
+import ast
+import functools
+import importlib.util
+import linecache
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+from warpladder.workloads import locate, neighbours
+from warpladder.workloads.functions import wrapped
+from warpladder.workloads.functions.parsed import Imported, ParsedFile, Pieces, imports_in, names_read, parsed
+
+_OURS: Final = "warpladder"
+_MISSING: Final = object()
 
 
-def source_of(function: Callable[..., Any]) -> str:
-    """The function's source."""
-    try:
-        return inspect.getsource(inspect.unwrap(function))
-    except (TypeError, OSError):
-        return str(getattr(function, "__name__", ""))
+def source_of(function: Callable[..., object]) -> str:
+    """The text that stands for a function variant.
+
+    It holds the statement that defines the function, with its decorators, and every statement of its file that it reaches through
+    names: functions, classes, imports, and what is assigned at the top level. Files below the folder of its file count too if they
+    are the user's own. They follow the function's file, each after a comment with its name. Statements stand in the order of their
+    file, each once. Comments tell what the statements do not: the values that a closure holds, the arguments of a
+    `functools.partial`, and the SHA-256 of compiled libraries.
+
+    The text changes when something of this changes, and not with the run: it holds no address and no folder. A function without
+    Python text gives one line that names it.
+    """
+    reach = _Reach(_file_of(function))
+    reach.take(function)
+    return reach.text() or wrapped.named(function) + "\n"
 
 
-def source_file_of(function: Callable[..., Any]) -> Path | None:
-    """The file that defines it."""
-    try:
-        return Path(inspect.getfile(inspect.unwrap(function)))
-    except TypeError:
+def source_file_of(function: Callable[..., object]) -> Path | None:
+    """The file that defines a function; None for a notebook's cell, for compiled functions, and where the file is gone."""
+    file = _file_of(function)
+    return Path(file) if file and not locate.is_cell(file) and Path(file).is_file() else None
+
+
+def line_of(function: Callable[..., object]) -> int | None:
+    """The line of the function's `def` or `lambda` in its file or cell; None for compiled functions."""
+    code = wrapped.code_of(function)
+    if code is None:
         return None
+    file = parsed(code.co_filename)
+    return file.line_of(code) if file else None
+
+
+def _file_of(function: object) -> str:
+    """The file of the innermost Python function or of the class of an object; empty if there is none."""
+    inner = wrapped.layers(function)[-1]
+    if (code := wrapped.code_of(inner)) is not None:
+        own = inner.__self__ if type(inner) is MethodType else None
+        return code.co_filename if own is None else _file_of_class(own if isinstance(own, type) else type(own))
+    kind = inner if isinstance(inner, type) else type(inner)
+    file = _file_of_class(kind)
+    if file and locate.is_own(file):
+        return file
+    return next((home.file.name for home in _homes(function)), "")
+
+
+def _file_of_class(kind: type) -> str:
+    """The file of a class. A notebook's class has none but that of its methods."""
+    for each in vars(kind).values():
+        each = wrapped.layers(each.__func__ if isinstance(each, staticmethod | classmethod) else each)[-1]
+        if (
+            type(each) is FunctionType
+            and each.__module__ == kind.__module__
+            and each.__qualname__.startswith(kind.__qualname__)
+        ):
+            return each.__code__.co_filename
+    file = wrapped.attribute(sys.modules.get(kind.__module__), "__file__")
+    return file if isinstance(file, str) and file.endswith(".py") else ""
+
+
+@dataclass(frozen=True)
+class _Home:
+    """A name at the top level of a module of the user's."""
+
+    file: ParsedFile
+    namespace: Mapping[str, Any]
+    name: str
+
+
+def _homes(thing: object) -> Iterator[_Home]:
+    """The names that modules of the user's give an object."""
+    for module in list(sys.modules.values()):
+        file = wrapped.attribute(module, "__file__") if isinstance(module, ModuleType) else None
+        if isinstance(file, str) and file.endswith(".py") and locate.is_own(file):
+            names = [name for name, value in list(vars(module).items()) if value is thing]
+            if names and (text := parsed(file)):
+                yield from (_Home(text, vars(module), name) for name in names if text.assigns(name))
+
+
+class _Reach:
+    """Everything of the user's that a function reaches.
+
+    Args:
+        start: the file or cell of the function; empty if it has none.
+    """
+
+    def __init__(self, start: str) -> None:
+        self._start = start
+        self._folder = Path.cwd() if locate.is_cell(start) or not start else Path(start).parent
+        self._is_own = not start or locate.is_own(start)
+        self._pieces: dict[str, Pieces] = {}
+        self._seen: dict[object, object] = {}
+        self._texts: dict[str, str] = {}
+        self._libraries: dict[str, None] = {}
+
+    def text(self) -> str:
+        """All that was taken; empty if there is nothing."""
+        parts = []
+        for name in sorted(self._pieces, key=self._place):
+            beside = name != self._start and not locate.is_cell(name)
+            parts.append(f"# {self._relative(name)}\n\n" * beside + self._pieces[name].text())
+        nodes = [node for pieces in self._pieces.values() for node in pieces.nodes.values()]
+        written = {text.strip() for node in nodes for each in ast.walk(node) if (text := _text_in(each))}
+        made = {name: code.strip("\n") for name, code in self._texts.items() if code.strip() not in written}
+        parts += [f"# {name}, as the file makes it\n{code}" for name, code in made.items()]
+        return "\n\n".join([*parts, *self._libraries]) + "\n" if parts or self._libraries else ""
+
+    # -- objects ---------------------------------------------------------------------------------------------------------
+
+    def take(self, thing: object, name: str = "") -> None:
+        """Take the text of an object, and of what it was made of."""
+        if id(thing) in self._seen or _is_ours(thing):
+            return
+        self._seen[id(thing)] = thing
+        layers = wrapped.layers(thing)
+        for layer in layers:
+            self._layer(layer, name)
+        inner = layers[-1]
+        if type(inner) is FunctionType and len(layers) == 1 and inner.__name__ != "<lambda>":
+            return
+        if not self._by_name(thing, inner):
+            self._describe(layers)
+
+    def _layer(self, layer: object, name: str) -> None:
+        if type(layer) is FunctionType:
+            self._function(layer)
+        elif type(layer) is MethodType:
+            self._class(layer.__self__ if isinstance(layer.__self__, type) else type(layer.__self__))
+        elif isinstance(layer, type):
+            self._class(layer)
+        elif isinstance(layer, functools.partial):
+            for value in (*layer.args, *layer.keywords.values()):
+                self._value(value)
+        else:
+            self._class(type(layer))
+        if (code := wrapped.cuda_code(layer)) is not None:
+            self._texts[name or str(wrapped.attribute(layer, "name") or "code")] = code
+        if (library := wrapped.library_of(layer)) and (not self._pieces or locate.is_own(str(library))):
+            self._libraries[wrapped.named(layer) if callable(layer) else f"# {wrapped.digest_of(library)}"] = None
+
+    def _by_name(self, thing: object, inner: object) -> bool:
+        """Take the statements that bind a name to the object; False if there are none."""
+        if type(inner) is FunctionType:
+            file = parsed(inner.__code__.co_filename)
+            names = [name for name, value in list(inner.__globals__.items()) if value is thing]
+            homes = [_Home(file, inner.__globals__, name) for name in names if file and file.assigns(name)]
+        else:
+            homes = list(_homes(thing))
+        for home in homes:
+            if self._is_near(home.file.name):
+                self._name(home.file, home.namespace, home.name)
+        return any(self._is_near(home.file.name) for home in homes)
+
+    def _describe(self, layers: list[object]) -> None:
+        """Say how an object was made of a function, where no statement does."""
+        inner = layers[-1]
+        code = wrapped.code_of(inner)
+        file = parsed(code.co_filename) if code else None
+        node = file.definition(code) if file and code else None
+        if not (file and node and isinstance(inner, FunctionType) and self._is_near(file.name)):
+            return
+        words = inner.__name__ if inner.__name__ != "<lambda>" else "lambda"
+        decorated = bool(getattr(node, "decorator_list", ()))
+        for layer in reversed(layers[:-1]):
+            if not decorated or type(layer) in (functools.partial, MethodType):
+                words = wrapped.describe(layer, words)
+        if "(" in words:
+            self._note(file, node, f"# {words}")
+
+    def _function(self, function: FunctionType) -> None:
+        """Take the statement of a Python function, and tell the values that its closure and its defaults hold."""
+        if ("function", id(function)) in self._seen:
+            return
+        self._seen["function", id(function)] = function
+        code = function.__code__
+        if not self._is_near(code.co_filename) or (file := parsed(code.co_filename)) is None:
+            return
+        if (node := file.definition(code)) is None:
+            return
+        cells = wrapped.cells_of(function)
+        for name, value in cells.items():
+            if (written := wrapped.plain(value)) is not None:
+                self._note(file, node, f"# {name} = {written}, in the function around it")
+        for name, written in wrapped.defaults_of(function, node):
+            self._note(file, node, f"# {name} = {written} by default")
+        self._statement(file, file.around(node), function.__globals__, cells)
+
+    def _class(self, kind: type) -> None:
+        file = _file_of_class(kind)
+        if not file or not self._is_near(file) or _is_ours(kind) or (text := parsed(file)) is None:
+            return
+        namespace = vars(sys.modules[kind.__module__]) if kind.__module__ in sys.modules else {}
+        outermost = kind.__qualname__.partition(".")[0]
+        local = "<locals>" in kind.__qualname__
+        for node in text.classes(kind.__name__) if local else text.bindings.get(outermost, ()):
+            self._statement(text, node, namespace)
+
+    def _value(self, value: object, name: str = "") -> None:
+        """Take what a variable holds, beyond the statement that sets it."""
+        if isinstance(value, str) and "\n" in value.strip():
+            if name:
+                self._texts.setdefault(name, value)
+        elif isinstance(value, ModuleType):
+            self._module(value, ())
+        elif callable(value) or len(wrapped.layers(value)) > 1 or wrapped.library_of(value):
+            self.take(value, name)
+
+    # -- names -----------------------------------------------------------------------------------------------------------
+
+    def _statement(
+        self, file: ParsedFile, node: ast.AST, namespace: Mapping[str, Any], cells: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take a statement, and what the names in it stand for."""
+        pieces = self._pieces.setdefault(file.name, Pieces(file))
+        if pieces.nodes.setdefault(file.span(node), node) is node and not cells:
+            if ("statement", id(node)) in self._seen:
+                return
+            self._seen["statement", id(node)] = node
+        if not self._is_own:
+            return
+        local = imports_in(ast.walk(node)) if not isinstance(node, ast.Import | ast.ImportFrom) else {}
+        for read in names_read(node):
+            if read.name in local:
+                for imported in local[read.name]:
+                    self._imported(namespace, imported, read.attributes)
+            elif cells and read.name in cells:
+                self._attribute(cells[read.name], read.attributes)
+            else:
+                self._name(file, namespace, read.name, read.attributes)
+
+    def _attribute(self, value: object, attributes: tuple[str, ...]) -> None:
+        if isinstance(value, ModuleType):
+            self._module(value, attributes)
+        else:
+            self._value(value)
+
+    def _name(self, file: ParsedFile, namespace: Mapping[str, Any], name: str, attributes: tuple[str, ...] = ()) -> None:
+        """Take the statements that bind a name at the top level of a file, and what it names."""
+        key = ("name", id(namespace), name, attributes)
+        value = namespace.get(name, _MISSING)
+        if key in self._seen or _is_ours(value):
+            return
+        self._seen[key] = namespace
+        statements = list(file.bindings.get(name, ()))
+        if value is _MISSING and not statements:
+            return  # a builtin, or a name that is not bound
+        code = wrapped.code_of(value)
+        meant = [each for each in statements if code and file.name == code.co_filename and each is file.definition(code)]
+        for statement in meant or statements:
+            self._statement(file, statement, namespace)
+        if isinstance(value, ModuleType):
+            self._module(value, attributes)
+            return
+        for imported in file.imports.get(name, ()):
+            self._imported(namespace, imported, attributes)
+        if not statements:
+            self._from_elsewhere(file, namespace, name, value)
+        if value is not _MISSING:
+            self._value(value, name)
+
+    def _from_elsewhere(self, file: ParsedFile, namespace: Mapping[str, Any], name: str, value: object) -> None:
+        """Take the statement of a name that another cell of the notebook binds, or an import of all names of a module."""
+        for imported in file.imports.get("*", ()):
+            module = _module_named(namespace, imported)
+            if module is not None and name in vars(module):
+                self._imported(namespace, Imported(imported.module, name, imported.level), ())
+                return
+        if (code := wrapped.code_of(value)) and code.co_filename != file.name:
+            return  # its own text is taken where it stands
+        for cell in reversed([each for each in list(linecache.cache) if locate.is_cell(each) and each != file.name]):
+            text = parsed(cell)
+            if text and name in text.bindings:
+                for statement in text.bindings[name]:
+                    self._statement(text, statement, namespace)
+                return
+        if (written := wrapped.plain(value)) is not None:
+            pieces = self._pieces.setdefault(file.name, Pieces(file))
+            pieces.notes.setdefault(min(pieces.nodes, default=(1, 1))[0], {})[f"{name} = {written}"] = None
+
+    def _imported(self, namespace: Mapping[str, Any], imported: Imported, attributes: tuple[str, ...]) -> None:
+        module = _module_named(namespace, imported)
+        if module is None:
+            return
+        self._module(module, (imported.attribute, *attributes) if imported.attribute not in ("", "*") else attributes)
+
+    def _module(self, module: ModuleType, attributes: tuple[str, ...]) -> None:
+        """Take what is read of a module beside the function's file: an attribute, or all of it if it is passed on whole."""
+        if (library := wrapped.library_of(module)) and locate.is_own(str(library)):
+            self._libraries[f"# {neighbours.as_written(module.__name__)}: compiled, in {wrapped.digest_of(library)}"] = None
+        name = wrapped.attribute(module, "__file__")
+        if library or _is_ours(module):
+            return
+        if not isinstance(name, str):  # a folder without `__init__.py`
+            inner = vars(module).get(attributes[0]) if attributes else None
+            if isinstance(inner, ModuleType):
+                self._module(inner, attributes[1:])
+            return
+        if not self._is_near(name) or (file := parsed(name)) is None:
+            return
+        if not attributes:
+            self._statement(file, file.tree, vars(module))
+            return
+        value = vars(module).get(attributes[0])
+        if isinstance(value, ModuleType) and attributes[0] not in file.bindings:
+            self._module(value, attributes[1:])
+        else:
+            self._name(file, vars(module), attributes[0], attributes[1:])
+
+    # -- places ----------------------------------------------------------------------------------------------------------
+
+    def _note(self, file: ParsedFile, node: ast.AST, note: str) -> None:
+        self._pieces.setdefault(file.name, Pieces(file)).notes.setdefault(file.span(node)[0], {})[note] = None
+
+    def _is_near(self, file: str) -> bool:
+        """Whether a file is the function's own, or one of the user's below its folder."""
+        if file == self._start or not self._start:
+            return file == self._start or locate.is_own(file)
+        return self._is_own and locate.is_own(file) and (locate.is_cell(file) or Path(file).is_relative_to(self._folder))
+
+    def _relative(self, file: str) -> str:
+        return Path(file).relative_to(self._folder).as_posix() if Path(file).is_relative_to(self._folder) else Path(file).name
+
+    def _place(self, file: str) -> tuple[bool, int, str]:
+        """Orders files: cells as they ran, the function's own file, then others by name."""
+        if locate.is_cell(file):
+            return False, list(linecache.cache).index(file) if file in linecache.cache else 0, file
+        return file != self._start, 0, self._relative(file)
+
+
+def _module_named(namespace: Mapping[str, Any], imported: Imported) -> ModuleType | None:
+    """The module that an import in this namespace names, if it has been imported."""
+    package = namespace.get("__package__") or str(namespace.get("__name__", "")).rpartition(".")[0]
+    try:
+        relative = importlib.util.resolve_name("." * imported.level + imported.module, package or None)
+    except ImportError:
+        return None
+    beside = f"{package.partition('.')[0]}.{imported.module}" if package and not imported.level else ""
+    found = sys.modules.get(beside) or sys.modules.get(relative)
+    return found if isinstance(found, ModuleType) else None
+
+
+def _is_ours(value: object) -> bool:
+    """Whether an object is of this package: a benchmark, or what its file imports to declare one."""
+    if isinstance(value, ModuleType):
+        return value.__name__.partition(".")[0] == _OURS
+    kind = value if isinstance(value, type | FunctionType) else type(value)
+    return str(kind.__module__).partition(".")[0] == _OURS and getattr(kind, "__name__", "") != "CFunction"
+
+
+def _text_in(node: ast.AST) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""

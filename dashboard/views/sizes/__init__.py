@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from warpladder.dashboard.ui.template import Chart, Look
     from warpladder.dashboard.views.sizes.chart import Metric
 
-_METRICS: "Final[tuple[Metric, ...]]" = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
+#: What can be drawn over size.
+METRICS: "Final[tuple[Metric, ...]]" = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
 
 
 def _strip(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
@@ -43,7 +44,7 @@ def _over_size(data: RunData, look: "Look", workload: str, timing: Timing) -> "I
 def _metrics(first: bool, last: bool) -> "tuple[Metric, ...]":
     if not first:
         return ("median_ns",)
-    return _METRICS if last else ("median_ns", "percent_of_floor")
+    return METRICS if last else ("median_ns", "percent_of_floor")
 
 
 VIEW = View(

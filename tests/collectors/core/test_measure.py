@@ -1,11 +1,14 @@
 """Measuring a case on a bench made for the test: which operations are sampled how, and what is verified before."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from warpladder.collectors.core.bench import Operation, Pass, Reading
+from warpladder.collectors.core.failures import classify
 from warpladder.collectors.core.jobs import Job, WorkloadRef
 from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.plan import LIMITS
@@ -115,3 +118,19 @@ def test_what_copies_by_itself_is_verified_as_its_outputs_come_to_the_host() -> 
     assert verdicts["overlapped"][0] == "ok"
     assert verdicts["torn"] == ("wrong_result", "from end to end")
     assert {row["variant"] for row in kept.rows} == {"overlapped"}
+
+
+def test_a_failure_in_a_user_s_file_is_told_with_its_line_and_one_elsewhere_without(tmp_path: Path) -> None:
+    text = "def run(x):\n    if x == 'memory':\n        raise MemoryError('64 GiB')\n    return int(x)\n"
+    namespace: dict[str, Any] = {}
+    exec(compile(text, str(tmp_path / "bench.py"), "exec"), namespace)
+    found = []
+    for given in ("memory", "tile"):
+        with pytest.raises((MemoryError, ValueError)) as caught:
+            namespace["run"](given)
+        found.append(classify(caught.value))
+    assert found == [
+        ("out_of_memory", "bench.py:3: MemoryError: 64 GiB"),
+        ("launch_error", "bench.py:4: ValueError: invalid literal for int() with base 10: 'tile'"),
+    ]
+    assert classify(ValueError("no such tile")) == ("launch_error", "ValueError: no such tile")

@@ -47,12 +47,12 @@ def results(run: store.Run) -> pd.DataFrame:
         ("forgets_the_last", "wrong_result", "1 of 1000 elements of y are not finite"),
         ("wrong_type", "wrong_result", "output y has type float16, not float32"),
         ("wrong_shape", "wrong_result", "shape (999,), not (1000,)"),
-        ("raises", "launch_error", "ValueError: no such tile"),
+        ("raises", "launch_error", "misbehaving.py:39: ValueError: no such tile"),
         ("out_of_memory", "out_of_memory", "MemoryError: 64 GiB wanted"),
         ("aborts", "launch_error", "its process died (signal 6)"),
         ("is_killed", "out_of_memory", "killed (signal 9)"),
         ("hangs", "timeout", "no progress for 3 s"),
-        ("raises_later", "launch_error", "RuntimeError: the ninth call fails"),
+        ("raises_later", "launch_error", "misbehaving.py:65: RuntimeError: the ninth call fails"),
     ],
 )
 def test_what_goes_wrong_in_a_cell_becomes_its_verdict(results: pd.DataFrame, variant: str, status: str, detail: str) -> None:

@@ -264,14 +264,14 @@ def misbehaved(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     [
         ("good", "ok", "on 2 processes: operation hot: "),
         ("sleeps", "ok", "on 2 processes: operation hot: "),
-        ("raises", "launch_error", "on 2 processes: rank 1: ValueError: no such tile"),
+        ("raises", "launch_error", "on 2 processes: rank 1: misbehaving_ranks.py:33: ValueError: no such tile"),
         ("wrong_shape", "wrong_result", "on 2 processes: rank 1: output y has shape (499,), not (500,)"),
         ("does_nothing", "wrong_result", "on 2 processes: 500 of 1000 elements of y are not finite"),
         ("is_killed", "out_of_memory", "on 2 processes: rank 1: its process was killed (signal 9)"),
-        ("leaves", "launch_error", "on 2 processes: rank 1: SystemExit: 3"),
+        ("leaves", "launch_error", "on 2 processes: rank 1: misbehaving_ranks.py:41: SystemExit: 3"),
         ("aborts", "launch_error", "on 2 processes: rank 1: its process died (signal 6)"),
         ("hangs", "timeout", "on 2 processes: rank 1: no progress for 8 s"),
-        ("raises_between", "launch_error", "on 2 processes: rank 1: ValueError: no gradient"),
+        ("raises_between", "launch_error", "on 2 processes: rank 1: misbehaving_ranks.py:65: ValueError: no gradient"),
     ],
 )
 def test_what_goes_wrong_on_a_rank_ends_its_cell_by_name_and_no_other(

@@ -1,0 +1,19 @@
+"""What a recording tells about its progress."""
+
+from collections.abc import Sequence
+
+
+class Progress:
+    """Receives the progress of the recording; the command line shows it as a bar."""
+
+    def compiling(self, done: int, jobs: int) -> None:
+        """Called while kernels are compiled, before measuring; the first call has `done` 0."""
+
+    def start(self, jobs: int) -> None: ...
+
+    def job(self, text: str) -> None: ...
+
+    def advance(self) -> None: ...
+
+    def end(self, lines: Sequence[str]) -> None:
+        """Called by who started the recording, with what it found."""

@@ -1,0 +1,124 @@
+"""Two runs compared, with the table of their differences and the forest plot."""
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+
+from warpladder.dashboard.core import changes
+from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.session import markup
+from warpladder.dashboard.session.errors import RunError
+from warpladder.dashboard.session.figure import Figure, of
+from warpladder.dashboard.ui.numbers import format_duration, format_ends
+from warpladder.dashboard.ui.template import Look, Theme, look
+from warpladder.dashboard.views.compare import chart
+
+#: The most cells that are listed below the figure: the slowest and the fastest.
+_MOST_ROWS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class RunComparison:
+    """Run B against run A. A kernel shows the verdict, what differs between the recordings, the figure, and the cells that changed.
+
+    Attributes:
+        a, b: titles of the runs; B is the one whose method `compare` was called.
+        found: the comparison of the cells.
+        look: the colours of charts of B.
+    """
+
+    a: str
+    b: str
+    found: Comparison
+    look: Callable[[Theme], Look]
+    without_shift: bool
+
+    @classmethod
+    def of(cls, a: tuple[str, RunData], b: tuple[str, RunData], options: Options) -> "RunComparison":
+        """Compare two runs, each with its title. Raises RunError."""
+        try:
+            found = changes.compare(Side(a[1]), Side(b[1]), options)
+        except NotComparable as reason:
+            raise RunError(str(reason).replace("add --any-device", "give any_device=True")) from None
+        return cls(a[0], b[0], found, partial(look, b[1]), options.without_shift)
+
+    @property
+    def sentence(self) -> str:
+        """`3 slower, 61 unchanged, 1 faster; the worst: …`."""
+        return changes.sentence(self.found.changes)
+
+    def table(self) -> pd.DataFrame:
+        """Every cell of both runs, the slowest of B first.
+
+        Returns:
+            A frame with `workload`, `case`, `scope`, `cache`, `variant`, `config`, `gpus`, the medians `a_ns` and `b_ns`, `ratio` (B over A)
+            with the ends of its 95 % interval, `noise`, `same_source` and `verdict` (`slower`, `unchanged`, `faster` or
+            `unknown`).
+        """
+        return chart.frame_of(self.found.changes)
+
+    def facts(self) -> pd.DataFrame:
+        """The differences between the recordings: `what`, `a`, `b`, and `warning` where one matters."""
+        return chart.facts_of(self.found)
+
+    def figure(self, *, theme: Theme = "light") -> Figure:
+        """The ratio of each cell with its 95 % interval, and the noise as a band around 1."""
+        return of(chart.forest(self.found, self.look(theme), without_shift=self.without_shift))
+
+    def __repr__(self) -> str:
+        return f"<RunComparison of {self.b} with {self.a}: {self.sentence}>"
+
+    def __str__(self) -> str:
+        lines = [f"A: {self.a}", f"B: {self.b}", *self._differences(), self.sentence]
+        rows = self._rows()
+        return "\n".join([*lines, rows.to_string(index=False)] if len(rows) else lines)
+
+    def _repr_html_(self) -> str:
+        lines = [f"A: {self.a}", f"B: {self.b}", *self._differences()]
+        rows = self._rows()
+        table = markup.table(list(rows.columns), rows.to_numpy().tolist()) if len(rows) else ""
+        return f"<b>{html.escape(self.sentence)}</b><br>{'<br>'.join(map(html.escape, lines))}{table}"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import HTML, display
+
+        display(HTML(self._repr_html_()), self.figure())
+
+    def _differences(self) -> list[str]:
+        """A line for each difference between the recordings, for sources that differ, and for cells of one run alone."""
+        lines = [
+            f"{'warning: ' if fact.warning else ''}{fact.what}: {fact.a or '–'} → {fact.b or '–'}"
+            + (f" ({fact.warning})" if fact.warning else "")
+            for fact in self.found.facts
+        ]
+        if self.found.changed_sources:
+            lines.append(f"sources that differ: {', '.join(' '.join(each) for each in self.found.changed_sources)}")
+        if self.found.only_a or self.found.only_b:
+            lines.append(f"cells of one run alone: {self.found.only_a} of A, {self.found.only_b} of B")
+        return lines
+
+    def _rows(self) -> pd.DataFrame:
+        """The cells that changed, in words."""
+        changed = self.found.of("slower", "faster")
+        half = _MOST_ROWS // 2
+        return pd.DataFrame(map(_row, changed if len(changed) <= _MOST_ROWS else (*changed[:half], *changed[-half:])))
+
+
+def _row(change: Change) -> dict[str, str]:
+    before = name_of(*change.of_a)
+    return {
+        "verdict": change.verdict,
+        "workload": change.workload,
+        "case": change.case,
+        "timing": f"{change.timing.scope} {change.timing.cache}",
+        "variant": change.name if before == name_of(change.variant, change.config) else f"{before} → {change.name}",
+        "A": format_duration(change.a_ns.value),
+        "B": format_duration(change.b_ns.value),
+        "B over A": f"{change.ratio.value:.3f} ({format_ends(change.ratio, lambda value: f'{value:.3f}')})",
+        "noise": f"{100 * (change.noise - 1):.1f} %",
+    }

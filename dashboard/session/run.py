@@ -1,0 +1,285 @@
+"""A recorded or imported run, for notebooks, scripts and interactive sessions."""
+
+import html
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from warpladder import ROOT
+from warpladder.dashboard import answer
+from warpladder.dashboard.core import axes, run_data
+from warpladder.dashboard.core.cells import best_of_charted
+from warpladder.dashboard.core.changes import Match, Options
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.session import markup
+from warpladder.dashboard.session import table as tables
+from warpladder.dashboard.session.errors import RunError, chosen
+from warpladder.data import store
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.session.comparison import RunComparison
+    from warpladder.dashboard.session.figure import Figure
+    from warpladder.dashboard.ui.template import Theme
+    from warpladder.dashboard.views.ladder.chart import Scale
+    from warpladder.dashboard.views.sizes.chart import Metric
+
+#: The most lines about failed cells and doubts.
+_MOST_LINES: Final = 12
+
+
+class Run:
+    """A run. Tables are pandas frames, and charts are Plotly figures: those of the pages and of `warpladder export`.
+
+    Methods that take `workload` need it only where the run has several. Those that take `scope` and `cache` show the first timing of the
+    workload where none is given: device time with a cold L2 where it was measured. A figure that cannot be drawn raises RunError,
+    whose message says what the run has. A damaged run raises StoreError.
+    """
+
+    def __init__(self, run: store.Run) -> None:
+        self._run = run
+
+    @property
+    def id(self) -> str:
+        return self._run.run_id
+
+    @property
+    def label(self) -> str:
+        """The name that the user gave the run; may be empty."""
+        return str(self._run.info["label"] or "")
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self._run.path
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """The row of table `run`: device, versions, command, time of start."""
+        return self._run.info
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Workloads in the order in which they were recorded."""
+        return self._data.workloads
+
+    @cached_property
+    def _data(self) -> RunData:
+        return run_data.load(self._run)
+
+    # -- frames ----------------------------------------------------------------------------------------------------
+
+    def table(self, workload: str | None = None, *, scope: str | None = None, cache: str | None = None) -> tables.Table:
+        """Every cell, one row for each timing; a cell that failed or was skipped has a row with its reason.
+
+        Args:
+            workload: None for all.
+            scope: `device`, `operation`, `end_to_end`, a phase, or `all`; None for the first timing of each workload.
+            cache: `cold` or `hot`; None for both.
+
+        Returns:
+            A frame that is shown in words. Its columns are those of the axes, and `workload`, `case`, `variant`, `config`, `gpus`, `scope`,
+            `cache`, `samples`, `median_ns`, `speedup` (over the baseline) and `percent_of_floor` with the ends of their 95 %
+            intervals, `verdict` (`faster`, `slower` or `tied`), `baseline`, `baseline_config`, `floor_ns`, `floor_bound`, `gb_per_s`,
+            `gflop_per_s`, `role`, `kind`, `precision`, `rel_l2_error`, `status`, `detail` and `flags`. Where a cell has no figure, it
+            is NaN.
+
+        Raises:
+            RunError: there is no such workload, or nothing was timed so.
+        """
+        named = self.workloads if workload is None else (self._workload(workload),)
+        return tables.table(self._data, named, scope, cache)
+
+    def answer(self) -> pd.DataFrame:
+        """One row for each workload and precision: the best variant against baseline, floor and best peer.
+
+        Returns:
+            The columns of `warpladder answer --format csv`.
+        """
+        return answer.figures(self._data, ROOT)
+
+    def samples(self, workload: str | None = None) -> pd.DataFrame:
+        """Every sample, with the columns of table `samples`; `duration_ns` is in nanoseconds."""
+        frame = self._run.table("samples")
+        if workload is None:
+            return frame
+        return frame[frame["workload"] == self._workload(workload)].reset_index(drop=True)
+
+    # -- figures ---------------------------------------------------------------------------------------------------
+
+    def ladder(
+        self,
+        workload: str | None = None,
+        case: str | None = None,
+        *,
+        scope: str | None = None,
+        cache: str | None = None,
+        scale: "Scale" = "auto",
+        theme: "Theme" = "light",
+    ) -> "Figure":
+        """The variants of one case: time with interval, gain of each rung, and floor.
+
+        Args:
+            case: None for the last of the largest cases that were timed.
+            scale: of the times: `linear`, `log`, or `auto`.
+            theme: `light` or `dark`.
+        """
+        from warpladder.dashboard.session import figure
+        from warpladder.dashboard.ui.template import look
+        from warpladder.dashboard.views.ladder import chart, query
+
+        workload, timing = self._timing(workload, scope, cache)
+        frame = query.ladder(self._data, workload, self._case(workload, case, timing), timing)
+        if not (frame["n"] > 0).any():
+            raise RunError(
+                f"{workload} {case}: no variant was timed in {timing.scope} {timing.cache}; run.table() has the reasons"
+            )
+        return figure.of(chart.ladder(frame, look(self._data, theme), scale))
+
+    def sizes(
+        self,
+        workload: str | None = None,
+        metric: "Metric" = "median_ns",
+        *,
+        series: str | None = None,
+        scope: str | None = None,
+        cache: str | None = None,
+        theme: "Theme" = "light",
+    ) -> "Figure":
+        """Every variant over size, with intervals.
+
+        Args:
+            metric: `median_ns`, `speedup`, `percent_of_floor`, `gb_per_s` or `gflop_per_s`.
+            series: values of the axes that are no size, such as `perm=210`; None for the last one.
+            theme: `light` or `dark`.
+        """
+        from warpladder.dashboard.session import figure
+        from warpladder.dashboard.ui.template import look
+        from warpladder.dashboard.views.sizes import METRICS, chart, query
+
+        workload, timing = self._timing(workload, scope, cache)
+        every = axes.series(self._data, workload)
+        series = every[-1] if series is None else chosen(series, every, workload, "series")
+        chosen(metric, METRICS, "this figure", "metric")
+        frame = query.sizes(self._data, workload, timing, series)
+        sized = frame.loc[frame[metric].notna(), "size"].unique()
+        if len(sized) < 2:
+            has = f"{metric} at {sized[0]} alone" if len(sized) else f"no {metric}"
+            raise RunError(f"{workload} in {timing.scope} {timing.cache} has {has}; record more sizes, or draw run.ladder()")
+        return figure.of(chart.over_size(frame, query.regions(self._data, workload, series), look(self._data, theme), metric))
+
+    def roofline(self, workload: str | None = None, *, theme: "Theme" = "light") -> "Figure":
+        """The variants of the largest case below the measured roofs of memory and arithmetic."""
+        from warpladder.dashboard.session import figure
+        from warpladder.dashboard.ui.template import look
+        from warpladder.dashboard.ui.view import OfWorkload
+        from warpladder.dashboard.views.roofline import VIEW
+
+        workload = self._workload(workload)
+        (charts,) = (each for each in VIEW.charts if isinstance(each, OfWorkload))
+        drawn = next(charts.draw(self._data, look(self._data, theme), workload), None)
+        if drawn is None:
+            raise RunError(f"{workload}: no variant has both a time and a roof; its cases need flops and min_bytes")
+        return figure.of(drawn)
+
+    def compare(
+        self,
+        before: "Run | str | Path",
+        /,
+        *,
+        scope: str = "",
+        match: Match = "config",
+        smallest: float = 0.01,
+        without_shift: bool = False,
+        any_device: bool = False,
+    ) -> "RunComparison":
+        """This run (B) against another one (A), cell by cell: what became slower or faster.
+
+        Args:
+            before: a run, or its id, label or folder.
+            scope: one scope, or `all`; empty for the first timing that both have.
+            match: `config` for equal configs, `best` for the fastest config of each run.
+            smallest: smaller differences, as a fraction, are `unchanged`.
+            without_shift: judge ratios after the common shift of their case is taken out.
+            any_device: compare although the GPUs differ.
+
+        Raises:
+            RunError: no cell is in both runs, or they are of different GPUs.
+            StoreError: there is no such run.
+        """
+        from warpladder.dashboard.session.comparison import RunComparison
+
+        other = before if isinstance(before, Run) else open_run(before, self.path.parent)
+        asked = Options(scope, match, smallest, without_shift, any_device)
+        return RunComparison.of((other._run.title, other._data), (self._run.title, self._data), asked)
+
+    # -- words -----------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id}: {self._run.title}>"
+
+    def __str__(self) -> str:
+        """The answer as a table, then the verdicts, as `warpladder record` prints them."""
+        rows = self.answer()
+        return "\n".join([self._run.title, *filter(None, [answer.render(rows, "table").rstrip()]), *self._verdicts()])
+
+    def _repr_html_(self) -> str:
+        rows = answer.texts(self.answer())
+        taken = [place for place, _ in enumerate(answer.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
+        texts = [[row[place] for place in taken] for row in rows]
+        table = markup.table([answer.HEADINGS[place] for place in taken], texts) if rows else ""
+        said = "<br>".join(map(html.escape, self._verdicts()))
+        return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{said}</div>"
+
+    def _verdicts(self) -> list[str]:
+        """`5 ok, 1 wrong_result`, then the cells that failed, and what makes the run doubtful."""
+        lines = list(tables.lines(self._data))
+        left = len(lines) - _MOST_LINES
+        return lines if left <= 0 else [*lines[:_MOST_LINES], f"and {left} more; table() has every cell"]
+
+    # -- what was asked for ----------------------------------------------------------------------------------------
+
+    def _workload(self, asked: str | None) -> str:
+        return chosen(asked, self.workloads, f"run {self.label or self.id}", "workload")
+
+    def _timing(self, workload: str | None, scope: str | None, cache: str | None) -> tuple[str, Timing]:
+        """The workload, and the first of its timings that fits."""
+        workload = self._workload(workload)
+        known = axes.timings(self._data, workload)
+        fits = [each for each in known if scope in (None, each.scope) and cache in (None, each.cache)]
+        if not known:
+            raise RunError(f"{workload}: no variant was timed; run.table() has the reasons")
+        if not fits:
+            names = ", ".join(f"{each.scope} {each.cache}" for each in known)
+            raise RunError(f"scope={scope!r}, cache={cache!r}: {workload} was not timed so; timed are {names}")
+        return workload, fits[0]
+
+    def _case(self, workload: str, asked: str | None, timing: Timing) -> str:
+        names = list(self._data.cases.loc[self._data.cases["workload"] == workload, "case"])
+        if asked is not None:
+            return chosen(asked, names, workload, "case")
+        timed = set(best_of_charted(self._data, workload, timing)["case"])
+        charted = [case for case in axes.charted_cases(self._data, workload)["case"] if case in timed]
+        return str(charted[-1] if charted else names[-1])
+
+
+def open_run(run: str | Path, *folders: Path) -> Run:
+    """Open a run.
+
+    Args:
+        run: its id, label or folder; of several with one label, the newest.
+        folders: further folders to look in, before the runs of this machine and those that ship.
+
+    Raises:
+        StoreError: there is no such run, or it is damaged.
+    """
+    return Run(store.find_run(str(run), [*folders, store.LOCAL, store.RECORDED]))
+
+
+def runs(*folders: Path) -> tuple[Sequence[Run], Sequence[str]]:
+    """The runs of folders, newest first; and a line for each that cannot be opened."""
+    good, bad = store.list_runs(folders or (store.LOCAL, store.RECORDED))
+    return [Run(each) for each in good], [f"{each.name}: {each.reason}" for each in bad]

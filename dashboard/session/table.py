@@ -1,0 +1,231 @@
+"""Every cell of a run as a frame that shows itself in words: times with intervals, ratios, and the reasons of failed cells."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import ROLE_ORDER, name_of
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.compare import with_speedups
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.readings import reading
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.session import markup
+from warpladder.dashboard.session.errors import RunError
+from warpladder.dashboard.ui.numbers import (
+    ITSELF,
+    NOTHING,
+    format_duration,
+    format_ends,
+    format_half_width,
+    format_percent,
+    format_ratio,
+)
+from warpladder.data.names import Source
+
+#: For `scope`: every timing.
+ALL: Final = "all"
+_COLUMNS: Final = (
+    *("workload", "case", "variant", "config", "gpus", "scope", "cache", "samples"),
+    *(*Estimate.names("median_ns"), *Estimate.names("speedup"), "verdict", "baseline", "baseline_config"),
+    *(*Estimate.names("percent_of_floor"), "floor_ns", "floor_bound", "gb_per_s", "gflop_per_s"),
+    *("role", "kind", "precision", "rel_l2_error", "status", "detail", "flags"),
+)
+_OF_TIMING: Final = ["workload", "case", "scope", "cache"]
+_FIGURES: Final = (
+    *("gpus", "scope", "cache", "interval_kind", "floor_ns", "floor_bound"),
+    *(end for name in ("median_ns", "gb_per_s", "gflop_per_s", "percent_of_floor") for end in Estimate.names(name)),
+)
+
+
+class Table(pd.DataFrame):
+    """A frame of figures that is shown in words, as long as it has the columns for them.
+
+    A part of its rows is shown in words too. Where a column is missing it is shown as any other frame.
+    """
+
+    @property
+    def _constructor(self) -> Callable[..., "Table"]:
+        return Table
+
+    def words(self) -> pd.DataFrame:
+        """The rows in words; what is equal in all rows is left out. Raises KeyError: a column is missing."""
+        rows = self.to_dict("records")
+        told = {"workload": [row["workload"] for row in rows]}
+        told["case"] = [row["case"] for row in rows]
+        told["variant"] = [_name(row) for row in rows]
+        told["timing"] = [f"{row['scope']} {row['cache']}" if isinstance(row["scope"], str) else NOTHING for row in rows]
+        told["time"] = [_time(row) for row in rows]
+        told["over the baseline"] = [_over_baseline(row) for row in rows]
+        told["of the floor"] = [format_percent(row["percent_of_floor"]) for row in rows]
+        told["status"] = [_status(row) for row in rows]
+        alike = [name for name in ("workload", "timing") if len({*told[name]} - {NOTHING}) < 2]
+        if self["percent_of_floor"].isna().all():
+            alike.append("of the floor")
+        return pd.DataFrame({name: texts for name, texts in told.items() if name not in alike}, index=self.index)
+
+    def __repr__(self) -> str:
+        try:
+            words = self.words()
+        except (KeyError, TypeError):
+            return str(super().__repr__())
+        with pd.option_context("display.width", 200, "display.max_columns", None, "display.max_colwidth", 90):
+            return repr(words)
+
+    def _repr_html_(self) -> str:
+        try:
+            words = self.words()
+        except (KeyError, TypeError):
+            return str(pd.DataFrame(self).to_html(max_rows=pd.get_option("display.max_rows"), notebook=True, escape=True))
+        return markup.table(list(words.columns), words.to_numpy().tolist())
+
+
+def table(data: RunData, workloads: Sequence[str], scope: str | None, cache: str | None) -> Table:
+    """One row for each cell and timing, also for cells that failed, were skipped, or were not timed so.
+
+    Args:
+        workloads: those wanted.
+        scope: one scope, or `all`; None for the first timing of each workload.
+        cache: `cold` or `hot`; None for both.
+
+    Raises:
+        RunError: the workloads were not timed so.
+    """
+    data = reading(data).data
+    every = cells(data)
+    parts = []
+    for workload in workloads:
+        wanted = _timings(data, workload, scope, cache)
+        of_workload = every[every["workload"] == workload]
+        keys = zip(of_workload["scope"], of_workload["cache"], strict=True)
+        taken = of_workload[[key in wanted for key in keys]]
+        parts += [_with_speedups(data, taken), _not_timed(of_workload, taken)]
+    if scope not in (None, ALL) and not any(len(part) for part in parts[::2]):
+        raise RunError(
+            f"scope={scope!r}{f', cache={cache!r}' if cache else ''}: nothing was timed so; {_known(data, workloads)}"
+        )
+    frame = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True).rename(columns={"n": "samples"})
+    frame["flags"] = [", ".join(flags) for flags in frame["flags"]]
+    ordered = frame.iloc[_order(frame, data)].reset_index(drop=True)
+    return Table(_with_axes(ordered.reindex(columns=[*_COLUMNS, "params"])))
+
+
+def _timings(data: RunData, workload: str, scope: str | None, cache: str | None) -> set[tuple[str, str]]:
+    found = axes.timings(data, workload)
+    if scope is None:
+        found = tuple(each for each in found if cache in (None, each.cache))[:1]
+    return {(each.scope, each.cache) for each in found if scope in (None, ALL, each.scope) and cache in (None, each.cache)}
+
+
+def _known(data: RunData, workloads: Sequence[str]) -> str:
+    """`timed are device cold, device hot`."""
+    found = dict.fromkeys(f"{each.scope} {each.cache}" for name in workloads for each in axes.timings(data, name))
+    return f"timed are {', '.join(found)}" if found else "run.table() has the reasons"
+
+
+def _with_speedups(data: RunData, taken: pd.DataFrame) -> pd.DataFrame:
+    """The cells with their speedups, case by case as on the ladder, whose baseline is another one where the usual one failed."""
+    parts = [
+        with_speedups(data, str(workload), Timing(str(scope), str(cache)), rows)
+        for (workload, _, scope, cache), rows in taken.groupby(_OF_TIMING, sort=False)
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else taken
+
+
+def _not_timed(every: pd.DataFrame, taken: pd.DataFrame) -> pd.DataFrame:
+    """One row without figures for each cell that has none in the timings that were asked for, with the reason in `detail`."""
+    known = set(taken[VERDICT_CELL].itertuples(index=False, name=None))
+    left = every[[key not in known for key in every[VERDICT_CELL].itertuples(index=False, name=None)]]
+    rows = []
+    for _, of_cell in left.groupby(VERDICT_CELL, sort=False):
+        row = of_cell.iloc[0].to_dict()
+        if row["n"]:
+            timed = dict.fromkeys(f"{scope} {cache}" for scope, cache in zip(of_cell["scope"], of_cell["cache"], strict=True))
+            row |= {**dict.fromkeys(_FIGURES), "n": 0, "detail": f"timed as {', '.join(timed)} alone"}
+        rows.append(row)
+    return pd.DataFrame(rows, columns=every.columns).astype({name: every[name].dtype for name in _FIGURES}) if rows else left
+
+
+def _order(frame: pd.DataFrame, data: RunData) -> list[int]:
+    """The places of the rows by workload and size, then as on the ladder."""
+    workloads = {name: place for place, name in enumerate(data.workloads)}
+    cases = {key: place for place, key in enumerate(zip(data.cases["workload"], data.cases["case"], strict=True))}
+    variants = {key: place for place, key in enumerate(zip(data.variants["workload"], data.variants["variant"], strict=True))}
+    timings = {
+        workload: {(t.scope, t.cache): place for place, t in enumerate(axes.timings(data, workload))} for workload in workloads
+    }
+
+    def key(row: dict[Any, Any]) -> tuple[Any, ...]:
+        rank = row["size_rank"]
+        role = ROLE_ORDER.index(row["role"]) if row["role"] in ROLE_ORDER else len(ROLE_ORDER)
+        timing = timings[row["workload"]].get((row["scope"], row["cache"]), -1)
+        return (
+            workloads[row["workload"]],
+            float("inf") if pd.isna(rank) else rank,
+            cases[row["workload"], row["case"]],
+            timing if timing >= 0 else len(timings[row["workload"]]),
+            role,
+            variants[row["workload"], row["variant"]],
+        )
+
+    keys = [key(row) for row in frame.to_dict("records")]
+    return sorted(range(len(keys)), key=keys.__getitem__)
+
+
+def _with_axes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with a column for each axis of its cases in place of `params`: `n`, or `axis_n` where the frame has an `n`."""
+    params = [json.loads(text) for text in frame.pop("params")]
+    names = dict.fromkeys(axis for point in params for axis in point)
+    for place, axis in enumerate(names):
+        values = pd.Series([point.get(axis) for point in params], index=frame.index, dtype=object)
+        whole = all(isinstance(value, int) for value in values.dropna())
+        typed = values.astype("Int64") if whole and values.isna().any() else values.infer_objects()
+        frame.insert(2 + place, f"axis_{axis}" if axis in frame.columns else axis, typed)
+    return frame
+
+
+# -- in words ----------------------------------------------------------------------------------------------------------
+
+
+def _name(row: dict[Any, Any]) -> str:
+    several = f" on {row['gpus']} GPUs" if not pd.isna(row["gpus"]) and row["gpus"] > 1 else ""
+    return f"{name_of(row['variant'], row['config'])}{several}"
+
+
+def _time(row: dict[Any, Any]) -> str:
+    time = Estimate.of(row, "median_ns")
+    return f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}" if time.known else NOTHING
+
+
+def _over_baseline(row: dict[Any, Any]) -> str:
+    ratio = Estimate.of(row, "speedup")
+    if not ratio.known:
+        return NOTHING
+    if (row["variant"], row["config"]) == (row["baseline"], row["baseline_config"]):
+        return ITSELF
+    tied = "tied, " if row["verdict"] == "tied" else ""
+    return f"{tied}{format_ratio(ratio.value)} ({format_ends(ratio, format_ratio)})"
+
+
+def _status(row: dict[Any, Any]) -> str:
+    if row["status"] != "ok" or not row["samples"]:
+        return ": ".join(filter(None, (row["status"], row["detail"])))
+    return f"ok; distrusted: {row['flags']}" if row["flags"] else "ok"
+
+
+def lines(data: RunData) -> Iterator[str]:
+    """`5 ok, 1 wrong_result`; a line for each cell that failed; and one for each warning about the run as a whole."""
+    results = data.results
+    if len(results):
+        yield ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
+    for row in results[~results["status"].isin(["ok", "skipped"])].to_dict("records"):
+        where = "/".join((row["workload"], name_of(row["variant"], row["config"]), row["case"]))
+        yield f"{where}: {row['status']}: {row['detail']}"
+    found = data.diagnostics
+    of_run = found["workload"].isna() & found["severity"].isin(["warning", "error"]) | (found["source"] == Source.NOT_REACHED)
+    for row in found[of_run].to_dict("records"):
+        yield f"{row['severity']}: {row['source']}: {row['text']}"

@@ -1,0 +1,276 @@
+"""A file of Python code: which of its statements bind a name, which function a code object is, and which names a part of it reads."""
+
+import ast
+import linecache
+import symtable
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from types import CodeType
+from typing import Final
+
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS: Final = (*_FUNCTIONS, ast.ClassDef)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import binds a name to.
+
+    Attributes:
+        module: as it is written, without the dots of a relative import.
+        attribute: the name that is taken from the module; empty for the module itself, `*` for all of its names.
+        level: the number of dots.
+    """
+
+    module: str
+    attribute: str
+    level: int
+
+
+@dataclass(frozen=True)
+class Read:
+    """A name that code reads, with the attributes that it takes of it: `kit.tiles.f` is `kit` and `("tiles", "f")`."""
+
+    name: str
+    attributes: tuple[str, ...]
+
+
+class ParsedFile:
+    """The text of a file and its syntax.
+
+    Attributes:
+        name: as code objects have it.
+        lines: the lines with their ends.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.lines = name, text.splitlines(keepends=True)
+        self.tree = ast.parse(text)
+
+    @cached_property
+    def bindings(self) -> Mapping[str, Sequence[ast.stmt]]:
+        """Name at the top level -> the statements that bind it or change what it names, in the order of the file."""
+        found: dict[str, list[ast.stmt]] = {}
+        for statement in _top_level(self.tree.body):
+            for name in dict.fromkeys(_bound(statement)):
+                found.setdefault(name, []).append(statement)
+        return found
+
+    @cached_property
+    def imports(self) -> Mapping[str, Sequence[Imported]]:
+        """Name -> the imports at the top level that bind it; `*` -> those of all names of a module."""
+        return imports_in(_top_level(self.tree.body))
+
+    def assigns(self, name: str) -> bool:
+        """Whether a statement gives a value this name for good, as the head of a loop does not."""
+        heads = (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)
+        return any(not isinstance(statement, heads) for statement in self.bindings.get(name, ()))
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """First and last line of a statement; of a loop or a `with` block, those of its head."""
+        if isinstance(node, ast.Module):
+            return 1, len(self.lines)
+        first = min([getattr(node, "lineno", 1), *(each.lineno for each in getattr(node, "decorator_list", ()))])
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.With | ast.AsyncWith):
+            return first, max(first, node.body[0].lineno - 1)
+        return first, getattr(node, "end_lineno", None) or first
+
+    def definition(self, code: CodeType) -> ast.AST | None:
+        """The function or the lambda expression that was compiled to a code object; None if the file has it no more."""
+        if code.co_name == "<lambda>":
+            return self._lambda(code)
+        named = [each for each in ast.walk(self.tree) if isinstance(each, _FUNCTIONS) and each.name == code.co_name]
+        there = [each for each in named if self.span(each)[0] == code.co_firstlineno or each.lineno == code.co_firstlineno]
+        return there[0] if there else named[0] if len(named) == 1 else None
+
+    def around(self, node: ast.AST) -> ast.AST:
+        """The class at the top level that holds a method; the node itself for anything else."""
+        for statement in _top_level(self.tree.body):
+            if isinstance(statement, ast.ClassDef) and _holds(statement, node):
+                return statement
+        return node
+
+    def classes(self, name: str) -> list[ast.ClassDef]:
+        """The classes of that name, wherever they stand."""
+        return [each for each in ast.walk(self.tree) if isinstance(each, ast.ClassDef) and each.name == name]
+
+    def line_of(self, code: CodeType) -> int:
+        """The line of a function's `def`, or of its lambda expression."""
+        return getattr(self.definition(code), "lineno", code.co_firstlineno)
+
+    def _lambda(self, code: CodeType) -> ast.AST | None:
+        there = [
+            each
+            for each in ast.walk(self.tree)
+            if isinstance(each, ast.Lambda) and each.lineno <= code.co_firstlineno <= (each.end_lineno or each.lineno)
+        ]
+        places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None]
+
+        def rank(each: ast.Lambda) -> tuple[int, tuple[int, int], int]:
+            last = each.end_lineno, each.end_col_offset
+            inside = sum((each.lineno, each.col_offset) <= place < last for place in places)
+            return -inside, _size(each), each.col_offset
+
+        chosen = min(there, key=rank, default=None)
+        return chosen and next((each for each in _top_level(self.tree.body) if _is_assignment_of(each, chosen)), chosen)
+
+
+@dataclass
+class Pieces:
+    """What is taken of one file.
+
+    Attributes:
+        nodes: first and last line -> the statement.
+        notes: line -> comments to put before the statement of that line.
+    """
+
+    file: ParsedFile
+    nodes: dict[tuple[int, int], ast.AST] = field(default_factory=dict)
+    notes: dict[int, dict[str, None]] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """The statements in the order of the file, with blank lines between them but where lines follow one another."""
+        text, before = "", -1
+        for (first, last), node in sorted(self.nodes.items()):
+            if any(a <= first and last <= b and (a, b) != (first, last) for a, b in self.nodes):
+                continue
+            notes = [note for line in sorted(self.notes) if first <= line <= last for note in self.notes[line]]
+            follows = first == before + 1 and first == last and not notes
+            text += ("\n" if follows else "\n\n") + "\n".join([*notes, self._lines(first, last, node)])
+            before = last if first == last else -1
+        return text.strip("\n")
+
+    def _lines(self, first: int, last: int, node: ast.AST) -> str:
+        whole = "".join(self.file.lines[first - 1 : last])
+        if isinstance(node, ast.Lambda):
+            whole = ast.get_source_segment("".join(self.file.lines), node) or whole
+        return "\n".join(line.rstrip() for line in textwrap.dedent(whole).rstrip().splitlines())
+
+
+def parsed(file: str) -> ParsedFile | None:
+    """A file as it is now, or a notebook's cell as it ran; None if there is no text, or no Python in it."""
+    linecache.checkcache(file)
+    text = "".join(linecache.getlines(file))
+    return _parsed(file, text) if text else None
+
+
+def names_read(node: ast.AST) -> list[Read]:
+    """The names that a part of a file reads without binding them itself, with the attributes that it takes of them."""
+    part: ast.AST = node
+    if isinstance(node, ast.For | ast.AsyncFor):
+        part = node.iter
+    elif isinstance(node, ast.While):
+        part = node.test
+    elif isinstance(node, ast.With | ast.AsyncWith):
+        part = ast.Tuple([item.context_expr for item in node.items], ast.Load())
+    reads: dict[Read, None] = {}
+    _collect(part, reads)
+    free = _free(part) | set(imports_in(ast.walk(part)))
+    return [read for read in reads if read.name in free]
+
+
+def imports_in(statements: Iterator[ast.AST]) -> dict[str, list[Imported]]:
+    """Name -> what the imports among the statements bind it to."""
+    found: dict[str, list[Imported]] = {}
+    for each in statements:
+        if isinstance(each, ast.Import):
+            for alias in each.names:
+                module = alias.name if alias.asname else alias.name.partition(".")[0]
+                found.setdefault(alias.asname or module, []).append(Imported(module, "", 0))
+        elif isinstance(each, ast.ImportFrom):
+            for alias in each.names:
+                imported = Imported(each.module or "", alias.name, each.level)
+                found.setdefault(alias.asname or alias.name, []).append(imported)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _parsed(file: str, text: str) -> ParsedFile | None:
+    try:
+        return ParsedFile(file, text)
+    except (SyntaxError, ValueError, RecursionError):  # no Python, or a change since the file was imported
+        return None
+
+
+def _top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, with those inside its `if`, `try`, `for`, `while`, `with` and `match`."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, _DEFINITIONS):
+            continue
+        for inner in ("body", "orelse", "finalbody"):
+            yield from _top_level(getattr(statement, inner, ()))
+        for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            yield from _top_level(part.body)
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement binds at the top level, or whose attributes and items it sets."""
+    if isinstance(statement, _DEFINITIONS):
+        yield statement.name
+        return
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name.partition(".")[0] for alias in statement.names)
+        return
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign | ast.For | ast.AsyncFor):
+        targets = [statement.target]
+    elif isinstance(statement, ast.With | ast.AsyncWith):
+        targets = [item.optional_vars for item in statement.items if item.optional_vars]
+    else:
+        return
+    for target in targets:
+        yield from _roots(target)
+
+
+def _roots(target: ast.expr) -> Iterator[str]:
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Tuple | ast.List):
+        for each in target.elts:
+            yield from _roots(each)
+    elif isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
+        yield from _roots(target.value)
+
+
+def _collect(node: ast.AST, reads: dict[Read, None]) -> None:
+    """Add each name that is read below a node, with the longest chain of attributes that starts at it."""
+    chain: list[str] = []
+    root = node
+    while isinstance(root, ast.Attribute):
+        chain.append(root.attr)
+        root = root.value
+    if isinstance(root, ast.Name):
+        reads[Read(root.id, tuple(reversed(chain)))] = None
+        return
+    for child in ast.iter_child_nodes(root):
+        _collect(child, reads)
+
+
+def _free(node: ast.AST) -> set[str]:
+    """The names that a part of a file reads or changes in the scope around it."""
+    try:
+        scopes = [symtable.symtable(ast.unparse(node), "<part>", "exec")]
+    except (SyntaxError, ValueError, RecursionError):  # a part that stands in a function alone, as one with `nonlocal`
+        return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    found: set[str] = set()
+    for scope in scopes:
+        module = scope.get_type() == "module"
+        found |= {each.get_name() for each in scope.get_symbols() if each.is_referenced() and (module or each.is_global())}
+        scopes += scope.get_children()
+    return found
+
+
+def _holds(node: ast.AST, other: ast.AST) -> bool:
+    return any(each is other for each in ast.walk(node))
+
+
+def _size(node: ast.expr) -> tuple[int, int]:
+    return (node.end_lineno or 0) - node.lineno, (node.end_col_offset or 0) - node.col_offset
+
+
+def _is_assignment_of(statement: ast.stmt, value: ast.AST) -> bool:
+    return isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is value
