@@ -26,12 +26,12 @@ SINGLE_LAUNCH: Final = "single_launch"
 GPU_MODULES: Final = {"cupy": "cupy-cuda13x", "cuda.bindings": "cuda-bindings", "pynvml": "nvidia-ml-py"}
 
 
-def gpu_problem() -> str | None:
-    """Return why no GPU can be measured here and how to fix it; None if one can. Creates no CUDA context."""
+def driver_problem() -> str | None:
+    """Return why a program cannot use a GPU here and how to fix it; None if it can. Creates no CUDA context."""
     if not has_nvidia_driver():
         return "this machine has no NVIDIA driver; on one with a GPU, install NVIDIA's driver"
-    if not has_module("pynvml"):
-        return f"nvidia-ml-py is not installed; {how_to_install('gpu')}"
+    if not has_module("pynvml"):  # then the driver cannot be asked
+        return None
     import pynvml
 
     try:
@@ -39,8 +39,16 @@ def gpu_problem() -> str | None:
         count = pynvml.nvmlDeviceGetCount()
     except pynvml.NVMLError as error:
         return f"no NVIDIA driver answers ({error}); install the driver, or record with --collector host_clock"
-    if count == 0:
-        return "the NVIDIA driver finds no GPU; record with --collector host_clock"
+    return "the NVIDIA driver finds no GPU; record with --collector host_clock" if count == 0 else None
+
+
+def gpu_problem() -> str | None:
+    """Return why no GPU can be measured here and how to fix it; None if one can. Creates no CUDA context."""
+    problem = driver_problem()
+    if problem is not None:
+        return problem
+    if not has_module("pynvml"):
+        return f"nvidia-ml-py is not installed; {how_to_install('gpu')}"
     missing = [package for module, package in GPU_MODULES.items() if not has_module(module)]
     if missing:
         return f"{', '.join(missing)} not installed; {how_to_install('gpu')}"

@@ -1,4 +1,4 @@
-"""The commands that measure and import: `new`, `record`, `profile`, `import`, `list`, `runs`, `doctor`."""
+"""The commands that measure and import: `new`, `record`, `versus`, `profile`, `import`, `list`, `runs`, `doctor`."""
 
 import sys
 from collections.abc import Sequence
@@ -185,6 +185,63 @@ def new_command(name: str, kind: str, arrays: str, folder: bool) -> None:
     print(f"wrote {' and '.join(map(str, files))}; next:")
     for line in skeleton.commands(list(files)):
         print(line)
+
+
+@app.command("versus")
+@click.argument("programs", nargs=-1, metavar="COMMAND COMMAND...")
+@click.option(
+    "--runs", type=int, help="Rounds, each a run of every program; until the medians are known well enough if not given."
+)
+@click.option("--warmup", type=int, default=1, help="Runs of each program before the first round.")
+@click.option("--same-output", is_flag=True, help="Each program has to print what the first one prints, byte for byte.")
+@click.option(
+    "--check",
+    default="",
+    show_default=False,
+    metavar="CMD",
+    help="Command that reads the output of a program and exits with 0 if it is right.",
+)
+@click.option("--timeout", "timeout_s", type=float, default=600.0, help="Seconds that a run may take.")
+@click.option("--shell", is_flag=True, help="Run the commands by /bin/sh, for pipes and variables.")
+@click.option("--name", default="", show_default=False, help="Name of the workload; by default from the programs.")
+@click.option("--collector", default="auto", help="auto, host_clock, nsight_systems.")
+@_label
+@_data_dir
+@click.option("--format", "form", default="table", help=f"Format of the answer: {', '.join(_FORMATS)}.")
+def versus_command(
+    programs: Sequence[str],
+    runs: int | None,
+    warmup: int,
+    same_output: bool,
+    check: str,
+    timeout_s: float,
+    shell: bool,
+    name: str,
+    collector: str,
+    label: str,
+    data_dir: Path,
+    form: str,
+) -> None:
+    """Compare whole programs by their wall-clock time, in shuffled rounds. The run's id is the last line of the table.
+
+    COMMAND: a program with its arguments, in quotes; two or more. The first one is the baseline.
+    """
+    from warpladder.collectors import versus_command
+    from warpladder.collectors.programs.words import ProgramError
+
+    if form not in _FORMATS:
+        raise ProgramError(f"--format {form}: no such format; choose {', '.join(_FORMATS)}")
+    request = versus_command.request_of(
+        programs,
+        name=name,
+        runs=runs,
+        warmup=warmup,
+        timeout_s=timeout_s,
+        same_output=same_output,
+        check=check,
+        shell=shell,
+    )
+    versus_command.versus(request, collector, data_dir, label, form)
 
 
 @app.command("profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

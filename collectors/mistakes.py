@@ -8,6 +8,7 @@ MISTAKES: Final = {
     "warpladder.collectors.core.tools": "CollectorError",
     "warpladder.collectors.core.runs": "LabelError",
     "warpladder.collectors.skeleton": "SkeletonError",
+    "warpladder.collectors.programs.words": "ProgramError",
     "warpladder.collectors.trace.report": "ReportError",
     "warpladder.data.naming": "NamingError",
     "warpladder.data.store": "StoreError",

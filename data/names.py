@@ -119,6 +119,9 @@ class Source:
     NSIGHT_COMPUTE: Final = "nsight_compute"
     NSYS: Final = "nsys"
     NVTX: Final = "nvtx"
+    PROCESS_STATE: Final = "process_state"
+    PROGRAMS: Final = "programs"
+    REFERENCE: Final = "reference"
     REPORT: Final = "report"
     TABLES: Final = "tables"
     THROTTLING: Final = "throttling"
@@ -144,7 +147,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.DROPPED: "records that a tracer dropped",
     Source.GPUS: "numbers of GPUs that a case cannot be shared among",
     Source.GRAPHS: "CUDA graphs that were traced as a whole",
-    Source.INPUTS: "no other inputs could be made to verify with",
+    Source.INPUTS: "there are no other inputs to verify with",
     Source.INPUTS_CHANGED: "a variant changed the inputs of others",
     Source.INTERRUPTED: "the user interrupted the recording",
     Source.LAUNCHES: "device work whose launch is not in the report",
@@ -155,6 +158,9 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.NSIGHT_COMPUTE: "what was counted in a report of Nsight Compute, and what it lacks",
     Source.NSYS: "what Nsight Systems itself left in a report",
     Source.NVTX: "ranges that were never closed, or lack their thread",
+    Source.PROCESS_STATE: "a variant changed a setting of its whole process",
+    Source.REFERENCE: "a reference that verifies less than it should",
+    Source.PROGRAMS: "how whole programs were measured, and what they left behind",
     Source.REPORT: "a report that is incomplete",
     Source.TABLES: "tables of a report that are not taken over",
     Source.THROTTLING: "samples that were taken while the clock was slowed down",

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from tests.doc_pages import BLOCKS, NEW_RUNG, ROOT, name_of
 from warpladder.__main__ import command as command_line
-from warpladder.collectors import choice, commands, watching
+from warpladder.collectors import choice, commands, versus_command, watching
 from warpladder.dashboard import export
 from warpladder.data.naming import Naming
 from warpladder.workloads import registry
@@ -42,7 +42,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the project's docs and runs, and with the user's files that the docs name."""
     for name in ("docs", "data"):
         (tmp_path / name).symlink_to(ROOT / name)
-    shutil.copy(ROOT / "docs" / "examples" / "row_sum.py", tmp_path / "my_kernel.py")
+    for name in ("my_kernel.py", "bench.py"):
+        shutil.copy(ROOT / "docs" / "examples" / "row_sum.py", tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -72,6 +73,9 @@ def check(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
         check_packages(rest)
     elif Path(program).name == "pytest":
         check_tests(rest)
+    elif program == "cc":
+        sources = [word for word in rest if word.endswith(".c")]
+        assert sources and all((ROOT / source).is_file() for source in sources)
     else:
         assert program in ("python", ".venv/bin/python")
         assert rest[0] == "-m"
@@ -147,6 +151,9 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     elif command == "app":
         given = APP.commands[command].make_context(command, rest).params
         assert all(Path(folder).is_dir() for folder in given["data_dirs"])
+    elif command == "versus":
+        monkeypatch.setattr(versus_command, "versus", lambda request, collector, *_: versus_command.COLLECTORS.index(collector))
+        _done(CliRunner().invoke(APP, words))
     elif command == "compare":
         assert APP.commands[command].make_context(command, rest).params["b"]
     elif command == "export":
@@ -165,6 +172,8 @@ def _report(word: str) -> str:
 
 def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to the plan, which names no workload, variant, case or axis that there is not."""
+    if "docs/examples/softmax.py" in words:
+        pytest.importorskip("torch", reason="PyTorch is not installed")
     asked: list[Any] = []
     monkeypatch.setattr(commands, "record_run", lambda *arguments: asked.append(arguments))
     monkeypatch.setattr(watching, "watch", lambda *arguments: asked.append(arguments))

@@ -87,6 +87,7 @@ BELOW: dict[str, set[str]] = {
     "cupti": {"trace"},
     "nsight_systems": {"core", "trace"},
     "nsight_compute": {"core", "trace"},
+    "programs": {"core", "trace", "nsight_systems"},  # the programs run once more under nsys
     "watch": {"core"},
 }
 MOST_FLOORS = 8

@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Final
+
+#: A largest value from which on a message names none.
+_NO_LIMIT: Final = 2**53
 
 
 class AxisError(Exception):
@@ -21,6 +24,7 @@ class Axis:
         words: the allowed words; empty for an axis of numbers.
         optional: a case may leave it out.
         instead_of: name of the axis that this one replaces.
+        default: text of the value that a case has if it leaves the axis out; empty if there is none.
     """
 
     name: str
@@ -30,14 +34,16 @@ class Axis:
     words: tuple[str, ...] = ()
     optional: bool = False
     instead_of: str = ""
+    default: str = ""
 
     def __str__(self) -> str:
         if self.words:
             values = " or ".join(self.words)
         else:
-            values = f"{self.low} to {self.high:,}"
+            values = f"from {self.low}" if self.high >= _NO_LIMIT else f"{self.low} to {self.high:,}"
             values = f"{'x'.join(['N'] * self.extents)}, each {values}" if self.extents > 1 else values
-        return f"{self.name} ({values}{', may be left out' if self.optional else ''})"
+        left_out = ", may be left out" if self.optional else f", {self.default} if left out" if self.default else ""
+        return f"{self.name} ({values}{left_out})"
 
     def parse(self, text: str) -> Any:
         """The value that a text stands for. Raises AxisError."""
@@ -63,7 +69,7 @@ def parse_params(text: str, axes: Sequence[Axis]) -> dict[str, Any]:
         axes: of the workload.
 
     Raises:
-        AxisError: an axis is unknown, given twice, missing, or given beside the one that it replaces; or a value is not
+        AxisError: an axis is unknown, given twice, missing without a default, or given beside the one that it replaces; or a value is not
             allowed.
     """
     given: dict[str, str] = {}
@@ -80,7 +86,9 @@ def parse_params(text: str, axes: Sequence[Axis]) -> dict[str, Any]:
         instead = [other.name for other in axes if other.instead_of == axis.name]
         if axis.name in given and axis.instead_of in given:
             raise AxisError(f"{axis.name} stands in place of {axis.instead_of}; give one of them")
-        if not axis.optional and not axis.instead_of and axis.name not in given and not set(instead) & set(given):
+        if axis.default:
+            given.setdefault(axis.name, axis.default)
+        elif not axis.optional and not axis.instead_of and axis.name not in given and not set(instead) & set(given):
             raise AxisError(f"{' or '.join([axis.name, *instead])} is missing")
     return {axis.name: axis.parse(given[axis.name]) for axis in axes if axis.name in given}
 

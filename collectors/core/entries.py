@@ -28,6 +28,45 @@ def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: 
     """
     cells = [_with_gpus(cell, job.gpus) for job in plan.jobs for cell in job.cells]
     taken = {tuple(cell[:2]) for cell in cells}
+    cases = [
+        case_row(workload, workload.case(case))
+        for workload in plan.workloads
+        for case in dict.fromkeys(job.case for job in plan.jobs if job.workload.name == workload.name)
+    ]
+    variants = [
+        variant_row(workload, variant)
+        for workload in plan.workloads
+        for variant in workload.variants
+        if (workload.name, variant.name) in taken
+    ]
+    return begin_with(cells, cases, variants, collector, label, started, arguments, most_gpus=plan.most_gpus)
+
+
+def begin_with(
+    cells: Sequence[Sequence[Any]],
+    cases: RowDicts,
+    variants: RowDicts,
+    collector: str,
+    label: str,
+    started: datetime,
+    arguments: Sequence[str],
+    *,
+    most_gpus: int = 1,
+) -> Event:
+    """The event `begin` from the rows that the run will have.
+
+    Args:
+        cells: workload, variant, config, case and number of ranks of each cell.
+        cases, variants: rows of the tables of that name.
+        collector: name of the collector.
+        label: the user's name for the run.
+        started: start of the recording, UTC.
+        arguments: command line, kept with the run.
+        most_gpus: the largest number of ranks that share a case.
+
+    Raises:
+        StoreError: a row does not fit the schema.
+    """
     found: Event = {
         "kind": "begin",
         "format": FORMAT,
@@ -41,19 +80,10 @@ def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: 
             **host_facts(arguments),
         },
         "started_at": started.isoformat(),
-        "most_gpus": plan.most_gpus,
-        "cells": cells,
-        "cases": [
-            case_row(workload, workload.case(case))
-            for workload in plan.workloads
-            for case in dict.fromkeys(job.case for job in plan.jobs if job.workload.name == workload.name)
-        ],
-        "variants": [
-            variant_row(workload, variant)
-            for workload in plan.workloads
-            for variant in workload.variants
-            if (workload.name, variant.name) in taken
-        ],
+        "most_gpus": most_gpus,
+        "cells": list(cells),
+        "cases": list(cases),
+        "variants": list(variants),
     }
     for table in ("cases", "variants"):
         conform(table, found[table])
@@ -87,6 +117,11 @@ def job_event(
 def unreached_event(jobs: Sequence[Job]) -> Event:
     """The event of jobs that the time budget did not reach. They are not part of the run."""
     return {"kind": "unreached", "cells": [_with_gpus(cell, job.gpus) for job in jobs for cell in job.cells]}
+
+
+def withdrawn_event(cells: Sequence[Cell]) -> Event:
+    """The event of cells that failed after some of their samples were noted. The run keeps no sample of them."""
+    return {"kind": "withdrawn", "cells": [list(asdict(cell).values()) for cell in cells]}
 
 
 def _with_gpus(cell: Cell, gpus: int) -> list[Any]:

@@ -62,7 +62,7 @@ def host_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
 
 def command_line(arguments: Sequence[str]) -> str:
     """Return the command line, with each path cut to its last part."""
-    return shlex.join(["warpladder", *(_without_folders(argument) for argument in arguments)])
+    return shlex.join(["warpladder", *(without_folders(argument) for argument in arguments)])
 
 
 def cpu_name() -> str:
@@ -75,7 +75,8 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def _without_folders(argument: str) -> str:
+def without_folders(argument: str) -> str:
+    """Return an argument whose path is cut to its last part: `--in=/data/x.csv` becomes `--in=x.csv`."""
     option, equals, value = argument.partition("=")
     text = value if equals else option
     name = Path(text).name if "/" in text else text

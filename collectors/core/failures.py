@@ -1,7 +1,7 @@
 """The verdicts for exceptions that variants raise."""
 
 from warpladder.collectors.core.bench import Failed
-from warpladder.workloads.api import WrongOutput
+from warpladder.workloads.api import WorkloadError, WrongOutput
 from warpladder.workloads.locate import where
 
 
@@ -11,16 +11,26 @@ def classify(error: BaseException) -> tuple[str, str]:
         return error.status, error.detail
     if isinstance(error, WrongOutput):
         return "wrong_result", str(error)
-    name = ": ".join(filter(None, [where(error), type(error).__name__]))
-    text = " ".join(str(error).split())[:500]
+    if isinstance(error, WorkloadError):
+        return "launch_error", str(error)
+    name, text = ": ".join(filter(None, [where(error), type(error).__name__])), _text_of(error)
+    said = f"{name}: {text}" if text else name
     if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
-        return "out_of_memory", f"{name}: {text}"
-    return "launch_error", f"{name}: {text}"
+        return "out_of_memory", said
+    return "launch_error", said
 
 
-def is_sticky(error: Exception) -> bool:
+def _text_of(error: BaseException) -> str:
+    """What an exception says, on one line; nothing if it fails at that."""
+    try:
+        return " ".join(str(error).split())[:500]
+    except Exception:
+        return ""
+
+
+def is_sticky(error: BaseException) -> bool:
     """Whether the error leaves the process's CUDA context unusable, so that every later call fails too."""
     if isinstance(error, Failed):
         return error.lasting
     of_device = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "NcclError")
-    return type(error).__name__ in of_device and "out of memory" not in str(error)
+    return type(error).__name__ in of_device and "out of memory" not in _text_of(error)

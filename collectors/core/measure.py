@@ -29,6 +29,7 @@ from warpladder.collectors.core.failures import classify, is_sticky
 from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.problem import Problem
+from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.range_texts import TWIN, WARM_UP, sample_text
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
 from warpladder.collectors.core.verdicts import Cell, result_row
@@ -97,6 +98,8 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
     rng = np.random.default_rng(seed)
     problem = Problem(workload, case, rng)
     problem.compute(workload.variant(cell.variant) for cell in job.cells if workload.variant(cell.variant).kind in benches)
+    for doubt in problem.doubts() if turn.process == 0 else ():
+        report.diagnostic("warning", Source.REFERENCE, f"{workload.name}/{case.name}: {doubt}")
     if case.min_bytes is None:
         report.case(problem.case_bytes())
     other = None if turn.process else Problem(workload, case, np.random.default_rng([*seed, 1]))
@@ -106,14 +109,18 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
             continue
         with nvtx_range(workload.name), nvtx_range(case.name):
             bench = make(workload, case, problem.inputs)
+            run = _BenchRun(bench, workload, case, problem, other, turn, rng, report)
             try:
-                _BenchRun(bench, workload, case, problem, other, turn, rng, report).measure(cells)
+                run.measure(cells)
             except CellCrashed:
                 raise  # the process ends; on an unusable device, freeing would raise another exception in its place
-            except Exception:
+            except BaseException:
                 bench.close()
                 raise
-            bench.close()
+            else:
+                bench.close()
+            finally:
+                run.close()
     for cell in job.cells:
         kind = workload.variant(cell.variant).kind
         if kind not in benches:
@@ -143,6 +150,12 @@ class _BenchRun:
         self._problem, self._other, self._turn, self._rng, self._report = problem, other, turn, rng, report
         self._stopped: dict[Cell, list[str]] = {}
         self._wrong: set[Cell] = set()
+        self._state = ProcessState()
+        self._told: set[tuple[Cell, tuple[str, ...]]] = set()
+
+    def close(self) -> None:
+        """Give back what is kept of the process."""
+        self._state.close()
 
     def measure(self, cells: Sequence[Cell]) -> None:
         ready = {cell: found for cell in cells if (found := self._verified(cell))}
@@ -171,11 +184,9 @@ class _BenchRun:
         variant = self._workload.variant(cell.variant)
         config = next(c for c in variant.configs if format_params(c) == cell.config)
         tolerance = self._workload.tolerance[variant.precision_at(self._case)]
-        why_not = variant.skip(self._case, config)
-        if why_not:
-            self._report.result(result_row(cell, "skipped", why_not))
-            return None
         try:
+            if why_not := variant.skip(self._case, config):
+                raise Unavailable(why_not)
             self._problem.check(variant)
             operation = self._bench.prepare(variant, config)
             verdict = self._judge(variant, operation, tolerance, again=False)
@@ -183,9 +194,11 @@ class _BenchRun:
         except Unavailable as reason:
             self._report.result(result_row(cell, "skipped", str(reason)))
             return None
-        except Exception as error:
+        except BaseException as error:
             self._fail(cell, error)
             return None
+        finally:
+            self._restore(cell)
         if not verdict.ok:
             self._report_wrong(cell, verdict, tolerance)
             return None
@@ -212,10 +225,12 @@ class _BenchRun:
                 try:
                     verdict = check(found)
                     self._refuse_changed()
-                except Exception as error:
+                except BaseException as error:
                     failed.add(found.cell)
                     self._fail(found.cell, error)
                     continue
+                finally:
+                    self._restore(found.cell)
                 if not verdict.ok:
                     failed.add(found.cell)
                     self._report_wrong(found.cell, verdict, found.tolerance)
@@ -253,6 +268,8 @@ class _BenchRun:
             self._report.diagnostic("warning", Source.INPUTS, text)
             return False
         if all(np.array_equal(first[name], other[name]) for name in first):
+            text = "the inputs are the same at each call, so that a variant that keeps its first outputs is not found"
+            self._report.diagnostic("warning", Source.INPUTS, f"{self._where}: {text}; make them from `rng`")
             return False
         self._bench.load(other)
         return True
@@ -291,6 +308,14 @@ class _BenchRun:
         if changed := self._bench.changed():
             raise Failed("wrong_result", writes(changed))
 
+    def _restore(self, cell: Cell) -> None:
+        """Restore what a cell changed for the whole process, and say it once."""
+        changed = self._state.restore()
+        if changed and (cell, changed) not in self._told:
+            self._told.add((cell, changed))
+            text = f"changes {', '.join(changed)} for its whole process; restored after each execution, for the other variants"
+            self._report.diagnostic("warning", Source.PROCESS_STATE, text, cell)
+
     def _report_wrong(self, cell: Cell, verdict: Verdict, tolerance: float) -> None:
         self._wrong.add(cell)
         self._report.result(result_row(cell, "wrong_result", verdict.detail, verdict.columns(tolerance)))
@@ -310,7 +335,7 @@ class _BenchRun:
             except SampleFailed as failure:
                 assert failure.__cause__
                 failed.add(failure.cell)
-                self._fail(failure.cell, failure.__cause__)  # type: ignore[arg-type]
+                self._fail(failure.cell, failure.__cause__)
                 continue
             changed = self._bench.changed()
             if not changed:
@@ -329,8 +354,11 @@ class _BenchRun:
             self._report.working_on(entry.cell)
             config = f"[{entry.cell.config}]" if entry.cell.config else ""
             sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
-            with nvtx_range(f"{entry.cell.variant}{config}"), nvtx_range(sample, number):
-                reading = self._bench.sample(operations[entry.cell], how)
+            try:
+                with nvtx_range(f"{entry.cell.variant}{config}"), nvtx_range(sample, number):
+                    reading = self._bench.sample(operations[entry.cell], how)
+            finally:
+                self._restore(entry.cell)
             if watched:
                 self._refuse_changed()
             return reading
@@ -347,7 +375,8 @@ class _BenchRun:
         """Note why sampling stopped, and report what makes the samples doubtful."""
         for cell, why in found.stopped.items():
             self._stopped.setdefault(cell, []).append(why)
-        self._distrust(found.discarded, found.kept_throttled, found.pending, found.not_held, how)
+        for severity, source, text, about in found.doubts(f"{self._where}, {how.scope} {how.cache}", how):
+            self._report.diagnostic(severity, source, text, about)
 
     @property
     def _where(self) -> str:
@@ -358,24 +387,7 @@ class _BenchRun:
         names = (self._workload.baseline, self._workload.host_baseline)
         return next((cell for cell in cells if cell.variant in names), cells[0])
 
-    def _distrust(self, discarded: int, kept: int, pending: set[Cell], not_held: set[Cell], how: Pass) -> None:
-        where = f"{self._where}, {how.scope} {how.cache}"
-        if discarded:
-            self._report.diagnostic(
-                "info", Source.THROTTLING, f"{where}: {discarded} samples taken under throttling were taken again"
-            )
-        if kept:
-            self._report.diagnostic(
-                "warning", Source.THROTTLING, f"{where}: {kept} samples stayed throttled and were kept; see throttle_reasons"
-            )
-        for cell in sorted(pending, key=str):
-            text = f"the {how.scope} clock was stopped while the device was still at work: the call was never synchronised"
-            self._report.diagnostic("warning", Source.NEVER_SYNCHRONIZED, text, cell)
-        for cell in sorted(not_held, key=str):
-            text = f"the call waits for the device inside, so its {how.scope} {how.cache} time includes time of the host"
-            self._report.diagnostic("warning", Source.WAITS_INSIDE, text, cell)
-
-    def _fail(self, cell: Cell, error: Exception) -> None:
+    def _fail(self, cell: Cell, error: BaseException) -> None:
         status, detail = classify(error)
         if is_sticky(error):
             raise CellCrashed(cell, status, detail)

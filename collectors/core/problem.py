@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from warpladder.collectors.core.bench import Bench
-from warpladder.collectors.core.verify import check_inputs, check_reference
+from warpladder.collectors.core.verify import check_inputs, check_reference, doubts_of
 from warpladder.workloads.api import Array, Case, Variant, Workload
 
 Reference = Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -22,7 +22,7 @@ class Problem:
 
     def __init__(self, workload: Workload, case: Case, rng: np.random.Generator) -> None:
         self._workload, self._case, self._rng = workload, case, rng
-        self._right: dict[Reference, Mapping[str, np.ndarray] | Exception] = {}
+        self._right: dict[Reference, Mapping[str, np.ndarray] | BaseException] = {}
         self._placed: dict[tuple[Reference, int], Mapping[str, Array]] = {}
 
     @cached_property
@@ -35,7 +35,11 @@ class Problem:
         return views
 
     def case_bytes(self) -> dict[str, Any]:
-        """The columns of `cases` that the inputs that were made and the outputs of the reference tell, with the case's key."""
+        """The columns of `cases` that the inputs that were made and the outputs of the reference tell, with the case's key.
+
+        Raises the exception that the function for the inputs raised.
+        """
+        _ = self.inputs
         inputs, outputs = (sum(buffer.nbytes for buffer in each.values()) for each in self._workload.buffers(self._case))
         key = {"workload": self._workload.name, "case": self._case.name}
         return {**key, "min_bytes": inputs + outputs, "h2d_bytes": inputs, "d2h_bytes": outputs}
@@ -47,13 +51,22 @@ class Problem:
             if definition not in self._right:
                 self._right[definition] = self._computed(definition)
 
-    def _computed(self, definition: Reference) -> Mapping[str, np.ndarray] | Exception:
+    def _computed(self, definition: Reference) -> Mapping[str, np.ndarray] | BaseException:
         try:
-            found = definition(self._case, self.inputs)
-            check_reference(found, self._workload.buffers(self._case)[1])
-        except Exception as error:
+            inputs = self.inputs
+            found = definition(self._case, inputs)
+            check_reference(found, self._workload.buffers(self._case)[1], inputs)
+        except BaseException as error:  # a user's function may raise SystemExit
             return error
         return found
+
+    def doubts(self) -> list[str]:
+        """What is doubtful about the workload's reference, as sentences for a reader of the run."""
+        found = self._right.get(self._workload.reference)
+        if found is None or isinstance(found, BaseException):
+            return []
+        tolerances = (self._workload.tolerance[variant.precision_at(self._case)] for variant in self._workload.variants)
+        return doubts_of(found, self._workload.buffers(self._case)[1], exact=not any(tolerances))
 
     def check(self, variant: Variant) -> Mapping[str, np.ndarray]:
         """Return a variant's reference outputs by name, in float64 or an exact type.
@@ -62,7 +75,7 @@ class Problem:
         """
         self.compute([variant])
         found = self._right[variant.reference or self._workload.reference]
-        if isinstance(found, Exception):
+        if isinstance(found, BaseException):
             raise found
         return found
 

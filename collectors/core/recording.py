@@ -62,6 +62,7 @@ class Recording:
         self._samples: list[pa.Table] = []
         self._traced = False
         self._unreached: set[tuple[Any, ...]] = set()
+        self._withdrawn: list[Cell] = []
         self.verdicts = Verdicts(set())
         self._finished: set[tuple[str, str]] = set()
         self.captured: list[Any] = []
@@ -80,6 +81,8 @@ class Recording:
                 self._tables["diagnostics"] += event["rows"]
             case "unreached":
                 self._unreached |= {tuple(cell) for cell in event["cells"]}
+            case "withdrawn":
+                self._withdrawn += [Cell(*names) for names in event["cells"]]
             case "job":
                 self._take_job(event)
                 self._samples += [samples] if samples is not None else []
@@ -131,7 +134,8 @@ class Recording:
         named = {tuple(cell[:2]) for cell in reached}
         variants = [self._with_resources(row) for row in self._begun["variants"] if (row["workload"], row["variant"]) in named]
         samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
-        samples = _without(samples, [Cell.of(row) for row in self.verdicts.rows if row["status"] == "wrong_result"])
+        wrong = [Cell.of(row) for row in self.verdicts.rows if row["status"] == "wrong_result"]
+        samples = _without(samples, [*wrong, *self._withdrawn])
         diagnostics = list(self._tables["diagnostics"])
         if self.captured and self._add_captured:
             samples, found = self._add_captured(writer, self.captured, samples)
@@ -155,9 +159,9 @@ class Recording:
         return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken, strict=True))} if taken else dict(row)
 
 
-def _without(samples: pa.Table, wrong: Sequence[Cell]) -> pa.Table:
-    """Leave out the samples of cells that a later process found to be wrong."""
-    for cell in wrong:
+def _without(samples: pa.Table, cells: Sequence[Cell]) -> pa.Table:
+    """Leave out the samples of some cells, such as those that a later process found to be wrong."""
+    for cell in cells:
         other = [pc.not_equal(samples[column], value) for column, value in cell.key.items()]
         samples = samples.filter(reduce(pc.or_, other))
     return samples

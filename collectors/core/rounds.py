@@ -5,7 +5,7 @@ The baseline runs twice in every round. The difference between its two copies is
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from warpladder.collectors.core.bench import Pass, Reading
 from warpladder.collectors.core.verdicts import Cell
+from warpladder.data.names import Source
 from warpladder.data.statistics import median_interval
 
 #: A throttled sample is repeated at most this often; then it is kept, with its throttle reasons.
@@ -106,6 +107,25 @@ class RoundsResult:
     kept_throttled: int = 0
     pending: set[Cell] = field(default_factory=set)
     not_held: set[Cell] = field(default_factory=set)
+
+    def doubts(self, where: str, how: Pass) -> Iterator[tuple[str, str, str, Cell | None]]:
+        """Severity, source, text and cell of each diagnostic about the rounds.
+
+        Args:
+            where: workload, case, scope and cache, for the text.
+            how: scope and cache.
+        """
+        if self.discarded:
+            yield "info", Source.THROTTLING, f"{where}: {self.discarded} samples taken under throttling were taken again", None
+        if self.kept_throttled:
+            text = f"{where}: {self.kept_throttled} samples stayed throttled and were kept; see throttle_reasons"
+            yield "warning", Source.THROTTLING, text, None
+        for cell in sorted(self.pending, key=str):
+            text = f"the {how.scope} clock was stopped while the device was still at work: the call was never synchronised"
+            yield "warning", Source.NEVER_SYNCHRONIZED, text, cell
+        for cell in sorted(self.not_held, key=str):
+            text = f"the call waits for the device inside, so its {how.scope} {how.cache} time includes time of the host"
+            yield "warning", Source.WAITS_INSIDE, text, cell
 
 
 def run_rounds(
@@ -208,7 +228,7 @@ def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Re
     while True:
         try:
             reading = take(entry, number)
-        except Exception as error:
+        except BaseException as error:  # a variant may raise SystemExit
             raise SampleFailed(entry.cell) from error
         if not reading.throttled or discarded == RETRIES:
             return reading, discarded

@@ -86,6 +86,9 @@ class Verdicts:
 
 
 def _together(before: Mapping[str, Any], row: Mapping[str, Any]) -> Row:
-    """Merge two rows that are ok: the larger errors, and both details."""
-    errors = {name: max(before[name], row[name]) for name in ("rel_l2_error", "max_rel_error")}
+    """Merge two rows that are ok: the larger errors, and both details. An error is None where outputs were not compared."""
+    found = {
+        name: [error for error in (before[name], row[name]) if error is not None] for name in ("rel_l2_error", "max_rel_error")
+    }
+    errors = {name: max(known, default=None) for name, known in found.items()}
     return {**before, **errors, "detail": f"{before['detail']}; {row['detail']}"}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.workloads.api import Array, Buffer, Buffers, WorkloadError
-from warpladder.workloads.small_floats import widened
+from warpladder.workloads.small_floats import STORAGE, widened
 
 #: Elements compared at once: few enough for the processor's caches, and enough to keep a device busy.
 _HOST_CHUNK: Final = 1 << 16
@@ -96,8 +96,13 @@ def check_inputs(inputs: Any, declared: Mapping[str, Buffer]) -> None:
             raise WorkloadError(f"make_inputs: {name} has type {inputs[name].dtype}, and `buffers` declares {buffer.dtype}")
 
 
-def check_reference(reference: Any, declared: Mapping[str, Buffer]) -> None:
+def check_reference(reference: Any, declared: Mapping[str, Buffer], inputs: Buffers) -> None:
     """Check that a reference covers every element of every output.
+
+    Args:
+        reference: what the function for it returned.
+        declared: outputs by name.
+        inputs: that it was computed from.
 
     Raises:
         WorkloadError: no output is declared, or a reference is missing, has no element, has another shape or kind of type, or
@@ -113,7 +118,46 @@ def check_reference(reference: Any, declared: Mapping[str, Buffer]) -> None:
         if array.dtype.kind != buffer.kind or array.dtype.itemsize < np.dtype(buffer.storage).itemsize:
             raise WorkloadError(f"the reference: {name} has type {array.dtype}, which cannot verify {buffer.dtype}")
         if not np.isfinite(array).all():
-            raise WorkloadError(f"the reference: {name} holds NaN or infinity, so that nothing can be compared")
+            bad = next(
+                (each for each, given in inputs.items() if given.dtype.kind in "fc" and not np.isfinite(given).all()), ""
+            )
+            why = f"as input {bad} does" if bad else "and no input does"
+            raise WorkloadError(
+                f"the reference: {name} holds NaN or infinity, {why}, so that nothing can be compared; make finite inputs and outputs"
+            )
+
+
+def doubts_of(reference: Buffers, declared: Mapping[str, Buffer], exact: bool) -> list[str]:
+    """What is doubtful about a reference, as sentences.
+
+    Args:
+        reference: the right outputs by name.
+        declared: outputs by name.
+        exact: outputs must be equal to it.
+    """
+    found = []
+    for name, buffer in declared.items():
+        array = reference[name]
+        if not exact and _is_narrow(array, buffer):
+            found.append(
+                f"the reference gives {name} with no more digits than the variants, so that its rounding counts as theirs; "
+                "compute it in float64"
+            )
+        if not array.any():
+            found.append(
+                f"the reference's {name} is 0 everywhere, which a variant that computes nothing gives too; "
+                "make inputs whose outputs differ from 0"
+            )
+    return found
+
+
+def _is_narrow(array: np.ndarray, buffer: Buffer) -> bool:
+    """Whether a reference of real or complex numbers has the precision of the output that it verifies, and not that of float64."""
+    if array.dtype.kind not in "fc" or array.dtype.itemsize >= (8 if array.dtype.kind == "f" else 16):
+        return False
+    if buffer.dtype in STORAGE:  # whose values are given in float32, with the lower half of the bits 0
+        return array.dtype.itemsize < 4 or not (array.view(np.uint32) & 0xFFFF).any()
+    return array.dtype.itemsize <= np.dtype(buffer.storage).itemsize
 
 
 def overlapping(outputs: Buffers, inputs: Buffers) -> tuple[str, str] | None:

@@ -1,22 +1,27 @@
 """The child process that measures. A crash, a hang or a lack of memory ends only this process."""
 
+import atexit
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from warpladder.collectors.core.bench import MakeBench
 from warpladder.collectors.core.collector import Collector
+from warpladder.collectors.core.failures import classify
 from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.measure import CellCrashed, measure_case
 from warpladder.collectors.core.messages import (
     CELL,
     STEP,
+    Answer,
     Captured,
     Crashed,
     Describe,
@@ -34,6 +39,9 @@ from warpladder.collectors.core.messages import (
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.store import conform
+
+#: Seconds in which threads that a variant left behind may end.
+_THREADS_TIMEOUT_S: Final = 2.0
 
 
 class MutableProgress(Protocol):
@@ -54,25 +62,34 @@ class PipeReporter:
     def __init__(self, connection: Connection, progress: MutableProgress, cells: tuple[Cell, ...]) -> None:
         self._connection, self._progress = connection, progress
         self._numbers = {cell: number for number, cell in enumerate(cells)}
+        self._process = os.getpid()
+
+    def _send(self, answer: Answer) -> None:
+        """Send an answer. Ends a copy of the process, which a variant forked and returned from: it would answer too."""
+        if os.getpid() != self._process:
+            os._exit(1)
+        self._connection.send(answer)
 
     def working_on(self, cell: Cell) -> None:
+        if os.getpid() != self._process:
+            os._exit(1)
         self._progress[CELL] = self._numbers[cell]
         self._progress[STEP] += 1
 
     def result(self, row: dict[str, Any]) -> None:
-        self._connection.send(Result(row))
+        self._send(Result(row))
 
     def samples(self, rows: list[dict[str, Any]]) -> None:
-        self._connection.send(Samples(conform("samples", rows)))
+        self._send(Samples(conform("samples", rows)))
 
     def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None:
-        self._connection.send(Diagnostic(diagnostic_row(severity, source, text, cell.key if cell else {})))
+        self._send(Diagnostic(diagnostic_row(severity, source, text, cell.key if cell else {})))
 
     def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None:
-        self._connection.send(Taken(cell, registers, shared_bytes, spill_bytes))
+        self._send(Taken(cell, registers, shared_bytes, spill_bytes))
 
     def case(self, columns: dict[str, Any]) -> None:
-        self._connection.send(Shaped(columns))
+        self._send(Shaped(columns))
 
 
 def main(connection: int, progress: int, collector: Collector, modules: Sequence[str] = ()) -> None:
@@ -87,6 +104,18 @@ def main(connection: int, progress: int, collector: Collector, modules: Sequence
     with os.fdopen(progress, "r+b") as shared:
         steps = np.memmap(shared, np.int64, "r+", shape=(2,)).view(np.ndarray)
     serve(Connection(connection), steps, collector, modules)
+    _leave_threads()
+
+
+def _leave_threads() -> None:
+    """Exit although threads that a variant left behind are at work. Python itself would wait for them."""
+    deadline = time.monotonic() + _THREADS_TIMEOUT_S
+    others = [each for each in threading.enumerate() if each is not threading.current_thread() and not each.daemon]
+    for thread in others:
+        thread.join(max(deadline - time.monotonic(), 0))
+    if any(thread.is_alive() for thread in others):
+        atexit._run_exitfuncs()
+        os._exit(0)
 
 
 def serve(
@@ -132,8 +161,9 @@ def serve(
             except CellCrashed as crash:
                 connection.send(Crashed(crash.cell, crash.status, crash.detail))
                 return
-            except Exception as error:
-                text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
-                connection.send(Refused(text))
-    except (EOFError, ConnectionError, Ended):  # the parent closed the pipe, perhaps during a case
+            except Ended:
+                raise
+            except BaseException as error:  # a user's file or function may raise SystemExit
+                connection.send(Refused(classify(error)[1]))
+    except (EOFError, OSError, Ended):  # the parent closed the pipe, perhaps during a case, or a variant did
         capture.end()

@@ -1,11 +1,11 @@
 """Collector `host_clock`: times host variants by `perf_counter_ns`. Needs no GPU and no tool."""
 
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from warpladder.collectors.core.bench import (
 )
 from warpladder.collectors.core.verify import poison
 from warpladder.data.names import PHASE, Phase
-from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload
+from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload, WrongOutput
 from warpladder.workloads.communication import Communicator
 from warpladder.workloads.functions.variant import FunctionVariant
 
@@ -45,9 +45,9 @@ class TimedCommunicator:
         self.spent_ns = 0
 
     def average(self, arrays: Sequence[Array]) -> None:
-        started = time.perf_counter_ns()
+        started = perf_counter_ns()
         self._communicator.average(arrays)
-        self.spent_ns += time.perf_counter_ns() - started
+        self.spent_ns += perf_counter_ns() - started
 
     def broadcast(self, value: Any) -> Any:
         return self._communicator.broadcast(value)
@@ -114,11 +114,14 @@ class HostBench:
         try:
             call = variant.bind(self._case, config, inputs, self.outputs)
             operation.before()
-            started = time.perf_counter_ns()
-            call.run()
-            operation.first_call_ns = time.perf_counter_ns() - started
+            started = perf_counter_ns()
+            returned = call.run()
+            operation.first_call_ns = perf_counter_ns() - started
+            call.outputs(returned)
         except NotInstalled as missing:
             raise Unavailable(str(missing)) from missing
+        except WrongOutput:
+            raise
         except Exception as error:
 
             def run_on(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> None:
@@ -176,9 +179,9 @@ class HostBench:
             timed.spent_ns = 0
         operation.before()
         self.communicator.wait()
-        started = time.perf_counter_ns()
+        started = perf_counter_ns()
         operation.run()
-        duration_ns = time.perf_counter_ns() - started
+        duration_ns = perf_counter_ns() - started
         phases = {Phase.ALLREDUCE: timed.spent_ns} if timed else _parts_ns(operation)
         return Reading(duration_ns, phases, NO_GPU_STATE)
 
@@ -187,8 +190,12 @@ class HostBench:
 
 
 def _is_read_only(error: Exception) -> bool:
-    """Whether a library refused to write to a read-only array."""
-    return _READ_ONLY in str(error).replace("-", "").lower()
+    """Whether a library refused to write to a read-only array, or to make it writable."""
+    try:
+        text = str(error).replace("-", "").lower()
+    except Exception:  # an exception of the user's own class
+        return False
+    return _READ_ONLY in text or "cannot set writeable flag" in text
 
 
 def _parts_ns(operation: HostOperation) -> dict[str, int]:
@@ -198,9 +205,9 @@ def _parts_ns(operation: HostOperation) -> dict[str, int]:
         operation.before()
     returned: tuple[Any, ...] = ()
     for scope, part in operation.parts:
-        started = time.perf_counter_ns()
+        started = perf_counter_ns()
         returned = (part(*returned),)
-        found[scope] = time.perf_counter_ns() - started
+        found[scope] = perf_counter_ns() - started
     return found
 
 
@@ -209,7 +216,7 @@ def median_duration_ns(call: Callable[[], object], repetitions: int) -> float:
     call()
     durations = []
     for _ in range(repetitions):
-        started = time.perf_counter_ns()
+        started = perf_counter_ns()
         call()
-        durations.append(time.perf_counter_ns() - started)
+        durations.append(perf_counter_ns() - started)
     return statistics.median(durations)

@@ -39,7 +39,7 @@ def run_facts(
     return {
         **host_facts(arguments),
         **NO_GPU,
-        **_device_facts(report, devices),
+        **device_facts(report, devices),
         **found,
         "packages": "{}",
         "kind": "import",
@@ -77,7 +77,7 @@ def driver_version(text: str) -> str:
     return ".".join(filter(None, packed.groups())) if packed else text
 
 
-def _device_facts(report: Report, devices: Mapping[tuple[int, int], int]) -> dict[str, Any]:
+def device_facts(report: Report, devices: Mapping[tuple[int, int], int]) -> dict[str, Any]:
     """Return the facts about the GPU with the most work, and the number of GPUs with any."""
     gpu_of = {
         (row["pid"], row["cudaId"]): row["gpuId"] for row in report.rows("TARGET_INFO_CUDA_DEVICE", ["gpuId", "cudaId", "pid"])

@@ -54,6 +54,15 @@ def test_what_is_no_case_is_told(text: str, said: str) -> None:
     assert str(refused.value) == said
 
 
+def test_an_axis_with_a_default_can_be_left_out() -> None:
+    axes = Axis("rows", 1, 2**62, default="4096"), Axis("n", 1, 100)
+    assert parse_params("n=5", axes) == {"rows": 4096, "n": 5}
+    assert parse_params("n=5,rows=2", axes) == {"rows": 2, "n": 5}
+    assert [str(axis) for axis in axes] == ["rows (from 1, 4096 if left out)", "n (1 to 100)"]
+    with pytest.raises(AxisError, match="n is missing"):
+        parse_params("rows=5", axes)
+
+
 def test_a_sweep_has_every_combination() -> None:
     assert list(sweep(["n=1,2", "perm=01"])) == ["n=1,perm=01", "n=2,perm=01"]
     for wrong in (["n"], ["n=1,,2"], ["n=1", "n=2"], ["=3"]):

@@ -1,16 +1,23 @@
 """Checks the arguments of a benchmark, and works out those that it leaves out."""
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from keyword import iskeyword
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, Final
 
-from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, WorkloadError
-from warpladder.workloads.functions.arrays import Form
-from warpladder.workloads.functions.axes import called_with_axes
-from warpladder.workloads.functions.binding import place_of
+import numpy as np
 
+from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, WorkloadError, format_params
+from warpladder.workloads.functions.arrays import Form, is_measurable
+from warpladder.workloads.functions.axes import called_with_axes
+from warpladder.workloads.functions.binding import OUT, STREAM, parameters_of, place_of, raised_by
+
+#: Characters of a name.
+_LONGEST: Final = 200
 LIBRARIES: Final = ("numpy", "torch", "cupy", "numba", "jax")
 #: Type of the first real input -> precision of a variant that declares none.
 _PRECISIONS: Final[Mapping[str, Precision]] = {
@@ -34,13 +41,117 @@ def is_of_types(values: Sequence[Any]) -> bool:
 
 
 def skip_reason(function: Callable[..., str | None], case: Case, config: Params) -> str | None:
-    """Why a case cannot run, from a user's function of axes and config values; None if it can."""
-    reason: str | None = called_with_axes(function, {**case.params, **config})
-    return reason
+    """Why a case cannot run, from a user's function of axes and config values; None if it can. Raises WorkloadError."""
+    try:
+        reason: Any = called_with_axes(function, {**case.params, **config})
+    except Exception as error:
+        raise raised_by(function, "skip", error) from error
+    if not (reason is None or isinstance(reason, str)):
+        raise WorkloadError(f"{place_of(function)}: skip gives {shortened(reason)}; return the reason as a text, or None")
+    return reason or None
+
+
+def checked_name(what: str, name: Any) -> str:
+    """The name itself. Raises WorkloadError where it is none that a page and a command line can show."""
+    if not isinstance(name, str):
+        raise WorkloadError(f"{what} is {shortened(name)}; give a name as a text")
+    if not name.strip() or name != name.strip() or not name.isprintable() or "," in name or len(name) > _LONGEST:
+        raise WorkloadError(
+            f"{what} is {shortened(name)}; give 1 to {_LONGEST} characters without commas, line breaks or blanks at the ends"
+        )
+    return name
+
+
+def checked_title(what: str, title: Any) -> str:
+    """The title itself. Raises WorkloadError if it is no text."""
+    if not isinstance(title, str):
+        raise WorkloadError(f"{what}: title is {shortened(title)}; give a text")
+    return title
+
+
+def checked_configs(where: str, configs: Any, axes: Iterable[str]) -> tuple[Params, ...]:
+    """The configs of a variant.
+
+    Args:
+        where: the variant, for messages.
+        configs: what the user gave.
+        axes: names of the benchmark's axes, which a config must not hide.
+
+    Raises:
+        WorkloadError: there is none, or one is not a dict of numbers and texts by name.
+    """
+    if isinstance(configs, str | bytes | Mapping) or not isinstance(configs, Iterable):
+        raise WorkloadError(
+            f"{where}: configs is {shortened(configs)}; give a list of dicts, such as configs=[{{'block': 128}}]"
+        )
+    found = tuple(configs)
+    if not found:
+        raise WorkloadError(f"{where}: configs is empty; leave it out, or give at least one")
+    names = tuple(axes)
+    for config in found:
+        if not isinstance(config, Mapping):
+            raise WorkloadError(f"{where}: configs has {shortened(config)}; make it a dict, such as {{'block': 128}}")
+        for name, value in config.items():
+            _check_config_value(where, name, value, names)
+    texts = [format_params(config) for config in found]
+    if twice := next((text for text in texts if texts.count(text) > 1), ""):
+        raise WorkloadError(f"{where}: config {twice} is given twice; leave one out")
+    return found
+
+
+def _check_config_value(where: str, name: Any, value: Any, axes: Sequence[str]) -> None:
+    if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
+        raise WorkloadError(f"{where}: configs names {shortened(name)}; name a parameter of the function")
+    if name in axes or name in (OUT, STREAM):
+        raise WorkloadError(f"{where}: config value {name} has the name of an axis, `{OUT}` or `{STREAM}`; choose another name")
+    if not isinstance(value, int | float | str | np.generic):
+        raise WorkloadError(f"{where}: config value {name} is {shortened(value)}; give a number or a text")
+    if isinstance(value, str) and (set(value) & set(",=") or not value.isprintable()):
+        raise WorkloadError(
+            f"{where}: config value {name} is {shortened(value)}; leave out commas, equals signs and line breaks"
+        )
+
+
+def check_takes_config(where: str, function: Callable[..., Any], configs: Iterable[Params]) -> None:
+    """Check that a function has a parameter for each config value. Raises WorkloadError."""
+    takes = parameters_of(function, ())
+    if takes.by_name is None:
+        return
+    for config in configs:
+        if unknown := [name for name in config if name not in takes.by_name]:
+            raise WorkloadError(
+                f"{where} has no parameter {unknown[0]}, which configs gives; it has {', '.join(takes.by_name) or 'none'}; "
+                "make them the same"
+            )
+
+
+def checked_outputs(outputs: Any) -> str | Mapping[str, str]:
+    """Types of outputs: one of all, or by name. Raises WorkloadError."""
+    types = (
+        {"outputs": outputs} if not isinstance(outputs, Mapping) else {f"outputs: {each}": outputs[each] for each in outputs}
+    )
+    for what, dtype in types.items():
+        if not (dtype == "" or (isinstance(dtype, str) and is_measurable(dtype))):
+            raise WorkloadError(f"{what} is {shortened(dtype)}; give the name of a type, such as 'float32' or 'bfloat16'")
+    return outputs or {}
+
+
+def checked_requires(where: str, requires: Any) -> tuple[str, ...]:
+    """Names of modules. Raises WorkloadError if it is no list of texts."""
+    if isinstance(requires, str) or not isinstance(requires, Iterable):
+        raise WorkloadError(f"{where}: requires is {shortened(requires)}; give a list of modules, such as requires=['cupy']")
+    found = tuple(requires)
+    if bad := [each for each in found if not isinstance(each, str) or not each.strip()]:
+        raise WorkloadError(f"{where}: requires has {shortened(bad[0])}; give names of modules")
+    return found
 
 
 def checked_function(function: Any, what: str) -> Any:
     """The function itself. Raises WorkloadError where it is none, or one that gives no arrays when it is called."""
+    if isinstance(function, str):
+        raise WorkloadError(
+            f"{what} is the text {shortened(function)}; decorate a function, and name it by name={shortened(function)}"
+        )
     if not callable(function):
         raise WorkloadError(f"{what} is {type(function).__name__}; decorate a function")
     inner = inspect.unwrap(function)
@@ -50,19 +161,41 @@ def checked_function(function: Any, what: str) -> Any:
     return function
 
 
-def choose(what: str, given: str, among: Sequence[str]) -> None:
+def launches_triton(function: Callable[..., Any], requires: Sequence[str]) -> bool:
+    """Whether a function launches kernels of Triton, which run on a GPU only unless Triton interprets them."""
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return False
+    inner = inspect.unwrap(function)
+    names = getattr(getattr(inner, "__code__", None), "co_names", ())
+    known = getattr(inner, "__globals__", {})
+    return "triton" in requires or any(type(known.get(name)).__module__.startswith("triton.") for name in names)
+
+
+def choose(what: str, given: Any, among: Sequence[str]) -> None:
     """Raise WorkloadError if a text is not one of those allowed."""
-    if given not in among:
-        raise WorkloadError(f"{what}={given!r}: choose one of {', '.join(filter(None, among))}")
+    if not isinstance(given, str) or given not in among:
+        raise WorkloadError(f"{what}={shortened(given)}: choose one of {', '.join(filter(None, among))}")
 
 
-def tolerances(given: float | Mapping[str, float] | None) -> dict[str, float]:
-    """Largest relative L2 error by precision, from one for all, from some, or from none."""
+def tolerances(given: Any) -> dict[str, float]:
+    """Largest relative L2 error by precision, from one for all, from some, or from none. Raises WorkloadError."""
     if given is None:
         return dict(TOLERANCE)
     if isinstance(given, Mapping):
-        return {**TOLERANCE, **given}
+        for precision, tolerance in given.items():
+            choose("tolerance of a precision", precision, tuple(TOLERANCE))
+            _check_tolerance(f"tolerance of {precision}", tolerance)
+        return {**TOLERANCE, **{precision: float(tolerance) for precision, tolerance in given.items()}}
+    _check_tolerance("tolerance", given)
     return {**dict.fromkeys(TOLERANCE, float(given)), "int": 0.0}
+
+
+def _check_tolerance(what: str, given: Any) -> None:
+    number = isinstance(given, int | float | np.number) and not isinstance(given, bool | np.complexfloating)
+    if not (number and 0 <= given < 1):  # outputs of zeros have an error of 1
+        raise WorkloadError(
+            f"{what} is {shortened(given)}; give a number from 0 to below 1, or a dict such as {{'fp32': 1e-5}}"
+        )
 
 
 def caller() -> Path | None:

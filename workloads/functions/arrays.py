@@ -6,7 +6,7 @@ function as channels-last again. Nothing here synchronises a stream, which would
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,21 @@ from warpladder.workloads.small_floats import STORAGE, widened
 
 #: Integers of PyTorch and NumPy alike that have the bits of a type that NumPy lacks.
 _SIGNED: Final = {"uint8": "int8", "uint16": "int16"}
+#: Libraries whose name a message puts before that of a class.
+_NAMED: Final = (
+    "torch",
+    "cupy",
+    "jax",
+    "jaxlib",
+    "numba",
+    "numpy",
+    "pandas",
+    "triton",
+    "tensorflow",
+    "scipy",
+    "concurrent",
+    "asyncio",
+)
 
 
 @dataclass(frozen=True)
@@ -51,18 +66,21 @@ class Form:
 
 def library_of(value: Any) -> str:
     """The library of an array: `numpy`, `torch`, `cupy`, `jax`, or `numba` for another array on the device; empty for no array."""
-    if isinstance(value, np.ndarray | np.generic):
+    if issubclass(type(value), np.ndarray | np.generic):
         return "numpy"
-    root = type(value).__module__.partition(".")[0]
+    root = str(type(value).__module__).partition(".")[0]
     if root == "torch" and hasattr(value, "data_ptr"):
         return "torch"
     if root in ("jax", "jaxlib") and hasattr(value, "dtype"):
         return "jax"
     if root == "cupy" and hasattr(value, "dtype"):
         return "cupy"
-    if root == "torch" or isinstance(value, type):
+    if root == "torch" or issubclass(type(value), type):
         return ""
-    return "numba" if hasattr(value, "__cuda_array_interface__") else ""
+    try:
+        return "numba" if isinstance(value.__cuda_array_interface__, Mapping) else ""
+    except Exception:  # the value may be an object of any class
+        return ""
 
 
 def dtype_of(value: Any) -> str:
@@ -76,13 +94,34 @@ def described(value: Any) -> str:
     kind = type(value)
     if value is None:
         return "None"
-    name = (
-        kind.__name__ if kind.__module__ in ("builtins", "types") else f"{kind.__module__.partition('.')[0]}'s {kind.__name__}"
-    )
+    root = str(kind.__module__).partition(".")[0]
+    name = f"{root}'s {kind.__name__}" if root in _NAMED else kind.__name__
+    name = "text" if kind is str else "class" if issubclass(kind, type) else name
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
 
 
+def is_unfinished(value: Any) -> bool:
+    """Whether a function returned a generator or a coroutine. A coroutine is closed: Python would warn that nobody awaited it."""
+    kind = type(value)
+    if issubclass(kind, Coroutine):
+        value.close()
+        return True
+    return issubclass(kind, Iterator)
+
+
 # -- what the functions `inputs` and `reference` give ----------------------------------------------------------------------------
+
+
+def is_measurable(dtype: Any) -> bool:
+    """Whether arrays of a type, or of the type of this name, can be inputs and outputs."""
+    if isinstance(dtype, str):
+        if dtype in STORAGE:
+            return True
+        try:
+            dtype = np.dtype(dtype)
+        except (TypeError, ValueError, SyntaxError):
+            return False
+    return dtype.kind in "fciub" and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
 
 
 def on_host(value: Any) -> np.ndarray:
@@ -110,8 +149,8 @@ def on_host(value: Any) -> np.ndarray:
             array = np.asarray(value)
     if dtype in STORAGE:
         return array.view(STORAGE[dtype])  # type: ignore[no-any-return]
-    if array.dtype.kind not in "fciub":
-        raise ValueError(f"arrays of {dtype} cannot be measured")
+    if not is_measurable(array.dtype):
+        raise ValueError(f"arrays of {dtype} cannot be measured; convert them to numbers that GPUs have, such as float32")
     return array  # type: ignore[no-any-return]
 
 
@@ -124,7 +163,8 @@ def stored(value: Any) -> tuple[Form, np.ndarray]:
     array = on_host(value)
     order = _order(array)
     form = Form(library_of(value), dtype_of(value), tuple(array.shape), order)
-    return form, np.array(array.transpose(order) if order else array, order="C", copy=True)
+    native = array.dtype.newbyteorder("=")
+    return form, np.array(array.transpose(order) if order else array, native, order="C", copy=True)
 
 
 def _order(array: np.ndarray) -> tuple[int, ...]:
@@ -246,11 +286,13 @@ def taken(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
         raise WrongOutput(f"output {name} is {described(value)}; return an array")
     dtype = dtype_of(value)
     if dtype != form.dtype:
-        raise WrongOutput(
-            f"output {name} has type {dtype}, not {form.dtype}; convert it, or declare the type: @bench.reference(outputs={dtype!r})"
-        )
+        declare = f", or declare the type: @bench.reference(outputs={dtype!r})" if is_measurable(dtype) else ""
+        raise WrongOutput(f"output {name} has type {dtype}, not {form.dtype}; convert it{declare}")
+    if library == "numpy" and not value.dtype.isnative:
+        raise WrongOutput(f"output {name} has the type {value.dtype} of other processors; convert it to {form.dtype}")
     if tuple(value.shape) != form.shape:
-        raise WrongOutput(f"output {name} has shape {tuple(value.shape)}, and the reference's has {form.shape}")
+        cure = "transpose it" if sorted(value.shape) == sorted(form.shape) else "make them the same"
+        raise WrongOutput(f"output {name} has shape {tuple(value.shape)}, and the reference's has {form.shape}; {cure}")
     if _is_on_gpu(value, library) != on_gpu:
         here, there = ("the host", "the GPU") if on_gpu else ("the GPU", "the host")
         raise WrongOutput(f"output {name} is on {here}, and the variant runs on {there}; return an array that is there")

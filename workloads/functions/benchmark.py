@@ -28,9 +28,16 @@ from warpladder.workloads.driver import has_nvidia_driver
 from warpladder.workloads.functions.arguments import (
     LIBRARIES,
     caller,
+    check_takes_config,
+    checked_configs,
     checked_function,
+    checked_name,
+    checked_outputs,
+    checked_requires,
+    checked_title,
     choose,
     is_of_types,
+    launches_triton,
     precision_of,
     skip_reason,
     tolerances,
@@ -80,7 +87,7 @@ class Benchmark:
         gradients: bool | Sequence[str] = False,
         **axes: Sequence[Any],
     ) -> None:
-        self.name, self.title = name, title or name
+        self.name, self.title = checked_name("the benchmark's name", name), checked_title(name, title) or name
         self.file = caller()
         choose("arrays", arrays, ("", *LIBRARIES))
         choose("device", device, ("", "gpu", "cpu"))
@@ -94,6 +101,7 @@ class Benchmark:
         self._declared: list[Callable[[], Variant]] = []
         self._names: list[str] = []
         self._baseline = ""
+        self._has_kernels = False
 
     # -- declaring -------------------------------------------------------------------------------------------------
 
@@ -119,7 +127,7 @@ class Benchmark:
             outputs: type of the variants' outputs, or of each by name. By default it is that of the first input of real numbers, and
                 for outputs of whole numbers that of the reference's own.
         """
-        self._outputs = outputs or {}
+        self._outputs = checked_outputs(outputs)
         if function is None:
             return self.reference_with_types
         return self.reference_with_types(function)
@@ -175,8 +183,8 @@ class Benchmark:
         """
         roles = self._roles(name or "variant", peer=peer, ceiling=ceiling, specimen=specimen)
         given = {
-            "name": name, "title": title, "baseline": baseline, "roles": roles, "precision": precision, "configs": tuple(configs),
-            "arrays": arrays, "writes_inputs": writes_inputs, "requires": tuple(requires), "skip": skip,
+            "name": name, "title": title, "baseline": baseline, "roles": roles, "precision": precision, "configs": configs,
+            "arrays": arrays, "writes_inputs": writes_inputs, "requires": requires, "skip": skip,
         }  # fmt: skip
 
         def declare(function: _F) -> _F:
@@ -228,6 +236,7 @@ class Benchmark:
         name = name or kernel.partition("<")[0].rpartition("::")[2]
         roles = self._roles(name, peer=peer, ceiling=ceiling, specimen=specimen)
         choose(f"{name}: precision", precision or "", ("", *TOLERANCE))
+        configs = checked_configs(name, configs, self._axes.values)
         code = source_of_kernel(source, self.file)
         launch = Kernel(f"{self.name}: {name}", kernel, grid, block, args, shared)
 
@@ -238,13 +247,14 @@ class Benchmark:
                 roles[0] if roles else "rung",
                 precision=precision or self._precision,
                 of_case=None if precision else self._precision_at,
-                configs=tuple(configs),
+                configs=configs,
                 skip=partial(skip_reason, skip) if skip else CudaVariant.skip,
                 source=code,
                 launches=partial(launch.launches, self._problem),
                 options=tuple(options),
             )
 
+        self._has_kernels = True
         self._add(name, baseline, make)
 
     def _roles(self, where: str, **given: bool) -> list[Role]:
@@ -261,11 +271,16 @@ class Benchmark:
             raise WorkloadError(f"{where} has no name; give the variant one: name='...'")
         choose(f"{where}: arrays", given["arrays"], ("", *LIBRARIES))
         choose(f"{where}: precision", given["precision"] or "", ("", *TOLERANCE))
-        if not given["configs"]:
-            raise WorkloadError(f"{where}: configs is empty; leave it out, or give at least one")
+        given["configs"] = checked_configs(where, given["configs"], self._axes.values)
+        check_takes_config(where, function, given["configs"])
+        given["requires"] = checked_requires(where, given["requires"])
+        checked_title(where, given["title"])
+        if given["skip"] is not None:
+            checked_function(given["skip"], "skip")
         self._add(name, given["baseline"], partial(self._function_variant, function, name, given))
 
     def _add(self, name: str, baseline: bool, make: Callable[[], Variant]) -> None:
+        checked_name(f"{self.name}: a variant's name", name)
         if name in self._names and self.file:
             raise WorkloadError(f"{self.name}: variant {name} is declared twice; give each its own name")
         if baseline and self._baseline not in ("", name):
@@ -301,7 +316,9 @@ class Benchmark:
         """
         for what, declared in (("inputs", self._inputs), ("reference", self._reference), ("variant", self._declared)):
             if not declared:
-                raise WorkloadError(f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @{what}")
+                raise WorkloadError(
+                    f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @bench.{what}"
+                )
         variants = _numbered([make() for make in self._declared])
         on_host = next((variant.name for variant in variants if variant.kind == "host"), "")
         baseline = self._baseline or variants[0].name
@@ -341,7 +358,12 @@ class Benchmark:
         on_gpu = (
             library != "numpy"
             and self._device != "cpu"
-            and (library in GPU_ONLY or self._device == "gpu" or has_nvidia_driver())
+            and (
+                library in GPU_ONLY
+                or self._device == "gpu"
+                or has_nvidia_driver()
+                or launches_triton(function, given["requires"])
+            )
         )
         role: Role = given["roles"][0] if given["roles"] else "host" if library == "numpy" and self._uses_gpu else "rung"
         bind = partial(self._bind, function, library, on_gpu, given["writes_inputs"])
@@ -364,8 +386,9 @@ class Benchmark:
 
     @property
     def _uses_gpu(self) -> bool:
-        """Whether the benchmark's own arrays are on the GPU, so that a variant with NumPy's stands beside the ladder."""
-        return (self._library or self._first_forms[0].library) != "numpy"
+        """Whether the benchmark's own arrays are on the GPU, or kernels copy them there. A variant with NumPy's then stands beside the
+        ladder."""
+        return self._has_kernels or (self._library or self._first_forms[0].library) != "numpy"
 
     @property
     def _precision(self) -> Precision:

@@ -43,11 +43,15 @@ class Parameters:
     Attributes:
         inputs: names of those that take inputs, in order; None if the function takes any number, or does not tell.
         needed: how many of them have no default.
+        by_name: names of those that take inputs by name; None if the function takes any, or does not tell.
+        missing: names of those that have no default and take neither an input in order nor one of `named`.
         named: names of those that take an axis, a config's value, the outputs or the stream.
     """
 
     inputs: tuple[str, ...] | None
     needed: int
+    by_name: tuple[str, ...] | None
+    missing: tuple[str, ...]
     named: tuple[str, ...]
 
 
@@ -61,14 +65,18 @@ def parameters_of(function: Callable[..., Any], special: Sequence[str]) -> Param
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return Parameters(None, 0, ())
+        return Parameters(None, 0, None, (), ())
     named = {*special, OUT, STREAM}
     inputs = [each for each in found if each.kind in _POSITIONAL and each.name not in named]
-    takes_any = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in found)
+    only_by_name = [each for each in found if each.kind is each.KEYWORD_ONLY and each.name not in named]
+    either = [each for each in inputs if each.kind is not each.POSITIONAL_ONLY]
+    kinds = {each.kind for each in found}
     return Parameters(
-        None if takes_any else tuple(each.name for each in inputs),
-        sum(each.default is inspect.Parameter.empty for each in inputs),
-        tuple(each.name for each in found if each.name in named and each.kind is not inspect.Parameter.POSITIONAL_ONLY),
+        None if inspect.Parameter.VAR_POSITIONAL in kinds else tuple(each.name for each in inputs),
+        sum(each.default is each.empty for each in inputs),
+        None if inspect.Parameter.VAR_KEYWORD in kinds else tuple(each.name for each in (*either, *only_by_name)),
+        tuple(each.name for each in only_by_name if each.default is each.empty),
+        tuple(each.name for each in found if each.name in named and each.kind is not each.POSITIONAL_ONLY),
     )
 
 
@@ -79,21 +87,53 @@ def place_of(function: Callable[..., Any]) -> str:
     return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}: {name}" if code else name
 
 
+def raised_by(function: Callable[..., Any], what: str, error: BaseException) -> WorkloadError:
+    """The error for an exception of a user's function other than a variant.
+
+    Args:
+        function: the user's.
+        what: its part in the benchmark, such as `inputs`.
+        error: the exception; one of ours already says where and what.
+    """
+    if isinstance(error, WorkloadError):
+        return error
+    text = " ".join(said(error).split())[:300]
+    kind, where = type(error).__name__, place_of(function)
+    where = where if where.endswith(what) else f"{where}, {what},"
+    return WorkloadError(f"{where} raises {f'{kind}: {text}' if text else kind}; mend it, then try again")
+
+
+def said(error: BaseException) -> str:
+    """What an exception says; nothing if it fails at that."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def check_takes(function: Callable[..., Any], given: Arguments, special: Sequence[str]) -> None:
     """Check that a function takes the inputs. Raises WorkloadError."""
     takes = parameters_of(function, special)
-    if takes.inputs is None:
-        return
-    count = len(given.values)
+    where, count = place_of(function), len(given.values)
     if given.by_name:
-        if unknown := [name for name in given.values if name not in takes.inputs]:
+        names = tuple(given.values)
+        if takes.by_name is not None and (unknown := [name for name in names if name not in takes.by_name]):
             raise WorkloadError(
-                f"{place_of(function)} has no parameter {unknown[0]}, which `inputs` gives; it has {_listed(takes.inputs)}"
+                f"{where} has no parameter {unknown[0]}, which `inputs` gives; it has {_listed(takes.by_name)}; make them the same"
             )
-    elif not takes.needed <= count <= len(takes.inputs):
+        needed = takes.inputs[: takes.needed] if takes.inputs else ()
+        missing = [name for name in (*needed, *takes.missing) if name not in names]
+    else:
+        missing = list(takes.missing)
+        if not missing and takes.inputs is not None and not takes.needed <= count <= len(takes.inputs):
+            raise WorkloadError(
+                f"{where} takes {_listed(takes.inputs)}, and `inputs` gives {_counted(count, 'value')} "
+                f"({_listed(tuple(given.values))}); make them the same"
+            )
+    if missing:
         raise WorkloadError(
-            f"{place_of(function)} takes {_listed(takes.inputs)}, and `inputs` gives {count} "
-            f"value{'' if count == 1 else 's'} ({_listed(tuple(given.values))}); make them the same"
+            f"{where} takes {missing[0]}, which is neither an axis, a config's value nor one of the inputs in order; "
+            "give it a default, or a value in configs"
         )
 
 
@@ -160,7 +200,7 @@ def call_of(
             return None
         if returned is None and writes_inputs:
             returned = first
-        found = named_outputs(returned, outputs)
+        found = named_outputs(returned, outputs, OUT in takes.named)
         return {name: arrays.taken(name, value, outputs[name], on_gpu) for name, value in found.items()}
 
     return Call(run, take)
@@ -222,26 +262,44 @@ def _stream(library: str) -> Any:
     return stream.ptr
 
 
-def named_outputs(returned: Any, outputs: Mapping[str, Any]) -> dict[str, Any]:
+def named_outputs(returned: Any, outputs: Mapping[str, Any], takes_out: bool = False) -> dict[str, Any]:
     """What a function returned, by name of output.
+
+    Args:
+        returned: what it returned.
+        outputs: the outputs of the reference, by name.
+        takes_out: it may write to its parameter `out` in place of returning outputs.
 
     Raises:
         WrongOutput: it is nothing, has another number of outputs, or is not an array, a tuple or a dict.
     """
+    several = "an array" if len(outputs) == 1 else f"a tuple of the {len(outputs)} outputs, or a dict of them"
     if returned is None:
         raise WrongOutput(f"returns None; return the output, or take a parameter `{OUT}` and write to it")
-    if isinstance(returned, Mapping):
+    kind = type(returned)  # never the object itself, whose class may answer to anything
+    if issubclass(kind, Mapping):
         if set(returned) != set(outputs):
             raise WrongOutput(
-                f"returns the outputs {_listed(sorted(map(str, returned)))}, and the reference {_listed(tuple(outputs))}"
+                f"returns a dict of {_listed(sorted(map(str, returned)))}, and the reference's outputs are {_listed(tuple(outputs))}; "
+                "make the names the same"
             )
         return {name: returned[name] for name in outputs}
-    if isinstance(returned, tuple | list):
+    if issubclass(kind, tuple | list):
+        other = next((each for each in returned if not arrays.library_of(each)), outputs)
+        if other is not outputs:
+            raise WrongOutput(f"returns {arrays.described(returned)} that holds {arrays.described(other)}; return {several}")
         if len(returned) != len(outputs):
-            raise WrongOutput(f"returns {len(returned)} outputs, and the reference {len(outputs)}")
+            raise WrongOutput(
+                f"returns {_counted(len(returned), 'output')}, and the reference {len(outputs)}; make them the same"
+            )
         return dict(zip(outputs, returned, strict=True))
-    if not arrays.library_of(returned):
-        raise WrongOutput(f"returns {arrays.described(returned)}; return an array, or a tuple or dict of arrays")
+    if arrays.is_unfinished(returned) or not arrays.library_of(returned):
+        instead = f"; return None after writing to `{OUT}`" if takes_out else f"; return {several}"
+        raise WrongOutput(f"returns {arrays.described(returned)}{instead}")
     if len(outputs) != 1:
-        raise WrongOutput(f"returns 1 array, and the reference {len(outputs)}")
+        raise WrongOutput(f"returns 1 array, and the reference {len(outputs)} outputs; return {several}")
     return {next(iter(outputs)): returned}
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -5,15 +5,17 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from keyword import iskeyword
+from reprlib import repr as shortened
 from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, WorkloadError, WrongOutput
+from warpladder.workloads.api import Buffer, Case, WorkloadError
 from warpladder.workloads.functions import arrays, gradients
 from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.axes import called_with_axes
-from warpladder.workloads.functions.binding import Arguments, check_takes, named_outputs, place_of
+from warpladder.workloads.functions.binding import OUT, STREAM, Arguments, check_takes, place_of, raised_by
 from warpladder.workloads.small_floats import widened
 
 _NUMBERS: Final = (bool, int, float, complex, str, type(None))
@@ -50,7 +52,10 @@ class Problem:
         """
         where = place_of(self._inputs)
         _seed(rng)
-        given = called_with_axes(self._inputs, case.params, rng=rng)
+        try:
+            given = called_with_axes(self._inputs, case.params, rng=rng)
+        except (Exception, SystemExit) as error:
+            raise raised_by(self._inputs, "inputs", error) from error
         values: dict[str, Any] = {}
         made: dict[str, np.ndarray] = {}
         for name, value in self._named(given, where).items():
@@ -76,10 +81,15 @@ class Problem:
     def _named(self, given: Any, where: str) -> dict[str, Any]:
         """The values that `inputs` returned, by name: that of the reference's parameters unless it returned a dict."""
         if isinstance(given, Mapping):
-            if bad := [name for name in given if not (isinstance(name, str) and name.isidentifier())]:
-                raise WorkloadError(f"{where}: {bad[0]!r} names an input; name it as a parameter of the variants")
+            for name in given:
+                if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
+                    raise WorkloadError(f"{where}: {shortened(name)} names an input; name it as a parameter of the variants")
+                if name in self._special or name == OUT:
+                    raise WorkloadError(
+                        f"{where}: input {name} has the name of an axis, `{OUT}` or `{STREAM}`; choose another name"
+                    )
             return dict(given)
-        if inspect.isgenerator(given) or inspect.iscoroutine(given) or given is None:
+        if arrays.is_unfinished(given) or given is None:
             raise WorkloadError(f"{where} gives {arrays.described(given)}; return an array, or a tuple or dict of arrays")
         values = list(given) if isinstance(given, tuple | list) else [given]
         try:
@@ -120,11 +130,7 @@ class Problem:
             differentiated = self.gradients(case)
             for name in differentiated:
                 values[name].requires_grad_(True)
-            if given.by_name:
-                returned = called_with_axes(self._reference, {**case.params, **values})
-            else:
-                named = {name: value for name, value in case.params.items() if name in _keywords(self._reference)}
-                returned = self._reference(*values.values(), **named)
+            returned = self._returned(case, given, values)
             found = {name: self._on_host(name, value, where) for name, value in _outputs(returned, where).items()}
         forms = self._forms_of(found, list(given.forms.values()))
         if differentiated:
@@ -139,8 +145,22 @@ class Problem:
         self._gave[case.name] = forms
         return found
 
+    def _returned(self, case: Case, given: Arguments, values: Mapping[str, Any]) -> Any:
+        """What the reference returns. Raises WorkloadError."""
+        try:
+            if given.by_name:
+                return called_with_axes(self._reference, {**case.params, **values})
+            named = {name: value for name, value in case.params.items() if name in _keywords(self._reference)}
+            return self._reference(*values.values(), **named)
+        except (Exception, SystemExit) as error:
+            raise raised_by(self._reference, "reference", error) from error
+
     def _forms_of(self, found: Mapping[str, np.ndarray], inputs: list[Form]) -> dict[str, Form]:
-        """The forms of outputs, which a bench stores in the order of their axes."""
+        """The forms of outputs, which a bench stores in the order of their axes. Raises WorkloadError."""
+        if not isinstance(self._types, str) and (unknown := [name for name in self._types if name not in found]):
+            raise WorkloadError(
+                f"{place_of(self._reference)} has no output {unknown[0]}, whose type `outputs` gives; it gives {', '.join(found)}"
+            )
         return {
             name: Form(inputs[0].library, self._wanted(name, array, inputs), tuple(array.shape), tuple(range(array.ndim)))
             for name, array in found.items()
@@ -155,6 +175,7 @@ class Problem:
             array = arrays.on_host(value)
         except ValueError as error:
             raise WorkloadError(f"{where}: {name}: {error}") from error
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
         return np.ascontiguousarray(widened(array, arrays.dtype_of(value))).reshape(tuple(value.shape))
 
     def _wanted(self, name: str, array: np.ndarray, inputs: list[Form]) -> str:
@@ -183,17 +204,16 @@ class Problem:
 
 
 def _outputs(returned: Any, where: str) -> dict[str, Any]:
-    """What the reference returned, by name: `out`, or `out0`, `out1` and so on, unless it returned a dict."""
+    """What the reference returned, by name: `out`, or `out0`, `out1` and so on, unless it returned a dict. Raises WorkloadError."""
     if isinstance(returned, Mapping):
+        if bad := [name for name in returned if not isinstance(name, str) or not name.isidentifier()]:
+            raise WorkloadError(f"{where}: {shortened(bad[0])} names an output; give it a name like that of a parameter")
         return dict(returned)
-    if isinstance(returned, float | int):
-        return {"out": returned}
+    if arrays.is_unfinished(returned) or returned is None:
+        raise WorkloadError(f"{where} returns {arrays.described(returned)}; return an array, or a tuple or dict of arrays")
     values = list(returned) if isinstance(returned, tuple | list) else [returned]
     names = ["out"] if len(values) == 1 else [f"out{number}" for number in range(len(values))]
-    try:
-        return named_outputs(returned, dict.fromkeys(names))
-    except WrongOutput as error:
-        raise WorkloadError(f"{where} {error}") from error
+    return dict(zip(names, values, strict=True))
 
 
 def _keywords(function: Callable[..., Any]) -> set[str]:

@@ -139,7 +139,10 @@ def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
 
 
 def _held(traces: Traces) -> pd.DataFrame:
-    """The contents of each range that is one execution: the columns of `_OF_OURS`, `STAGES` and `copies_ns`."""
+    """The contents of each range that is one execution: the columns of `_OF_OURS`, `STAGES` and `copies_ns`.
+
+    An execution of a whole program has a range on each of its threads, with the same start and end. They count as one.
+    """
     parent, scope = parents(traces), traces.texts("ranges", "scope").codes
     ours = bool((scope >= 0).any())
     chosen = scope >= 0 if ours else parent < 0
@@ -169,15 +172,26 @@ def _held(traces: Traces) -> pd.DataFrame:
             "with_copies_ns": kernel_ns + launch_ns + copies_ns,
             "end_to_end_ns": range_ns(traces),
             "copies_ns": copies_ns,
+            "start_ns": traces.numbers("ranges", "start_ns"),
         }
-    )
-    return frame[chosen]
+    )[chosen]
+    if not ours:
+        return frame
+    sums = [*STAGES[:-1], "copies_ns"]
+    return frame.groupby([*_OF_OURS, "start_ns", "end_to_end_ns"], sort=False, as_index=False, dropna=False)[sums].sum()
 
 
 def _host(data: RunData, workload: str, case: str) -> tuple[str, float]:
-    """The fastest host variant of a case by its median, and its nanoseconds; empty and NaN where none was timed."""
+    """The fastest host variant of a case by its median, and its nanoseconds; empty and NaN where none was timed.
+
+    A whole program is none, although the host's clock times it.
+    """
+    hosts = data.variants.loc[(data.variants["workload"] == workload) & (data.variants["role"] == "host"), "variant"]
     samples = data.samples[
-        (data.samples["workload"] == workload) & (data.samples["case"] == case) & (data.samples["gpus"] == 0)
+        (data.samples["workload"] == workload)
+        & (data.samples["case"] == case)
+        & (data.samples["gpus"] == 0)
+        & data.samples["variant"].isin(hosts)
     ]
     medians = samples[samples["scope"] == "operation"].groupby("variant", observed=True)["duration_ns"].median()
     return (str(medians.idxmin()), float(medians.min())) if len(medians) else ("", math.nan)

@@ -122,13 +122,16 @@ def reference(y: Any) -> Any:
         ({"y": np.zeros(0)}, "the reference: y has shape (0,), and `buffers` declares (1000,)"),
         ({"y": np.zeros(1000, np.float16)}, "the reference: y has type float16, which cannot verify float32"),
         ({"y": np.zeros(1000, np.int64)}, "the reference: y has type int64, which cannot verify float32"),
-        ({"y": np.full(1000, np.nan)}, "the reference: y holds NaN or infinity, so that nothing can be compared"),
+        (
+            {"y": np.full(1000, np.nan)},
+            "the reference: y holds NaN or infinity, and no input does, so that nothing can be compared; make finite inputs and outputs",
+        ),
         (None, "the reference gives NoneType; make it a dict of arrays by name"),
     ],
 )
 def test_a_reference_that_does_not_say_what_is_right_is_refused(given: Any, said: str) -> None:
     row = measured(reference=reference(given)).iloc[0]
-    assert (row["status"], row["detail"]) == ("launch_error", f"WorkloadError: {said}")
+    assert (row["status"], row["detail"]) == ("launch_error", said)
 
 
 def test_a_reference_that_changes_its_inputs_is_refused() -> None:

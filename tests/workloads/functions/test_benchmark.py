@@ -1,6 +1,7 @@
 """Benchmarks of plain functions, recorded on the host."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,3 +86,51 @@ def test_the_least_benchmark_has_inputs_a_reference_and_a_variant() -> None:
     bench.inputs(lambda n: np.ones(n))
     with pytest.raises(WorkloadError, match="least: has no reference"):
         _ = bench.workload
+
+
+def test_an_axis_with_one_value_can_be_left_out_of_a_case() -> None:
+    bench = Benchmark("axes", rows=[7], kind=["even"], n=[10, 40])
+    bench.inputs(lambda rows, n: np.ones((rows, n)))
+    bench.reference(lambda x: x)
+    bench.variant(lambda x: x, name="same")
+    assert bench.workload.case("n=5").params == {"rows": 7, "kind": "even", "n": 5}
+    with pytest.raises(WorkloadError, match="n is missing; its axes are rows \\(from 1, 7 if left out\\)"):
+        bench.workload.case("rows=5")
+
+
+class Kernel:
+    """Stands for what `@triton.jit` makes of a function."""
+
+    __module__ = "triton.runtime.jit"
+
+
+triton_kernel = Kernel()
+
+
+def with_triton(x: np.ndarray) -> Any:
+    return triton_kernel and x
+
+
+@pytest.mark.parametrize(("interpreted", "kind"), [("0", "library"), ("1", "host")])
+def test_a_function_that_launches_a_kernel_of_triton_needs_a_gpu_unless_triton_interprets_it(
+    monkeypatch: pytest.MonkeyPatch, interpreted: str, kind: str
+) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", interpreted)
+    monkeypatch.setattr("warpladder.workloads.functions.benchmark.has_nvidia_driver", lambda: False)
+    bench = Benchmark("triton", n=[2], arrays="torch")
+    bench.inputs(lambda n: np.ones(n))
+    bench.reference(lambda x: x)
+    bench.variant(with_triton)
+    bench.variant(lambda x: x, name="named", requires=["triton"])
+    bench.variant(lambda x: x, name="eager")
+    assert [variant.kind for variant in bench.workload.variants] == [kind, kind, "host"]
+
+
+def test_numpy_stands_beside_the_ladder_of_kernels() -> None:
+    bench = Benchmark("beside", n=[2])
+    bench.inputs(lambda n: np.ones(n))
+    bench.reference(lambda x: x)
+    bench.variant(lambda x: x, name="numpy")
+    assert bench.workload.variant("numpy").rung == 1
+    bench.cuda("__global__ void copy(const double* x, double* y) {\n}", kernel="copy", grid=1, block=2)
+    assert [(variant.role, variant.rung) for variant in bench.workload.variants] == [("host", None), ("rung", 1)]

@@ -1,0 +1,140 @@
+"""The settings of a process that a variant can change for the others. They are restored after each of its executions."""
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import numpy as np
+
+#: Its name, a function that gets it, and one that sets it.
+_Setting = tuple[str, Callable[[], Any], Callable[[Any], object]]
+_STDOUT, _STDERR = 1, 2
+#: Above the file descriptors that programs use by number.
+_ASIDE: Final = 200
+
+
+class ProcessState:
+    """The settings as they are when this is made; those of PyTorch as they are when it is first seen."""
+
+    def __init__(self) -> None:
+        self._settings = {setting: setting[1]() for setting in _of_python()}
+        self._kept = {number: kept for number in (_STDOUT, _STDERR) if (kept := _kept_aside(number)) is not None}
+        self._has_torch = False
+        self._look_for_torch()
+
+    def restore(self) -> tuple[str, ...]:
+        """Restore what has changed. Returns it in words."""
+        self._look_for_torch()
+        changed = [*self._restored_outputs()]
+        for setting, before in self._settings.items():
+            name, get, put = setting
+            try:
+                if (now := get()) is not before and now != before:
+                    put(before)
+                    self._settings[setting] = get()
+                    changed.append(name)
+            except Exception:  # a folder is gone, or two ways to set something were mixed
+                continue
+        return tuple(dict.fromkeys(changed))
+
+    def close(self) -> None:
+        """Give back the file descriptors that are kept aside."""
+        for kept, _ in self._kept.values():
+            with suppress(OSError):
+                os.close(kept)
+        self._kept = {}
+
+    def _look_for_torch(self) -> None:
+        if not self._has_torch and "torch" in sys.modules and hasattr(sys.modules["torch"], "set_num_threads"):
+            self._has_torch = True
+            for setting in _of_torch(sys.modules["torch"]):
+                with suppress(Exception):
+                    self._settings[setting] = setting[1]()
+
+    def _restored_outputs(self) -> Iterator[str]:
+        """Open stdout and stderr again where a variant closed them: a file that it opens next would get their numbers."""
+        for number, (kept, identity) in self._kept.items():
+            if _identity(number) != identity:
+                with suppress(OSError):
+                    os.dup2(kept, number)
+                    yield "stdout or stderr"
+
+
+def _of_python() -> tuple[_Setting, ...]:
+    """The settings of Python and NumPy."""
+    return (
+        ("NumPy's error handling", np.geterr, lambda state: np.seterr(**state)),
+        ("the working folder", os.getcwd, os.chdir),
+        ("sys.stdout", lambda: _open_file("stdout"), lambda file: _set_file("stdout", file)),
+        ("sys.stderr", lambda: _open_file("stderr"), lambda file: _set_file("stderr", file)),
+        ("the filters of warnings", _errors, _set_errors),
+        ("the recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+        ("the tracing function", sys.gettrace, sys.settrace),
+        ("the profiling function", sys.getprofile, sys.setprofile),
+        ("a timer that sends signals", _has_timer, lambda _: signal.setitimer(signal.ITIMER_REAL, 0)),
+    )
+
+
+def _of_torch(torch: Any) -> tuple[_Setting, ...]:
+    """The settings of PyTorch."""
+    return (
+        ("PyTorch's default type", torch.get_default_dtype, torch.set_default_dtype),
+        ("PyTorch's gradient mode", torch.is_grad_enabled, torch.set_grad_enabled),
+        ("PyTorch's precision of products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+        ("PyTorch's number of threads", torch.get_num_threads, torch.set_num_threads),
+    )
+
+
+def _open_file(name: str) -> Any:
+    """`sys.stdout` or `sys.stderr`; None if it is closed."""
+    file = getattr(sys, name, None)
+    return None if getattr(file, "closed", False) else file
+
+
+def _set_file(name: str, file: Any) -> None:
+    """Put a file back, or one that writes to the same descriptor if it was closed."""
+    if getattr(file, "closed", False):
+        number = _STDOUT if name == "stdout" else _STDERR
+        file = open(number, "w", closefd=False, errors="replace")  # noqa: SIM115
+    setattr(sys, name, file)
+
+
+def _errors() -> list[Any]:
+    """The filters that make exceptions of warnings. Libraries add others when they are imported."""
+    return [each for each in warnings.filters if each[0] == "error"]
+
+
+def _set_errors(before: list[Any]) -> None:
+    warnings.filters[:] = [each for each in warnings.filters if each[0] != "error" or each in before]  # type: ignore[index]
+    warnings.filterwarnings("ignore", "^$")  # has Python see the change
+    del warnings.filters[0]  # type: ignore[attr-defined]
+
+
+def _has_timer() -> bool:
+    return signal.getitimer(signal.ITIMER_REAL)[0] > 0
+
+
+def _identity(number: int) -> tuple[int, int] | None:
+    """What a file descriptor is open on; None if it is closed."""
+    try:
+        found = os.fstat(number)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _kept_aside(number: int) -> tuple[int, tuple[int, int]] | None:
+    """A second descriptor of the same file, and what it is open on; None if it is closed."""
+    identity = _identity(number)
+    if identity is None:
+        return None
+    import fcntl
+
+    try:
+        return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _ASIDE), identity
+    except (OSError, ValueError):  # fewer descriptors are allowed
+        return os.dup(number), identity

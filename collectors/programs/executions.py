@@ -1,0 +1,212 @@
+"""The executions of programs in a trace: ranges that attribute their work to the programs, and the times of their phases."""
+
+import re
+from collections.abc import Generator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warpladder.collectors.core.bench import Pass
+from warpladder.collectors.core.range_texts import DOMAIN as OURS
+from warpladder.collectors.core.range_texts import sample_text
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.collectors.trace import coverage
+from warpladder.collectors.trace.device_tables import API, COPY, KERNEL, SET
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.nvtx_table import read_ranges
+from warpladder.collectors.trace.ranges import process_of
+from warpladder.collectors.trace.report import Report
+from warpladder.collectors.trace.strings import Strings
+from warpladder.data import naming
+from warpladder.data.names import Phase
+from warpladder.data.naming import Int64s
+
+#: Domain of the ranges that the runner opens around executions; they are not taken over.
+DOMAIN: Final = "warpladder programs"
+_EXECUTION: Final = re.compile(r"execution=(\d{1,9})")
+_HOW: Final = Pass("operation", "hot")
+
+_NVTX: Final = "NVTX_EVENTS"
+_INTEGERS: Final = ("start", "end", "eventType", "globalTid", "textId", "domainId")
+_RANGE, _DOMAIN_CREATED = 59, 75
+#: Number of our domain in every process; the profiler counts domains from 1.
+_NUMBER: Final = 1 << 30
+#: Kinds of copies (CUpti_ActivityMemcpyKind) -> phase.
+_COPIES: Final = {1: Phase.H2D, 2: Phase.D2H}
+
+
+def execution_text(number: int) -> str:
+    """Text of the range around an execution."""
+    return f"execution={number}"
+
+
+class ProgramsReport(Report):
+    """A report of `warpladder.collectors.programs.traced`, with this project's ranges around the work of each execution.
+
+    Every thread of a program that called CUDA or opened a range during an execution gets the four ranges workload > case >
+    variant > sample, as long as the execution. So its work is attributed to the program, by whichever thread it was launched. The
+    ranges of the process that started the programs are left out.
+
+    Args:
+        inner: the report.
+        cells: cell and round of each execution, by its number.
+
+    Raises:
+        ReportError: the file is damaged.
+    """
+
+    def __init__(self, inner: Report, cells: Sequence[tuple[Cell, int]]) -> None:
+        columns = {**inner.columns, _NVTX: inner.columns.get(_NVTX, frozenset()) | {*_INTEGERS, "text"}}
+        super().__init__(inner.name, columns, inner.remarks)
+        self._inner = inner
+        ranges = read_ranges(inner, Strings(inner), Notes())
+        marks = [
+            (int(ranges.start[at]), int(ranges.end[at]), int(match[1]), int(ranges.thread[at]))
+            for at in np.flatnonzero(np.array([name == DOMAIN for name in ranges.domains], bool)[ranges.domain])
+            if ranges.closed[at]
+            and (match := _EXECUTION.fullmatch(ranges.texts[ranges.text[at]]))
+            and int(match[1]) < len(cells)
+        ]
+        marks.sort()
+        self._runners = {int(process_of(np.array(thread))) for *_, thread in marks}
+        self.start = np.array([mark[0] for mark in marks], np.int64)
+        self.end = np.array([mark[1] for mark in marks], np.int64)
+        self.cells = [cells[mark[2]] for mark in marks]
+
+    def devices(self) -> dict[tuple[int, int], int]:
+        """(process, CUDA ordinal) -> rows of device work."""
+        found: dict[tuple[int, int], int] = {}
+        for table in (KERNEL, COPY, SET):
+            for batch in self._inner.batches(table, ["globalPid", "deviceId"]):
+                process, device = (batch.column(name).fill_null(0).to_numpy() for name in ("globalPid", "deviceId"))
+                pairs, counts = np.unique(np.stack((process_of(process), device)), axis=1, return_counts=True)
+                for (owner, ordinal), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+                    found[owner, ordinal] = found.get((owner, ordinal), 0) + count
+        return found
+
+    def executions_at(self, time: Int64s) -> Int64s:
+        """The execution (an index of `cells`) at each time; -1 between executions."""
+        at = np.searchsorted(self.start, time, side="right") - 1
+        if not len(self.start):
+            return np.full(len(time), -1)
+        return np.where((at >= 0) & (time < self.end[np.maximum(at, 0)]), at, -1)
+
+    def _has_rows(self, table: str) -> bool:
+        return (table == _NVTX and bool(self.cells)) or self._inner.has_rows(table)
+
+    def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        for batch in self._inner.batches(table, integers, texts):
+            yield self._without_runner(batch) if table == _NVTX and "globalTid" in integers else batch
+        if table == _NVTX:
+            rows = self._ranges()
+            yield pa.record_batch(
+                [
+                    *(pa.array([row[name] for row in rows], pa.int64()) for name in integers),
+                    *(pa.array([row[name] for row in rows], pa.string()) for name in texts),
+                ],
+                names=[*integers, *texts],
+            )
+
+    def _without_runner(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        process = process_of(batch.column("globalTid").fill_null(0).to_numpy())
+        return batch.filter(pa.array(~np.isin(process, list(self._runners))))
+
+    def _ranges(self) -> list[dict[str, Any]]:
+        """Rows of NVTX_EVENTS: the domain in each process, and four nested ranges for each thread of each execution."""
+        rows, processes = [], set[int]()
+        for execution, thread in self._threads():
+            process = int(process_of(np.array(thread)))
+            if process not in processes:
+                processes.add(process)
+                rows.append(_event(_DOMAIN_CREATED, OURS, thread, 0, None))
+            (cell, number), start, end = self.cells[execution], int(self.start[execution]), int(self.end[execution])
+            texts = (cell.workload, cell.case, cell.variant, sample_text(_HOW.scope, _HOW.cache, "", number))
+            for wider, text in zip(reversed(range(len(texts))), texts, strict=True):
+                rows.append(_event(_RANGE, text, thread, start - wider, end + wider))
+        return rows
+
+    def _threads(self) -> list[tuple[int, int]]:
+        """Execution and thread of each thread of the programs that called CUDA or opened a range."""
+        found: set[tuple[int, int]] = set()
+        for table in (API, _NVTX):
+            for batch in self._inner.batches(table, ["start", "globalTid"]):
+                batch = batch.filter(batch.column("globalTid").is_valid())
+                thread = batch.column("globalTid").to_numpy()
+                execution = self.executions_at(batch.column("start").fill_null(-1).to_numpy())
+                used = (execution >= 0) & ~np.isin(process_of(thread), list(self._runners))
+                pairs = np.unique(np.stack((execution[used], thread[used])), axis=1)
+                found |= set(map(tuple, pairs.T.tolist()))
+        return sorted(found)
+
+
+def _event(kind: int, text: str, thread: int, start: int, end: int | None) -> dict[str, Any]:
+    return {
+        "start": start,
+        "end": end,
+        "eventType": kind,
+        "globalTid": thread,
+        "textId": None,
+        "domainId": _NUMBER,
+        "text": text,
+    }
+
+
+def phase_samples(report: ProgramsReport) -> list[dict[str, Any]]:
+    """Rows of `samples`: for each execution the time in which kernels ran, and in which copies to and from the device ran.
+
+    An execution without such work has no row. Work counts once where several pieces run at the same time.
+    """
+    kernels = _spans(report, KERNEL)
+    copies = _spans(report, COPY)
+    parts = {Phase.COMPUTE: kernels[:2], **{phase: _of_kind(copies, kind) for kind, phase in _COPIES.items()}}
+    rows = []
+    for scope, (start, end) in parts.items():
+        busy = _busy(report, start, end)
+        rows += [
+            _row(cell, number, scope, nanoseconds)
+            for (cell, number), nanoseconds in zip(report.cells, busy.tolist(), strict=True)
+            if nanoseconds
+        ]
+    return rows
+
+
+def _spans(report: ProgramsReport, table: str) -> tuple[Int64s, Int64s, Int64s]:
+    """Start, end and kind of copy of each row that has times."""
+    parts: list[tuple[Int64s, ...]] = [(np.empty(0, np.int64),) * 3]
+    for batch in report.batches(table, ["start", "end", "copyKind"]):
+        timed = pc.and_(batch.column("start").is_valid(), batch.column("end").is_valid())
+        batch = batch.filter(timed)
+        parts.append(tuple(batch.column(name).fill_null(0).to_numpy() for name in ("start", "end", "copyKind")))
+    start, end, kind = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return start, end, kind
+
+
+def _of_kind(spans: tuple[Int64s, Int64s, Int64s], kind: int) -> tuple[Int64s, Int64s]:
+    start, end, kinds = spans
+    return start[kinds == kind], end[kinds == kind]
+
+
+def _busy(report: ProgramsReport, start: Int64s, end: Int64s) -> Int64s:
+    """Length of the union of the spans that start in each execution, in ns."""
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum(end, start)[order]
+    found = np.zeros(len(report.cells), np.int64)
+    first, last = np.searchsorted(start, report.start), np.searchsorted(start, report.end)
+    some = np.flatnonzero(last > first)
+    if len(some):
+        found[some] = coverage.of_windows(start, end, first[some], last[some])[2]
+    return found
+
+
+def _row(cell: Cell, number: int, scope: str, nanoseconds: int) -> dict[str, Any]:
+    return {
+        **cell.key,
+        **naming.SAME,
+        **dict.fromkeys(naming.UNKNOWN),
+        "gpus": 0,
+        "scope": scope,
+        "round": number,
+        "duration_ns": nanoseconds,
+    }

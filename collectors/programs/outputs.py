@@ -1,0 +1,180 @@
+"""Judges what a program printed: the same as the first program, or right by a command of the user's."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from warpladder.collectors.programs.runner import MOST_OUTPUT, Ended, Launch
+from warpladder.collectors.programs.words import Program
+
+#: In the detail of a verdict, where outputs were not compared.
+NOT_COMPARED: Final = "outputs were not compared"
+_BYTES_AT_ONCE: Final = 1 << 20
+_MOST_OF_A_LINE: Final = 40
+_MOST_OF_STDERR: Final = 200
+
+Run = Callable[[Launch], Ended]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Columns `status` and `detail` of a verdict that is not ok."""
+
+    status: str
+    detail: str
+
+
+class Outputs:
+    """Judges outputs against that of the first program that ran.
+
+    Args:
+        same: whether outputs have to be equal, byte for byte.
+        check: command that reads an output and exits with 0 if it is right; None for none.
+        folder: folder for files.
+        timeout_s: seconds that `check` may take.
+        run: runs a command.
+    """
+
+    def __init__(self, same: bool, check: Program | None, folder: Path, timeout_s: float, run: Run) -> None:
+        self._same, self._check, self._folder, self._timeout_s, self._run = same, check, folder, timeout_s, run
+        self._first: tuple[str, Path] | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether outputs are judged at all."""
+        return self._same or self._check is not None
+
+    def judge(self, variant: str, output: Path) -> Failure | None:
+        """Judge the output of a program; None if it is right.
+
+        Args:
+            variant: name of the program.
+            output: file that holds what it printed; the first one is kept.
+        """
+        if self._check is not None:
+            return self._checked(self._check, output)
+        if not self._same:
+            return None
+        if self._first is None:
+            kept = self._folder / "first"
+            shutil.move(output, kept)
+            self._first = variant, kept
+            return None
+        name, kept = self._first
+        differs = difference(kept, output, "its first output" if name == variant else name)
+        return Failure("wrong_result", differs) if differs else None
+
+    def _checked(self, check: Program, output: Path) -> Failure | None:
+        said = self._folder / "check"
+        path = shutil.which(check.words[0])
+        if path is None:
+            return Failure("wrong_result", f"--check {check.shown}: no such program; name one that reads the output")
+        ended = self._run(Launch(path, check.words, self._timeout_s, stdin=str(output), stderr=str(said)))
+        if not ended.problem and ended.code == 0:
+            return None
+        return Failure("wrong_result", f"--check {check.shown}: {why(ended, self._timeout_s, said)}")
+
+    def right(self, variant: str) -> str:
+        """What is known of the output of a program that is ok."""
+        if self._check is not None:
+            return f"its output is right by --check {self._check.shown}"
+        if self._first is None:
+            return NOT_COMPARED
+        first = self._first[0]
+        return (
+            "the outputs of the others are compared with its output" if first == variant else f"its output is that of {first}"
+        )
+
+
+def failure(ended: Ended, timeout_s: float, stderr: Path) -> Failure | None:
+    """The verdict of a run of a program; None if it exited with 0.
+
+    Args:
+        ended: how it ended.
+        timeout_s: seconds that it may take.
+        stderr: file with its messages.
+    """
+    if not ended.problem and ended.code == 0:
+        return None
+    killed = ended.code == -9 and not ended.problem
+    status = "timeout" if ended.problem == "timeout" else "out_of_memory" if killed else "launch_error"
+    return Failure(status, why(ended, timeout_s, stderr))
+
+
+def why(ended: Ended, timeout_s: float, stderr: Path) -> str:
+    """The reason why a run failed, with the last line of its messages."""
+    if ended.problem == "start":
+        return f"cannot be started ({ended.detail})"
+    if ended.problem == "output":
+        return f"printed more than {MOST_OUTPUT >> 30} GiB, and was killed"
+    if ended.problem == "timeout":
+        reason = f"did not end within {timeout_s:g} s, and was killed with its process group"
+    elif ended.code == -9:
+        reason = "was killed (signal 9), as the system does when memory runs out"
+    else:
+        reason = f"was killed by signal {-ended.code}" if ended.code < 0 else f"exit code {ended.code}"
+    last = _last_line(stderr)
+    return f"{reason}: {last}" if last else reason
+
+
+def difference(first: Path, other: Path, name: str) -> str:
+    """Where an output differs from the first one, in words; empty if both are equal.
+
+    Args:
+        first, other: the files.
+        name: what the first one is called.
+    """
+    with first.open("rb") as expected, other.open("rb") as found:
+        while True:
+            begin = expected.tell()
+            left, right = expected.read(_BYTES_AT_ONCE), found.read(_BYTES_AT_ONCE)
+            if left != right:
+                break
+            if not left:
+                return ""
+    pairs = enumerate(zip(left, right, strict=False))
+    at = begin + next((place for place, (ours, theirs) in pairs if ours != theirs), min(len(left), len(right)))
+    line, expected_line, found_line = _line_at(first, other, at)
+    return f"its output differs from {name} at byte {at + 1:,}, line {line:,}: {found_line}, not {expected_line}"
+
+
+def _line_at(first: Path, other: Path, at: int) -> tuple[int, str, str]:
+    """Number of the line with a byte, and that line in both files, shortened."""
+    lines, since = 1, 0
+    with first.open("rb") as file:
+        left = at
+        while left and (part := file.read(min(_BYTES_AT_ONCE, left))):
+            found = part.rfind(b"\n")
+            since = file.tell() - len(part) + found + 1 if found >= 0 else since
+            lines += part.count(b"\n")
+            left -= len(part)
+    return lines, _shown(first, since, at), _shown(other, since, at)
+
+
+def _shown(path: Path, since: int, at: int) -> str:
+    """The line around a byte; `since` is the line's first byte."""
+    begin = max(since, at - _MOST_OF_A_LINE // 2)
+    with path.open("rb") as file:
+        file.seek(begin)
+        text = file.read(4 * _MOST_OF_A_LINE)
+    if begin + len(text) <= at:
+        return "the end"
+    line = _plain(text.split(b"\n")[0])[:_MOST_OF_A_LINE]
+    return f"'{'…' if begin > since else ''}{line}'"
+
+
+def _last_line(path: Path) -> str:
+    """The last line of a file that is not blank, shortened."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 8192))
+            lines = [line for line in file.read().splitlines() if line.strip()]
+    except OSError:
+        return ""
+    return _plain(lines[-1].strip())[:_MOST_OF_STDERR] if lines else ""
+
+
+def _plain(text: bytes) -> str:
+    return "".join(letter if letter.isprintable() else "�" for letter in text.decode("utf-8", "replace"))

@@ -1,0 +1,123 @@
+"""Runs the programs once more under `nsys`, and hands its trace to the run.
+
+All executions are of one session of the profiler: `warpladder.collectors.programs.traced` runs the programs in turn, with an NVTX
+range around each. Clocks are not compared: the executions are found in the trace by these ranges.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from warpladder.collectors.core.processes import POLL_S, Guarded
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.verdicts import Cell
+from warpladder.collectors.nsight_systems.facts import device_facts
+from warpladder.collectors.nsight_systems.run import profile_command
+from warpladder.collectors.nsight_systems.source import open_report
+from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
+from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import ReportError
+from warpladder.collectors.trace.tables import write_tables
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Source
+from warpladder.data.store import RunWriter, conform
+
+NAME: Final = "nsight_systems"
+_TRACED: Final = "warpladder.collectors.programs.traced"
+#: A program may take this many times as long under the profiler.
+_SLOWER: Final = 3
+
+_FROM_THE_TRACE: Final = (
+    "the trace and the phases (phase:compute, phase:h2d and phase:d2h, the times in which kernels or copies ran) are of further "
+    "executions under nsys, {} of each program; operation is of executions without it"
+)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What the profiler left.
+
+    Attributes:
+        report: the report, with ranges around the executions.
+        cells: cell and round of each execution.
+        failed: cells that failed under the profiler, with the reason.
+    """
+
+    report: ProgramsReport
+    cells: Sequence[tuple[Cell, int]]
+    failed: Sequence[tuple[Cell, str]]
+
+
+class NsightSystems(Profiler):
+    """Runs programs under Nsight Systems."""
+
+    @contextmanager
+    def profile(self, executions: Sequence[Execution], folder: Path, stop: Stop) -> Iterator[Trace]:
+        plan, ends, report = (folder / name for name in ("executions.json", "ends.jsonl", "programs.nsys-rep"))
+        plan.write_text(json.dumps([_slower(asdict(execution.launch)) for execution in executions]))
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {_TRACED} import main; main({str(plan)!r}, {str(ends)!r})"
+        said = _run([*profile_command(report, capture_range=False), sys.executable, "-c", code], stop)
+        if not report.exists():
+            raise NoTrace(f"the run has no trace: nsys wrote no report ({said or 'it said nothing'})")
+        problems = [json.loads(line) for line in ends.read_text().splitlines()] if ends.exists() else []
+        failed = [(execution.cell, problem) for execution, problem in zip(executions, problems, strict=False) if problem]
+        cells = [(execution.cell, execution.round) for execution in executions]
+        with ExitStack() as stack:
+            try:
+                found = ProgramsReport(stack.enter_context(open_report(report)), cells)
+            except ReportError as error:
+                raise NoTrace(f"the run has no trace: {error}") from error
+            yield Trace(found, cells, tuple(dict.fromkeys(failed)))
+
+    def facts(self, trace: Trace) -> dict[str, Any]:
+        devices = trace.report.devices()
+        facts = device_facts(trace.report, devices) if devices else {}
+        return {**facts, "collector": NAME, "collector_version": NSYS.version}
+
+    def add_trace(
+        self, writer: RunWriter, captured: Sequence[Trace], samples: pa.Table
+    ) -> tuple[pa.Table, list[dict[str, Any]]]:
+        (trace,) = captured
+        notes = Notes()
+        try:
+            write_tables(trace.report, writer, None, "", notes)
+            phases = phase_samples(trace.report)
+        except ReportError as error:
+            writer.start_again()
+            return samples, [diagnostic_row("warning", Source.TRACING, f"the run has no trace: {error}")]
+        rounds = 1 + max(number for _, number in trace.cells)
+        notes.add("info", Source.TRACING, _FROM_THE_TRACE.format(rounds))
+        failed = [
+            diagnostic_row("warning", Source.TRACING, f"under nsys it failed, which does not count: {why}", cell.key)
+            for cell, why in trace.failed
+        ]
+        return pa.concat_tables([samples, conform("samples", phases)]), [*notes.finish(), *failed]
+
+
+def _slower(launch: dict[str, Any]) -> dict[str, Any]:
+    return {**launch, "timeout_s": _SLOWER * launch["timeout_s"]}
+
+
+def _run(command: Sequence[str], stop: Stop) -> str:
+    """Run a command until it ends. Returns the last line of what it printed. Raises NoTrace and Stopped."""
+    try:
+        with Guarded(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        ) as tool:
+            while True:
+                stop.check()
+                with suppress(subprocess.TimeoutExpired):
+                    lines = tool.process.communicate(timeout=POLL_S)[0].split("\n")
+                    break
+    except OSError as error:
+        raise NoTrace(f"the run has no trace: {command[0]} cannot be started ({error.strerror})") from error
+    return next((line.strip()[-300:] for line in reversed(lines) if line.strip()), "")

@@ -1,0 +1,322 @@
+"""Records a comparison of whole programs: warm-up and verification, shuffled rounds, verification again, and the run."""
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from warpladder.collectors.core.bench import Failed, Pass, Reading
+from warpladder.collectors.core.entries import begin_with, job_event, withdrawn_event
+from warpladder.collectors.core.environment import without_folders
+from warpladder.collectors.core.journal import Journal
+from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, relative_half_width, run_rounds
+from warpladder.collectors.core.signals import Stop, Stopped
+from warpladder.collectors.core.verdicts import Cell, result_row
+from warpladder.collectors.programs import tables
+from warpladder.collectors.programs.launcher import Launcher
+from warpladder.collectors.programs.names import names_of
+from warpladder.collectors.programs.outputs import Failure, Outputs, failure
+from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
+from warpladder.collectors.programs.runner import Ended, Launch
+from warpladder.collectors.programs.words import Program
+from warpladder.data import naming
+from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import Source
+from warpladder.data.store import conform
+
+HOW: Final = Pass("operation", "hot")
+#: When the rounds stop, without a number of the user's. Ten rounds at least, as hyperfine takes.
+LIMITS: Final = Limits(min_rounds=10, max_rounds=500, seconds=30.0)
+TIMEOUT_S: Final = 600.0
+#: Most rounds under the profiler.
+PROFILED_ROUNDS: Final = 3
+#: The longest variable `runner.PADDING`: a page of memory.
+_MOST_PADDING: Final = 4096
+_STATE: Final = dict.fromkeys(naming.UNKNOWN)
+
+#: Told what is done now: a text, rounds done, and rounds in all (None if not known).
+Told = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to compare, and how.
+
+    Attributes:
+        programs: two or more; the first one is the baseline.
+        name: the user's name for the workload; empty for one from the programs.
+        runs: number of rounds; None to stop when the medians are known well enough.
+        warmup: runs of each program before the first round.
+        timeout_s: seconds that one run may take.
+        same_output: each program has to print what the first one prints.
+        check: command that reads a program's output and exits with 0 if it is right; None for none.
+        seed: seed of the order of the rounds.
+    """
+
+    programs: tuple[Program, ...]
+    name: str = ""
+    runs: int | None = None
+    warmup: int = 1
+    timeout_s: float = TIMEOUT_S
+    same_output: bool = False
+    check: Program | None = None
+    seed: int = 0
+
+    @property
+    def limits(self) -> Limits:
+        """When the rounds stop."""
+        if self.runs is None:
+            return LIMITS
+        return replace(LIMITS, min_rounds=self.runs, max_rounds=self.runs, seconds=float("inf"))
+
+
+def record(
+    request: Request, profiler: Profiler | None, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop, told: Told
+) -> str:
+    """Measure the programs and write the run.
+
+    Args:
+        request: what to compare.
+        profiler: runs the programs once more for a trace; None for the clock of the host alone.
+        data_dir: folder that the run's folder is written to.
+        label: the user's name for the run.
+        arguments: command line, kept with the run.
+        stop: receives signals; a run that they interrupt holds the rounds that were done.
+        told: receives the progress.
+
+    Returns:
+        the run's id.
+
+    Raises:
+        StoreError: the data folder cannot be written. This is checked before measuring; later the message names another
+            folder, which holds the run.
+        LabelError: the label cannot be stored.
+        CollectorError: the process that runs the programs cannot be started, or died.
+    """
+    names = names_of([program.own_words for program in request.programs], request.name)
+    paths = [shutil.which(program.words[0]) for program in request.programs]
+    cells = tables.cells_of(names)
+    first = begin_with(
+        [[*cell.key.values(), 1] for cell in cells],
+        tables.case_rows(cells),
+        tables.variant_rows(cells, request.programs, paths),
+        "host_clock",
+        label,
+        datetime.now(UTC),
+        arguments,
+    )
+    with ExitStack() as stack:
+        journal = Journal(data_dir, first, profiler.add_trace if profiler is not None else None)
+        try:
+            journal.note({"kind": "diagnostics", "rows": [diagnostic_row("info", Source.PROGRAMS, tables.HOW_MEASURED)]})
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpladder-")))
+            measurement = _Measurement(request, dict(zip(cells, paths, strict=True)), folder, journal, told)
+            try:
+                with Launcher(stop.check) as launcher:
+                    measurement.measure(launcher)
+                if profiler is not None and measurement.ok:
+                    _profile(profiler, measurement, folder, journal, stack, stop)
+            except Stopped:
+                text = "the run was interrupted; the rounds that were done by then are kept"
+                journal.note({"kind": "diagnostics", "rows": [diagnostic_row("warning", Source.INTERRUPTED, text)]})
+            measurement.conclude()
+            return journal.commit("the run was interrupted before it")
+        except BaseException:
+            journal.leave()
+            raise
+
+
+def _profile(
+    profiler: Profiler, measurement: "_Measurement", folder: Path, journal: Journal, stack: ExitStack, stop: Stop
+) -> None:
+    """Run the programs under the profiler, and hand its trace to the journal. Without a trace the run has a diagnostic."""
+    try:
+        trace = stack.enter_context(profiler.profile(measurement.executions(), folder, stop))
+    except NoTrace as reason:
+        journal.note({"kind": "diagnostics", "rows": [diagnostic_row("warning", Source.TRACING, str(reason))]})
+        return
+    journal.recording.captured.append(trace)
+    journal.note({"kind": "described", "facts": profiler.facts(trace), "ceilings": []})
+
+
+class _Measurement:
+    """The programs that are measured together.
+
+    Args:
+        request: what to compare.
+        paths: file of each program; None where there is none.
+        folder: folder for the outputs.
+        journal: receives verdicts and samples.
+        told: receives the progress.
+
+    Attributes:
+        ok: cells that have not failed, in the order of the programs.
+    """
+
+    def __init__(self, request: Request, paths: dict[Cell, str | None], folder: Path, journal: Journal, told: Told) -> None:
+        self._request, self._paths, self._folder, self._journal, self._told = request, paths, folder, journal, told
+        self._words = dict(zip(paths, (program.words for program in request.programs), strict=True))
+        self.ok = list(paths)
+        self._rng = np.random.default_rng(request.seed)
+        self._durations: dict[Entry, list[int]] = {}
+        self._cpu_ns: dict[Cell, list[int]] = {}
+        self._left: dict[Cell, int] = {}
+        self._why_stopped: dict[Cell, str] = {}
+        self._launcher: Launcher
+        self._outputs: Outputs
+
+    def measure(self, launcher: Launcher) -> None:
+        """Verify the programs, sample them, and verify them again. Raises Stopped."""
+        self._launcher = launcher
+        request = self._request
+        self._outputs = Outputs(request.same_output, request.check, self._folder, request.timeout_s, launcher.run)
+        for cell in list(self.ok):
+            self._told(f"warm-up of {cell.variant}", 0, request.runs)
+            self._attempt(cell, self._warm_up)
+        self._rounds()
+        for cell in list(self.ok) if self._outputs.judged else ():
+            self._told(f"verifying {cell.variant} again", 0, None)
+            self._attempt(cell, self._still_right)
+
+    def executions(self) -> list[Execution]:
+        """The runs to profile: up to three shuffled rounds of the programs that are ok."""
+        rounds = min(PROFILED_ROUNDS, self._request.runs or PROFILED_ROUNDS)
+        return [
+            Execution(cell, number, self._launch(cell, padding=0))
+            for number in range(rounds)
+            for cell in (self.ok[index] for index in self._rng.permutation(len(self.ok)))
+        ]
+
+    # -- verifying -------------------------------------------------------------------------------------------------
+
+    def _attempt(self, cell: Cell, step: Callable[[Cell], None]) -> None:
+        """Do a step of a program; if it fails, give the program its verdict."""
+        try:
+            step(cell)
+        except Failed as failed:
+            self._fail(cell, failed)
+
+    def _warm_up(self, cell: Cell) -> None:
+        """Run a program before the first round. Its first output is judged."""
+        if self._paths[cell] is None:
+            word = without_folders(self._words[cell][0])
+            raise Failed("launch_error", f"{word}: no such program; check its name and its folder")
+        runs = max(self._request.warmup, int(self._outputs.judged))
+        for number in range(runs):
+            if number == 0 and self._outputs.judged:
+                self._verify(cell)
+            else:
+                self._run(cell)
+        self._journal.note(job_event(1, 0, [result_row(cell, "ok", self._outputs.right(cell.variant))]), durable=False)
+
+    def _verify(self, cell: Cell) -> None:
+        output = self._folder / "output"
+        self._run(cell, stdout=output)
+        wrong = self._outputs.judge(cell.variant, output)
+        if wrong is not None:
+            raise _failed(wrong)
+
+    def _still_right(self, cell: Cell) -> None:
+        try:
+            self._verify(cell)
+        except Failed as failed:
+            raise Failed(failed.status, f"right at first, and not after it was timed: {failed.detail}") from failed
+
+    def _fail(self, cell: Cell, failed: Failed) -> None:
+        self.ok.remove(cell)
+        self._journal.note(job_event(1, 0, [result_row(cell, failed.status, failed.detail)]), durable=False)
+        self._journal.note(withdrawn_event([cell]))
+
+    # -- sampling --------------------------------------------------------------------------------------------------
+
+    def _rounds(self) -> None:
+        """Sample in rounds. A program that fails leaves, and the others go on; the first of them is then the baseline."""
+        limits = self._request.limits
+        one = replace(limits, min_rounds=1, max_rounds=1)
+        started, done = time.monotonic(), 0
+        while self.ok and not self._is_done(limits, done, time.monotonic() - started):
+            self._told("rounds", done, self._request.runs)
+            entries = [*map(Entry, self.ok), Entry(self.ok[0], twin=1)]
+            try:
+                found = run_rounds(entries, HOW, self._take, Turn(0, done, one), self._rng, gpus=0)
+            except SampleFailed as failure:
+                if not isinstance(failure.__cause__, Failed):
+                    assert failure.__cause__ is not None
+                    raise failure.__cause__ from None
+                self._fail(failure.cell, failure.__cause__)
+                continue
+            for row in found.rows:
+                self._durations.setdefault(Entry(Cell.of(row), row["twin"]), []).append(row["duration_ns"])
+            self._journal.note(job_event(1, 0, []), conform("samples", found.rows), durable=False)
+            done += 1
+
+    def _is_done(self, limits: Limits, done: int, seconds: float) -> bool:
+        """Whether the rounds stop, as in `core.rounds`; notes why."""
+        if done < limits.min_rounds:
+            return False
+        widths = {cell: relative_half_width(self._durations[Entry(cell)]) for cell in self.ok}
+        converged = self._request.runs is None and all(width <= limits.target for width in widths.values())
+        if not converged and done < limits.max_rounds and seconds < limits.seconds:
+            return False
+        limit = f"{limits.max_rounds} rounds" if done >= limits.max_rounds else f"{limits.seconds:g} s"
+        for cell, width in widths.items():
+            reason = "converged" if width <= limits.target else f"at the limit of {limit}"
+            self._why_stopped[cell] = f"{HOW.scope} {HOW.cache}: {reason}, n={len(self._durations[Entry(cell)])}, ±{width:.2%}"
+        return True
+
+    def _take(self, entry: Entry, number: int) -> Reading:
+        ended = self._run(entry.cell, padding=int(self._rng.integers(_MOST_PADDING)))
+        self._cpu_ns.setdefault(entry.cell, []).append(ended.cpu_ns)
+        return Reading(ended.duration_ns, state=dict(_STATE))
+
+    def _run(self, cell: Cell, *, stdout: Path | None = None, padding: int | None = None) -> Ended:
+        """Run a program once. Raises Failed."""
+        launch = self._launch(cell, stdout=stdout, padding=padding)
+        ended = self._launcher.run(launch)
+        self._left[cell] = max(self._left.get(cell, 0), ended.left)
+        failed = failure(ended, launch.timeout_s, Path(launch.stderr))
+        if failed is not None:
+            raise _failed(failed)
+        return ended
+
+    def _launch(self, cell: Cell, *, stdout: Path | None = None, padding: int | None = None) -> Launch:
+        path, printed = self._paths[cell], str(stdout or os.devnull)
+        assert path is not None
+        said = str(self._folder / "stderr")
+        return Launch(path, self._words[cell], self._request.timeout_s, stdout=printed, stderr=said, padding=padding)
+
+    def conclude(self) -> None:
+        """Note why sampling stopped, and what the programs left behind."""
+        results = []
+        for cell in self.ok:
+            n = len(self._durations.get(Entry(cell), ()))
+            if n:
+                why = self._why_stopped.get(cell, f"{HOW.scope} {HOW.cache}: interrupted, n={n}")
+                cpu_ms = statistics.median(self._cpu_ns[cell]) / 1e6
+                results.append(
+                    result_row(cell, "ok", f"{why}; processor time of user and system {cpu_ms:.3g} ms in the median")
+                )
+        diagnostics = [
+            diagnostic_row("warning", Source.PROGRAMS, _LEFT.format(f"{number} process{'es' if number > 1 else ''}"), cell.key)
+            for cell, number in self._left.items()
+            if number
+        ]
+        self._journal.note(job_event(1, 0, results, diagnostics))
+
+
+_LEFT: Final = (
+    "left up to {} running at its exit, which were killed before the next program; work after the exit is not in its time"
+)
+
+
+def _failed(found: Failure) -> Failed:
+    return Failed(found.status, found.detail)

@@ -1,0 +1,36 @@
+"""Comparisons of small shell scripts, recorded in this process."""
+
+import stat
+from pathlib import Path
+from typing import Any
+
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.programs.profiler import Profiler
+from warpladder.collectors.programs.record import Request, record
+from warpladder.collectors.programs.words import parse
+from warpladder.data import store
+
+
+def script(path: Path, text: str) -> str:
+    """Write a shell script that can be started; return its command line, quoted."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return f"'{path}'"
+
+
+def compared(folder: Path, *commands: str, profiler: Profiler | None = None, **settings: Any) -> store.Run:
+    """Record a comparison and open its run."""
+    settings = {"runs": 3, "timeout_s": 30.0, **settings}
+    check = settings.pop("check", "")
+    request = Request(tuple(map(parse, commands)), check=parse(check) if check else None, **settings)
+    data_dir = folder / "runs"
+    with Stop() as stop:
+        run_id = record(request, profiler, data_dir, "", ["versus", *commands], stop, lambda text, done, of: None)
+    assert not list(data_dir.glob(".*"))
+    return store.open_run(data_dir / run_id)
+
+
+def verdicts(run: store.Run) -> dict[str, tuple[str, str]]:
+    """Status and detail of each program."""
+    rows = run.table("results").to_dict("records")
+    return {row["variant"]: (row["status"], row["detail"]) for row in rows}
