@@ -110,6 +110,6 @@ def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
     if not found:
         raise WorkloadError(
             f"{where}: sets no WORKLOAD = Workload(...), and declares no Benchmark at its top level, outside of `if __name__`; "
-            "see docs/own-workload.md"
+            "see docs/own-kernel.md"
         )
     return found

@@ -2,6 +2,7 @@
 
 from warpladder.collectors.core.bench import Failed
 from warpladder.workloads.api import WorkloadError, WrongOutput
+from warpladder.workloads.functions.extensions import CallFailed
 from warpladder.workloads.locate import text_of, where
 
 
@@ -22,7 +23,7 @@ def classify(error: BaseException) -> tuple[str, str]:
 
 def is_sticky(error: BaseException) -> bool:
     """Whether the error leaves the process's CUDA context unusable, so that every later call fails too."""
-    if isinstance(error, Failed):
+    if isinstance(error, Failed | CallFailed):
         return error.lasting
     of_device = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "NcclError")
     return type(error).__name__ in of_device and "out of memory" not in text_of(error)
