@@ -119,6 +119,7 @@ def test_a_code_other_than_0_is_a_launch_error_with_its_number(folder: Path) -> 
         ({"returns": "float"}, "scaled: returns='float': choose one of int, void"),
         ({"args": ("x", "x")}, "scaled: args has x twice; name each once"),
         ({"args": ("x", "2n")}, "scaled: args has '2n'; name an array, an axis, a config's value, `out` or `stream`"),
+        ({"args": ("x", "out1")}, "scaled: args names the outputs out1; name one `out`, or out0, out1 and so on"),
         ({"types": {"m": np.int64}}, "scaled: types names 'm', and args has x, out, n, by"),
         ({"types": {"n": "int"}}, ""),
         ({"types": {"n": "whole"}}, "scaled: types['n'] is 'whole'; give a type of NumPy or ctypes, such as np.int64"),
