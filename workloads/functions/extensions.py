@@ -120,6 +120,26 @@ class CFunction:
             WorkloadError: an argument is missing, or is no array or number that it can take.
             CallFailed: it returned an error.
         """
+        self._check(self._function(*self._prepared(positional, named)))
+
+    def with_arguments(self, *positional: Any, **named: Any) -> Callable[[], None]:
+        """A function without arguments that calls it with these, which are turned into C's once. It keeps the arrays. Raises as a call
+        does.
+        """
+        arguments, call, check = self._prepared(positional, named), self._function, self._check
+
+        def run(kept: object = (positional, named)) -> None:
+            check(call(*arguments))
+
+        return run
+
+    def _check(self, code: int | None) -> None:
+        if code:
+            raise CallFailed(
+                f"{self.__name__} of {self.library.name} returned {code}; if it returns nothing, say returns='void'", code
+            )
+
+    def _prepared(self, positional: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         values = self._bound(positional, named)
         on_gpu: dict[bool, str] = {}
         arguments = []
@@ -133,11 +153,7 @@ class CFunction:
             raise WorkloadError(
                 f"{self.__name__}: {on_gpu[True]} is on the GPU and {on_gpu[False]} on the host; give both on one"
             )
-        code = self._function(*arguments)
-        if code:
-            raise CallFailed(
-                f"{self.__name__} of {self.library.name} returned {code}; if it returns nothing, say returns='void'", code
-            )
+        return arguments
 
     @property
     def source_text(self) -> str:

@@ -54,6 +54,21 @@ def test_arrays_are_passed_as_pointers_and_numbers_by_their_types(folder: Path) 
     assert out.tolist() == [0.0, -1.0, -2.0, 6.0, 8.0, 10.0]
 
 
+def test_a_call_with_prepared_arguments_reads_the_arrays_anew_each_time(folder: Path) -> None:
+    x, out = X.copy(), np.zeros(6, np.float32)
+    run = scaled(folder).with_arguments(x, out=out, n=6, by=2.0)
+    run()
+    assert out.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    x[:] = 1
+    run()
+    assert out.tolist() == [2.0] * 6
+    fails = c_function("libown.so", "code", ("which",), beside=folder).with_arguments(3)
+    with pytest.raises(CallFailed, match=r"code of libown\.so returned 3"):
+        fails()
+    with pytest.raises(WorkloadError, match="argument 'x' is missing"):
+        scaled(folder).with_arguments(out=out, n=6, by=2.0)
+
+
 def test_declared_types_several_outputs_and_no_return_value(folder: Path) -> None:
     args, types = ("x", "out0", "out1", "n", "above"), {"n": np.int64, "above": ctypes.c_double, "x": "float64"}
     summed = c_function("libown.so", "summed", args, types=types, returns="void", beside=folder)
