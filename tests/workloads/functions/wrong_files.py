@@ -143,9 +143,9 @@ FILES: Final[dict[str, tuple[str, str]]] = {
     "axis_value_twice": (_axis("[8, '8']"), "file.py:3: axis n: 8 is given twice; leave one out"),
     "axis_huge": (_axis("[10**30]"), "cannot be recorded; give numbers between -2^62 and 2^62"),
     "axis_nan": (_axis("[float('nan')]"), "axis n: nan cannot be recorded"),
-    "axis_negative": (_axis("[-8]"), "inputs raises ValueError: negative dimensions are not allowed"),
-    "axis_float": (_axis("[8.0]"), "inputs raises TypeError: 'float' object cannot be interpreted as an integer"),
-    "axis_bool": (_axis("[True]"), "inputs raises TypeError: an integer is required"),
+    "axis_negative": (_axis("[-8]"), "file.py:7: inputs raises ValueError: negative dimensions are not allowed"),
+    "axis_float": (_axis("[8.0]"), "file.py:7: inputs raises TypeError: 'float' object cannot be interpreted as an integer"),
+    "axis_bool": (_axis("[True]"), "file.py:7: inputs raises TypeError: an integer is required"),
     "axis_with_a_comma": (_axis("['a,b']"), "axis n: 'a,b' is empty, or has a comma, an equals sign or a line break"),
     "axis_out": (
         _benchmark("'a', out=[8]"),
