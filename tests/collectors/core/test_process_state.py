@@ -15,6 +15,10 @@ from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn,
 from warpladder.collectors.core.verdicts import Cell
 
 
+def _descriptors() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
 def test_what_is_as_before_is_not_named() -> None:
     with ProcessState() as state:
         assert state.restore() == ()
@@ -54,10 +58,10 @@ def test_a_folder_that_is_gone_is_left(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_descriptors_kept_aside_are_given_back() -> None:
-    before = len(list(Path("/dev/fd").iterdir()))
+    before = _descriptors()
     with ProcessState():
-        assert len(list(Path("/dev/fd").iterdir())) >= before
-    assert len(list(Path("/dev/fd").iterdir())) == before
+        assert _descriptors() > before
+    assert _descriptors() == before
 
 
 @pytest.mark.parametrize(("raised", "becomes"), [(Ended, Ended), (SystemExit, SampleFailed), (KeyboardInterrupt, SampleFailed)])

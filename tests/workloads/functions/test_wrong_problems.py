@@ -11,6 +11,8 @@ from tests.workloads.functions.wrong_problems import PROBLEMS
 from warpladder.data import store
 from warpladder.data.names import Source
 
+pytestmark = pytest.mark.xdist_group("wrong_problems")
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:

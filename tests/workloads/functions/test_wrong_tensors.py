@@ -15,6 +15,8 @@ from warpladder.data.names import Source
 from warpladder.workloads import registry
 from warpladder.workloads.api import WorkloadError
 
+pytestmark = pytest.mark.xdist_group("wrong_tensors")
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:

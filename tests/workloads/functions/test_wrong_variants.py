@@ -12,6 +12,8 @@ from warpladder.collectors.core.rounds import Limits
 from warpladder.data import store
 from warpladder.data.names import Source
 
+pytestmark = pytest.mark.xdist_group("wrong_variants")
+
 #: Enough rounds that a variant is called a hundred times.
 _LIMITS = Limits(min_rounds=100, max_rounds=100, seconds=0.0)
 
