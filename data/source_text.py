@@ -5,43 +5,83 @@ compares the recorded hash with the file of today. This is the only module of `d
 """
 
 import re
-from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-_INCLUDE: Final = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
+_INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[ \t]*(?://.*|/\*.*)?(?:\n|\Z)', re.MULTILINE)
+_ANY: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+_ONCE: Final = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b", re.MULTILINE)
+#: Headers of the CUDA toolkit, which the compiler finds itself, also where a source names them in quotes.
+_OF_CUDA: Final = re.compile(
+    r"(cuda|cub|thrust|nv|crt|cooperative_groups)/|cu(da|rand|Complex)|cooperative_groups|(mma|math_\w+|device_\w+|vector_\w+|nvrtc)\.h"
+)
 
 
 class MissingInclude(Exception):
     """An included file is not there. The message names the source, the line and the file."""
 
 
-def read(file: Path, *, lenient: bool = False) -> str:
+def read(file: Path, *, lenient: bool = False, folders: Sequence[Path] = ()) -> str:
     """The text of a source. `#line` keeps the places that a compiler names those of the files.
+
+    A file with `#pragma once` counts once. A file that includes itself through others is left out there: its guard would do so.
 
     Args:
         file: a `.cu` or `.cuh` file.
         lenient: a file that is not there counts as empty, and bytes that are not UTF-8 are replaced.
+        folders: where an included file is looked for besides the folder of the file that includes it.
 
     Raises:
         MissingInclude: an included file is not there.
         OSError: the file cannot be read.
     """
-    if lenient and not file.is_file():
-        return ""
-    text = file.read_text(errors="replace" if lenient else "strict")
+    return _Reader(lenient, folders).read(file, PurePosixPath(file.name))
 
-    def included(match: re.Match[str]) -> str:
-        other = file.parent / match[1]
+
+class _Reader:
+    def __init__(self, lenient: bool, folders: Sequence[Path]) -> None:
+        self._lenient, self._folders = lenient, folders
+        self._once: set[Path] = set()
+        self._open: list[Path] = []
+
+    def read(self, file: Path, shown: PurePosixPath) -> str:
+        """The text of a file that messages call `shown`."""
+        if self._lenient and not file.is_file():
+            return ""
+        same = file.resolve()
+        if same in self._once or same in self._open:
+            return ""
+        text = file.read_text(errors="replace" if self._lenient else "strict")
+        if _ONCE.search(text):
+            self._once.add(same)
+        self._open.append(same)
+        text = _INCLUDE.sub(lambda match: self._included(file, shown, text, match), text)
+        self._open.pop()
+        return text
+
+    def _included(self, file: Path, shown: PurePosixPath, text: str, match: re.Match[str]) -> str:
+        name = match[1]
         line = text.count("\n", 0, match.start()) + 1
-        if not (lenient or other.is_file()):
-            raise MissingInclude(f'{file.name}:{line}: #include "{match[1]}"')
-        return f'#line 1 "{other.name}"\n{read(other, lenient=lenient)}#line {line + 1} "{file.name}"\n'
+        other = next((folder / name for folder in (file.parent, *self._folders) if (folder / name).is_file()), None)
+        if other is None:
+            if _OF_CUDA.match(name):
+                return match[0]
+            if not self._lenient:
+                raise MissingInclude(f'{shown}:{line}: #include "{name}"')
+            other = file.parent / name
+        inner = PurePosixPath(name) if ".." not in name else PurePosixPath(other.name)
+        if other.parent.resolve().is_relative_to(file.parent.resolve()):
+            inner = shown.parent / inner
+        return f'#line 1 "{inner}"\n{_whole_lines(self.read(other, inner))}#line {line + 1} "{shown}"\n'
 
-    return _INCLUDE.sub(included, text)
+
+def _whole_lines(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
 
 
-def files_of(file: Path) -> set[Path]:
-    """A source and every file that it includes, whether or not they are there."""
+def files_of(file: Path, folders: Sequence[Path] = ()) -> set[Path]:
+    """A source and every file that it includes from its own folder, whether or not they are there, and from further folders."""
     found: set[Path] = set()
     todo = [file]
     while todo:
@@ -49,5 +89,6 @@ def files_of(file: Path) -> set[Path]:
         if each not in found:
             found.add(each)
             text = each.read_text(errors="replace") if each.is_file() else ""
-            todo += [each.parent / name for name in _INCLUDE.findall(text)]
+            todo += [each.parent / name for name in _INCLUDE.findall(text) if not _OF_CUDA.match(name)]
+            todo += [folder / name for folder in folders for name in _ANY.findall(text) if (folder / name).is_file()]
     return found

@@ -178,15 +178,15 @@ class CudaVariant(Variant):
     """Kernels of a `.cu` file, or of a string, compiled by NVRTC as C++17.
 
     Attributes:
-        source: the `.cu` file, or the code itself. In a file, `#include "name.cuh"` on a line of its own is replaced by the
-            text of that file; the path is relative to the source.
+        source: the `.cu` file, or the code itself. In a file, `#include "name.cuh"` is replaced by the text of that file; the path
+            is relative to the source, or to a folder of the options. Headers of CUDA and of C++ are found where they are installed.
         launches: the kernels of one operation, in order. If ranks share the operation, its `AllReduce`s stand among them.
         scratch: device memory besides inputs and outputs, by name. It holds NaN before the first operation, or 0 if `zeroed`.
         constants: `__constant__` symbol -> input that it holds. It is filled before the operation: outside the timed window of
             the scopes `device` and `operation`, inside that of `end_to_end`.
         min_compute_capability: least compute capability that it runs on, major and minor.
         only_architecture: the one architecture that it is compiled for and runs on, e.g. `sm_90a` for wgmma.
-        options: further NVRTC options.
+        options: further NVRTC options. A folder after `-I` is relative to the source.
         graph: its launches are captured in a CUDA graph once. An operation is one launch of that graph. An overlapped
             `end_to_end` is one launch too, with its copies.
         end_to_end: how the scope `end_to_end` copies inputs and outputs: `Pageable()`, `Pinned()` or `Overlapped(...)`.
@@ -208,7 +208,7 @@ class CudaVariant(Variant):
 
     @cached_property
     def source_text(self) -> str:
-        return read_source(self.source) if isinstance(self.source, Path) else self.source
+        return read_source(self.source, self.options) if isinstance(self.source, Path) else self.source
 
     @property
     def source_file(self) -> Path | None:

@@ -4,7 +4,7 @@ import ast
 import itertools
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,18 +25,62 @@ _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
 }
 
 
-def read_source(file: Path) -> str:
+def read_source(file: Path, options: Sequence[str] = ()) -> str:
     """The text of a CUDA source, each `#include "name"` in it replaced by the text of that file.
 
     This one text is compiled, recorded and hashed. `#line` keeps the places that a compiler names those of the files.
 
+    Args:
+        file: the source.
+        options: those of the compiler; `-I` names folders to look for included files in.
+
     Raises:
-        WorkloadError: an included file is not there.
+        WorkloadError: an included file is not there, or a folder.
     """
+    folders = [Path(folder) for folder in include_folders(options, file)]
     try:
-        return source_text.read(file)
+        return source_text.read(file, folders=folders)
     except source_text.MissingInclude as missing:
-        raise WorkloadError(f"{missing}: no such file beside it; mend the path") from None
+        where = (
+            "beside it or in the folders of its options"
+            if folders
+            else 'beside it; mend the path, or give options=("-IFOLDER",)'
+        )
+        raise WorkloadError(f"{missing}: no such file {where}") from None
+
+
+def include_folders(options: Sequence[str], file: Path | None) -> tuple[str, ...]:
+    """The folders that options name with `-I` or `--include-path`, by their full paths.
+
+    Args:
+        options: of the compiler.
+        file: the source that relative folders count from; None for code in a string, whose folders count from the current one.
+
+    Raises:
+        WorkloadError: there is no such folder.
+    """
+    found = [folder for option, folder in _folders_in(options) if folder]
+    base = file.parent if file else Path.cwd()
+    for folder in found:
+        if not (base / folder).is_dir():
+            raise WorkloadError(f"{file.name if file else 'options'}: -I{folder}: no such folder in {base}; mend the path")
+    return tuple(str((base / folder).resolve()) for folder in found)
+
+
+def with_full_paths(options: Sequence[str], file: Path | None) -> tuple[str, ...]:
+    """The options with the full paths of the folders to include from. Arguments and errors are those of `include_folders`."""
+    others = [option for option, folder in _folders_in(options) if not folder]
+    return (*others, *(f"-I{folder}" for folder in include_folders(options, file)))
+
+
+def _folders_in(options: Sequence[str]) -> list[tuple[str, str]]:
+    """Each option, with the folder that it names; empty for other options."""
+    found: list[tuple[str, str]] = []
+    rest = iter(options)
+    for option in rest:
+        match = re.fullmatch(r"(?:-I|--include-path)=?(.*)", option)
+        found.append((option, (match[1] or next(rest, "")) if match else ""))
+    return found
 
 
 def parse_header(text: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from warpladder.collectors.core.bench import Failed
 from warpladder.workloads.api import WorkloadError, WrongOutput
+from warpladder.workloads.functions.extensions import CallFailed
 from warpladder.workloads.locate import where
 
 
@@ -30,7 +31,7 @@ def _text_of(error: BaseException) -> str:
 
 def is_sticky(error: BaseException) -> bool:
     """Whether the error leaves the process's CUDA context unusable, so that every later call fails too."""
-    if isinstance(error, Failed):
+    if isinstance(error, Failed | CallFailed):
         return error.lasting
     of_device = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "NcclError")
     return type(error).__name__ in of_device and "out of memory" not in _text_of(error)

@@ -9,8 +9,10 @@ from typing import Any
 from cuda.bindings import nvrtc
 
 from warpladder.collectors.core.kernel_cache import key_of, read, write
+from warpladder.collectors.cuda import headers
 from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
 from warpladder.workloads.api import CudaVariant
+from warpladder.workloads.sources import with_full_paths
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'")
 _SPILL = re.compile(r"(\d+) bytes spill stores")
@@ -43,8 +45,9 @@ class Compilation:
     @property
     def key(self) -> str:
         """Name of the compilation's entry in the cache."""
-        version = "{}.{}".format(*_checked(nvrtc.nvrtcVersion(), many=True))
-        return key_of(version, self.source, self.where, self.kernels, self.constants, self.arch, self.options)
+        included = headers.state_of(self.source, self.options)
+        fixed = (_version(), self.source, self.where, self.kernels, self.constants, self.arch, self.options)
+        return key_of(*fixed, included) if included else key_of(*fixed)
 
 
 def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> Compilation:
@@ -55,9 +58,11 @@ def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> C
         kernels: name expressions, e.g. `transpose<2, 1, 0>`.
         arch: real architecture, e.g. `sm_90`; ignored for a variant that supports only one architecture.
     """
-    where = variant.source_path or variant.name
+    file = variant.source_file
+    where = variant.source_path or (file.name if file else variant.name)
     target = variant.only_architecture or arch
-    return Compilation(variant.source_text, where, tuple(kernels), tuple(variant.constants), target, variant.options)
+    options = with_full_paths(variant.options, file)
+    return Compilation(variant.source_text, where, tuple(kernels), tuple(variant.constants), target, options)
 
 
 def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> CompiledModule:
@@ -85,19 +90,23 @@ def compiled(what: Compilation) -> CompiledModule:
 
 def compile_anew(what: Compilation) -> CompiledModule:
     """Compile without the cache. Raises CompileError."""
-    program = _checked(nvrtc.nvrtcCreateProgram(what.source.encode(), what.where.encode(), 0, [], []))
+    found = headers.headers_for(what.source)
+    names, texts = ([text.encode() for text in texts] for texts in (found.embedded.keys(), found.embedded.values()))
+    program = _checked(nvrtc.nvrtcCreateProgram(what.source.encode(), what.where.encode(), len(names), texts, names))
     try:
         addresses = {name: f"&{name}" for name in what.constants}
         for expression in (*what.kernels, *addresses.values()):
             _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
         # Without --no-cache, the second compilation of a source reports no resources.
-        options = [f"--gpu-architecture={what.arch}", "--std=c++17", "--ptxas-options=-v", "--no-cache", *what.options]
+        options = [f"--gpu-architecture={what.arch}", "--std=c++17", "--ptxas-options=-v", "--no-cache"]
+        options += [*what.options, *found.options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
         _checked(nvrtc.nvrtcGetProgramLog(program, log))
         text = log.decode(errors="replace").rstrip("\0 \n")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise CompileError(f"{what.where} does not compile for {what.arch}: {text or status.name}")
+            why = headers.explain(text, _version()) or text or status.name
+            raise CompileError(f"{what.where} does not compile for {what.arch}: {why}")
         cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
         _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
         return CompiledModule(
@@ -107,6 +116,12 @@ def compile_anew(what: Compilation) -> CompiledModule:
         )
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+@cache
+def _version() -> str:
+    """The compiler's version, such as `13.0`."""
+    return "{}.{}".format(*_checked(nvrtc.nvrtcVersion(), many=True))
 
 
 def _checked(answer: tuple[Any, ...], *, many: bool = False) -> Any:

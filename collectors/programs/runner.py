@@ -114,7 +114,7 @@ def _wait(pid: int, deadline_ns: int, files: list[int]) -> str:
     try:
         poll = select.poll()
         poll.register(ending, select.POLLIN)
-        while not poll.poll(1000 * _LOOK_S):
+        while not poll.poll(max(1.0, min(1000 * _LOOK_S, (deadline_ns - time.perf_counter_ns()) / 1e6))):
             problem = problem or ("timeout" if time.perf_counter_ns() > deadline_ns else _too_much(*files[1:]))
             if problem:
                 os.killpg(pid, signal.SIGKILL)  # its parent is this process, so that the number is still its own

@@ -13,6 +13,7 @@ from warpladder.collectors.watch.statements import Sources, dedented
 from warpladder.data import source_text
 from warpladder.workloads import neighbours
 from warpladder.workloads.api import CudaVariant, Variant, Workload
+from warpladder.workloads.sources import include_folders
 
 #: Attributes of some kinds of variant that change what is measured.
 _MEASURED: Final = (
@@ -99,7 +100,12 @@ def take(files: Sequence[Path], workloads: Sequence[Workload]) -> Snapshot:
 def kernel_files(workloads: Sequence[Workload]) -> set[Path]:
     """The kernel sources of the variants, and what they include, whether or not they are there."""
     variants = [variant for workload in workloads for variant in workload.variants if isinstance(variant, CudaVariant)]
-    return {file for each in variants if each.source_file for file in source_text.files_of(each.source_file.resolve())}
+    found: set[Path] = set()
+    for each in variants:
+        if each.source_file:
+            folders = [Path(folder) for folder in include_folders(each.options, each.source_file)]
+            found |= source_text.files_of(each.source_file.resolve(), folders)
+    return found
 
 
 def changed(before: Snapshot, now: Snapshot) -> Change:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from warpladder.workloads import locate, neighbours
 from warpladder.workloads.functions import wrapped
+from warpladder.workloads.functions.extensions import CFunction
 from warpladder.workloads.functions.parsed import Imported, ParsedFile, Pieces, imports_in, names_read, parsed
 
 _OURS: Final = "warpladder"
@@ -38,6 +39,8 @@ def source_of(function: Callable[..., object]) -> str:
 
 def source_file_of(function: Callable[..., object]) -> Path | None:
     """The file that defines a function; None for a notebook's cell, for compiled functions, and where the file is gone."""
+    if isinstance(function, CFunction):
+        return function.source_file
     file = _file_of(function)
     return Path(file) if file and not locate.is_cell(file) and Path(file).is_file() else None
 
@@ -54,6 +57,8 @@ def line_of(function: Callable[..., object]) -> int | None:
 def _file_of(function: object) -> str:
     """The file of the innermost Python function or of the class of an object; empty if there is none."""
     inner = wrapped.layers(function)[-1]
+    if isinstance(inner, CFunction):
+        return ""
     if (code := wrapped.code_of(inner)) is not None:
         own = inner.__self__ if type(inner) is MethodType else None
         return code.co_filename if own is None else _file_of_class(own if isinstance(own, type) else type(own))
@@ -129,6 +134,8 @@ class _Reach:
 
     def take(self, thing: object, name: str = "") -> None:
         """Take the text of an object, and of what it was made of."""
+        if isinstance(thing, CFunction):
+            self._libraries[thing.source_text.rstrip("\n")] = None
         if id(thing) in self._seen or _is_ours(thing):
             return
         self._seen[id(thing)] = thing
@@ -258,7 +265,7 @@ class _Reach:
         """Take the statements that bind a name at the top level of a file, and what it names."""
         key = ("name", id(namespace), name, attributes)
         value = namespace.get(name, _MISSING)
-        if key in self._seen or _is_ours(value):
+        if key in self._seen or (_is_ours(value) and not isinstance(value, CFunction)):
             return
         self._seen[key] = namespace
         statements = list(file.bindings.get(name, ()))
@@ -364,7 +371,7 @@ def _is_ours(value: object) -> bool:
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] == _OURS
     kind = value if isinstance(value, type | FunctionType) else type(value)
-    return str(kind.__module__).partition(".")[0] == _OURS and getattr(kind, "__name__", "") != "CFunction"
+    return str(kind.__module__).partition(".")[0] == _OURS
 
 
 def _text_in(node: ast.AST) -> str:

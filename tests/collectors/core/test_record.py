@@ -71,7 +71,7 @@ def test_every_cell_has_one_row_and_only_good_cells_have_samples(run: store.Run)
 def test_a_case_that_cannot_be_set_up_fails_by_itself(run: store.Run) -> None:
     failed = run.table("results").query("case == 'n=7'")
     assert set(failed["status"]) == {"launch_error"}
-    assert set(failed["detail"]) == {"RuntimeError: no inputs for 7"}
+    assert set(failed["detail"]) == {"misbehaving.py:105: RuntimeError: no inputs for 7"}
 
 
 def test_a_good_cell_is_verified_on_every_element(results: pd.DataFrame) -> None:

@@ -1,14 +1,23 @@
 """Comparisons of small shell scripts, recorded in this process."""
 
+import shlex
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import Tool
+from warpladder.collectors.nsight_systems import run as nsys_run
+from warpladder.collectors.programs import profiled
 from warpladder.collectors.programs.profiler import Profiler
 from warpladder.collectors.programs.record import Request, record
 from warpladder.collectors.programs.words import parse
 from warpladder.data import store
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def script(path: Path, text: str) -> str:
@@ -34,3 +43,20 @@ def verdicts(run: store.Run) -> dict[str, tuple[str, str]]:
     """Status and detail of each program."""
     rows = run.table("results").to_dict("records")
     return {row["variant"]: (row["status"], row["detail"]) for row in rows}
+
+
+def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
+    """An nsys whose `profile` is this shell command."""
+    path = folder / "nsys"
+    version = "echo NVIDIA Nsight Systems version 2025.3.1.90"
+    path.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then {version}; exit 0; fi\n{profile}\n')
+    path.chmod(0o755)
+    found = Tool("no-such-nsys-on-path", "Nsight Systems", (str(path),))
+    for module in (nsys_run, profiled):
+        monkeypatch.setattr(module, "NSYS", found)
+
+
+def fake_nsys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nsys of `tests.collectors.programs.fake_nsys`."""
+    python = f"PYTHONPATH={shlex.quote(str(ROOT))} {sys.executable} -m tests.collectors.programs.fake_nsys"
+    tool(folder, monkeypatch, f'{python} "$@"')

@@ -1,6 +1,5 @@
 """Programs under nsys: their device work is attributed to them, and its times are phases beside the wall clock."""
 
-import shlex
 import sys
 import threading
 import time
@@ -9,14 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.collectors.programs import fake_nsys
+from tests.collectors.programs import fake_nsys, recording
 from tests.collectors.programs.recording import compared, script, verdicts
 from warpladder.collectors.core.signals import Stop, Stopped
-from warpladder.collectors.core.tools import Tool
 from warpladder.collectors.core.verdicts import Cell
-from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.collectors.nsight_systems.source import open_report
-from warpladder.collectors.programs import profiled
 from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
 from warpladder.collectors.programs.profiled import NsightSystems
 from warpladder.collectors.programs.profiler import Execution
@@ -27,25 +23,12 @@ from warpladder.dashboard.views.transfers.query import stages
 from warpladder.data import store
 from warpladder.data.names import Source
 
-ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")
-
-
-def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
-    """An nsys whose `profile` is this shell command."""
-    path = folder / "nsys"
-    version = "echo NVIDIA Nsight Systems version 2025.3.1.90"
-    path.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then {version}; exit 0; fi\n{profile}\n')
-    path.chmod(0o755)
-    found = Tool("no-such-nsys-on-path", "Nsight Systems", (str(path),))
-    for module in (nsys_run, profiled):
-        monkeypatch.setattr(module, "NSYS", found)
 
 
 @pytest.fixture
 def nsys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    python = f"PYTHONPATH={shlex.quote(str(ROOT))} {sys.executable} -m tests.collectors.programs.fake_nsys"
-    tool(tmp_path, monkeypatch, f'{python} "$@"')
+    recording.fake_nsys(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -121,7 +104,7 @@ def test_pages_of_traces_sum_the_programs_work(run: store.Run) -> None:
 def test_without_a_report_the_wall_clock_is_kept_and_the_run_says_why(
     profile: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tool(tmp_path, monkeypatch, profile)
+    recording.tool(tmp_path, monkeypatch, profile)
     run = compared(tmp_path, "true", "true", profiler=NsightSystems())
     assert set(run.table("samples")["scope"]) == {"operation"}
     assert run.info["collector"] == "host_clock"
@@ -143,7 +126,7 @@ def test_a_program_that_fails_under_the_profiler_alone_keeps_its_times(nsys: Non
 
 
 def test_a_signal_ends_the_profiler_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool(tmp_path, monkeypatch, f"echo $$ > {tmp_path / 'pid'}; sleep 60")
+    recording.tool(tmp_path, monkeypatch, f"echo $$ > {tmp_path / 'pid'}; sleep 60")
     cell = Cell("w", "p1", "", "whole")
     with Stop() as stop:
 

@@ -107,6 +107,14 @@ def test_a_hundred_megabytes_are_printed_to_a_file_or_to_nothing(launcher: Launc
     assert launcher.run(shell("head -c 100000000 /dev/zero")).code == 0
 
 
+def test_an_output_without_end_is_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "MOST_OUTPUT", 1 << 20)
+    printed = tmp_path / "out"
+    ended = runner.run(shell("exec yes", 60.0, stdout=str(printed)), group_only=True)
+    assert (ended.problem, ended.code) == ("output", -signal.SIGKILL)
+    assert ended.duration_ns < 20e9
+
+
 def test_a_flood_of_messages_does_not_fill_the_disk_and_its_last_line_is_kept(launcher: Launcher, tmp_path: Path) -> None:
     said = tmp_path / "err"
     script = "i=0; while [ $i -lt 4 ]; do head -c 20000000 /dev/zero >&2; sleep 0.25; i=$((i+1)); done; echo >&2; echo last >&2; exit 1"

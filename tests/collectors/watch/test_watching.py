@@ -125,7 +125,7 @@ def test_a_watch_records_what_changed_and_says_what_came_of_it(watch: Watch, fol
     assert watch.until("saved") == ["helpers.py saved: nothing measurable changed"]
 
     saved(bench, BENCH + "def broken(:\n")
-    assert "bench.py: does not import (SyntaxError" in watch.until(WAITS)[0]
+    assert "bench.py:23: SyntaxError: invalid syntax; mend it" in watch.until(WAITS)[0]
 
     saved(bench, BENCH)
     assert watch.until(WAITS)[0] == "the same as in the last recording: nothing to record"
@@ -198,7 +198,7 @@ def test_a_file_that_does_not_load_at_first_is_waited_for_and_one_that_hangs_is_
     watch.until(WAITS)
     assert len(watch.recorded()) == 1
     saved(folder / "bench.py", BENCH + "raise SystemExit(3)\n")
-    assert watch.until(WAITS)[0] == "bench.py: its process ended (exit code 3) before it was recorded; mend it"
+    assert "bench.py:23: SystemExit: 3; the file ends the program" in watch.until(WAITS)[0]
     assert watch.end() == 0
 
 
