@@ -71,6 +71,16 @@ def free_memory() -> None:
             sys.modules["torch"].cuda.empty_cache()
 
 
+def forget_compiled() -> None:
+    """Forget what torch.compile has compiled, so that each case is compiled as if it were the only one.
+
+    Otherwise the code of the second size takes any size and can be slower, and a function that is compiled for each size is called
+    uncompiled after eight sizes (PyTorch's `recompile_limit`). What a case compiles would depend on the cases before it.
+    """
+    if dynamo := sys.modules.get("torch._dynamo"):
+        dynamo.reset()
+
+
 def _on_gpu() -> bool:
     """Whether PyTorch has been imported and has used the GPU. The check itself must not initialise it."""
     torch = sys.modules.get("torch")
