@@ -74,8 +74,8 @@ def free_memory() -> None:
 def forget_compiled() -> None:
     """Forget what torch.compile has compiled, so that each case is compiled as if it were the only one.
 
-    Otherwise the code of the second size takes any size and can be slower, and a function that is compiled for each size is called
-    uncompiled after eight sizes (PyTorch's `recompile_limit`). What a case compiles would depend on the cases before it.
+    A user's file is loaded anew for each case. A compiled function of a library stays: its code for a second size takes any size and can
+    be slower, and it runs uncompiled after eight sizes if each is compiled for itself (PyTorch's `recompile_limit`).
     """
     if dynamo := sys.modules.get("torch._dynamo"):
         dynamo.reset()
