@@ -25,7 +25,8 @@ from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.progress import is_interactive, progress
 from warpladder.collectors.wiring import collector_of
 from warpladder.workloads import neighbours, registry
-from warpladder.workloads.api import Workload, WorkloadError
+from warpladder.workloads.api import Variant, Workload, WorkloadError
+from warpladder.workloads.functions import wrapped
 from warpladder.workloads.functions.benchmark import Benchmark
 
 #: Collectors that `auto` tries, best first: in processes that load the file, and in this process.
@@ -151,7 +152,7 @@ def _find(one: Any) -> Iterator[_Found]:
 
 def _file_of(declared: Any, workload: Workload) -> Path | str:
     """The file that declares an object at its top level, from which another process can load it; or why there is none."""
-    if any(file is not None and not file.is_file() for file in map(_source_file, workload.variants)):
+    if any(map(_is_of_session, workload.variants)):
         return f"{workload.name} was declared in this session"
     modules = [module for module in list(sys.modules.values()) if _declares(module, declared)]
     modules.sort(key=lambda module: module.__name__ == "__main__")
@@ -180,12 +181,11 @@ def _variants(declared: Any) -> tuple[str, ...]:
     return ()
 
 
-def _source_file(variant: Any) -> Path | None:
-    try:
-        found = variant.source_file
-    except (OSError, TypeError):  # a callable without code of its own
-        return None
-    return found if found is None else Path(found)
+def _is_of_session(variant: Variant) -> bool:
+    """Whether a variant is a function of a notebook's cell or a prompt, which are in no file."""
+    function = next((getattr(variant, name) for name in ("function", "run", "prepare") if hasattr(variant, name)), None)
+    code = wrapped.code_of(function) if function else None
+    return code is not None and not Path(code.co_filename).is_file()
 
 
 def _declares(module: ModuleType, declared: Any) -> bool:

@@ -168,7 +168,7 @@ def _over(above: Estimate, below: Estimate) -> Estimate:
 
 
 def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
-    """The texts under `_HEADINGS`, but for the first. The case is that of the largest change."""
+    """The texts under `_HEADINGS`, but for the first: of several cases the ends of their intervals, and the largest change."""
     counts = Counter(cell.verdict for cell in found)
     main = next(verdict for verdict in _FIRST if counts[verdict])
     judged = [cell for cell in found if cell.verdict == main]
@@ -177,7 +177,8 @@ def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
     cell = judged[ratios.index(told(ratios))] if told else judged[-1]
     words = ", ".join(f"{verdict} in {counts[verdict]}" for verdict in _FIRST if counts[verdict])
     verdict = f"{words} of {len(found)} cases" if len(counts) > 1 else f"{main} in {len(found)} cases"
-    ratio = format_interval(format_ratio(min(ratios)), format_ratio(max(ratios)))
+    ends = [end for cell in judged for end in (cell.ratio.low, cell.ratio.high)]
+    ratio = format_interval(format_ratio(min(ends)), format_ratio(max(ends)))
     if len(found) == 1:
         verdict = str(main)
     if len(judged) == 1:

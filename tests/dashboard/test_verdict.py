@@ -80,6 +80,15 @@ def test_of_several_cases_the_largest_change_is_shown(monkeypatch: pytest.Monkey
     assert (word, ratio, case) == ("faster in 3 cases", "0.500× to 0.700×", "n=1")
 
 
+def test_where_the_samples_scatter_nothing_is_judged_and_the_intervals_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [(name, case) for name in (BASE, MINE) for case in ("n=1", "n=2")]
+    last, now = run("a", dict.fromkeys(cells, 1.0)), run("b", dict.fromkeys(cells, 1.0))
+    every_other = (now.samples["variant"] == MINE) & (now.samples["round"] % 2 == 0)
+    scattered = now.samples.assign(duration_ns=now.samples["duration_ns"].mask(every_other, 1500))
+    ((_, word, ratio, *_),) = told(monkeypatch, last, replace(now, samples=scattered), MINE)
+    assert (word, ratio) == ("unchanged in 2 cases", "1.00× to 1.50×")
+
+
 def test_a_variant_without_earlier_times_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     now = run("b", {(BASE, "n=1"): 1, (MINE, "n=1"): 0.5})
     assert told(monkeypatch, None, now, MINE) == [[MINE, "new", "–", "n=1", "–", "500 ns", f"2.00× {BASE}"]]

@@ -199,6 +199,8 @@ def test_a_file_that_does_not_load_at_first_is_waited_for_and_one_that_hangs_is_
     assert len(watch.recorded()) == 1
     saved(folder / "bench.py", BENCH + "raise SystemExit(3)\n")
     assert "bench.py:23: SystemExit: 3; the file ends the program" in watch.until(WAITS)[0]
+    saved(folder / "bench.py", BENCH + "import os\nos._exit(3)\n")
+    assert watch.until(WAITS)[0] == "bench.py: its process ended (exit code 3) before it was recorded; mend it"
     assert watch.end() == 0
 
 
