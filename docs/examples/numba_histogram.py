@@ -93,6 +93,7 @@ def warp_bins(x, out, blocks, stream):
 
 @bench.variant(arrays="cupy", peer=True, requires=["cupy"])
 def cupy_bincount(x):
+    """Idea: CuPy's own function. It waits for the GPU twice, to learn the least and the largest value."""
     import cupy
 
     return cupy.bincount(x, minlength=256).astype(np.int32)
