@@ -78,6 +78,10 @@ class Failed(Exception):
         self.status, self.detail, self.lasting = status, detail, lasting
 
 
+class Ended(BaseException):
+    """Raised in a thread that measures, to end it. No handler of a variant's exceptions catches it."""
+
+
 @dataclass(frozen=True)
 class Resources:
     """Maximum over the kernels of an operation: registers per thread, shared bytes per block, spill bytes per thread."""

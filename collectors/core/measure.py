@@ -16,6 +16,7 @@ import numpy as np
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     Bench,
+    Ended,
     Failed,
     MakeBench,
     Operation,
@@ -109,18 +110,14 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
             continue
         with nvtx_range(workload.name), nvtx_range(case.name):
             bench = make(workload, case, problem.inputs)
-            run = _BenchRun(bench, workload, case, problem, other, turn, rng, report)
             try:
-                run.measure(cells)
+                _BenchRun(bench, workload, case, problem, other, turn, rng, report).measure(cells)
             except CellCrashed:
                 raise  # the process ends; on an unusable device, freeing would raise another exception in its place
-            except BaseException:
+            except Exception:
                 bench.close()
                 raise
-            else:
-                bench.close()
-            finally:
-                run.close()
+            bench.close()
     for cell in job.cells:
         kind = workload.variant(cell.variant).kind
         if kind not in benches:
@@ -150,14 +147,13 @@ class _BenchRun:
         self._problem, self._other, self._turn, self._rng, self._report = problem, other, turn, rng, report
         self._stopped: dict[Cell, list[str]] = {}
         self._wrong: set[Cell] = set()
-        self._state = ProcessState()
         self._told: set[tuple[Cell, tuple[str, ...]]] = set()
 
-    def close(self) -> None:
-        """Give back what is kept of the process."""
-        self._state.close()
-
     def measure(self, cells: Sequence[Cell]) -> None:
+        with ProcessState() as self._state:
+            self._measure(cells)
+
+    def _measure(self, cells: Sequence[Cell]) -> None:
         ready = {cell: found for cell in cells if (found := self._verified(cell))}
         self._problem.forget(self._bench)
         failed: set[Cell] = set()
@@ -194,6 +190,8 @@ class _BenchRun:
         except Unavailable as reason:
             self._report.result(result_row(cell, "skipped", str(reason)))
             return None
+        except Ended:
+            raise
         except BaseException as error:
             self._fail(cell, error)
             return None
@@ -216,7 +214,7 @@ class _BenchRun:
         fails the second check if its outputs still match the first inputs. Returns the cells that failed; they are reported."""
         failed: set[Cell] = set()
         for check in (self._still_right, self._right_anew):
-            if check == self._right_anew and not self._load_other():
+            if check == self._right_anew and not (len(failed) < len(ready) and self._load_other()):
                 break
             for found in ready:
                 if found.cell in failed:
@@ -225,6 +223,8 @@ class _BenchRun:
                 try:
                     verdict = check(found)
                     self._refuse_changed()
+                except Ended:
+                    raise
                 except BaseException as error:
                     failed.add(found.cell)
                     self._fail(found.cell, error)

@@ -41,7 +41,10 @@ class ProcessState:
                 continue
         return tuple(dict.fromkeys(changed))
 
-    def close(self) -> None:
+    def __enter__(self) -> "ProcessState":
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Give back the file descriptors that are kept aside."""
         for kept, _ in self._kept.values():
             with suppress(OSError):
