@@ -1,9 +1,18 @@
 """The verdicts for exceptions that variants raise."""
 
 from warpladder.collectors.core.bench import Failed
+from warpladder.collectors.core.verdicts import Cell
 from warpladder.workloads.api import WorkloadError, WrongOutput
 from warpladder.workloads.functions.extensions import CallFailed
 from warpladder.workloads.locate import text_of, where
+
+
+class CellCrashed(Exception):
+    """A cell made the process unusable, for example by a sticky CUDA error."""
+
+    def __init__(self, cell: Cell, status: str, detail: str) -> None:
+        super().__init__(detail)
+        self.cell, self.status, self.detail = cell, status, detail
 
 
 def classify(error: BaseException) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +26,13 @@ from warpladder.collectors.core.bench import (
     check_declared,
     writes,
 )
-from warpladder.collectors.core.failures import classify, is_sticky
+from warpladder.collectors.core.failures import CellCrashed, classify, is_sticky
 from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.problem import Problem
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.range_texts import TWIN, WARM_UP, sample_text
+from warpladder.collectors.core.reporter import Reporter
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.core.verify import Verdict, compare, overlapping, widened_outputs
@@ -40,34 +41,6 @@ from warpladder.workloads.api import Buffers, Case, Variant, Workload, format_pa
 
 #: Executions before the first sample of a cell.
 WARM_UPS = 3
-
-
-class Reporter(Protocol):
-    """Receives measurements; in the child process, it sends them to the parent."""
-
-    def working_on(self, cell: Cell) -> None:
-        """Called before every step that may hang or crash."""
-        ...
-
-    def result(self, row: dict[str, Any]) -> None: ...
-
-    def samples(self, rows: list[dict[str, Any]]) -> None: ...
-
-    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None: ...
-
-    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
-
-    def case(self, columns: dict[str, Any]) -> None:
-        """Called with the bytes of a case that were not known before its arrays were made; see `Problem.case_bytes`."""
-        ...
-
-
-class CellCrashed(Exception):
-    """A cell made the process unusable, for example by a sticky CUDA error."""
-
-    def __init__(self, cell: Cell, status: str, detail: str) -> None:
-        super().__init__(detail)
-        self.cell, self.status, self.detail = cell, status, detail
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ import numpy as np
 
 from warpladder.collectors.core.bench import Ended, MakeBench
 from warpladder.collectors.core.collector import Collector
-from warpladder.collectors.core.failures import classify
+from warpladder.collectors.core.failures import CellCrashed, classify
 from warpladder.collectors.core.jobs import Job
-from warpladder.collectors.core.measure import CellCrashed, measure_case
+from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.messages import (
     CELL,
     STEP,

@@ -9,6 +9,7 @@ from warpladder.workloads import locate, torch_bridge
 from warpladder.workloads.api import Array, Buffers, WorkloadError, WrongOutput
 from warpladder.workloads.functions import arrays, gradients
 from warpladder.workloads.functions.arrays import Form
+from warpladder.workloads.functions.extensions import CFunction
 from warpladder.workloads.functions.variant import Call
 
 #: A parameter of this name is given the outputs to write to: one array, or a tuple of several.
@@ -222,6 +223,8 @@ def _with_gradients(
 
 
 def _partial(function: Callable[..., Any], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Callable[[], Any]:
+    if isinstance(function, CFunction):
+        return function.with_arguments(*positional, **keywords)
     if keywords:
         return lambda: function(*positional, **keywords)
     return lambda: function(*positional)

@@ -54,10 +54,10 @@ def test_a_folder_that_is_gone_is_left(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_descriptors_kept_aside_are_given_back() -> None:
-    before = len(os.listdir("/dev/fd"))
+    before = len(list(Path("/dev/fd").iterdir()))
     with ProcessState():
-        assert len(os.listdir("/dev/fd")) >= before
-    assert len(os.listdir("/dev/fd")) == before
+        assert len(list(Path("/dev/fd").iterdir())) >= before
+    assert len(list(Path("/dev/fd").iterdir())) == before
 
 
 @pytest.mark.parametrize(("raised", "becomes"), [(Ended, Ended), (SystemExit, SampleFailed), (KeyboardInterrupt, SampleFailed)])

@@ -229,9 +229,6 @@ SETTINGS: Final = {
     "loses_stderr": ("sys.stderr = None", "sys.stderr"),
     "closes_the_file_of_stdout": ("count('close') == 1 and os.close(1)", "stdout or stderr"),
     "raises_warnings": ("warnings.simplefilter('error')", "the filters of warnings"),
-    "flattens_recursion": ("sys.setrecursionlimit(120)", "the recursion limit"),
-    "traces": ("sys.settrace(lambda *_: None)", "the tracing function"),
-    "sets_an_alarm": ("signal.setitimer(signal.ITIMER_REAL, 5)", "a timer that sends signals"),
 }
 ALL: Final = {
     **RETURNS,
