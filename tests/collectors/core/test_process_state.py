@@ -29,7 +29,6 @@ def test_what_is_as_before_is_not_named() -> None:
     [
         (lambda: np.seterr(over="raise", invalid="ignore"), np.geterr, "NumPy's error handling"),
         (lambda: os.chdir("/"), os.getcwd, "the working folder"),
-        (lambda: sys.setrecursionlimit(3000), sys.getrecursionlimit, "the recursion limit"),
         (lambda: setattr(sys, "stderr", None), lambda: sys.stderr, "sys.stderr"),
         (lambda: warnings.simplefilter("error"), lambda: list(warnings.filters), "the filters of warnings"),
     ],
