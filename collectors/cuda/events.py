@@ -367,6 +367,7 @@ class CudaBench:
         self.inputs, self.outputs, self._pinned, self._lent = {}, {}, {}, None
         cupy.get_default_pinned_memory_pool().free_all_blocks()
         cupy.get_default_memory_pool().free_all_blocks()
+        torch_bridge.forget_compiled()
         torch_bridge.free_memory()
 
     def _reading(

@@ -27,6 +27,7 @@ from warpladder.collectors.core.bench import (
 )
 from warpladder.collectors.core.verify import poison
 from warpladder.data.names import PHASE, Phase
+from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload, WrongOutput
 from warpladder.workloads.communication import Communicator
 from warpladder.workloads.functions.variant import FunctionVariant
@@ -187,6 +188,7 @@ class HostBench:
 
     def close(self) -> None:
         self.inputs, self.outputs = {}, {}
+        torch_bridge.forget_compiled()
 
 
 def _is_read_only(error: Exception) -> bool:
