@@ -142,7 +142,9 @@ class _BenchRun:
         self._report.samples([row for row in rows if Cell.of(row) not in self._wrong])
         for found in remaining:
             if found.cell not in failed:
-                detail = "; ".join([*self._stopped.get(found.cell, []), *filter(None, [found.operation.note])])
+                first = found.operation.first_call_ns
+                said = [f"first call: {first / 1e6:.3g} ms" if first else "", found.operation.note]
+                detail = "; ".join([*self._stopped.get(found.cell, []), *filter(None, said)])
                 self._report.result(result_row(found.cell, "ok", detail, found.verdict.columns(found.tolerance)))
 
     # -- verifying -------------------------------------------------------------------------------------------------

@@ -79,6 +79,13 @@ def test_the_first_call_is_a_sample_of_its_own(tmp_path: Path) -> None:
     assert len(first) == 2 * 5 and (first["duration_ns"] > 0).all()
 
 
+def test_the_first_call_is_told_in_the_verdict(tmp_path: Path) -> None:
+    run = record(tmp_path, SOFTMAX)
+    told = run.table("results")["detail"].str.extract(r"first call: ([\d.e+-]+) ms")[0].astype(float)
+    first = run.table("samples").query("scope == 'phase:first_call'")["duration_ns"]
+    assert sorted(told) == pytest.approx(sorted(first / 1e6), rel=0.01)
+
+
 def test_the_least_benchmark_has_inputs_a_reference_and_a_variant() -> None:
     bench = Benchmark("least", n=[2])
     with pytest.raises(WorkloadError, match="least: has no inputs"):
