@@ -1,6 +1,5 @@
 """The answer of a run as text: the best variant of each workload, its percent of floor, and its speedup over the best peer."""
 
-import io
 import json
 import sys
 from collections.abc import Mapping
@@ -8,8 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.estimate import Estimate
@@ -25,6 +22,7 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
+from warpladder.dashboard.ui.plain_table import markdown_table, plain_table
 from warpladder.dashboard.ui.spreadsheet import csv
 from warpladder.dashboard.views.overview.query import overview
 from warpladder.data import store
@@ -72,8 +70,8 @@ def render(rows: pd.DataFrame, form: Answer) -> str:
         return ""
     if form == "csv":
         return csv(rows)
-    lines = texts(rows)
-    return _markdown(lines) if form == "markdown" else _table(lines)
+    lines = (markdown_table if form == "markdown" else plain_table)(HEADINGS, texts(rows))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def texts(rows: pd.DataFrame) -> list[tuple[str, ...]]:
@@ -113,21 +111,6 @@ def _over_peer(row: Mapping[Any, Any]) -> str:
 def _variant(row: Mapping[Any, Any], name: str) -> str:
     config = row[f"{name}_config"]
     return f"{row[name]}[{config}]" if isinstance(config, str) and config else str(row[name])
-
-
-def _markdown(lines: list[tuple[str, ...]]) -> str:
-    rows = [HEADINGS, ("---",) * len(HEADINGS), *lines]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
-
-
-def _table(lines: list[tuple[str, ...]]) -> str:
-    table = Table(*HEADINGS, box=None, pad_edge=False)
-    for line in lines:
-        table.add_row(*line)
-    text = io.StringIO()
-    console = Console(file=text, width=1000, highlight=False, markup=False, no_color=True, force_jupyter=False)
-    console.print(table)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
 def main(path: str, form: str) -> None:

@@ -1,14 +1,10 @@
 """A comparison of two runs as text, Markdown, JSON and JUnit."""
 
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Final
 from xml.etree import ElementTree
-
-from rich.console import Console
-from rich.table import Table
 
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, sentence
@@ -17,6 +13,7 @@ from warpladder.dashboard.core.facts import Fact
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.formats import Comparison as Form
 from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_ends
+from warpladder.dashboard.ui.plain_table import markdown_table, plain_table
 
 _HEADINGS: Final = (
     "verdict",
@@ -53,14 +50,7 @@ def _text(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     lines = [f"A: {_title(a)}", f"B: {_title(b)}"]
     lines += [f"{'warning: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
     lines += _sources(found)
-    table = Table(*_HEADINGS, box=None, pad_edge=False)
-    rows = _rows(found)
-    for row in rows:
-        table.add_row(*row)
-    text = io.StringIO()
-    console = Console(file=text, width=1000, highlight=False, markup=False, no_color=True, force_jupyter=False)
-    console.print(table)
-    lines += [line.rstrip() for line in text.getvalue().splitlines()] if rows else []
+    lines += plain_table(_HEADINGS, _rows(found))
     return "".join(f"{line}\n" for line in (*lines, *_left_out(found), sentence(found.changes)))
 
 
@@ -69,8 +59,7 @@ def _markdown(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     lines += [f"- {'**warning**: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
     lines += [f"- {line}" for line in _sources(found)]
     if rows := _rows(found):
-        cells = [_HEADINGS, ("---",) * len(_HEADINGS), *rows]
-        lines += ["", *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in cells)]
+        lines += ["", *markdown_table(_HEADINGS, rows)]
     lines += [
         "",
         *_left_out(found),

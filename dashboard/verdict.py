@@ -4,7 +4,6 @@ In each run the time of a variant is taken relative to that of the baseline, whi
 change. So a machine that became slower as a whole makes no variant slower.
 """
 
-import io
 import json
 import math
 import sys
@@ -14,9 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
-
-from rich.console import Console
-from rich.table import Table
 
 from warpladder.dashboard.core import axes, run_data
 from warpladder.dashboard.core.cells import best_config, cells
@@ -32,6 +28,7 @@ from warpladder.dashboard.ui.numbers import (
     format_interval,
     format_ratio,
 )
+from warpladder.dashboard.ui.plain_table import plain_table
 from warpladder.data import store
 
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")
@@ -72,17 +69,14 @@ def verdicts(data: RunData, asked: Sequence[Asked], smallest: float = Options().
         smallest: smaller differences are unchanged, a fraction.
     """
     several = len({each.workload for each in asked}) > 1
-    table = Table(*_HEADINGS, box=None, pad_edge=False)
+    rows: list[tuple[str, ...]] = []
     failed: list[str] = []
     for each in asked:
         name = f"{each.workload} {each.variant}" if several else each.variant
         if found := _cells(data, each, smallest):
-            table.add_row(name, *_line(found))
+            rows.append((name, *_line(found)))
         failed += [f"{name}: {failure}" for failure in _failures(data, each)]
-    text = io.StringIO()
-    Console(file=text, width=1000, highlight=False, markup=False, no_color=True).print(table)
-    lines = [line.rstrip() for line in text.getvalue().splitlines()] if table.row_count else []
-    return "".join(f"{line}\n" for line in (*lines, *failed))
+    return "".join(f"{line}\n" for line in (*plain_table(_HEADINGS, rows), *failed))
 
 
 def _cells(data: RunData, asked: Asked, smallest: float) -> list[_Cell]:

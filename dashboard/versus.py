@@ -1,6 +1,5 @@
 """The answer of a comparison of programs as text: a row for each, with its time, and how many times as fast as the first it is."""
 
-import io
 import json
 import sys
 from collections.abc import Mapping
@@ -8,8 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.axes import baseline
@@ -20,6 +17,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.formats import ANSWERS, Answer
 from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_estimate, format_ratio, significant
+from warpladder.dashboard.ui.plain_table import markdown_table, plain_table
 from warpladder.dashboard.ui.spreadsheet import csv
 from warpladder.data import store
 from warpladder.data.names import Phase
@@ -76,13 +74,9 @@ def render(rows: pd.DataFrame, form: Answer) -> str:
     first = next((str(name) for name in rows["baseline"].dropna()), "the first")
     headings = ("program", "time", f"times as fast as {first}", "verdict", "n", *phases.values())
     lines = [_line(row, tuple(phases)) for row in rows.to_dict("records")]
-    if form == "markdown":
-        text = "".join(
-            f"| {' | '.join(_escaped(cell) for cell in row)} |\n" for row in (headings, ("---",) * len(headings), *lines)
-        )
-    else:
-        text = _table(headings, lines)
-    return text + ("\n" if form == "markdown" else "") + "".join(f"{line}\n" for line in _notes(rows))
+    table = (markdown_table if form == "markdown" else plain_table)(headings, lines)
+    between = [""] if form == "markdown" else []
+    return "".join(f"{line}\n" for line in (*table, *between, *_notes(rows)))
 
 
 def _line(row: Mapping[Any, Any], phases: tuple[str, ...]) -> tuple[str, ...]:
@@ -106,19 +100,6 @@ def _notes(rows: pd.DataFrame) -> list[str]:
         first = rows["baseline"].dropna().iloc[0]
         notes.append(f"{first} against itself differs by up to {significant(100 * (noise - 1), 2)} %: less than that is a tie")
     return notes
-
-
-def _escaped(cell: str) -> str:
-    return cell.replace("|", "\\|")
-
-
-def _table(headings: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
-    table = Table(*headings, box=None, pad_edge=False)
-    for line in lines:
-        table.add_row(*line)
-    text = io.StringIO()
-    Console(file=text, width=1000, highlight=False, markup=False, no_color=True).print(table)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
 def main(path: str, form: str) -> None:

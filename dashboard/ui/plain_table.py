@@ -1,0 +1,27 @@
+"""Tables as text, for a terminal and as Markdown."""
+
+import io
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+
+def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in columns, without borders; none without rows."""
+    if not rows:
+        return []
+    table = Table(*headings, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    text = io.StringIO()
+    # In Jupyter, Rich would display the table and return nothing.
+    console = Console(file=text, width=1000, highlight=False, markup=False, no_color=True, force_jupyter=False)
+    console.print(table)
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown, with its bars escaped."""
+    lines = (headings, ("---",) * len(headings), *rows)
+    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
