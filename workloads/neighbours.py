@@ -65,10 +65,10 @@ def as_written(message: str) -> str:
     return words[0] + "".join(word.partition(".")[2] if "." in word else f"{_PREFIX}{word}" for word in words[1:])
 
 
-def loaded() -> set[Path]:
-    """The files that `load` has run in this process, and those beside them that they imported."""
+def loaded() -> dict[Path, ModuleType]:
+    """The modules that `load` has run in this process, and those beside them that they imported, by their files."""
     modules = [module for name, module in sys.modules.items() if name.startswith(_PREFIX)]
-    return {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
+    return {Path(file): module for module in modules if (file := getattr(module, "__file__", None))}
 
 
 def _package_of(folder: Path) -> str:

@@ -36,6 +36,7 @@ from warpladder.workloads.functions.arguments import (
     checked_requires,
     checked_title,
     choose,
+    declared_at,
     is_of_types,
     launches_triton,
     precision_of,
@@ -287,7 +288,7 @@ class Benchmark:
             raise WorkloadError(f"{self.name}: {self._baseline} and {name} are both the baseline; choose one")
         self._baseline = name if baseline else "" if self._baseline == name else self._baseline
         place = self._names.index(name) if name in self._names else len(self._names)
-        self._names[place : place + 1], self._declared[place : place + 1] = [name], [make]
+        self._names[place : place + 1], self._declared[place : place + 1] = [name], [partial(_placed, make, declared_at())]
         self._forget("workload")
 
     def _forget(self, *made: str) -> None:
@@ -335,6 +336,7 @@ class Benchmark:
             self._tolerance,
             axes=self._axes.declared,
             make_case=self._axes.case,
+            functions=tuple(each for each in (self._inputs, self._reference) if each),
         )
 
     @staticmethod
@@ -414,6 +416,10 @@ class Benchmark:
         values = {**case.params, **config}
         differentiated = self._problem.gradients(case)
         return call_of(function, library, on_gpu, given, gave, values, (inputs, outputs), writes_inputs, differentiated)
+
+
+def _placed(make: Callable[[], Variant], declared_at: tuple[str, int]) -> Variant:
+    return replace(make(), declared_at=declared_at)
 
 
 def _numbered(variants: Sequence[Variant]) -> tuple[Variant, ...]:
