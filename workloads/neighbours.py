@@ -71,6 +71,27 @@ def loaded() -> dict[Path, ModuleType]:
     return {Path(file): module for module in modules if (file := getattr(module, "__file__", None))}
 
 
+def module_named(namespace: Mapping[str, Any], module: str, level: int) -> ModuleType | None:
+    """The module that an import in this namespace names, with so many dots before it, if it has been imported."""
+    package = namespace.get("__package__") or str(namespace.get("__name__", "")).rpartition(".")[0]
+    try:
+        relative = importlib.util.resolve_name("." * level + module, package or None)
+    except ImportError:
+        return None
+    beside = f"{package.partition('.')[0]}.{module}" if package and not level else ""
+    found = sys.modules.get(beside) or sys.modules.get(relative)
+    return found if isinstance(found, ModuleType) else None
+
+
+def file_named(namespace: Mapping[str, Any], module: str, level: int) -> Path | None:
+    """The file of the module beside that an import in this namespace would run; None if there is none, or for a package."""
+    here = Path(str(namespace.get("__file__", "")))
+    if not here.is_absolute() or not module:
+        return None
+    file = here.parents[max(level - 1, 0)].joinpath(*module.split(".")).with_suffix(".py")
+    return file if file.is_file() else None
+
+
 def _package_of(folder: Path) -> str:
     """Name of the package whose modules are the files of a folder. It is the same in every process."""
     name = _PREFIX + hashlib.sha256(str(folder).encode(errors="surrogateescape")).hexdigest()[:12]

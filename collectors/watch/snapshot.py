@@ -137,7 +137,7 @@ def _rest(
     for text in filter(None, texts.values()):
         namespace = _namespace(text)
         for each in text.statements:
-            if each not in held and not isinstance(each, _DEFINING) and not _declares(text, each, namespace):
+            if (each not in held and not isinstance(each, _DEFINING) and not _declares(text, each, namespace)) or _sets(each):
                 acting.take_statement(text, each, namespace)
     shared = {each for reach in (*others, acting) for node, file in reach.nodes.items() for each in file.within(node)}
     alone = {node for node, file in held.items() if shared.isdisjoint(file.within(node))}
@@ -148,6 +148,12 @@ def _rest(
         if any(forms):
             rest[f"the rest of {file.relative_to(folder) if file.is_relative_to(folder) else file}"] = digest(*forms)
     return rest
+
+
+def _sets(statement: ast.stmt) -> bool:
+    """Whether a statement sets an attribute or an item, as `torch.backends.cuda.matmul.allow_tf32 = True` does for all variants."""
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    return any(isinstance(each, ast.Attribute | ast.Subscript) for each in targets)
 
 
 def _declares(file: ParsedFile, statement: ast.stmt, namespace: Mapping[str, Any]) -> bool:

@@ -2,7 +2,6 @@
 
 import ast
 import functools
-import importlib.util
 import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -325,7 +324,10 @@ class Reach:
 
     def _imported(self, namespace: Mapping[str, Any], imported: Imported, attributes: tuple[str, ...]) -> None:
         module = _module_named(namespace, imported)
-        if module is None:
+        if module is None:  # it is imported when the function runs, and counts as a whole
+            file = neighbours.file_named(namespace, imported.module, imported.level)
+            if file and self._is_near(str(file)) and (text := parsed(str(file))):
+                self.take_statement(text, text.tree, {"__file__": str(file)})
             return
         self._module(module, (imported.attribute, *attributes) if imported.attribute not in ("", "*") else attributes)
 
@@ -374,15 +376,7 @@ class Reach:
 
 
 def _module_named(namespace: Mapping[str, Any], imported: Imported) -> ModuleType | None:
-    """The module that an import in this namespace names, if it has been imported."""
-    package = namespace.get("__package__") or str(namespace.get("__name__", "")).rpartition(".")[0]
-    try:
-        relative = importlib.util.resolve_name("." * imported.level + imported.module, package or None)
-    except ImportError:
-        return None
-    beside = f"{package.partition('.')[0]}.{imported.module}" if package and not imported.level else ""
-    found = sys.modules.get(beside) or sys.modules.get(relative)
-    return found if isinstance(found, ModuleType) else None
+    return neighbours.module_named(namespace, imported.module, imported.level)
 
 
 def _is_ours(value: object) -> bool:

@@ -164,6 +164,7 @@ def edited(tmp_path: Path, name: str, old: str, new: str) -> Change:
         pytest.param("bench.py", "return in_blocks", "import absent; return in_blocks", ["blocked"], id="an import of what is not there"),
         pytest.param("helpers.py", "x * factor", "factor * x", ["blocked"], id="a function beside the file"),
         pytest.param("helpers.py", "x + 2 * x", "x + x + x", ["other"], id="a variant beside the file"),
+        pytest.param("late.py", "x * 3", "3 * x", ["lazy"], id="a module that a variant imports when it is called"),
         pytest.param("bench.py", "    n = 3  #", "    n = 3.0  #", ["plain", "again"], id="a function of two variants"),
         pytest.param("bench.py", "return function(x)", "return 1 * function(x)", ["again"], id="what wraps a variant"),
         pytest.param("bench.py", ", peer=True", "", ["other"], id="the role of a variant"),
@@ -196,7 +197,7 @@ def test_an_edit_changes_these_variants_and_nothing_else(
         pytest.param("bench.py", "FACTOR = 3", "FACTOR = 3.0", {REST}, id="a constant of that"),
         pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nnp.seterr(all='ignore')\n", {REST}, id="a call"),
         pytest.param("kernels.py", "2 * inputs[\"x\"].astype", "1 * 2 * inputs[\"x\"].astype", {"the rest of kernels.py"}, id="a lambda of the reference"),
-        pytest.param("late.py", "x * 3", "3 * x", {"the rest of late.py"}, id="a module that is imported when a variant is called"),
+        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nfunctools.all_faster = True\n", {REST}, id="a setting of a library"),
     ],
 )  # fmt: skip
 def test_an_edit_of_what_all_variants_depend_on_changes_everything(
