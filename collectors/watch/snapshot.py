@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -77,15 +77,17 @@ def take(files: Sequence[Path], workloads: Sequence[Workload]) -> Snapshot:
     """
     variants = {(workload.name, variant.name): variant for workload in workloads for variant in workload.variants}
     kernels = {variant.source_text for variant in variants.values() if isinstance(variant, CudaVariant)}
-    reaches = {key: _reach(variant) for key, variant in variants.items()}
-    others = [_reach(workload) for workload in workloads]
-    beside = {file for file in neighbours.loaded() if {each.parent for each in files} & set(file.parents)}
-    reached = {Path(file.name) for reach in (*reaches.values(), *others) for file in reach.nodes.values()}
-    read = sorted({*python_files(files), *beside, *reached})
+    folders = {each.parent for each in files}
+    reached = {key: _take(Reach(str(files[0]), folders), variant) for key, variant in variants.items()}
+    held = _nodes(reached.values())
+    others = [_take(Reach(str(files[0]), folders), workload) for workload in workloads]
+    beside = {file for file in neighbours.loaded() if folders & set(file.parents)}
+    read = sorted({*python_files(files), *beside, *(Path(file.name) for file in {*held.values(), *_nodes(others).values()})})
+    others.append(_take_acting(Reach(str(files[0]), folders), read, held))
     return Snapshot(
         files_now([*read, *sorted(kernel_files(workloads))]),
-        {key: digest(*_declared(variant), *_code(reaches[key], kernels)) for key, variant in variants.items()},
-        {**_rest(read, files[0].parent, list(reaches.values()), others, kernels), **_problems(workloads)},
+        {key: digest(*_declared(variant), *_code(reached[key], kernels)) for key, variant in variants.items()},
+        {**_rest(read, files[0].parent, held, others, kernels), **_problems(workloads)},
         {workload.name: (workload.baseline, workload.host_baseline) for workload in workloads},
     )
 
@@ -97,9 +99,8 @@ def changed(before: Snapshot, now: Snapshot) -> Change:
     return Change(tuple(variants), tuple(rest), tuple(key for key in before.variants if key not in now.variants))
 
 
-def _reach(thing: Variant | Workload) -> Reach:
-    """The user's code that a variant runs, or the inputs, the reference and the buffers of a workload."""
-    reach = Reach("")
+def _take(reach: Reach, thing: Variant | Workload) -> Reach:
+    """Take the user's code that a variant runs, or the inputs, the reference and the buffers of a workload."""
     given = [getattr(thing, each.name) for each in fields(thing)]
     for each in (*given, *getattr(thing, "functions", ())):
         if callable(each):
@@ -120,33 +121,46 @@ def _code(reach: Reach, kernels: Collection[str]) -> list[str]:
     return [*(of_python(node, reach.nodes[node].statements, kernels) for node in nodes), *reach.told()]
 
 
+def _nodes(reaches: Iterable[Reach]) -> dict[ast.AST, ParsedFile]:
+    return {node: file for reach in reaches for node, file in reach.nodes.items()}
+
+
+def _take_acting(reach: Reach, files: Sequence[Path], held: Collection[ast.AST]) -> Reach:
+    """Take the statements that do more than define something, and what they use, but for those that variants hold or declare."""
+    for file in filter(None, map(parsed, map(str, files))):
+        namespace = _namespace(file)
+        for each in file.statements:
+            if _sets(each) or not (each in held or isinstance(each, _DEFINING) or _declares(file, each, namespace)):
+                reach.take_statement(file, each, namespace)
+    return reach
+
+
 def _rest(
-    files: Sequence[Path], folder: Path, reaches: Sequence[Reach], others: Sequence[Reach], kernels: Collection[str]
+    files: Sequence[Path],
+    folder: Path,
+    held: Mapping[ast.AST, ParsedFile],
+    others: Sequence[Reach],
+    kernels: Collection[str],
 ) -> dict[str, str]:
     """What every measurement depends on, by file: all but the nodes that variants reach and nothing else does.
 
     Args:
         folder: names of files are relative to it.
-        reaches: of the variants.
-        others: of the workloads.
+        held: the nodes that variants reach.
+        others: what the workloads and other statements reach.
         kernels: as for `of_python`.
     """
-    texts = {file: parsed(str(file)) for file in files}
-    held = {node: file for reach in reaches for node, file in reach.nodes.items()}
-    acting = Reach("")
-    for text in filter(None, texts.values()):
-        namespace = _namespace(text)
-        for each in text.statements:
-            if (each not in held and not isinstance(each, _DEFINING) and not _declares(text, each, namespace)) or _sets(each):
-                acting.take_statement(text, each, namespace)
-    shared = {each for reach in (*others, acting) for node, file in reach.nodes.items() for each in file.within(node)}
+    shared = {each for node, file in _nodes(others).items() for each in file.within(node)}
     alone = {node for node, file in held.items() if shared.isdisjoint(file.within(node))}
     rest = {}
-    for file, parts in texts.items():
-        statements = [each for each in parts.statements if each not in alone] if parts else []
-        forms = [of_python(each, {*alone, *parts.statements}, kernels) for each in statements] if parts else [of_file(file)]
+    for path in files:
+        file = parsed(str(path))
+        left_out = {*alone, *file.statements} if file else set()
+        forms = (
+            [of_python(each, left_out, kernels) for each in file.statements if each not in alone] if file else [of_file(path)]
+        )
         if any(forms):
-            rest[f"the rest of {file.relative_to(folder) if file.is_relative_to(folder) else file}"] = digest(*forms)
+            rest[f"the rest of {path.relative_to(folder) if path.is_relative_to(folder) else path}"] = digest(*forms)
     return rest
 
 

@@ -4,7 +4,7 @@ import ast
 import functools
 import linecache
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
@@ -105,15 +105,17 @@ class Reach:
     """Everything of the user's that functions reach.
 
     Args:
-        start: the file or cell of a function: files outside of its folder do not count; empty for all files of the user.
+        start: the file or cell of a function; empty if it has none.
+        folders: files of the user count that are in the folder of `start` or below it, or in one of these.
 
     Attributes:
         nodes: each statement, nested function and lambda expression that was taken, and its file.
     """
 
-    def __init__(self, start: str) -> None:
+    def __init__(self, start: str, folders: Iterable[Path] = ()) -> None:
         self._start = start
         self._folder = Path.cwd() if locate.is_cell(start) or not start else Path(start).parent
+        self._folders = (self._folder, *folders)
         self._is_own = not start or locate.is_own(start)
         self._pieces: dict[str, Pieces] = {}
         self._seen: dict[object, object] = {}
@@ -360,10 +362,11 @@ class Reach:
         self._pieces.setdefault(file.name, Pieces(file)).notes.setdefault(file.span(node)[0], {})[note] = None
 
     def _is_near(self, file: str) -> bool:
-        """Whether a file is the function's own, or one of the user's below its folder."""
+        """Whether a file is the function's own, or one of the user's in the folders that count."""
         if file == self._start or not self._start:
             return file == self._start or locate.is_own(file)
-        return self._is_own and locate.is_own(file) and (locate.is_cell(file) or Path(file).is_relative_to(self._folder))
+        near = locate.is_cell(file) or any(Path(file).is_relative_to(folder) for folder in self._folders)
+        return self._is_own and near and locate.is_own(file)
 
     def _relative(self, file: str) -> str:
         return Path(file).relative_to(self._folder).as_posix() if Path(file).is_relative_to(self._folder) else Path(file).name
