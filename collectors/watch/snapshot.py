@@ -1,6 +1,7 @@
 """What the user's files say at one moment, and what has to be measured again because it changed."""
 
 import ast
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -160,7 +161,7 @@ def _rest(
             [of_python(each, left_out, kernels) for each in file.statements if each not in alone] if file else [of_file(path)]
         )
         if any(forms):
-            rest[f"the rest of {path.relative_to(folder) if path.is_relative_to(folder) else path}"] = digest(*forms)
+            rest[f"the rest of {os.path.relpath(path, folder)}"] = digest(*forms)
     return rest
 
 

@@ -318,6 +318,23 @@ def test_files_that_are_not_there_yet_are_watched(tmp_path: Path) -> None:
     assert {file.name for file in kernel_files(workloads)} == {"second.cu", "twice.cuh"}
 
 
+def test_files_of_two_folders_are_told_apart(tmp_path: Path) -> None:
+    def shot(number: int, edit: str) -> snapshot.Snapshot:
+        files = []
+        for name in ("one", "two"):
+            folder = tmp_path / str(number) / name
+            folder.mkdir(parents=True)
+            (folder / "helpers.py").write_text(HELPERS.replace("x * factor", edit) if name == "two" else HELPERS)
+            (folder / "bench.py").write_text(
+                BENCH.replace('bench.cuda("second.cu"', 'bench.cuda("""\n"""').replace('"double"', f'"{name}"')
+            )
+            files.append((folder / "bench.py").resolve())
+        return snapshot.take(files, registry.load_all((), files))
+
+    change = snapshot.changed(shot(1, "x * factor"), shot(2, "factor * x"))
+    assert (change.variants, change.rest) == ((("two", "blocked"),), ())
+
+
 def test_the_baseline_is_recorded_with_what_changed_and_what_was_not_asked_for_is_not() -> None:
     change = Change((("w", "b"), ("w", "c")))
     assert to_record(change, (), ["a"]) == ("a", "b", "c")
