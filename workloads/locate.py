@@ -110,6 +110,8 @@ def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
 @cache
 def _is_own_path(file: str, caches: tuple[str | None, ...]) -> bool:
     path = Path(file)
+    if not path.is_absolute() and not path.exists():  # of a library that Cython compiled elsewhere
+        return False
     path = path.resolve() if path.exists() else path.absolute()
     parts = path.parts
     if _INSTALLED & set(parts) or any(part.startswith(_GENERATED) for part in parts) or _is_in_cache_of_triton(parts):

@@ -59,9 +59,9 @@ def load_with_files(workload_names: Sequence[str], files: Sequence[Path]) -> lis
     loaded: list[tuple[Workload, Path | None]] = [(load(name), None) for name in chosen]
     loaded += [(workload, file) for file in files for workload in load_file(file)]
     seen: set[str] = set()
-    for workload, _ in loaded:
+    for workload, file in loaded:
         if workload.name in seen:
-            raise WorkloadError(f"{workload.name}: two workloads of this name; rename one")
+            raise WorkloadError(f"{f'{file}: ' if file else ''}{workload.name}: two workloads of this name; rename one")
         seen.add(workload.name)
     return loaded
 
@@ -104,7 +104,9 @@ def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
     try:
         found = (*declared, *(benchmark.workload for benchmark in benchmarks))
     except WorkloadError as error:
-        raise WorkloadError(f"{where}: {error}") from error
+        said, name = str(error), Path(where).name
+        named = said.startswith(f"{name}:")  # it names a line itself
+        raise WorkloadError(where + said.removeprefix(name) if named else f"{where}: {said}") from error
     if not found:
         raise WorkloadError(
             f"{where}: sets no WORKLOAD = Workload(...), and declares no Benchmark at its top level, outside of `if __name__`; "

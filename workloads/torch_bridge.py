@@ -71,6 +71,16 @@ def free_memory() -> None:
             sys.modules["torch"].cuda.empty_cache()
 
 
+def forget_compiled() -> None:
+    """Forget what torch.compile has compiled, so that each case is compiled as if it were the only one.
+
+    A user's file is loaded anew for each case. A compiled function of a library stays: its code for a second size takes any size and can
+    be slower, and it runs uncompiled after eight sizes if each is compiled for itself (PyTorch's `recompile_limit`).
+    """
+    if dynamo := sys.modules.get("torch._dynamo"):
+        dynamo.reset()
+
+
 def _on_gpu() -> bool:
     """Whether PyTorch has been imported and has used the GPU. The check itself must not initialise it."""
     torch = sys.modules.get("torch")

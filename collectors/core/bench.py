@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from warpladder.data.names import Phase
 from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload
 from warpladder.workloads.communication import Alone, Communicator
 
@@ -17,6 +18,10 @@ _CHUNK_BYTES: Final = 1 << 18
 
 #: Columns of `samples` that only GPUs have.
 NO_GPU_STATE: Final[Mapping[str, Any]] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
+
+
+#: Part of a function's call, by the name that `warpladder.workloads.functions` gives it -> its scope.
+PARTS: Final[Mapping[str, str]] = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD}
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,10 @@ class Failed(Exception):
     def __init__(self, status: str, detail: str, lasting: bool = False) -> None:
         super().__init__(detail)
         self.status, self.detail, self.lasting = status, detail, lasting
+
+
+class Ended(BaseException):
+    """Raised in a thread that measures, to end it. No handler of a variant's exceptions catches it."""
 
 
 @dataclass(frozen=True)

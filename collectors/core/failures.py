@@ -1,9 +1,18 @@
 """The verdicts for exceptions that variants raise."""
 
 from warpladder.collectors.core.bench import Failed
+from warpladder.collectors.core.verdicts import Cell
 from warpladder.workloads.api import WorkloadError, WrongOutput
 from warpladder.workloads.functions.extensions import CallFailed
-from warpladder.workloads.locate import where
+from warpladder.workloads.locate import text_of, where
+
+
+class CellCrashed(Exception):
+    """A cell made the process unusable, for example by a sticky CUDA error."""
+
+    def __init__(self, cell: Cell, status: str, detail: str) -> None:
+        super().__init__(detail)
+        self.cell, self.status, self.detail = cell, status, detail
 
 
 def classify(error: BaseException) -> tuple[str, str]:
@@ -14,19 +23,11 @@ def classify(error: BaseException) -> tuple[str, str]:
         return "wrong_result", str(error)
     if isinstance(error, WorkloadError):
         return "launch_error", str(error)
-    name, text = ": ".join(filter(None, [where(error), type(error).__name__])), _text_of(error)
-    said = f"{name}: {text}" if text else name
+    name, text = type(error).__name__, text_of(error)
+    said = ": ".join(filter(None, [where(error), name, text]))
     if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
         return "out_of_memory", said
     return "launch_error", said
-
-
-def _text_of(error: BaseException) -> str:
-    """What an exception says, on one line; nothing if it fails at that."""
-    try:
-        return " ".join(str(error).split())[:500]
-    except Exception:
-        return ""
 
 
 def is_sticky(error: BaseException) -> bool:
@@ -34,4 +35,4 @@ def is_sticky(error: BaseException) -> bool:
     if isinstance(error, Failed | CallFailed):
         return error.lasting
     of_device = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "NcclError")
-    return type(error).__name__ in of_device and "out of memory" not in _text_of(error)
+    return type(error).__name__ in of_device and "out of memory" not in text_of(error)

@@ -9,13 +9,14 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     Bench,
+    Ended,
     Failed,
     MakeBench,
     Operation,
@@ -25,12 +26,13 @@ from warpladder.collectors.core.bench import (
     check_declared,
     writes,
 )
-from warpladder.collectors.core.failures import classify, is_sticky
+from warpladder.collectors.core.failures import CellCrashed, classify, is_sticky
 from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.problem import Problem
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.range_texts import TWIN, WARM_UP, sample_text
+from warpladder.collectors.core.reporter import Reporter
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.core.verify import Verdict, compare, overlapping, widened_outputs
@@ -39,34 +41,6 @@ from warpladder.workloads.api import Buffers, Case, Variant, Workload, format_pa
 
 #: Executions before the first sample of a cell.
 WARM_UPS = 3
-
-
-class Reporter(Protocol):
-    """Receives measurements; in the child process, it sends them to the parent."""
-
-    def working_on(self, cell: Cell) -> None:
-        """Called before every step that may hang or crash."""
-        ...
-
-    def result(self, row: dict[str, Any]) -> None: ...
-
-    def samples(self, rows: list[dict[str, Any]]) -> None: ...
-
-    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None: ...
-
-    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
-
-    def case(self, columns: dict[str, Any]) -> None:
-        """Called with the bytes of a case that were not known before its arrays were made; see `Problem.case_bytes`."""
-        ...
-
-
-class CellCrashed(Exception):
-    """A cell made the process unusable, for example by a sticky CUDA error."""
-
-    def __init__(self, cell: Cell, status: str, detail: str) -> None:
-        super().__init__(detail)
-        self.cell, self.status, self.detail = cell, status, detail
 
 
 @dataclass(frozen=True)
@@ -109,18 +83,14 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
             continue
         with nvtx_range(workload.name), nvtx_range(case.name):
             bench = make(workload, case, problem.inputs)
-            run = _BenchRun(bench, workload, case, problem, other, turn, rng, report)
             try:
-                run.measure(cells)
+                _BenchRun(bench, workload, case, problem, other, turn, rng, report).measure(cells)
             except CellCrashed:
                 raise  # the process ends; on an unusable device, freeing would raise another exception in its place
-            except BaseException:
+            except Exception:
                 bench.close()
                 raise
-            else:
-                bench.close()
-            finally:
-                run.close()
+            bench.close()
     for cell in job.cells:
         kind = workload.variant(cell.variant).kind
         if kind not in benches:
@@ -150,14 +120,13 @@ class _BenchRun:
         self._problem, self._other, self._turn, self._rng, self._report = problem, other, turn, rng, report
         self._stopped: dict[Cell, list[str]] = {}
         self._wrong: set[Cell] = set()
-        self._state = ProcessState()
         self._told: set[tuple[Cell, tuple[str, ...]]] = set()
 
-    def close(self) -> None:
-        """Give back what is kept of the process."""
-        self._state.close()
-
     def measure(self, cells: Sequence[Cell]) -> None:
+        with ProcessState() as self._state:
+            self._measure(cells)
+
+    def _measure(self, cells: Sequence[Cell]) -> None:
         ready = {cell: found for cell in cells if (found := self._verified(cell))}
         self._problem.forget(self._bench)
         failed: set[Cell] = set()
@@ -194,6 +163,8 @@ class _BenchRun:
         except Unavailable as reason:
             self._report.result(result_row(cell, "skipped", str(reason)))
             return None
+        except Ended:
+            raise
         except BaseException as error:
             self._fail(cell, error)
             return None
@@ -216,7 +187,7 @@ class _BenchRun:
         fails the second check if its outputs still match the first inputs. Returns the cells that failed; they are reported."""
         failed: set[Cell] = set()
         for check in (self._still_right, self._right_anew):
-            if check == self._right_anew and not self._load_other():
+            if check == self._right_anew and not (len(failed) < len(ready) and self._load_other()):
                 break
             for found in ready:
                 if found.cell in failed:
@@ -225,6 +196,8 @@ class _BenchRun:
                 try:
                     verdict = check(found)
                     self._refuse_changed()
+                except Ended:
+                    raise
                 except BaseException as error:
                     failed.add(found.cell)
                     self._fail(found.cell, error)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from warpladder.collectors.core.bench import Bench
+from warpladder.collectors.core.bench import Bench, Ended
 from warpladder.collectors.core.verify import check_inputs, check_reference, doubts_of
 from warpladder.workloads.api import Array, Case, Variant, Workload
 
@@ -56,6 +56,8 @@ class Problem:
             inputs = self.inputs
             found = definition(self._case, inputs)
             check_reference(found, self._workload.buffers(self._case)[1], inputs)
+        except Ended:
+            raise
         except BaseException as error:  # a user's function may raise SystemExit
             return error
         return found

@@ -1,7 +1,6 @@
 """The settings of a process that a variant can change for the others. They are restored after each of its executions."""
 
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -41,7 +40,10 @@ class ProcessState:
                 continue
         return tuple(dict.fromkeys(changed))
 
-    def close(self) -> None:
+    def __enter__(self) -> "ProcessState":
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Give back the file descriptors that are kept aside."""
         for kept, _ in self._kept.values():
             with suppress(OSError):
@@ -72,10 +74,6 @@ def _of_python() -> tuple[_Setting, ...]:
         ("sys.stdout", lambda: _open_file("stdout"), lambda file: _set_file("stdout", file)),
         ("sys.stderr", lambda: _open_file("stderr"), lambda file: _set_file("stderr", file)),
         ("the filters of warnings", _errors, _set_errors),
-        ("the recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
-        ("the tracing function", sys.gettrace, sys.settrace),
-        ("the profiling function", sys.getprofile, sys.setprofile),
-        ("a timer that sends signals", _has_timer, lambda _: signal.setitimer(signal.ITIMER_REAL, 0)),
     )
 
 
@@ -112,10 +110,6 @@ def _set_errors(before: list[Any]) -> None:
     warnings.filters[:] = [each for each in warnings.filters if each[0] != "error" or each in before]  # type: ignore[index]
     warnings.filterwarnings("ignore", "^$")  # has Python see the change
     del warnings.filters[0]  # type: ignore[attr-defined]
-
-
-def _has_timer() -> bool:
-    return signal.getitimer(signal.ITIMER_REAL)[0] > 0
 
 
 def _identity(number: int) -> tuple[int, int] | None:

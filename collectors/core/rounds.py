@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.collectors.core.bench import Pass, Reading
+from warpladder.collectors.core.bench import Ended, Pass, Reading
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.data.names import Source
 from warpladder.data.statistics import median_interval
@@ -228,6 +228,8 @@ def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Re
     while True:
         try:
             reading = take(entry, number)
+        except Ended:
+            raise
         except BaseException as error:  # a variant may raise SystemExit
             raise SampleFailed(entry.cell) from error
         if not reading.throttled or discarded == RETRIES:

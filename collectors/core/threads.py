@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Final
 
+from warpladder.collectors.core.bench import Ended
 from warpladder.collectors.core.children import STOP_TIMEOUT_S, Child, ChildLost
 from warpladder.collectors.core.collector import Collector
 from warpladder.collectors.core.processes import POLL_S, never
-from warpladder.collectors.core.worker import Ended, serve
+from warpladder.collectors.core.worker import serve
 
 _GIVE_UP_S: Final = 2.0
 #: Seconds in which a thread returns after it has said that a variant crashed.

@@ -13,11 +13,11 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from warpladder.collectors.core.bench import MakeBench
+from warpladder.collectors.core.bench import Ended, MakeBench
 from warpladder.collectors.core.collector import Collector
-from warpladder.collectors.core.failures import classify
+from warpladder.collectors.core.failures import CellCrashed, classify
 from warpladder.collectors.core.jobs import Job
-from warpladder.collectors.core.measure import CellCrashed, measure_case
+from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.messages import (
     CELL,
     STEP,
@@ -50,10 +50,6 @@ class MutableProgress(Protocol):
     def __getitem__(self, place: int, /) -> Any: ...
 
     def __setitem__(self, place: int, value: Any, /) -> None: ...
-
-
-class Ended(BaseException):
-    """Raised in a thread that measures, to end it. No handler of a variant's exceptions catches it."""
 
 
 class PipeReporter:
@@ -103,7 +99,10 @@ def main(connection: int, progress: int, collector: Collector, modules: Sequence
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     with os.fdopen(progress, "r+b") as shared:
         steps = np.memmap(shared, np.int64, "r+", shape=(2,)).view(np.ndarray)
-    serve(Connection(connection), steps, collector, modules)
+    pipe = Connection(connection)
+    serve(pipe, steps, collector, modules)
+    with suppress(OSError):  # a variant closed it
+        pipe.close()
     _leave_threads()
 
 

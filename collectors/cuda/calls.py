@@ -8,11 +8,10 @@ from typing import Any, Final, Protocol
 
 import cupy
 
-from warpladder.collectors.core.bench import Failed, Unavailable, check_importable
+from warpladder.collectors.core.bench import PARTS, Failed, Unavailable, check_importable
 from warpladder.collectors.cuda.launch import graph_of
 from warpladder.collectors.cuda.operation import OPERATION, CudaOperation
 from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TORCH, Device, fault_of, look
-from warpladder.data.names import PHASE
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, LibraryVariant, NotInstalled, Params
 from warpladder.workloads.communication import Communicator
@@ -80,7 +79,7 @@ def prepare_function(
         lambda: variant.bind(case, config, MappingProxyType(own or dict(inputs)), MappingProxyType(dict(outputs)))
     )
     device.stream.use()
-    parts = tuple((f"{PHASE}{name}", part) for name, part in call.parts)
+    parts = tuple((PARTS[name], part) for name, part in call.parts)
     operation = CudaOperation(call.run, outputs=call.outputs, parts=parts, captures=call.captures, own_inputs=own)
     if own:
         operation.before = partial(_restore, own, inputs)

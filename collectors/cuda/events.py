@@ -30,7 +30,7 @@ from warpladder.collectors.cuda.calls import prepare_function, prepare_library
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import current_device
 from warpladder.collectors.cuda.gpu_state import is_throttled
-from warpladder.collectors.cuda.launch import graph_of, load, make_scratch, pinned_like
+from warpladder.collectors.cuda.launch import copy_to_host, graph_of, load, make_scratch, pinned_like
 from warpladder.collectors.cuda.nccl import Gathered
 from warpladder.collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOperation
 from warpladder.collectors.cuda.overlap import overlap
@@ -347,8 +347,7 @@ class CudaBench:
         outputs = operation.outputs(operation.run()) or self.outputs
         marks[2].record(stream)
         for name in self._host_outputs:
-            # CuPy's `get` copies an array with gaps within `with stream:`, which leaves the null stream current.
-            cupy.ascontiguousarray(outputs[name]).get(stream, out=host[name], blocking=False)
+            copy_to_host(outputs[name], host[name], stream)
         marks[3].record(stream)
         stream.synchronize()
         duration_ns = time.perf_counter_ns() - started
@@ -367,6 +366,7 @@ class CudaBench:
         self.inputs, self.outputs, self._pinned, self._lent = {}, {}, {}, None
         cupy.get_default_pinned_memory_pool().free_all_blocks()
         cupy.get_default_memory_pool().free_all_blocks()
+        torch_bridge.forget_compiled()
         torch_bridge.free_memory()
 
     def _reading(

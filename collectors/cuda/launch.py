@@ -58,6 +58,13 @@ def pinned_like(array: np.ndarray) -> np.ndarray:
     return np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
 
 
+def copy_to_host(array: Array, host: np.ndarray, stream: Any) -> None:
+    """Enqueue a copy to an array of the same shape and type in host memory."""
+    if not array.flags.c_contiguous:  # CuPy's `get` would copy it within `with stream:`, which leaves the null stream current
+        array = cupy.ascontiguousarray(array)  # for these only: it gives an array without axes one
+    array.get(stream, out=host, blocking=False)
+
+
 def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Callable[[], None]:
     """Capture `times` executions in a CUDA graph. Returns a function that launches the graph on the stream.
 

@@ -14,6 +14,7 @@ import numpy as np
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     ONE_PROCESS,
+    PARTS,
     BenchCommunicator,
     Failed,
     Lent,
@@ -26,7 +27,8 @@ from warpladder.collectors.core.bench import (
     writes,
 )
 from warpladder.collectors.core.verify import poison
-from warpladder.data.names import PHASE, Phase
+from warpladder.data.names import Phase
+from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload, WrongOutput
 from warpladder.workloads.communication import Communicator
 from warpladder.workloads.functions.variant import FunctionVariant
@@ -131,7 +133,7 @@ class HostBench:
                 raise Failed("wrong_result", f"{writes(names)} ({type(error).__name__}: {error})") from error
             raise
         operation.run, operation.outputs = call.run, call.outputs
-        operation.parts = tuple((f"{PHASE}{name}", part) for name, part in call.parts)
+        operation.parts = tuple((PARTS[name], part) for name, part in call.parts)
         return operation
 
     def _inputs_of(self, variant: HostVariant | FunctionVariant, operation: HostOperation) -> Mapping[str, Array]:
@@ -187,6 +189,7 @@ class HostBench:
 
     def close(self) -> None:
         self.inputs, self.outputs = {}, {}
+        torch_bridge.forget_compiled()
 
 
 def _is_read_only(error: Exception) -> bool:

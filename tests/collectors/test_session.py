@@ -152,16 +152,20 @@ def test_ctrl_c_ends_a_script_and_keeps_what_was_measured(tmp_path: Path) -> Non
     assert Source.INTERRUPTED in set(run.table("diagnostics")["source"])
 
 
-def test_a_file_and_a_workload_that_ships_are_recorded_together(tmp_path: Path) -> None:
+def test_a_file_and_a_workload_that_ships_are_recorded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "bench.py").write_text(DECLARED + 'bench = declare("sums")\n')
     run = warpladder.record(
         tmp_path / "bench.py",
         "mlp_elementwise",
-        variants=["total", "numpy_serial"][:1],
+        variants=["total", "numpy"],
         data_dir=tmp_path / "runs",
         max_rounds=3,
+        seconds=0.05,
+        collector="host_clock",
     )
-    assert run.workloads == ("sums",)
+    assert run.workloads == ("sums", "mlp_elementwise")
+    assert set(run.table()["variant"]) == {"total", "numpy"}
     assert run.path.parent == tmp_path / "runs"
 
 

@@ -33,3 +33,12 @@ def test_no_garbage_is_collected_while_a_graph_allocates_from_its_pool(collects:
         assert gc.isenabled() == collects
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_what_torch_compile_compiled_is_forgotten_where_it_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
+    torch_bridge.forget_compiled()
+    resets: list[None] = []
+    monkeypatch.setitem(sys.modules, "torch._dynamo", SimpleNamespace(reset=lambda: resets.append(None)))
+    torch_bridge.forget_compiled()
+    assert len(resets) == 1

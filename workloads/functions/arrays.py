@@ -78,7 +78,9 @@ def library_of(value: Any) -> str:
     if root == "torch" or issubclass(type(value), type):
         return ""
     try:
-        return "numba" if isinstance(value.__cuda_array_interface__, Mapping) else ""
+        is_array = hasattr(value, "dtype") and hasattr(value, "shape")
+        interface = value.__cuda_array_interface__
+        return "numba" if is_array and issubclass(type(interface), Mapping) and "data" in interface else ""
     except Exception:  # the value may be an object of any class
         return ""
 
@@ -133,6 +135,8 @@ def on_host(value: Any) -> np.ndarray:
     dtype = dtype_of(value)
     match library_of(value):
         case "torch":
+            if str(value.layout) != "torch.strided":
+                raise ValueError("it is a sparse tensor; make it dense")
             tensor = value.detach().resolve_conj().resolve_neg().cpu()
             if dtype in STORAGE:
                 torch = sys.modules["torch"]
@@ -140,7 +144,7 @@ def on_host(value: Any) -> np.ndarray:
             try:
                 return tensor.numpy()  # type: ignore[no-any-return]
             except TypeError as error:
-                raise ValueError(f"arrays of {dtype} cannot be measured") from error
+                raise ValueError(f"arrays of {dtype} cannot be measured; convert them to float32, for example") from error
         case "cupy":
             array = value.get()
         case "numba":
@@ -293,6 +297,8 @@ def taken(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
     if tuple(value.shape) != form.shape:
         cure = "transpose it" if sorted(value.shape) == sorted(form.shape) else "make them the same"
         raise WrongOutput(f"output {name} has shape {tuple(value.shape)}, and the reference's has {form.shape}; {cure}")
+    if library == "torch" and value.device.type not in ("cpu", "cuda"):
+        raise WrongOutput(f"output {name} is on the device {value.device.type}; return it where the variant runs")
     if _is_on_gpu(value, library) != on_gpu:
         here, there = ("the host", "the GPU") if on_gpu else ("the GPU", "the host")
         raise WrongOutput(f"output {name} is on {here}, and the variant runs on {there}; return an array that is there")

@@ -6,17 +6,12 @@ other. `docs/own-kernel.md` has complete examples.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from warpladder.workloads.api import (
     TOLERANCE,
-    Array,
-    Case,
-    CudaVariant,
     Params,
     Precision,
     Role,
@@ -24,7 +19,6 @@ from warpladder.workloads.api import (
     Workload,
     WorkloadError,
 )
-from warpladder.workloads.driver import has_nvidia_driver
 from warpladder.workloads.functions.arguments import (
     LIBRARIES,
     caller,
@@ -37,18 +31,14 @@ from warpladder.workloads.functions.arguments import (
     checked_title,
     choose,
     declared_at,
-    is_of_types,
-    launches_triton,
-    precision_of,
-    skip_reason,
     tolerances,
 )
-from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.axes import Axes
-from warpladder.workloads.functions.binding import STREAM, call_of, place_of
+from warpladder.workloads.functions.binding import STREAM, place_of
+from warpladder.workloads.functions.extensions import c_function
 from warpladder.workloads.functions.kernels import Extent, Kernel, source_of_kernel
+from warpladder.workloads.functions.making import Maker
 from warpladder.workloads.functions.problem import Problem
-from warpladder.workloads.functions.variant import GPU_ONLY, Call, FunctionVariant
 
 if TYPE_CHECKING:
     from warpladder import Run
@@ -99,7 +89,7 @@ class Benchmark:
         self._inputs: Callable[..., Any] | None = None
         self._reference: Callable[..., Any] | None = None
         self._outputs: str | Mapping[str, str] = {}
-        self._declared: list[Callable[[], Variant]] = []
+        self._declared: list[Callable[[Maker], Variant]] = []
         self._names: list[str] = []
         self._baseline = ""
         self._has_kernels = False
@@ -114,7 +104,7 @@ class Benchmark:
         copied to the GPU for the variants that run there. The generators of NumPy, PyTorch and CuPy are seeded before each call.
         """
         self._inputs = checked_function(function, "inputs")
-        self._forget("workload", "_problem", "_first_forms")
+        self._forget()
         return function
 
     def reference(self, function: Any = None, *, outputs: str | Mapping[str, str] = "") -> Any:
@@ -136,7 +126,7 @@ class Benchmark:
     def reference_with_types(self, function: _F) -> _F:
         """Declare the reference, with the types that were given before."""
         self._reference = checked_function(function, "reference")
-        self._forget("workload", "_problem", "_first_forms")
+        self._forget()
         return function
 
     def variant(
@@ -241,22 +231,41 @@ class Benchmark:
         code = source_of_kernel(source, self.file)
         launch = Kernel(f"{self.name}: {name}", kernel, grid, block, args, shared)
 
-        def make() -> Variant:
-            return CudaVariant(
-                name,
-                title or name,
-                roles[0] if roles else "rung",
-                precision=precision or self._precision,
-                of_case=None if precision else self._precision_at,
-                configs=configs,
-                skip=partial(skip_reason, skip) if skip else CudaVariant.skip,
-                source=code,
-                launches=partial(launch.launches, self._problem),
-                options=tuple(options),
-            )
-
+        given = {
+            "title": title, "roles": roles, "precision": precision, "configs": configs, "skip": skip, "options": tuple(options),
+        }  # fmt: skip
         self._has_kernels = True
-        self._add(name, baseline, make)
+        self._add(name, baseline, lambda maker: maker.kernel(name, code, launch, given))
+
+    def shared_library(
+        self,
+        library: str | Path,
+        function: str,
+        *,
+        args: Sequence[Any],
+        types: Mapping[str, Any] | None = None,
+        returns: Literal["int", "void"] = "int",
+        source: str | Path = "",
+        **options: Any,
+    ) -> None:
+        """Declare a function of a shared library with a C interface that is measured. It gets arrays as pointers.
+
+        Args:
+            library: path of the library, from the file that declares the benchmark; or a name that the system finds.
+            function: its name, which is declared `extern "C"` in C++.
+            args: its arguments in order: names of inputs, axes and config values, `out` (or `out0`, `out1` and so on) for the outputs,
+                `stream` for the stream that is timed, as a `cudaStream_t`; or NumPy scalars and numbers.
+            types: name of an argument -> its type, NumPy's or ctypes'. An `int` is passed as int32 and a `float` as float32 otherwise.
+            returns: `int` if it returns an error code, in which all but 0 is a failure; or `void`.
+            source: file of its source, which is shown beside the figures.
+            options: the arguments of `variant`.
+
+        Raises:
+            WorkloadError: an argument is wrong, or the library is not there.
+        """
+        folder = self.file.parent if self.file else None
+        made = c_function(library, function, args, types=types, returns=returns, source=source, beside=folder)
+        self.variant(made, **{"name": function, **options})
 
     def _roles(self, where: str, **given: bool) -> list[Role]:
         roles: list[Any] = [role for role, is_given in given.items() if is_given]
@@ -278,9 +287,9 @@ class Benchmark:
         checked_title(where, given["title"])
         if given["skip"] is not None:
             checked_function(given["skip"], "skip")
-        self._add(name, given["baseline"], partial(self._function_variant, function, name, given))
+        self._add(name, given["baseline"], lambda maker: maker.function(function, name, given))
 
-    def _add(self, name: str, baseline: bool, make: Callable[[], Variant]) -> None:
+    def _add(self, name: str, baseline: bool, make: Callable[[Maker], Variant]) -> None:
         checked_name(f"{self.name}: a variant's name", name)
         if name in self._names and self.file:
             raise WorkloadError(f"{self.name}: variant {name} is declared twice; give each its own name")
@@ -288,12 +297,14 @@ class Benchmark:
             raise WorkloadError(f"{self.name}: {self._baseline} and {name} are both the baseline; choose one")
         self._baseline = name if baseline else "" if self._baseline == name else self._baseline
         place = self._names.index(name) if name in self._names else len(self._names)
-        self._names[place : place + 1], self._declared[place : place + 1] = [name], [partial(_placed, make, declared_at())]
-        self._forget("workload")
+        at = declared_at()
+        self._names[place : place + 1] = [name]
+        self._declared[place : place + 1] = [lambda maker: replace(make(maker), declared_at=at)]
+        self._forget()
 
-    def _forget(self, *made: str) -> None:
-        for name in made:
-            self.__dict__.pop(name, None)
+    def _forget(self) -> None:
+        """Make the workload anew when it is next asked for."""
+        self.__dict__.pop("workload", None)
 
     def record(self, **options: Any) -> "Run":
         """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""
@@ -320,106 +331,27 @@ class Benchmark:
                 raise WorkloadError(
                     f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @bench.{what}"
                 )
-        variants = _numbered([make() for make in self._declared])
-        on_host = next((variant.name for variant in variants if variant.kind == "host"), "")
+        assert self._inputs and self._reference
+        problem = Problem(self._inputs, self._reference, self._outputs, (*self._axes.values, STREAM), self._gradients)
+        maker = Maker(problem, self._axes, self._library, self._device, self._has_kernels)
+        variants = _numbered([make(maker) for make in self._declared])
+        on_host = [variant.name for variant in variants if variant.kind == "host"]
         baseline = self._baseline or variants[0].name
         return Workload(
             self.name,
             self.title,
             self._axes.cases,
             variants,
-            self._problem.buffers,
-            self._problem.make_inputs,
-            self._problem.reference,
+            problem.buffers,
+            problem.make_inputs,
+            problem.reference,
             baseline,
-            baseline if self._is_on_host(variants, baseline) else on_host,
+            baseline if baseline in on_host else next(iter(on_host), ""),
             self._tolerance,
             axes=self._axes.declared,
             make_case=self._axes.case,
-            functions=tuple(each for each in (self._inputs, self._reference) if each),
+            functions=(self._inputs, self._reference),
         )
-
-    @staticmethod
-    def _is_on_host(variants: Sequence[Variant], name: str) -> bool:
-        return next(variant for variant in variants if variant.name == name).kind == "host"
-
-    @cached_property
-    def _problem(self) -> Problem:
-        assert self._inputs and self._reference
-        return Problem(self._inputs, self._reference, self._outputs, (*self._axes.values, STREAM), self._gradients)
-
-    @cached_property
-    def _first_forms(self) -> list[Form]:
-        """The forms of the first case's inputs."""
-        case = self._axes.cases[0]
-        self._problem.make_inputs(case, np.random.default_rng(0))
-        return list(self._problem.given(case).forms.values())
-
-    def _function_variant(self, function: Callable[..., Any], name: str, given: Mapping[str, Any]) -> Variant:
-        library = given["arrays"] or self._library or self._first_forms[0].library
-        on_gpu = (
-            library != "numpy"
-            and self._device != "cpu"
-            and (
-                library in GPU_ONLY
-                or self._device == "gpu"
-                or has_nvidia_driver()
-                or launches_triton(function, given["requires"])
-            )
-        )
-        role: Role = given["roles"][0] if given["roles"] else "host" if library == "numpy" and self._uses_gpu else "rung"
-        bind = partial(self._bind, function, library, on_gpu, given["writes_inputs"])
-        skip = given["skip"]
-        return FunctionVariant(
-            name,
-            given["title"] or name,
-            role,
-            precision=given["precision"] or self._precision,
-            configs=given["configs"],
-            skip=partial(skip_reason, skip) if skip else FunctionVariant.skip,
-            function=function,
-            on_gpu=on_gpu,
-            library=library,
-            bind=bind,
-            requires=given["requires"],
-            writes_inputs=given["writes_inputs"],
-            of_case=None if given["precision"] else self._precision_at,
-        )
-
-    @property
-    def _uses_gpu(self) -> bool:
-        """Whether the benchmark's own arrays are on the GPU, or kernels copy them there. A variant with NumPy's then stands beside the
-        ladder."""
-        return self._has_kernels or (self._library or self._first_forms[0].library) != "numpy"
-
-    @property
-    def _precision(self) -> Precision:
-        """The precision of a variant that declares none, over all cases."""
-        mixed = any(is_of_types(values) for values in self._axes.values.values())
-        return "mixed" if mixed else precision_of(self._first_forms)
-
-    def _precision_at(self, case: Case) -> Precision:
-        return precision_of(self._problem.given(case).forms.values())
-
-    def _bind(
-        self,
-        function: Callable[..., Any],
-        library: str,
-        on_gpu: bool,
-        writes_inputs: bool,
-        case: Case,
-        config: Params,
-        inputs: Mapping[str, Array],
-        outputs: Mapping[str, Array],
-    ) -> Call:
-        given, gave = self._problem.given(case), self._problem.outputs(case)
-        values = {**case.params, **config}
-        differentiated = self._problem.gradients(case)
-        return call_of(function, library, on_gpu, given, gave, values, (inputs, outputs), writes_inputs, differentiated)
-
-
-def _placed(make: Callable[[], Variant], declared_at: tuple[str, int]) -> Variant:
-    return replace(make(), declared_at=declared_at)
 
 
 def _numbered(variants: Sequence[Variant]) -> tuple[Variant, ...]:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from warpladder.workloads import torch_bridge
+from warpladder.workloads import locate, torch_bridge
 from warpladder.workloads.api import Array, Buffers, WorkloadError, WrongOutput
 from warpladder.workloads.functions import arrays, gradients
 from warpladder.workloads.functions.arrays import Form
+from warpladder.workloads.functions.extensions import CFunction
 from warpladder.workloads.functions.variant import Call
 
 #: A parameter of this name is given the outputs to write to: one array, or a tuple of several.
@@ -97,18 +98,11 @@ def raised_by(function: Callable[..., Any], what: str, error: BaseException) -> 
     """
     if isinstance(error, WorkloadError):
         return error
-    text = " ".join(said(error).split())[:300]
-    kind, where = type(error).__name__, place_of(function)
-    where = where if where.endswith(what) else f"{where}, {what},"
-    return WorkloadError(f"{where} raises {f'{kind}: {text}' if text else kind}; mend it, then try again")
-
-
-def said(error: BaseException) -> str:
-    """What an exception says; nothing if it fails at that."""
-    try:
-        return str(error)
-    except Exception:
-        return ""
+    name, text = getattr(function, "__name__", type(function).__name__), locate.text_of(error)
+    raised = ": ".join(filter(None, [type(error).__name__, text]))
+    where = locate.where(error) or place_of(function).rpartition(": ")[0]
+    said = f"{name if name == what else f'{name}, {what},'} raises {raised}; mend it, then try again"
+    return WorkloadError(f"{where}: {said}" if where else said)
 
 
 def check_takes(function: Callable[..., Any], given: Arguments, special: Sequence[str]) -> None:
@@ -229,6 +223,8 @@ def _with_gradients(
 
 
 def _partial(function: Callable[..., Any], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Callable[[], Any]:
+    if isinstance(function, CFunction):
+        return function.with_arguments(*positional, **keywords)
     if keywords:
         return lambda: function(*positional, **keywords)
     return lambda: function(*positional)

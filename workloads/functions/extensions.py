@@ -24,6 +24,7 @@ _OUTS: Final = re.compile(r"out(\d+)")
 _STREAM: Final = "stream"
 #: CUDA's errors after which a process can do nothing more on the GPU (`cudaError_t`: an illegal address, a failed assertion, and so on).
 _LASTING: Final = frozenset({700, 702, *range(709, 720), 721})
+_MOST_KEPT: Final = 100
 _UNDECLARED: Final = (ctypes.c_int32, ctypes.c_float)
 
 
@@ -79,6 +80,9 @@ def c_function(
         raise WorkloadError(f"{symbol}: args has {twice[0]} twice; name each once")
     if wrong := [name for name in names if not name.isidentifier()]:
         raise WorkloadError(f"{symbol}: args has {wrong[0]!r}; name an array, an axis, a config's value, `out` or `stream`")
+    outputs = sorted(name for name in names if _OUTS.fullmatch(name))
+    if outputs and (_OUT in names or outputs != sorted(f"{_OUT}{at}" for at in range(len(outputs)))):
+        raise WorkloadError(f"{symbol}: args names the outputs {', '.join(outputs)}; name one `out`, or out0, out1 and so on")
     if unknown := [name for name in types or {} if name not in names]:
         raise WorkloadError(f"{symbol}: types names {unknown[0]!r}, and args has {', '.join(names) or 'no names'}")
     return CFunction(file, symbol, tuple(args), {name: _type_of(symbol, name, given) for name, given in (types or {}).items()},
@@ -97,10 +101,15 @@ class CFunction:
     ) -> None:
         self.library, self.__name__, self.__doc__ = library, symbol, None
         self._args, self._types, self._gives_code, self._source = args, types, gives_code, source
-        several = [each for each in args if isinstance(each, str) and _OUTS.fullmatch(each)]
-        names = [_OUT if each in several else each for each in args if isinstance(each, str)]
-        self._names = tuple(dict.fromkeys(names))
-        self._outs = len(several)
+        outputs = [_OUTS.fullmatch(each) if isinstance(each, str) else None for each in args]
+        #: Each argument's name, or its value, with the parameter that holds it and its place among several outputs.
+        self._slots = [
+            (arg, _OUT if match else arg, int(match[1]) if match else -1) for arg, match in zip(args, outputs, strict=True)
+        ]
+        self._names = tuple(dict.fromkeys(holder for arg, holder, _ in self._slots if isinstance(arg, str)))
+        self._outs = sum(match is not None for match in outputs)
+        self._numbers: dict[tuple[str, type, Any], Any] = {}
+        self._ways: dict[tuple[Any, ...], tuple[str, ...]] = {}
         parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in self._names]
         self.__signature__ = inspect.Signature(parameters)
 
@@ -111,18 +120,40 @@ class CFunction:
             WorkloadError: an argument is missing, or is no array or number that it can take.
             CallFailed: it returned an error.
         """
-        values = self._bound(positional, named)
-        on_gpu: dict[bool, str] = {}
-        arguments = [each if not isinstance(each, str) else self._argument(each, values, on_gpu) for each in self._passed]
-        if len(on_gpu) > 1:
-            raise WorkloadError(
-                f"{self.__name__}: {on_gpu[True]} is on the GPU and {on_gpu[False]} on the host; give both on one"
-            )
-        code = self._function(*arguments)
+        self._check(self._function(*self._prepared(positional, named)))
+
+    def with_arguments(self, *positional: Any, **named: Any) -> Callable[[], None]:
+        """A function without arguments that calls it with these, which are turned into C's once. It keeps the arrays. Raises as a call
+        does.
+        """
+        arguments, call, check = self._prepared(positional, named), self._function, self._check
+
+        def run(kept: object = (positional, named)) -> None:
+            check(call(*arguments))
+
+        return run
+
+    def _check(self, code: int | None) -> None:
         if code:
             raise CallFailed(
                 f"{self.__name__} of {self.library.name} returned {code}; if it returns nothing, say returns='void'", code
             )
+
+    def _prepared(self, positional: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        values = self._bound(positional, named)
+        on_gpu: dict[bool, str] = {}
+        arguments = []
+        for arg, holder, place in self._slots:
+            if isinstance(arg, str):
+                value = values[holder]
+                arguments.append(self._argument(arg, value if place < 0 else self._output(value, place), on_gpu))
+            else:
+                arguments.append(self._number("args", arg))
+        if len(on_gpu) > 1:
+            raise WorkloadError(
+                f"{self.__name__}: {on_gpu[True]} is on the GPU and {on_gpu[False]} on the host; give both on one"
+            )
+        return arguments
 
     @property
     def source_text(self) -> str:
@@ -138,9 +169,19 @@ class CFunction:
         return self._source
 
     def _bound(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        free = [name for name in self._names if name not in named]
+        """The arguments by name, in a dict that may be changed."""
+        way = (len(positional), *named)
+        free = self._ways.get(way)
+        if free is None:
+            free = self._ways[way] = self._by_position(positional, named)
+        named.update(zip(free, positional, strict=True))
+        return named
+
+    def _by_position(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[str, ...]:
+        """The names of the arguments that are given by position."""
+        free = tuple(name for name in self._names if name not in named)
         if len(positional) == len(free) and len(named) == len(self._names) - len(free):
-            return {**named, **dict(zip(free, positional, strict=True))}
+            return free
         if unknown := [name for name in named if name not in self._names]:
             raise WorkloadError(f"{self.__name__}: has no argument {unknown[0]!r}; it has {', '.join(self._names)}")
         if len(positional) < len(free):
@@ -149,32 +190,40 @@ class CFunction:
             )
         raise WorkloadError(f"{self.__name__}: takes {len(free)} arguments by position, and got {len(positional)}")
 
-    @cached_property
-    def _passed(self) -> tuple[Any, ...]:
-        """The arguments: names, and values as ctypes takes them."""
-        return tuple(each if isinstance(each, str) else self._scalar(f"args[{at}]", each) for at, each in enumerate(self._args))
+    def _output(self, value: Any, place: int) -> Any:
+        if not isinstance(value, tuple | list) or len(value) != self._outs:
+            raise WorkloadError(f"{self.__name__}: takes {self._outs} outputs as `out`, and got {_described(value)}")
+        return value[place]
 
-    def _argument(self, name: str, values: Mapping[str, Any], on_gpu: dict[bool, str]) -> Any:
-        several = _OUTS.fullmatch(name)
-        value = values[_OUT if several else name]
-        if several:
-            if not isinstance(value, tuple | list) or len(value) != self._outs:
-                raise WorkloadError(f"{self.__name__}: takes {self._outs} outputs as `out`, and got {_described(value)}")
-            value = value[int(several[1])] if int(several[1]) < len(value) else None
+    def _argument(self, name: str, value: Any, on_gpu: dict[bool, str]) -> Any:
+        kind: Any = type(value)
+        if kind is int or kind is float:
+            return ctypes.c_void_p(value) if name == _STREAM else self._number(name, value)
         if name == _STREAM:
             return ctypes.c_void_p(_address_of_stream(value))
-        kind: Any = type(value)
         find = _pointer_of(kind)
         if find is None:
-            return self._scalar(name, value)
+            return self._number(name, value)
         dtype = self._types.get(name)
         if dtype is not None and str(value.dtype).removeprefix("torch.") != np.dtype(dtype).name:
             raise WorkloadError(f"{self.__name__}: {name} holds {value.dtype}, and is declared to hold {np.dtype(dtype).name}")
         address, is_on_gpu = find(value)
-        if not _has_no_gaps(value):
+        if not (kind is np.ndarray and value.flags.forc) and not _has_no_gaps(value):
             raise WorkloadError(f"{self.__name__}: {name} has gaps in memory; give a contiguous array")
         on_gpu[is_on_gpu] = name
         return ctypes.c_void_p(address)
+
+    def _number(self, name: str, value: Any) -> Any:
+        """A number as C takes it. It is kept, since a benchmark passes the same ones again."""
+        kind = type(value)
+        if kind not in (int, float):
+            return self._scalar(name, value)
+        found = self._numbers.get((name, kind, value))
+        if found is None:
+            found = self._numbers[name, kind, value] = self._scalar(name, value)
+            if len(self._numbers) > _MOST_KEPT:
+                self._numbers.clear()
+        return found
 
     def _scalar(self, name: str, value: Any) -> Any:
         declared: Any = self._types.get(name)
@@ -255,7 +304,7 @@ def _ctype(dtype: "np.dtype[Any]") -> Any:
 def _pointer_of(kind: type) -> Callable[[Any], tuple[int, bool]] | None:
     """What gives the address of an array's first element, and whether it is on the GPU; None for a type that is no array's."""
     if issubclass(kind, np.ndarray):
-        return lambda array: (array.__array_interface__["data"][0], False)
+        return _pointer_of_numpy
     if issubclass(kind, np.generic):
         return None
     if hasattr(kind, "data_ptr"):  # PyTorch
@@ -267,6 +316,13 @@ def _pointer_of(kind: type) -> Callable[[Any], tuple[int, bool]] | None:
     if hasattr(kind, "__array_interface__"):
         return lambda array: (array.__array_interface__["data"][0], False)
     return None
+
+
+def _pointer_of_numpy(array: Any) -> tuple[int, bool]:
+    flags = array.flags
+    if flags.writeable and flags.c_contiguous and array.size:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array)), False  # takes a quarter of the time
+    return array.__array_interface__["data"][0], False
 
 
 def _has_no_gaps(array: Any) -> bool:

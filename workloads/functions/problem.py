@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from warpladder.workloads import locate
 from warpladder.workloads.api import Buffer, Case, WorkloadError
 from warpladder.workloads.functions import arrays, gradients
 from warpladder.workloads.functions.arrays import Form
@@ -64,13 +65,17 @@ class Problem:
                     values[name], made[name] = arrays.stored(value)
                 except ValueError as error:
                     raise WorkloadError(f"{where}: {name}: {error}") from error
-            elif isinstance(value, _NUMBERS):
+                except Exception as error:  # a sparse tensor, or one without data
+                    raise WorkloadError(
+                        f"{where}: {name} cannot be read ({_said(error)}); give an array with elements"
+                    ) from error
+            elif issubclass(type(value), _NUMBERS):
                 values[name] = value
             else:
                 raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; give arrays, numbers or texts")
         if not made:
             raise WorkloadError(f"{where} gives no array; return the arrays that the variants read")
-        found = Arguments(values, isinstance(given, Mapping))
+        found = Arguments(values, issubclass(type(given), Mapping))
         first = self._given.setdefault(case.name, found)
         if changed := next((name for name, form in first.forms.items() if form != found.forms.get(name)), ""):
             raise WorkloadError(
@@ -80,7 +85,7 @@ class Problem:
 
     def _named(self, given: Any, where: str) -> dict[str, Any]:
         """The values that `inputs` returned, by name: that of the reference's parameters unless it returned a dict."""
-        if isinstance(given, Mapping):
+        if issubclass(type(given), Mapping):
             for name in given:
                 if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
                     raise WorkloadError(f"{where}: {shortened(name)} names an input; name it as a parameter of the variants")
@@ -91,7 +96,7 @@ class Problem:
             return dict(given)
         if arrays.is_unfinished(given) or given is None:
             raise WorkloadError(f"{where} gives {arrays.described(given)}; return an array, or a tuple or dict of arrays")
-        values = list(given) if isinstance(given, tuple | list) else [given]
+        values = list(given) if issubclass(type(given), tuple | list) else [given]
         try:
             parameters = inspect.signature(self._reference).parameters.values()
             names = [each.name for each in parameters if each.name not in self._special and each.kind in (0, 1)]
@@ -167,7 +172,7 @@ class Problem:
         }
 
     def _on_host(self, name: str, value: Any, where: str) -> np.ndarray:
-        if isinstance(value, float | int):
+        if issubclass(type(value), float | int):
             value = np.asarray(value)
         if not arrays.library_of(value):
             raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; return an array, or a tuple or dict of arrays")
@@ -175,6 +180,8 @@ class Problem:
             array = arrays.on_host(value)
         except ValueError as error:
             raise WorkloadError(f"{where}: {name}: {error}") from error
+        except Exception as error:  # a sparse tensor, or one without data
+            raise WorkloadError(f"{where}: {name} cannot be read ({_said(error)}); give an array with elements") from error
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
         return np.ascontiguousarray(widened(array, arrays.dtype_of(value))).reshape(tuple(value.shape))
 
@@ -205,15 +212,19 @@ class Problem:
 
 def _outputs(returned: Any, where: str) -> dict[str, Any]:
     """What the reference returned, by name: `out`, or `out0`, `out1` and so on, unless it returned a dict. Raises WorkloadError."""
-    if isinstance(returned, Mapping):
+    if issubclass(type(returned), Mapping):
         if bad := [name for name in returned if not isinstance(name, str) or not name.isidentifier()]:
             raise WorkloadError(f"{where}: {shortened(bad[0])} names an output; give it a name like that of a parameter")
         return dict(returned)
     if arrays.is_unfinished(returned) or returned is None:
         raise WorkloadError(f"{where} returns {arrays.described(returned)}; return an array, or a tuple or dict of arrays")
-    values = list(returned) if isinstance(returned, tuple | list) else [returned]
+    values = list(returned) if issubclass(type(returned), tuple | list) else [returned]
     names = ["out"] if len(values) == 1 else [f"out{number}" for number in range(len(values))]
     return dict(zip(names, values, strict=True))
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {locate.text_of(error)[:200]}"
 
 
 def _keywords(function: Callable[..., Any]) -> set[str]:

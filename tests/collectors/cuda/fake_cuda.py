@@ -38,6 +38,7 @@ class FakeArray:
         self.log, self.shape, self.dtype, self.name = log, shape, np.dtype(dtype), name
         self.size = int(np.prod(shape))
         self.nbytes = self.size * self.dtype.itemsize
+        self.flags = SimpleNamespace(c_contiguous=True)
         self.values = np.zeros(shape, dtype) if values is None else np.array(values, dtype)
         self.data = FakePointer(self, 16 * hash(name), self)
 

@@ -54,6 +54,21 @@ def test_arrays_are_passed_as_pointers_and_numbers_by_their_types(folder: Path) 
     assert out.tolist() == [0.0, -1.0, -2.0, 6.0, 8.0, 10.0]
 
 
+def test_a_call_with_prepared_arguments_reads_the_arrays_anew_each_time(folder: Path) -> None:
+    x, out = X.copy(), np.zeros(6, np.float32)
+    run = scaled(folder).with_arguments(x, out=out, n=6, by=2.0)
+    run()
+    assert out.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    x[:] = 1
+    run()
+    assert out.tolist() == [2.0] * 6
+    fails = c_function("libown.so", "code", ("which",), beside=folder).with_arguments(3)
+    with pytest.raises(CallFailed, match=r"code of libown\.so returned 3"):
+        fails()
+    with pytest.raises(WorkloadError, match="argument 'x' is missing"):
+        scaled(folder).with_arguments(out=out, n=6, by=2.0)
+
+
 def test_declared_types_several_outputs_and_no_return_value(folder: Path) -> None:
     args, types = ("x", "out0", "out1", "n", "above"), {"n": np.int64, "above": ctypes.c_double, "x": "float64"}
     summed = c_function("libown.so", "summed", args, types=types, returns="void", beside=folder)
@@ -119,6 +134,7 @@ def test_a_code_other_than_0_is_a_launch_error_with_its_number(folder: Path) -> 
         ({"returns": "float"}, "scaled: returns='float': choose one of int, void"),
         ({"args": ("x", "x")}, "scaled: args has x twice; name each once"),
         ({"args": ("x", "2n")}, "scaled: args has '2n'; name an array, an axis, a config's value, `out` or `stream`"),
+        ({"args": ("x", "out1")}, "scaled: args names the outputs out1; name one `out`, or out0, out1 and so on"),
         ({"types": {"m": np.int64}}, "scaled: types names 'm', and args has x, out, n, by"),
         ({"types": {"n": "int"}}, ""),
         ({"types": {"n": "whole"}}, "scaled: types['n'] is 'whole'; give a type of NumPy or ctypes, such as np.int64"),

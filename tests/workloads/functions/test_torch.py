@@ -101,3 +101,27 @@ def test_types_and_the_order_of_axes_reach_a_function_as_they_were_given(tmp_pat
     said = results.loc[("too_wide", "n=16,dtype=bfloat16"), "detail"]
     assert "output out has type float64, not bfloat16" in said and "@bench.reference(outputs='float64')" in said
     assert set(run.table("variants")["precision"]) == {"mixed"}
+
+
+COMPILED = """
+import torch
+import torch._dynamo
+import warpladder
+
+bench = warpladder.Benchmark("compiled", n=list(range(20, 30)))
+bench.inputs(lambda n: torch.randn(2, n))
+bench.reference(torch.nn.functional.normalize)
+compiled = torch.compile(torch.nn.functional.normalize, dynamic=False, backend="eager")
+
+
+@bench.variant
+def each_size(x):
+    out = compiled(x)
+    assert not any("limit" in text for text in torch._dynamo.utils.counters["unimplemented"]), "called uncompiled"
+    return out
+"""
+
+
+def test_a_function_of_a_library_is_compiled_for_each_size_however_many_there_are(tmp_path: Path) -> None:
+    results = record(tmp_path, COMPILED).table("results")
+    assert set(results["status"]) == {"ok"} and len(results) == 10, results["detail"].tolist()

@@ -1,0 +1,25 @@
+"""The interface of what receives the measurements of a case."""
+
+from typing import Any, Protocol
+
+from warpladder.collectors.core.verdicts import Cell
+
+
+class Reporter(Protocol):
+    """Receives measurements; in the child process, it sends them to the parent."""
+
+    def working_on(self, cell: Cell) -> None:
+        """Called before every step that may hang or crash."""
+        ...
+
+    def result(self, row: dict[str, Any]) -> None: ...
+
+    def samples(self, rows: list[dict[str, Any]]) -> None: ...
+
+    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None: ...
+
+    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
+
+    def case(self, columns: dict[str, Any]) -> None:
+        """Called with the bytes of a case that were not known before its arrays were made; see `Problem.case_bytes`."""
+        ...
