@@ -11,6 +11,7 @@ from warpladder.collectors.core import runs
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.mistakes import MISTAKES
 from warpladder.collectors.watch import snapshot
+from warpladder.collectors.watch.files import kernel_files
 from warpladder.collectors.watch.snapshot import Change, Snapshot
 from warpladder.collectors.watch.step import Loaded, Mistake, Order, Recorded, narrowed, to_record
 from warpladder.command_line import imported
@@ -40,7 +41,7 @@ def _carry_out(order: Order, pipe: Connection) -> None:
     planned = commands.choose(request, order.collector, order.launcher)
     try:
         now = snapshot.take([file.resolve() for file in request.files], planned.work.workloads)
-    except (OSError, SyntaxError, ValueError) as error:
+    except OSError as error:
         raise WorkloadError(f"{request.files[0]}: was saved while it was loaded ({error}); save it again") from error
     change = snapshot.changed(order.last, now) if order.last else None
     variants = to_record(change, request.variants, _baselines(now, change, planned.name)) if change else None
@@ -65,5 +66,5 @@ def _baselines(now: Snapshot, change: Change, collector: str) -> list[str]:
 def _kernel_files(order: Order) -> tuple[Path, ...]:
     """The kernel sources that the files name, if they can be loaded."""
     with suppress(Exception):
-        return tuple(snapshot.kernel_files(registry.load_all((), list(order.request.files))))
+        return tuple(kernel_files(registry.load_all((), list(order.request.files))))
     return ()

@@ -22,6 +22,7 @@ from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.screen import print_id, say
 from warpladder.collectors.watch import snapshot
+from warpladder.collectors.watch.files import python_files
 from warpladder.collectors.watch.saves import LOOK_S, Saves
 from warpladder.collectors.watch.snapshot import listed
 from warpladder.collectors.watch.step import Loaded, Mistake, Order, Process, Recorded
@@ -115,7 +116,7 @@ class _Watch:
     def _record(self) -> bool:
         """Load the files in a new process, and record what changed. Returns whether they were saved meanwhile, and have to be
         loaded again."""
-        self._known_as(snapshot.files_now([*self._known, *snapshot.files_of(self._files)]))
+        self._known_as(snapshot.files_now([*self._known, *python_files(self._files)]))
         with Process(self._order) as process:
             try:
                 return self._follow(process)
@@ -133,7 +134,7 @@ class _Watch:
                     raise _Interrupted
             match process.told():
                 case Loaded() as loaded:
-                    self._known_as(dict(loaded.snapshot.files))
+                    self._known_as({**loaded.snapshot.files, **self._known})
                     self._say_what_changed(loaded)
                     if loaded.recorded == ():
                         return False

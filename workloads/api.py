@@ -124,6 +124,7 @@ class Variant(ABC):
             ceiling.
         place: its rung, for a variant whose name has no number.
         of_case: gives the arithmetic at a case. A variant whose cases differ in it has the precision `mixed`.
+        declared_at: file and line of the statement that declares it, where that is a statement of its own.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Variant(ABC):
     reference: Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
     place: int | None = None
     of_case: Callable[[Case], Precision] | None = None
+    declared_at: tuple[str, int] | None = None
 
     @property
     def rung(self) -> int | None:
@@ -303,6 +305,7 @@ class Workload:
         axes: axes of its cases, for `--case n=3000` and `--axis n=1000,2000`. Without axes only the declared cases can be
             measured.
         make_case: makes a case from parameters, in the order of the axes.
+        functions: the user's own functions that `make_inputs` and `reference` call, where those two are not the user's.
         shares: divides a case among a number of ranks. It gives the part of each rank, in order; the parts follow one another
             and cover the case. It raises NotShareable for too many ranks. None for a workload of one process.
     """
@@ -320,6 +323,7 @@ class Workload:
     shares: Callable[[Case, int], Sequence[Part]] | None = None
     axes: tuple[Axis, ...] = ()
     make_case: Callable[[Params], Case] | None = None
+    functions: tuple[Callable[..., object], ...] = ()
 
     def __post_init__(self) -> None:
         for name in (self.name, *(variant.name for variant in self.variants)):

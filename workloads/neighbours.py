@@ -65,10 +65,31 @@ def as_written(message: str) -> str:
     return words[0] + "".join(word.partition(".")[2] if "." in word else f"{_PREFIX}{word}" for word in words[1:])
 
 
-def loaded() -> set[Path]:
-    """The files that `load` has run in this process, and those beside them that they imported."""
+def loaded() -> dict[Path, ModuleType]:
+    """The modules that `load` has run in this process, and those beside them that they imported, by their files."""
     modules = [module for name, module in sys.modules.items() if name.startswith(_PREFIX)]
-    return {Path(file) for module in modules if (file := getattr(module, "__file__", None))}
+    return {Path(file): module for module in modules if (file := getattr(module, "__file__", None))}
+
+
+def module_named(namespace: Mapping[str, Any], module: str, level: int) -> ModuleType | None:
+    """The module that an import in this namespace names, with so many dots before it, if it has been imported."""
+    package = namespace.get("__package__") or str(namespace.get("__name__", "")).rpartition(".")[0]
+    try:
+        relative = importlib.util.resolve_name("." * level + module, package or None)
+    except ImportError:
+        return None
+    beside = f"{package.partition('.')[0]}.{module}" if package and not level else ""
+    found = sys.modules.get(beside) or sys.modules.get(relative)
+    return found if isinstance(found, ModuleType) else None
+
+
+def file_named(namespace: Mapping[str, Any], module: str, level: int) -> Path | None:
+    """The file of the module beside that an import in this namespace would run; None if there is none, or for a package."""
+    here = Path(str(namespace.get("__file__", "")))
+    if not here.is_absolute() or not module:
+        return None
+    file = here.parents[max(level - 1, 0)].joinpath(*module.split(".")).with_suffix(".py")
+    return file if file.is_file() else None
 
 
 def _package_of(folder: Path) -> str:

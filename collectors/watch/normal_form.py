@@ -3,11 +3,13 @@
 import ast
 import hashlib
 import re
+from collections.abc import Collection
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final
 
-_Node = TypeVar("_Node", bound=ast.AST)
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+#: The fewest characters of a text on one line that is taken for a part of a kernel's source.
+_LONG_TEXT: Final = 40
 #: Texts and characters of C++ come first, so that `//` within a text is no comment.
 _CPP: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|(//(?:\\\n|[^\n])*|/\*.*?\*/)', re.DOTALL)
 
@@ -17,17 +19,22 @@ def digest(*texts: str) -> str:
     return hashlib.sha256(repr(texts).encode(errors="surrogateescape")).hexdigest()
 
 
-def of_python(node: ast.AST) -> str:
-    """The syntax tree as text. It has neither comments nor places; `without_docstrings` takes out the docstrings."""
-    return ast.dump(node)
+def of_python(node: Any, left_out: Collection[ast.AST] = (), kernels: Collection[str] = ()) -> str:
+    """A syntax tree as text, without docstrings; it has neither comments nor places.
 
-
-def without_docstrings(tree: _Node) -> _Node:
-    """The same tree, with `pass` in place of each docstring."""
-    for node in ast.walk(tree):
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            node.body[0] = ast.copy_location(ast.Pass(), node.body[0])
-    return tree
+    Args:
+        left_out: nodes within it that do not count.
+        kernels: sources of kernels; a text of the tree that is a part of one does not count.
+    """
+    if isinstance(node, list):
+        return f"[{', '.join(of_python(each, left_out, kernels) for each in node if each not in left_out)}]"
+    if not isinstance(node, ast.AST):
+        is_text = isinstance(node, str) and ("\n" in node or (" " in node and len(node) >= _LONG_TEXT))  # and no name
+        return "a kernel" if is_text and any(node in kernel for kernel in kernels) else repr(node)
+    found = {name: each for name, each in ast.iter_fields(node) if isinstance(each, list) or each not in left_out}
+    if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        found["body"] = node.body[1:]
+    return f"{type(node).__name__}({', '.join(f'{name}={of_python(each, left_out, kernels)}' for name, each in found.items())})"
 
 
 def of_cpp(text: str) -> str:
@@ -44,9 +51,7 @@ def of_file(file: Path) -> str:
     try:
         content = file.read_bytes()
         text = content.decode()
-        if file.suffix == ".py":
-            return digest(of_python(without_docstrings(ast.parse(text))))
-        return digest(of_cpp(text))
+        return digest(of_python(ast.parse(text)) if file.suffix == ".py" else of_cpp(text))
     except OSError:
         return ""
     except (ValueError, SyntaxError):  # ValueError: no UTF-8, or a null character

@@ -1,26 +1,25 @@
 """What the user's files say at one moment, and what has to be measured again because it changed."""
 
+import ast
+import os
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from warpladder.collectors.watch.normal_form import digest, of_cpp, of_file
-from warpladder.collectors.watch.parts import Code
-from warpladder.collectors.watch.statements import Sources, dedented
-from warpladder.data import source_text
+from warpladder.collectors.watch.files import kernel_files, python_files
+from warpladder.collectors.watch.normal_form import digest, of_cpp, of_file, of_python
 from warpladder.workloads import neighbours
 from warpladder.workloads.api import CudaVariant, Variant, Workload
-from warpladder.workloads.sources import include_folders
+from warpladder.workloads.functions.parsed import ParsedFile, parsed
+from warpladder.workloads.functions.sources import Reach
 
-#: Attributes of some kinds of variant that change what is measured.
-_MEASURED: Final = (
-    "requires", "writes_inputs", "library", "on_gpu", "communicates", "device_only", "graph", "options", "constants",
-    "min_compute_capability", "only_architecture",
-)  # fmt: skip
+#: Attributes of variants that change nothing that is measured, or that `_declared` and `_reach` tell in another way.
+_NOT_MEASURED: Final = ("name", "title", "place", "source", "declared_at")
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+#: Statements that call nothing of the user's when the file is loaded, but for decorators.
+_DEFINING: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Try, ast.TryStar)
 #: The most names of a list that a message tells.
 _MOST_NAMES: Final = 3
 
@@ -31,7 +30,7 @@ class Snapshot:
 
     Attributes:
         files: every file whose save matters -> its hash; empty where it is not there.
-        variants: workload and variant -> hash of what it alone depends on.
+        variants: workload and variant -> hash of its code and of what it declares.
         rest: name of each other part -> its hash.
         baselines: workload -> its baselines on a GPU and on a machine without one.
     """
@@ -67,12 +66,6 @@ def files_now(files: Sequence[Path]) -> dict[Path, str]:
     return {file: of_file(file) for file in files}
 
 
-def files_of(files: Sequence[Path]) -> set[Path]:
-    """The user's files and the modules beside them, whether or not they are there. Nothing is imported."""
-    code = Code(files, strict=False)
-    return {*files, *code.files, *code.candidates}
-
-
 def take(files: Sequence[Path], workloads: Sequence[Workload]) -> Snapshot:
     """The snapshot of files that this process has loaded.
 
@@ -81,31 +74,23 @@ def take(files: Sequence[Path], workloads: Sequence[Workload]) -> Snapshot:
         workloads: those that they declare.
 
     Raises:
-        OSError, SyntaxError, ValueError: a file cannot be read any more.
+        OSError: the source of a kernel cannot be read any more.
     """
     variants = {(workload.name, variant.name): variant for workload in workloads for variant in workload.variants}
-    code = Code(files, _sources(workloads, variants))
-    parts = code.parts()
-    loaded = {file for file in neighbours.loaded() if {each.parent for each in files} & set(file.parents)}
-    watched = {*files, *code.files, *code.candidates, *loaded, *kernel_files(workloads)}
-    unseen = {file.name: of_file(file) for file in loaded - code.files}  # imported by way of a text
+    kernels = {variant.source_text for variant in variants.values() if isinstance(variant, CudaVariant)}
+    folders = {each.parent for each in files}
+    reached = {key: _take(Reach(str(files[0]), folders), variant) for key, variant in variants.items()}
+    held = _nodes(reached.values())
+    others = [_take(Reach(str(files[0]), folders), workload) for workload in workloads]
+    beside = {file for file in neighbours.loaded() if folders & set(file.parents)}
+    read = sorted({*python_files(files), *beside, *(Path(file.name) for file in {*held.values(), *_nodes(others).values()})})
+    others.append(_take_acting(Reach(str(files[0]), folders), read, held))
     return Snapshot(
-        files_now(sorted(watched)),
-        {key: digest(*_declared(variant), *parts.variants.get(_name(*key), ())) for key, variant in variants.items()},
-        {**parts.rest, **unseen, **_problems(workloads)},
+        files_now([*read, *sorted(kernel_files(workloads))]),
+        {key: digest(*_declared(variant), *_code(reached[key], kernels)) for key, variant in variants.items()},
+        {**_rest(read, files[0].parent, held, others, kernels), **_problems(workloads)},
         {workload.name: (workload.baseline, workload.host_baseline) for workload in workloads},
     )
-
-
-def kernel_files(workloads: Sequence[Workload]) -> set[Path]:
-    """The kernel sources of the variants, and what they include, whether or not they are there."""
-    variants = [variant for workload in workloads for variant in workload.variants if isinstance(variant, CudaVariant)]
-    found: set[Path] = set()
-    for each in variants:
-        if each.source_file:
-            folders = [Path(folder) for folder in include_folders(each.options, each.source_file)]
-            found |= source_text.files_of(each.source_file.resolve(), folders)
-    return found
 
 
 def changed(before: Snapshot, now: Snapshot) -> Change:
@@ -115,35 +100,93 @@ def changed(before: Snapshot, now: Snapshot) -> Change:
     return Change(tuple(variants), tuple(rest), tuple(key for key in before.variants if key not in now.variants))
 
 
-def _name(workload: str, variant: str) -> str:
-    return f"{workload}/{variant}"
+def _take(reach: Reach, thing: Variant | Workload) -> Reach:
+    """Take the user's code that a variant runs, or the inputs, the reference and the buffers of a workload."""
+    given = [getattr(thing, each.name) for each in fields(thing)]
+    for each in (*given, *getattr(thing, "functions", ())):
+        if callable(each):
+            reach.take(each)
+    if (at := getattr(thing, "declared_at", None)) and (file := parsed(at[0])) and (statement := file.at(at[1])):
+        reach.take_statement(file, statement, _namespace(file))
+    return reach
 
 
-def _sources(workloads: Sequence[Workload], variants: Mapping[tuple[str, str], Variant]) -> Sources:
-    functions: dict[str, set[str]] = defaultdict(set)
-    names: dict[str, set[str]] = defaultdict(set)
-    texts = set()
-    for key, variant in variants.items():
-        names[variant.name].add(_name(*key))
-        text = variant.source_text
-        if isinstance(variant, CudaVariant):
-            texts.add(text)
-        else:
-            functions[dedented(text)].add(_name(*key))
-    return Sources(_frozen(functions), texts, _frozen(names))
+def _namespace(file: ParsedFile) -> Mapping[str, Any]:
+    module = neighbours.loaded().get(Path(file.name))
+    return vars(module) if module else {}
 
 
-def _frozen(sets: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
-    return {name: frozenset(found) for name, found in sets.items()}
+def _code(reach: Reach, kernels: Collection[str]) -> list[str]:
+    """What a variant runs, as text: statements in their order, whatever the name of their file, and what they do not say."""
+    nodes: list[Any] = sorted(reach.nodes, key=lambda node: (reach.nodes[node].name, node.lineno, node.col_offset))
+    return [*(of_python(node, reach.nodes[node].statements, kernels) for node in nodes), *reach.told()]
+
+
+def _nodes(reaches: Iterable[Reach]) -> dict[ast.AST, ParsedFile]:
+    return {node: file for reach in reaches for node, file in reach.nodes.items()}
+
+
+def _take_acting(reach: Reach, files: Sequence[Path], held: Collection[ast.AST]) -> Reach:
+    """Take the statements that do more than define something, and what they use, but for those that variants hold or declare."""
+    for file in filter(None, map(parsed, map(str, files))):
+        namespace = _namespace(file)
+        for each in file.statements:
+            if _sets(each) or not (each in held or isinstance(each, _DEFINING) or _declares(file, each, namespace)):
+                reach.take_statement(file, each, namespace)
+    return reach
+
+
+def _rest(
+    files: Sequence[Path],
+    folder: Path,
+    held: Mapping[ast.AST, ParsedFile],
+    others: Sequence[Reach],
+    kernels: Collection[str],
+) -> dict[str, str]:
+    """What every measurement depends on, by file: all but the nodes that variants reach and nothing else does.
+
+    Args:
+        folder: names of files are relative to it.
+        held: the nodes that variants reach.
+        others: what the workloads and other statements reach.
+        kernels: as for `of_python`.
+    """
+    shared = {each for node, file in _nodes(others).items() for each in file.within(node)}
+    alone = {node for node, file in held.items() if shared.isdisjoint(file.within(node))}
+    rest = {}
+    for path in files:
+        file = parsed(str(path))
+        left_out = {*alone, *file.statements} if file else set()
+        forms = (
+            [of_python(each, left_out, kernels) for each in file.statements if each not in alone] if file else [of_file(path)]
+        )
+        if any(forms):
+            rest[f"the rest of {os.path.relpath(path, folder)}"] = digest(*forms)
+    return rest
+
+
+def _sets(statement: ast.stmt) -> bool:
+    """Whether a statement sets an attribute or an item, as `torch.backends.cuda.matmul.allow_tf32 = True` does for all variants."""
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    return any(isinstance(each, ast.Attribute | ast.Subscript) for each in targets)
+
+
+def _declares(file: ParsedFile, statement: ast.stmt, namespace: Mapping[str, Any]) -> bool:
+    """Whether a statement binds a workload or variants. The functions that it names are theirs, and not called by it."""
+    values = [namespace.get(name) for name, statements in file.bindings.items() if statement in statements]
+    flat = [inner for each in values for inner in (each if isinstance(each, tuple | list) else [each])]
+    return any(isinstance(each, Workload | Variant) for each in flat)
 
 
 def _declared(variant: Variant) -> list[str]:
-    """What a variant says of itself and its kernels. The source of a function is among the statements of its file."""
-    told = [variant.kind, variant.role, variant.precision, repr(variant.configs)]
-    told += [repr(getattr(variant, name)) for name in _MEASURED if hasattr(variant, name)]
-    if isinstance(variant, CudaVariant):
-        told.append(of_cpp(variant.source_text))
-    return [_ADDRESS.sub("", text) for text in told]
+    """What a variant says of itself, apart from its functions, and its kernels."""
+    told = {each.name: getattr(variant, each.name) for each in fields(variant) if each.name not in _NOT_MEASURED}
+    kernels = of_cpp(variant.source_text) if isinstance(variant, CudaVariant) else ""
+    return [
+        variant.kind,
+        kernels,
+        *(_ADDRESS.sub("", f"{name}={value!r}") for name, value in told.items() if not callable(value)),
+    ]
 
 
 def _problems(workloads: Sequence[Workload]) -> dict[str, str]:

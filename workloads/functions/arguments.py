@@ -200,8 +200,13 @@ def _check_tolerance(what: str, given: Any) -> None:
 
 def caller() -> Path | None:
     """The file that declares the benchmark; None in an interactive session."""
-    frame = sys._getframe(2)
+    file = Path(declared_at()[0])
+    return file.resolve() if file.is_file() else None
+
+
+def declared_at() -> tuple[str, int]:
+    """File and line of the user's statement that calls us."""
+    frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("warpladder"):
         frame = frame.f_back
-    file = Path(frame.f_code.co_filename)
-    return file.resolve() if file.is_file() else None
+    return frame.f_code.co_filename, frame.f_lineno

@@ -30,6 +30,7 @@ from warpladder.workloads.functions.arguments import (
     checked_requires,
     checked_title,
     choose,
+    declared_at,
     tolerances,
 )
 from warpladder.workloads.functions.axes import Axes
@@ -296,7 +297,9 @@ class Benchmark:
             raise WorkloadError(f"{self.name}: {self._baseline} and {name} are both the baseline; choose one")
         self._baseline = name if baseline else "" if self._baseline == name else self._baseline
         place = self._names.index(name) if name in self._names else len(self._names)
-        self._names[place : place + 1], self._declared[place : place + 1] = [name], [make]
+        at = declared_at()
+        self._names[place : place + 1] = [name]
+        self._declared[place : place + 1] = [lambda maker: replace(make(maker), declared_at=at)]
         self._forget()
 
     def _forget(self) -> None:
@@ -347,6 +350,7 @@ class Benchmark:
             self._tolerance,
             axes=self._axes.declared,
             make_case=self._axes.case,
+            functions=(self._inputs, self._reference),
         )
 
 

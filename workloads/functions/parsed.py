@@ -69,13 +69,32 @@ class ParsedFile:
         return any(not isinstance(statement, heads) for statement in self.bindings.get(name, ()))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """First and last line of a statement; of a loop or a `with` block, those of its head."""
+        """First and last line of a statement; of a loop, an `if` or a `with` block, those of its head."""
         if isinstance(node, ast.Module):
             return 1, len(self.lines)
         first = min([getattr(node, "lineno", 1), *(each.lineno for each in getattr(node, "decorator_list", ()))])
-        if isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.With | ast.AsyncWith):
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.If | ast.With | ast.AsyncWith):
             return first, max(first, node.body[0].lineno - 1)
         return first, getattr(node, "end_lineno", None) or first
+
+    @cached_property
+    def statements(self) -> Mapping[ast.stmt, None]:
+        """The statements that run when the file is loaded, in order. Those in an `if`, `try`, `for`, `while`, `with` or `match` at the top
+        level count by themselves."""
+        return dict.fromkeys(_top_level([each for each in self.tree.body if not _is_idle(each)]))
+
+    def within(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The statements and expressions of a node, and itself; of an `if` or a loop at the top level, those of its head."""
+        if isinstance(node, ast.stmt | ast.expr):  # others, such as `ast.Load()`, are the same object everywhere
+            yield node
+        for child in ast.iter_child_nodes(node):
+            if child not in self.statements:
+                yield from self.within(child)
+
+    def at(self, line: int) -> ast.stmt | None:
+        """The innermost of the statements that holds a line."""
+        there = [each for each in self.statements if self.span(each)[0] <= line <= (each.end_lineno or each.lineno)]
+        return there[-1] if there else None
 
     def definition(self, code: CodeType) -> ast.AST | None:
         """The function or the lambda expression that was compiled to a code object; None if the file has it no more."""
@@ -161,7 +180,7 @@ def names_read(node: ast.AST) -> list[Read]:
     part: ast.AST = node
     if isinstance(node, ast.For | ast.AsyncFor):
         part = node.iter
-    elif isinstance(node, ast.While):
+    elif isinstance(node, ast.While | ast.If):
         part = node.test
     elif isinstance(node, ast.With | ast.AsyncWith):
         part = ast.Tuple([item.context_expr for item in node.items], ast.Load())
@@ -186,12 +205,19 @@ def imports_in(statements: Iterator[ast.AST]) -> dict[str, list[Imported]]:
     return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _parsed(file: str, text: str) -> ParsedFile | None:
     try:
         return ParsedFile(file, text)
     except (SyntaxError, ValueError, RecursionError):  # no Python, or a change since the file was imported
         return None
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """Whether a statement does nothing when a file is loaded: a docstring, or `if __name__ == "__main__"`."""
+    if isinstance(statement, ast.If):
+        return ast.unparse(statement.test) == "__name__ == '__main__'"
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

@@ -2,10 +2,9 @@
 
 import ast
 import functools
-import importlib.util
 import linecache
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
@@ -32,7 +31,7 @@ def source_of(function: Callable[..., object]) -> str:
     The text changes when something of this changes, and not with the run: it holds no address and no folder. A function without
     Python text gives one line that names it.
     """
-    reach = _Reach(_file_of(function))
+    reach = Reach(_file_of(function))
     reach.take(function)
     return reach.text() or wrapped.named(function) + "\n"
 
@@ -102,20 +101,26 @@ def _homes(thing: object) -> Iterator[_Home]:
                 yield from (_Home(text, vars(module), name) for name in names if text.assigns(name))
 
 
-class _Reach:
-    """Everything of the user's that a function reaches.
+class Reach:
+    """Everything of the user's that functions reach.
 
     Args:
-        start: the file or cell of the function; empty if it has none.
+        start: the file or cell of a function; empty if it has none.
+        folders: files of the user count that are in the folder of `start` or below it, or in one of these.
+
+    Attributes:
+        nodes: each statement, nested function and lambda expression that was taken, and its file.
     """
 
-    def __init__(self, start: str) -> None:
+    def __init__(self, start: str, folders: Iterable[Path] = ()) -> None:
         self._start = start
         self._folder = Path.cwd() if locate.is_cell(start) or not start else Path(start).parent
+        self._folders = (self._folder, *folders)
         self._is_own = not start or locate.is_own(start)
         self._pieces: dict[str, Pieces] = {}
         self._seen: dict[object, object] = {}
         self._texts: dict[str, str] = {}
+        self.nodes: dict[ast.AST, ParsedFile] = {}
         self._libraries: dict[str, None] = {}
 
     def text(self) -> str:
@@ -124,11 +129,20 @@ class _Reach:
         for name in sorted(self._pieces, key=self._place):
             beside = name != self._start and not locate.is_cell(name)
             parts.append(f"# {self._relative(name)}\n\n" * beside + self._pieces[name].text())
+        parts += self._made()
+        return "\n\n".join(parts) + "\n" if parts else ""
+
+    def told(self) -> list[str]:
+        """What was taken besides statements: values of closures and the like, kernels that a file makes, and compiled libraries."""
+        pieces = [self._pieces[name] for name in sorted(self._pieces, key=self._place)]
+        return [*(note for each in pieces for _, notes in sorted(each.notes.items()) for note in notes), *self._made()]
+
+    def _made(self) -> list[str]:
+        """Kernels that no statement holds as they are, and compiled libraries."""
         nodes = [node for pieces in self._pieces.values() for node in pieces.nodes.values()]
         written = {text.strip() for node in nodes for each in ast.walk(node) if (text := _text_in(each))}
         made = {name: code.strip("\n") for name, code in self._texts.items() if code.strip() not in written}
-        parts += [f"# {name}, as the file makes it\n{code}" for name, code in made.items()]
-        return "\n\n".join([*parts, *self._libraries]) + "\n" if parts or self._libraries else ""
+        return [*(f"# {name}, as the file makes it\n{code}" for name, code in made.items()), *self._libraries]
 
     # -- objects ---------------------------------------------------------------------------------------------------------
 
@@ -210,7 +224,7 @@ class _Reach:
                 self._note(file, node, f"# {name} = {written}, in the function around it")
         for name, written in wrapped.defaults_of(function, node):
             self._note(file, node, f"# {name} = {written} by default")
-        self._statement(file, file.around(node), function.__globals__, cells)
+        self.take_statement(file, file.around(node), function.__globals__, cells)
 
     def _class(self, kind: type) -> None:
         file = _file_of_class(kind)
@@ -220,7 +234,7 @@ class _Reach:
         outermost = kind.__qualname__.partition(".")[0]
         local = "<locals>" in kind.__qualname__
         for node in text.classes(kind.__name__) if local else text.bindings.get(outermost, ()):
-            self._statement(text, node, namespace)
+            self.take_statement(text, node, namespace)
 
     def _value(self, value: object, name: str = "") -> None:
         """Take what a variable holds, beyond the statement that sets it."""
@@ -234,10 +248,16 @@ class _Reach:
 
     # -- names -----------------------------------------------------------------------------------------------------------
 
-    def _statement(
+    def take_statement(
         self, file: ParsedFile, node: ast.AST, namespace: Mapping[str, Any], cells: Mapping[str, Any] | None = None
     ) -> None:
-        """Take a statement, and what the names in it stand for."""
+        """Take a statement, and what the names in it stand for.
+
+        Args:
+            namespace: of its module.
+            cells: name -> value in the functions around a nested function.
+        """
+        self.nodes |= dict.fromkeys(file.statements if isinstance(node, ast.Module) else [node], file)
         pieces = self._pieces.setdefault(file.name, Pieces(file))
         if pieces.nodes.setdefault(file.span(node), node) is node and not cells:
             if ("statement", id(node)) in self._seen:
@@ -274,7 +294,7 @@ class _Reach:
         code = wrapped.code_of(value)
         meant = [each for each in statements if code and file.name == code.co_filename and each is file.definition(code)]
         for statement in meant or statements:
-            self._statement(file, statement, namespace)
+            self.take_statement(file, statement, namespace)
         if isinstance(value, ModuleType):
             self._module(value, attributes)
             return
@@ -298,7 +318,7 @@ class _Reach:
             text = parsed(cell)
             if text and name in text.bindings:
                 for statement in text.bindings[name]:
-                    self._statement(text, statement, namespace)
+                    self.take_statement(text, statement, namespace)
                 return
         if (written := wrapped.plain(value)) is not None:
             pieces = self._pieces.setdefault(file.name, Pieces(file))
@@ -306,7 +326,10 @@ class _Reach:
 
     def _imported(self, namespace: Mapping[str, Any], imported: Imported, attributes: tuple[str, ...]) -> None:
         module = _module_named(namespace, imported)
-        if module is None:
+        if module is None:  # it is imported when the function runs, and counts as a whole
+            file = neighbours.file_named(namespace, imported.module, imported.level)
+            if file and self._is_near(str(file)) and (text := parsed(str(file))):
+                self.take_statement(text, text.tree, {"__file__": str(file)})
             return
         self._module(module, (imported.attribute, *attributes) if imported.attribute not in ("", "*") else attributes)
 
@@ -325,7 +348,7 @@ class _Reach:
         if not self._is_near(name) or (file := parsed(name)) is None:
             return
         if not attributes:
-            self._statement(file, file.tree, vars(module))
+            self.take_statement(file, file.tree, vars(module))
             return
         value = vars(module).get(attributes[0])
         if isinstance(value, ModuleType) and attributes[0] not in file.bindings:
@@ -339,10 +362,11 @@ class _Reach:
         self._pieces.setdefault(file.name, Pieces(file)).notes.setdefault(file.span(node)[0], {})[note] = None
 
     def _is_near(self, file: str) -> bool:
-        """Whether a file is the function's own, or one of the user's below its folder."""
+        """Whether a file is the function's own, or one of the user's in the folders that count."""
         if file == self._start or not self._start:
             return file == self._start or locate.is_own(file)
-        return self._is_own and locate.is_own(file) and (locate.is_cell(file) or Path(file).is_relative_to(self._folder))
+        near = locate.is_cell(file) or any(Path(file).is_relative_to(folder) for folder in self._folders)
+        return self._is_own and near and locate.is_own(file)
 
     def _relative(self, file: str) -> str:
         return Path(file).relative_to(self._folder).as_posix() if Path(file).is_relative_to(self._folder) else Path(file).name
@@ -355,15 +379,7 @@ class _Reach:
 
 
 def _module_named(namespace: Mapping[str, Any], imported: Imported) -> ModuleType | None:
-    """The module that an import in this namespace names, if it has been imported."""
-    package = namespace.get("__package__") or str(namespace.get("__name__", "")).rpartition(".")[0]
-    try:
-        relative = importlib.util.resolve_name("." * imported.level + imported.module, package or None)
-    except ImportError:
-        return None
-    beside = f"{package.partition('.')[0]}.{imported.module}" if package and not imported.level else ""
-    found = sys.modules.get(beside) or sys.modules.get(relative)
-    return found if isinstance(found, ModuleType) else None
+    return neighbours.module_named(namespace, imported.module, imported.level)
 
 
 def _is_ours(value: object) -> bool:

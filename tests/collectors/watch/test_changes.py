@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from warpladder.collectors.watch import snapshot
+from warpladder.collectors.watch.files import kernel_files, python_files
 from warpladder.collectors.watch.normal_form import of_cpp, of_file
 from warpladder.collectors.watch.snapshot import Change
 from warpladder.collectors.watch.step import to_record
 from warpladder.workloads import registry
 
-BENCH = '''
+BENCH = '''"""A docstring of the file."""
 import functools
 import numpy as np
 import warpladder
@@ -129,6 +130,9 @@ FILES = {
 }
 
 
+REST = "the rest of bench.py"
+
+
 def taken(folder: Path, texts: dict[str, str], file: str) -> snapshot.Snapshot:
     """The snapshot of a file in a folder of its own, as a process of its own would take it."""
     folder.mkdir()
@@ -151,11 +155,13 @@ def edited(tmp_path: Path, name: str, old: str, new: str) -> Change:
     [
         pytest.param("bench.py", "# a local name", "# the same in other words", [], id="a comment"),
         pytest.param("bench.py", "Idea: the plain one.", "Idea: as plain as can be.", [], id="a docstring"),
+        pytest.param("bench.py", "A docstring of", "A docstring for", [], id="a docstring of the file"),
         pytest.param("bench.py", "    return FACTOR * x\n", "\n    return (FACTOR *\n            x)\n", [], id="layout"),
         pytest.param("bench.py", '"by hand"', '"by foot"', [], id="what runs only by hand"),
         pytest.param("bench.py", "* 0 + 3", "* 0 + 3.0", ["blocked"], id="a function that a variant alone calls"),
         pytest.param("bench.py", "BLOCK = 64", "BLOCK = 32", ["blocked"], id="a constant that a function of it reads"),
         pytest.param("bench.py", '[{"block": 64}]', '[{"block": 64}, {"block": 8}]', ["blocked"], id="configs"),
+        pytest.param("bench.py", "return in_blocks", "import absent; return in_blocks", ["blocked"], id="an import of what is not there"),
         pytest.param("helpers.py", "x * factor", "factor * x", ["blocked"], id="a function beside the file"),
         pytest.param("helpers.py", "x + 2 * x", "x + x + x", ["other"], id="a variant beside the file"),
         pytest.param("late.py", "x * 3", "3 * x", ["lazy"], id="a module that a variant imports when it is called"),
@@ -169,6 +175,7 @@ def edited(tmp_path: Path, name: str, old: str, new: str) -> Change:
         pytest.param("second.cu", "= twice", "= 1 * twice", ["v02_file"], id="a kernel in a file"),
         pytest.param("second.cu", "Idea: a file.", "Idea: one file.", [], id="a comment of a kernel in a file"),
         pytest.param("twice.cuh", "x + x", "2 * x", ["v02_file"], id="a file that a kernel includes"),
+        pytest.param("kernels.py", "(block, 1, 1)", "(1 * block, 1, 1)", ["v01_text", "v02_file"], id="launches that kernels share"),
         pytest.param("kernels.py", 'run=lambda case, inputs, outputs: {"y": 2 * ', 'run=lambda case, inputs, outputs: {"y": 2.0 * ', ["numpy"], id="a lambda"),
     ],
 )  # fmt: skip
@@ -182,15 +189,15 @@ def test_an_edit_changes_these_variants_and_nothing_else(
 @pytest.mark.parametrize(
     ("name", "old", "new", "rest"),
     [
-        pytest.param("bench.py", "n=[1000]", "n=[1000, 2000]", {"bench", "the cases of double"}, id="axes"),
-        pytest.param("bench.py", "helpers.spread(n, rng)", "2 * helpers.spread(n, rng)", {"inputs"}, id="inputs"),
-        pytest.param("helpers.py", "rng.random(n,", "1 - rng.random(n,", {"helpers.py: spread"}, id="what inputs call"),
-        pytest.param("bench.py", "return exact(x)", "return 1 * exact(x)", {"reference"}, id="the reference"),
-        pytest.param("bench.py", "return FACTOR * x", "return x * FACTOR", {"exact"}, id="what the reference calls"),
-        pytest.param("bench.py", "FACTOR = 3", "FACTOR = 3.0", {"FACTOR"}, id="a constant of that"),
-        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nnp.seterr(all='ignore')\n", {"np.seterr(all='ignore')"}, id="a call"),
-        pytest.param("kernels.py", "2 * inputs[\"x\"].astype", "1 * 2 * inputs[\"x\"].astype", {"WORKLOAD"}, id="a lambda of the reference"),
-        pytest.param("kernels.py", "(block, 1, 1)", "(1 * block, 1, 1)", {"rung"}, id="launches that kernels share"),
+        pytest.param("bench.py", "n=[1000]", "n=[1000, 2000]", {REST, "the cases of double"}, id="axes"),
+        pytest.param("bench.py", "helpers.spread(n, rng)", "2 * helpers.spread(n, rng)", {REST}, id="inputs"),
+        pytest.param("helpers.py", "rng.random(n,", "1 - rng.random(n,", {"the rest of helpers.py"}, id="what inputs call"),
+        pytest.param("bench.py", "return exact(x)", "return 1 * exact(x)", {REST}, id="the reference"),
+        pytest.param("bench.py", "return FACTOR * x", "return x * FACTOR", {REST}, id="what the reference calls"),
+        pytest.param("bench.py", "FACTOR = 3", "FACTOR = 3.0", {REST}, id="a constant of that"),
+        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nnp.seterr(all='ignore')\n", {REST}, id="a call"),
+        pytest.param("kernels.py", "2 * inputs[\"x\"].astype", "1 * 2 * inputs[\"x\"].astype", {"the rest of kernels.py"}, id="a lambda of the reference"),
+        pytest.param("bench.py", "BLOCK = 64\n", "BLOCK = 64\nfunctools.all_faster = True\n", {REST}, id="a setting of a library"),
     ],
 )  # fmt: skip
 def test_an_edit_of_what_all_variants_depend_on_changes_everything(
@@ -201,11 +208,98 @@ def test_an_edit_of_what_all_variants_depend_on_changes_everything(
     assert to_record(change, (), ["plain"]) is None
 
 
+SHARED = """
+import numpy as np
+import warpladder
+
+FACTOR = 3
+SIZES = (32, 64)
+CODE = '''
+__global__ void tripled(const float* x, float* out) { out[threadIdx.x] = 3 * x[threadIdx.x]; }  // one
+'''
+bench = warpladder.Benchmark("triple", n=[1000])
+
+def checked(x):
+    return x
+
+@bench.inputs
+def inputs(n, rng):
+    return checked(rng.random(n, np.float32))
+
+def reference(x):
+    return FACTOR * x
+
+bench.reference(reference)
+
+@bench.variant(baseline=True)
+def plain(x):
+    return reference(x)
+
+@bench.variant
+def other(x):
+    return FACTOR * checked(x)
+
+def times(size, x):
+    return 3 * x[:size * size]
+
+for size in SIZES:
+    @bench.variant(name=f"in_{size}")
+    def sized(x, size=size):
+        return x * 3
+
+def width(n):
+    return n
+
+bench.cuda(CODE, kernel="tripled", grid=width, block=32)
+bench.cuda(CODE, kernel="tripled", grid=1, block=64, name="wide", skip=lambda n: "too large" if n > 5000 else None)
+
+if len(SIZES) > 1:
+    @bench.variant
+    def last(x):
+        return x + 2 * x
+
+def unused():
+    return last(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "variants"),
+    [
+        ("FACTOR = 3", "FACTOR = 3.0", None),
+        ("return FACTOR * x\n", "return x * FACTOR\n", None),
+        ("    return x\n", "    return 1 * x\n", None),
+        ("FACTOR * checked(x)", "checked(x) * FACTOR", ["other"]),
+        ("return reference(x)", "return 1 * reference(x)", ["plain"]),
+        ("x + 2 * x", "x + x + x", ["last"]),
+        ("        return x * 3", "        return 3 * x", ["in_32", "in_64"]),
+        ("if len(SIZES)", "if 0 + len(SIZES)", None),
+        ("    return n\n", "    return n // 1\n", ["tripled"]),
+        ("block=64", "block=128", ["wide"]),
+        ("n > 5000", "n > 500", ["wide"]),
+        ("out[threadIdx.x] = 3 *", "out[threadIdx.x] = 3.0f *", ["tripled", "wide"]),
+        ("// one", "// two", []),
+        ("(n, rng):", "(n, rng):\n    # a comment", []),
+        ("import numpy as np", "import numpy as np\nnp.seterr(all='ignore')", None),
+        ("SIZES = (32, 64)", "SIZES = (32, 64)\nnp.seterr(all='ignore') if SIZES else 0", None),
+        ("return last(1)", "return last(2)", None),
+    ],
+)
+def test_what_a_variant_shares_with_inputs_or_reference_changes_everything(
+    old: str, new: str, variants: list[str] | None, tmp_path: Path
+) -> None:
+    assert SHARED.count(old) == 1
+    texts = [{"bench.py": SHARED}, {"bench.py": SHARED.replace(old, new)}]
+    before, now = (taken(tmp_path / str(number), each, "bench.py") for number, each in enumerate(texts))
+    change = snapshot.changed(before, now)
+    assert (change.names, change.rest) == (variants, ()) if variants is not None else change.rest == (REST,)
+
+
 def test_a_variant_that_the_reference_calls_is_no_variant_s_alone(tmp_path: Path) -> None:
     texts = {**FILES, "bench.py": BENCH.replace("return FACTOR * x", "return plain(x)")}
     again = {**texts, "bench.py": texts["bench.py"].replace("return n * x", "return x * n")}
     change = snapshot.changed(taken(tmp_path / "a", texts, "bench.py"), taken(tmp_path / "b", again, "bench.py"))
-    assert "plain" in change.rest
+    assert change.rest == (REST,)
 
 
 def test_a_variant_that_is_gone_leaves_the_others_as_they_are(tmp_path: Path) -> None:
@@ -216,12 +310,29 @@ def test_a_variant_that_is_gone_leaves_the_others_as_they_are(tmp_path: Path) ->
 def test_files_that_are_not_there_yet_are_watched(tmp_path: Path) -> None:
     for name in ("kernels.py", "bench.py", "second.cu"):
         (tmp_path / name).write_text(FILES[name])
-    of_python = {file.relative_to(tmp_path).as_posix() for file in snapshot.files_of([tmp_path / "bench.py"])}
+    of_python = {file.relative_to(tmp_path).as_posix() for file in python_files([tmp_path / "bench.py"])}
     assert of_python >= {"bench.py", "helpers.py", "late.py", "helpers/__init__.py", "numpy.py"}
     shutil.copy(tmp_path / "second.cu", tmp_path / "twice.cuh")  # a file to load it by; it includes itself
     workloads = registry.load_all((), [tmp_path / "kernels.py"])
     (tmp_path / "twice.cuh").unlink()
-    assert {file.name for file in snapshot.kernel_files(workloads)} == {"second.cu", "twice.cuh"}
+    assert {file.name for file in kernel_files(workloads)} == {"second.cu", "twice.cuh"}
+
+
+def test_files_of_two_folders_are_told_apart(tmp_path: Path) -> None:
+    def shot(number: int, edit: str) -> snapshot.Snapshot:
+        files = []
+        for name in ("one", "two"):
+            folder = tmp_path / str(number) / name
+            folder.mkdir(parents=True)
+            (folder / "helpers.py").write_text(HELPERS.replace("x * factor", edit) if name == "two" else HELPERS)
+            (folder / "bench.py").write_text(
+                BENCH.replace('bench.cuda("second.cu"', 'bench.cuda("""\n"""').replace('"double"', f'"{name}"')
+            )
+            files.append((folder / "bench.py").resolve())
+        return snapshot.take(files, registry.load_all((), files))
+
+    change = snapshot.changed(shot(1, "x * factor"), shot(2, "factor * x"))
+    assert (change.variants, change.rest) == ((("two", "blocked"),), ())
 
 
 def test_the_baseline_is_recorded_with_what_changed_and_what_was_not_asked_for_is_not() -> None:

@@ -135,7 +135,7 @@ def test_a_watch_records_what_changed_and_says_what_came_of_it(watch: Watch, fol
 
     saved(bench, BENCH.replace("n=[300_000]", "n=[300_000, 600_000]"))
     said = watch.until(WAITS)
-    assert said[0] == "bench and the cases of double changed: everything is recorded again"
+    assert said[0] == "the rest of bench.py and the cases of double changed: everything is recorded again"
     assert [line.split()[0] for line in said if re.match("plain|helped", line)] == ["plain", "helped"]
 
     assert watch.end() == 0

@@ -113,6 +113,27 @@ def test_imports_within_the_function_are_followed(tmp_path: Path) -> None:
     assert "SCALE = 3\nOTHER = 5" in text_of(loaded(tmp_path, BENCH, helpers=HELPERS).local)
 
 
+def test_a_module_that_is_imported_when_the_function_runs_counts_as_a_whole(tmp_path: Path) -> None:
+    bench = loaded(
+        tmp_path,
+        """
+        def f(x):
+            from kit.late import twice
+            import absent
+            return twice(x)
+        """,
+        kit_in_late="from .more import FACTOR\n\ndef twice(x):\n    return FACTOR * x",
+        kit_in_more="import kit.late\nFACTOR = 2",
+    )
+    before = source_of(bench.f)
+    assert before.split("# kit/")[1:] == [
+        "late.py\n\nfrom .more import FACTOR\n\ndef twice(x):\n    return FACTOR * x\n\n",
+        "more.py\n\nimport kit.late\nFACTOR = 2\n",
+    ]
+    assert bench.f.__globals__["__builtins__"]["__import__"]("kit.late", bench.f.__globals__)
+    assert "def twice(x):\n    return FACTOR * x\n" in source_of(bench.f)
+
+
 def test_local_names_bring_nothing_and_recursion_ends(tmp_path: Path) -> None:
     bench = loaded(tmp_path, BENCH, helpers=HELPERS)
     assert len(text_of(bench.shadowed)) == 1
