@@ -5,6 +5,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from keyword import iskeyword
 from reprlib import repr as shortened
 from typing import Any, Final
@@ -253,6 +254,6 @@ def _in_64_bits() -> Iterator[None]:
         yield
         return
     jax = sys.modules["jax"]
-    enable = getattr(jax, "enable_x64", None) or sys.modules["jax.experimental"].enable_x64
+    enable = jax.enable_x64 if hasattr(jax, "enable_x64") else import_module("jax.experimental").enable_x64
     with enable(True):
         yield
