@@ -80,7 +80,9 @@ def prepare_function(
     )
     device.stream.use()
     parts = tuple((PARTS[name], part) for name, part in call.parts)
-    operation = CudaOperation(call.run, outputs=call.outputs, parts=parts, captures=call.captures, own_inputs=own)
+    operation = CudaOperation(
+        call.run, outputs=call.outputs, refresh=call.refresh, parts=parts, captures=call.captures, own_inputs=own
+    )
     if own:
         operation.before = partial(_restore, own, inputs)
         operation.note = "writes its inputs, which are copied anew before each execution, outside of the time"

@@ -132,7 +132,7 @@ class HostBench:
             if _is_read_only(error) and (names := self._written(run_on)):
                 raise Failed("wrong_result", f"{writes(names)} ({type(error).__name__}: {error})") from error
             raise
-        operation.run, operation.outputs = call.run, call.outputs
+        operation.run, operation.outputs, operation.refresh = call.run, call.outputs, call.refresh
         operation.parts = tuple((PARTS[name], part) for name, part in call.parts)
         return operation
 

@@ -167,10 +167,7 @@ def call_of(
     if on_gpu and library == "torch":
         torch_bridge.use_current_stream()
     stored, written = buffers
-    inputs = {
-        name: arrays.as_given(value, stored[name], library) if isinstance(value, Form) else value
-        for name, value in given.values.items()
-    }
+    inputs = _inputs(given, stored, library)
     takes = parameters_of(function, tuple(values))
     keywords = {name: values[name] for name in takes.named if name in values}
     if OUT in takes.named:
@@ -178,14 +175,11 @@ def call_of(
         keywords[OUT] = targets[0] if len(targets) == 1 else targets
     if STREAM in takes.named:
         keywords[STREAM] = _stream(library) if on_gpu else None
-    positional = () if given.by_name else tuple(inputs.values())
-    keywords |= inputs if given.by_name else {}
-    run = _waiting(_partial(function, positional, keywords), library)
+    if (differentiated or library == "jax") and (OUT in takes.named or writes_inputs):
+        why = "gradients need" if differentiated else "arrays of JAX cannot be written; it needs"
+        raise WorkloadError(f"{place_of(function)} writes to its arguments; {why} a function that returns its outputs")
+    run = _partial(function, () if given.by_name else tuple(inputs.values()), keywords | (inputs if given.by_name else {}))
     if differentiated:
-        if OUT in takes.named or writes_inputs:
-            raise WorkloadError(
-                f"{place_of(function)} writes to its arguments; gradients need a function that returns its outputs"
-            )
         return _with_gradients(run, inputs, differentiated, outputs, on_gpu)
     first = next((value for name, value in inputs.items() if name in given.forms), None)
 
@@ -197,7 +191,17 @@ def call_of(
         found = named_outputs(returned, outputs, OUT in takes.named)
         return {name: arrays.taken(name, value, outputs[name], on_gpu) for name, value in found.items()}
 
+    if library == "jax":
+        return _of_jax(function, given, stored, keywords, take)
     return Call(run, take)
+
+
+def _inputs(given: Arguments, stored: Mapping[str, Array], library: str) -> dict[str, Any]:
+    """The inputs of a function, by name."""
+    return {
+        name: arrays.as_given(value, stored[name], library) if isinstance(value, Form) else value
+        for name, value in given.values.items()
+    }
 
 
 def _with_gradients(
@@ -230,13 +234,28 @@ def _partial(function: Callable[..., Any], positional: tuple[Any, ...], keywords
     return lambda: function(*positional)
 
 
-def _waiting(run: Callable[[], Any], library: str) -> Callable[[], Any]:
-    """JAX returns before it has computed, on the host too."""
-    if library != "jax":
-        return run
+def _of_jax(
+    function: Callable[..., Any],
+    given: Arguments,
+    stored: Mapping[str, Array],
+    keywords: Mapping[str, Any],
+    take: Callable[[Any], Buffers | None],
+) -> Call:
+    """A call with arrays of JAX. They are copies of the stored ones. JAX returns before it has computed, on the host too."""
     import jax
 
-    return lambda: jax.block_until_ready(run())
+    inputs: dict[str, Any] = {}
+
+    def refresh() -> None:
+        inputs.update(_inputs(given, stored, "jax"))
+
+    def run() -> Any:
+        if given.by_name:
+            return jax.block_until_ready(function(**inputs, **keywords))
+        return jax.block_until_ready(function(*inputs.values(), **keywords))
+
+    refresh()
+    return Call(run, take, refresh=refresh)
 
 
 def _stream(library: str) -> Any:

@@ -23,6 +23,7 @@ class Call:
         outputs: turns that into the outputs by name, outside of the time. It gives None if the function wrote the bench's outputs.
             It raises WrongOutput.
         parts: parts of a call by name, in order, such as forward and backward. Each takes what the one before it returned.
+        refresh: takes over inputs that changed since the call was made, for a library whose arrays are copies.
         captures: a CUDA graph can hold it. Gradients allocate in threads of PyTorch's own, where a graph does not keep the memory.
     """
 
@@ -30,6 +31,7 @@ class Call:
     outputs: Callable[[Any], Buffers | None]
     parts: tuple[tuple[str, Callable[..., Any]], ...] = ()
     captures: bool = True
+    refresh: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True)
