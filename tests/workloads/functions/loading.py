@@ -1,9 +1,13 @@
 """Loads a benchmark's file for tests of its sources."""
 
+import subprocess
+import sysconfig
 import textwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import pytest
 
 from warpladder.workloads import neighbours
 from warpladder.workloads.functions.sources import source_of
@@ -22,3 +26,23 @@ def loaded(folder: Path, text: str, **beside: str) -> ModuleType:
 def text_of(function: Any) -> list[str]:
     """The text in parts: what blank lines separate."""
     return source_of(function).rstrip("\n").split("\n\n")
+
+
+EXTENSION = """
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+static PyObject* twice(PyObject* self, PyObject* x) { return PyNumber_Add(x, x); }
+static PyMethodDef methods[] = {{"twice", twice, METH_O, "x + x"}, {NULL, NULL, 0, NULL}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast", NULL, -1, methods};
+PyMODINIT_FUNC PyInit_fast(void) { return PyModule_Create(&module); }
+"""
+
+
+def build_extension(folder: Path, text: str = EXTENSION) -> Path:
+    include = Path(sysconfig.get_paths()["include"])
+    if not (include / "Python.h").is_file():
+        pytest.skip("Python's headers are not installed")
+    (folder / "fast.c").write_text(text)
+    made = folder / f"fast{sysconfig.get_config_var('EXT_SUFFIX')}"
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-I{include}", "-o", str(made), str(folder / "fast.c")], check=True)
+    return made

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.workloads.functions.loading import build_extension
 from tests.workloads.functions.recording import record
-from tests.workloads.functions.test_sources import build_extension
 from warpladder.collectors.core.failures import classify, is_sticky
 from warpladder.workloads.api import WorkloadError
 from warpladder.workloads.functions.extensions import CallFailed, CFunction, c_function

@@ -7,7 +7,6 @@ import linecache
 import math
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,27 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.workloads.functions.loading import loaded, text_of
+from tests.workloads.functions.loading import build_extension, loaded, text_of
 from warpladder.workloads.functions.sources import line_of, source_file_of, source_of
-
-EXTENSION = """
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-static PyObject* twice(PyObject* self, PyObject* x) { return PyNumber_Add(x, x); }
-static PyMethodDef methods[] = {{"twice", twice, METH_O, "x + x"}, {NULL, NULL, 0, NULL}};
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast", NULL, -1, methods};
-PyMODINIT_FUNC PyInit_fast(void) { return PyModule_Create(&module); }
-"""
-
-
-def build_extension(folder: Path, text: str = EXTENSION) -> Path:
-    include = Path(sysconfig.get_paths()["include"])
-    if not (include / "Python.h").is_file():
-        pytest.skip("Python's headers are not installed")
-    (folder / "fast.c").write_text(text)
-    made = folder / f"fast{sysconfig.get_config_var('EXT_SUFFIX')}"
-    subprocess.run(["gcc", "-shared", "-fPIC", f"-I{include}", "-o", str(made), str(folder / "fast.c")], check=True)
-    return made
 
 
 def test_a_function_of_a_c_extension_is_named_with_the_digest_of_its_library(tmp_path: Path) -> None:
