@@ -14,7 +14,7 @@ import numpy as np
 from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, WorkloadError, format_params
 from warpladder.workloads.functions.arrays import Form, is_measurable
 from warpladder.workloads.functions.axes import called_with_axes
-from warpladder.workloads.functions.binding import OUT, STREAM, parameters_of, place_of, raised_by
+from warpladder.workloads.functions.parameters import OUT, STREAM, parameters_of, place_of, raised_by
 
 #: Characters of a name.
 _LONGEST: Final = 200

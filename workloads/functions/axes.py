@@ -15,7 +15,7 @@ import numpy as np
 
 from warpladder.workloads.api import Case, Params, WorkloadError
 from warpladder.workloads.axes import Axis
-from warpladder.workloads.functions.binding import OUT, STREAM, place_of, raised_by
+from warpladder.workloads.functions.parameters import OUT, STREAM, place_of, raised_by
 
 _MOST: Final = 2**62
 #: More cases than can be measured in a day.

@@ -34,10 +34,10 @@ from warpladder.workloads.functions.arguments import (
     tolerances,
 )
 from warpladder.workloads.functions.axes import Axes
-from warpladder.workloads.functions.binding import STREAM, place_of
 from warpladder.workloads.functions.extensions import c_function
 from warpladder.workloads.functions.kernels import Extent, Kernel, source_of_kernel
 from warpladder.workloads.functions.making import Maker
+from warpladder.workloads.functions.parameters import STREAM, place_of
 from warpladder.workloads.functions.problem import Problem
 
 if TYPE_CHECKING:

@@ -1,138 +1,16 @@
 """Gives a user's function its arguments, and takes its outputs."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from warpladder.workloads import locate, torch_bridge
-from warpladder.workloads.api import Array, Buffers, WorkloadError, WrongOutput
+from warpladder.workloads import torch_bridge
+from warpladder.workloads.api import Array, Buffers, WorkloadError
 from warpladder.workloads.functions import arrays, gradients
 from warpladder.workloads.functions.arrays import Form
+from warpladder.workloads.functions.call import Call
 from warpladder.workloads.functions.extensions import CFunction
-from warpladder.workloads.functions.variant import Call
-
-#: A parameter of this name is given the outputs to write to: one array, or a tuple of several.
-OUT: Final = "out"
-#: A parameter of this name is given the stream that is timed, in the form that the function's library takes.
-STREAM: Final = "stream"
-
-_POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """What the function `inputs` gave for a case.
-
-    Attributes:
-        values: name -> form of an array, or the value itself of anything else.
-        by_name: it was a dict, so that functions take the values by name.
-    """
-
-    values: Mapping[str, Any]
-    by_name: bool
-
-    @property
-    def forms(self) -> dict[str, Form]:
-        return {name: value for name, value in self.values.items() if isinstance(value, Form)}
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The parameters of a function.
-
-    Attributes:
-        inputs: names of those that take inputs, in order; None if the function takes any number, or does not tell.
-        needed: how many of them have no default.
-        by_name: names of those that take inputs by name; None if the function takes any, or does not tell.
-        missing: names of those that have no default and take neither an input in order nor one of `named`.
-        named: names of those that take an axis, a config's value, the outputs or the stream.
-    """
-
-    inputs: tuple[str, ...] | None
-    needed: int
-    by_name: tuple[str, ...] | None
-    missing: tuple[str, ...]
-    named: tuple[str, ...]
-
-
-def parameters_of(function: Callable[..., Any], special: Sequence[str]) -> Parameters:
-    """The parameters of a function.
-
-    Args:
-        function: Python's, or of an extension, which may not tell its parameters.
-        special: names of axes and of the config's values.
-    """
-    try:
-        found = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return Parameters(None, 0, None, (), ())
-    named = {*special, OUT, STREAM}
-    inputs = [each for each in found if each.kind in _POSITIONAL and each.name not in named]
-    only_by_name = [each for each in found if each.kind is each.KEYWORD_ONLY and each.name not in named]
-    either = [each for each in inputs if each.kind is not each.POSITIONAL_ONLY]
-    kinds = {each.kind for each in found}
-    return Parameters(
-        None if inspect.Parameter.VAR_POSITIONAL in kinds else tuple(each.name for each in inputs),
-        sum(each.default is each.empty for each in inputs),
-        None if inspect.Parameter.VAR_KEYWORD in kinds else tuple(each.name for each in (*either, *only_by_name)),
-        tuple(each.name for each in only_by_name if each.default is each.empty),
-        tuple(each.name for each in found if each.name in named and each.kind is not each.POSITIONAL_ONLY),
-    )
-
-
-def place_of(function: Callable[..., Any]) -> str:
-    """`bench.py:12: name`, for a message about a function; its name alone where its source is not known."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    name = getattr(function, "__name__", type(function).__name__)
-    return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}: {name}" if code else name
-
-
-def raised_by(function: Callable[..., Any], what: str, error: BaseException) -> WorkloadError:
-    """The error for an exception of a user's function other than a variant.
-
-    Args:
-        function: the user's.
-        what: its part in the benchmark, such as `inputs`.
-        error: the exception; one of ours already says where and what.
-    """
-    if isinstance(error, WorkloadError):
-        return error
-    name, text = getattr(function, "__name__", type(function).__name__), locate.text_of(error)
-    raised = ": ".join(filter(None, [type(error).__name__, text]))
-    where = locate.where(error) or place_of(function).rpartition(": ")[0]
-    said = f"{name if name == what else f'{name}, {what},'} raises {raised}; mend it, then try again"
-    return WorkloadError(f"{where}: {said}" if where else said)
-
-
-def check_takes(function: Callable[..., Any], given: Arguments, special: Sequence[str]) -> None:
-    """Check that a function takes the inputs. Raises WorkloadError."""
-    takes = parameters_of(function, special)
-    where, count = place_of(function), len(given.values)
-    if given.by_name:
-        names = tuple(given.values)
-        if takes.by_name is not None and (unknown := [name for name in names if name not in takes.by_name]):
-            raise WorkloadError(
-                f"{where} has no parameter {unknown[0]}, which `inputs` gives; it has {_listed(takes.by_name)}; make them the same"
-            )
-        needed = takes.inputs[: takes.needed] if takes.inputs else ()
-        missing = [name for name in (*needed, *takes.missing) if name not in names]
-    else:
-        missing = list(takes.missing)
-        if not missing and takes.inputs is not None and not takes.needed <= count <= len(takes.inputs):
-            raise WorkloadError(
-                f"{where} takes {_listed(takes.inputs)}, and `inputs` gives {_counted(count, 'value')} "
-                f"({_listed(tuple(given.values))}); make them the same"
-            )
-    if missing:
-        raise WorkloadError(
-            f"{where} takes {missing[0]}, which is neither an axis, a config's value nor one of the inputs in order; "
-            "give it a default, or a value in configs"
-        )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "no inputs"
+from warpladder.workloads.functions.given import Arguments, check_takes, named_outputs
+from warpladder.workloads.functions.parameters import OUT, STREAM, parameters_of, place_of
 
 
 def call_of(
@@ -275,46 +153,3 @@ def _stream(library: str) -> Any:
 
             return cuda.external_stream(stream.ptr)
     return stream.ptr
-
-
-def named_outputs(returned: Any, outputs: Mapping[str, Any], takes_out: bool = False) -> dict[str, Any]:
-    """What a function returned, by name of output.
-
-    Args:
-        returned: what it returned.
-        outputs: the outputs of the reference, by name.
-        takes_out: it may write to its parameter `out` in place of returning outputs.
-
-    Raises:
-        WrongOutput: it is nothing, has another number of outputs, or is not an array, a tuple or a dict.
-    """
-    several = "an array" if len(outputs) == 1 else f"a tuple of the {len(outputs)} outputs, or a dict of them"
-    if returned is None:
-        raise WrongOutput(f"returns None; return the output, or take a parameter `{OUT}` and write to it")
-    kind = type(returned)  # never the object itself, whose class may answer to anything
-    if issubclass(kind, Mapping):
-        if set(returned) != set(outputs):
-            raise WrongOutput(
-                f"returns a dict of {_listed(sorted(map(str, returned)))}, and the reference's outputs are {_listed(tuple(outputs))}; "
-                "make the names the same"
-            )
-        return {name: returned[name] for name in outputs}
-    if issubclass(kind, tuple | list):
-        other = next((each for each in returned if not arrays.library_of(each)), outputs)
-        if other is not outputs:
-            raise WrongOutput(f"returns {arrays.described(returned)} that holds {arrays.described(other)}; return {several}")
-        if len(returned) != len(outputs):
-            raise WrongOutput(
-                f"returns {_counted(len(returned), 'output')}, and the reference {len(outputs)}; make them the same"
-            )
-        return dict(zip(outputs, returned, strict=True))
-    if arrays.is_unfinished(returned) or not arrays.library_of(returned):
-        instead = f"; return None after writing to `{OUT}`" if takes_out else f"; return {several}"
-        raise WrongOutput(f"returns {arrays.described(returned)}{instead}")
-    if len(outputs) != 1:
-        raise WrongOutput(f"returns 1 array, and the reference {len(outputs)} outputs; return {several}")
-    return {next(iter(outputs)): returned}
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

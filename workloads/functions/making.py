@@ -13,9 +13,10 @@ from warpladder.workloads.functions.arguments import is_of_types, launches_trito
 from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.axes import Axes
 from warpladder.workloads.functions.binding import call_of
+from warpladder.workloads.functions.call import Call
 from warpladder.workloads.functions.kernels import Kernel
 from warpladder.workloads.functions.problem import Problem
-from warpladder.workloads.functions.variant import GPU_ONLY, Call, FunctionVariant
+from warpladder.workloads.functions.variant import GPU_ONLY, FunctionVariant
 
 
 class Maker:

@@ -17,7 +17,8 @@ from warpladder.workloads.api import Buffer, Case, WorkloadError
 from warpladder.workloads.functions import arrays, gradients
 from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.axes import called_with_axes
-from warpladder.workloads.functions.binding import OUT, STREAM, Arguments, check_takes, place_of, raised_by
+from warpladder.workloads.functions.given import Arguments, check_takes
+from warpladder.workloads.functions.parameters import OUT, STREAM, place_of, raised_by
 from warpladder.workloads.small_floats import widened
 
 _NUMBERS: Final = (bool, int, float, complex, str, type(None))
