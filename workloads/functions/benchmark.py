@@ -119,11 +119,9 @@ class Benchmark:
                 for outputs of whole numbers that of the reference's own.
         """
         self._outputs = checked_outputs(outputs)
-        if function is None:
-            return self.reference_with_types
-        return self.reference_with_types(function)
+        return self._declare_reference if function is None else self._declare_reference(function)
 
-    def reference_with_types(self, function: _F) -> _F:
+    def _declare_reference(self, function: _F) -> _F:
         """Declare the reference, with the types that were given before."""
         self._reference = checked_function(function, "reference")
         self._forget()
