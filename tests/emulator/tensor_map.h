@@ -16,7 +16,7 @@ constexpr unsigned most_axes = 5;
 
 /// What the words of a TensorMap hold here. The innermost axis comes first.
 struct TensorMapWords {
-  unsigned long long address, axes, swizzle_bytes, extents[most_axes], box[most_axes], mark;
+  unsigned long long address, axes, swizzle_bytes, tf32, extents[most_axes], box[most_axes], mark;
 };
 constexpr unsigned long long tensor_map_mark = 0x70614d726f736e65ull;
 static_assert(sizeof(TensorMapWords) <= sizeof(TensorMap));
@@ -30,6 +30,15 @@ inline TensorMapWords words_of(const TensorMap& map) {
 // The runtime copies, as it knows shared memory.
 void load_box(void* shared, const TensorMap& map, const int* at, unsigned axes, unsigned long long* barrier);
 void store_box(const void* shared, const TensorMap& map, const int* at, unsigned axes);
+
+/// Rounded as the TMA rounds to TF32: to nearest, ties to even, 10 bits of fraction; infinities and NaN stay.
+inline float rounded_to_tf32(float x) {
+  unsigned bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  if ((bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
 
 inline std::size_t box_bytes(const TensorMapWords& map) {
   std::size_t bytes = sizeof(float);
