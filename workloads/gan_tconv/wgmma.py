@@ -36,13 +36,13 @@ def three_products(case: Case, config: Params) -> Sequence[Launch]:
     *middle, last = layers(case)
     return [
         phases.fold(case),
-        _prepare(case, 0, rest=True),
+        _rests(case, 0),
         _dense(case, "z", ("w0", "r0"), 128),
         *(
             launch
             for layer in middle
             for launch in (
-                _prepare(case, layer.number, rest=True),
+                _rests(case, layer.number),
                 _product(case, layer, (f"w{layer.number}", f"r{layer.number}"), *_split_tile(layer)),
             )
         ),
@@ -51,62 +51,50 @@ def three_products(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def one_product(case: Case, config: Params) -> Sequence[Launch]:
-    """TF32: z and weights rounded."""
+    """TF32: the TMA rounds z and the weights as it loads them. The last layer sets the counters of tiles to 0 for the next operation."""
     *middle, last = layers(case)
     return [
         phases.fold(case),
-        _prepared("z", "latent", images_of(case) * LATENT, last.number, rest=False),
-        _prepare(case, 0, rest=False),
-        _dense(case, "latent", ("r0",), 256),
-        *(
-            launch
-            for layer in middle
-            for launch in (
-                _prepare(case, layer.number, rest=False),
-                _product(case, layer, (f"r{layer.number}",), *_rounded_tile(layer, images_of(case))),
-            )
-        ),
+        _dense(case, "z", ("w0",), 256, tf32=True),
+        *(_product(case, layer, (f"w{layer.number}",), *_rounded_tile(layer, images_of(case)), tf32=True) for layer in middle),
         _last(case, last, parts=1),
     ]
 
 
-def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """`x0` to `x3`: pixels between layers by [y][x][image][channel]. `r0` to `r3`: prepared weights. `folded`: scale and shift
-    of each layer. `next`: a counter of tiles for each layer."""
+def scratch_of_one_product(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """`x0` to `x3`: pixels between layers by [y][x][image][channel]. `folded`: scale and shift of each layer. `next`: a counter
+    of tiles for each layer."""
     channels, side, images = channels_of(case), side_of(case), images_of(case)
     *middle, last = layers(case)
     found = {
         "folded": Buffer((2 * last.number, channels)),
         "next": Buffer((last.number + 1,), "int32", zeroed=True),
-        "r0": Buffer((side**2 * channels, LATENT)),
         "x0": Buffer((side, side, images, channels)),
     }
     for layer in middle:
-        found[f"r{layer.number}"] = Buffer((_TAPS * layer.out_channels, layer.channels))
         found[f"x{layer.number}"] = Buffer((2 * layer.side, 2 * layer.side, images, layer.out_channels))
     return found
 
 
-def scratch_of_one_product(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """The same with `latent`, z rounded."""
-    return {**scratch(case, config), "latent": Buffer((images_of(case), LATENT))}
+def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """The same with `r0` to `r3`, the bits of the weights that tensor cores cut off."""
+    found = dict(scratch_of_one_product(case, config))
+    found["r0"] = Buffer((side_of(case) ** 2 * channels_of(case), LATENT))
+    for layer in layers(case)[:-1]:
+        found[f"r{layer.number}"] = Buffer((_TAPS * layer.out_channels, layer.channels))
+    return found
 
 
-def _prepare(case: Case, number: int, rest: bool) -> Launch:
-    """The weights of a layer; number 0 is the dense one."""
+def _rests(case: Case, number: int) -> Launch:
+    """The bits of a layer's weights that tensor cores cut off, and the counter of its tiles set to 0. Number 0 is the dense layer."""
     if number == 0:
         count = side_of(case) ** 2 * channels_of(case) * LATENT
     else:
         layer = layers(case)[number - 1]
         count = _TAPS * layer.channels * layer.out_channels
-    return _prepared(f"w{number}", f"r{number}", count, number, rest)
-
-
-def _prepared(name: str, to: str, count: int, number: int, rest: bool) -> Launch:
-    """Writes rounded values, or the bits that tensor cores cut off, and sets the counter of a layer's tiles to 0."""
     vectors = count // _VECTOR
-    args = (name, to, np.int32(vectors), "next", np.int32(number))
-    return Launch(f"prepare<{str(rest).lower()}>", (ceil_div(vectors, 256), 1, 1), (256, 1, 1), args, once=name != "z")
+    args = (f"w{number}", f"r{number}", np.int32(vectors), "next", np.int32(number))
+    return Launch("prepare<true>", (ceil_div(vectors, 256), 1, 1), (256, 1, 1), args, once=True)
 
 
 def _split_tile(layer: Layer) -> tuple[int, int]:
@@ -124,22 +112,26 @@ def _rounded_tile(layer: Layer, images: int) -> tuple[int, int]:
     return 1, 128 if images <= _FEW_TILES * _OF["kImages"] else 256
 
 
-def _dense(case: Case, pixels: str, weights: tuple[str, ...], columns: int) -> Launch:
+def _dense(case: Case, pixels: str, weights: tuple[str, ...], columns: int, tf32: bool = False) -> Launch:
     """The dense layer as a convolution: one input pixel, one tap, and the channels of all pixels as output channels."""
     channels, images = channels_of(case), images_of(case)
     outputs = side_of(case) ** 2 * channels
     tiles = ceil_div(images, _OF["kImages"]) * ceil_div(outputs, columns)
-    maps = (TensorMap(pixels, _box(_OF["kImages"]), 128), *(TensorMap(name, _box(columns), 128) for name in weights))
+    maps = (
+        TensorMap(pixels, _box(_OF["kImages"]), 128, tf32=tf32),
+        *(TensorMap(name, _box(columns), 128, tf32=tf32) for name in weights),
+    )
     sizes = (1, images, LATENT, outputs, 0, channels)
     return _persistent(f"layer_product<1, {columns}, true, {_STAGES}>", tiles, columns, maps, "x0", sizes)
 
 
-def _product(case: Case, layer: Layer, weights: tuple[str, ...], outputs: int, columns: int) -> Launch:
+def _product(case: Case, layer: Layer, weights: tuple[str, ...], outputs: int, columns: int, tf32: bool = False) -> Launch:
+    """The product of a layer in the middle; `tf32` if the TMA rounds the weights. The pixels were rounded when they left the layer before."""
     n, images = layer.number, images_of(case)
     tiles = 4 * layer.side**2 // outputs * ceil_div(images, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
     pixels = TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, (layer.side**2 * images, layer.channels))
     rows = (_TAPS * layer.out_channels, layer.channels)
-    maps = (pixels, *(TensorMap(name, _box(columns), 128, rows) for name in weights))
+    maps = (pixels, *(TensorMap(name, _box(columns), 128, rows, tf32) for name in weights))
     sizes = (layer.side, images, layer.channels, layer.out_channels, n, channels_of(case))
     return _persistent(f"layer_product<{outputs}, {columns}, false, {_STAGES}>", tiles, outputs * columns, maps, f"x{n}", sizes)
 
