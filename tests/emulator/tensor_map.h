@@ -31,19 +31,19 @@ inline TensorMapWords words_of(const TensorMap& map) {
 void load_box(void* shared, const TensorMap& map, const int* at, unsigned axes, unsigned long long* barrier);
 void store_box(const void* shared, const TensorMap& map, const int* at, unsigned axes);
 
-/// Rounded as the TMA rounds to TF32: to nearest, ties to even, 10 bits of fraction; infinities and NaN stay.
-inline float rounded_to_tf32(float x) {
-  unsigned bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  if ((bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
 inline std::size_t box_bytes(const TensorMapWords& map) {
   std::size_t bytes = sizeof(float);
   for (unsigned axis = 0; axis < map.axes; axis++) bytes *= map.box[axis];
   return bytes;
+}
+
+/// What the TMA leaves in shared memory of an element: rounded to 10 bits of fraction, ties to even, if the map says so.
+inline float loaded(const TensorMapWords& map, float element) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &element, sizeof bits);
+  if (map.tf32 && (bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+  std::memcpy(&element, &bits, sizeof bits);
+  return element;
 }
 
 /// Where a byte lies that would lie at an address without swizzle: its 16-byte pieces are exchanged by the bits from the 7th on.

@@ -16,7 +16,8 @@ _MOST_AXES: Final = 5
 
 
 def argument_of_tensor_map(tensor_map: TensorMap, array: np.ndarray, number: int) -> str:
-    """The words of a job for a tensor map of a buffer: its number, the swizzle, 1 if the TMA rounds to TF32, and extent and box by axis, the innermost first.
+    """The words of a job for a tensor map of a buffer: its number, the swizzle, whether it rounds to TF32, then extent and box of each
+    axis, the innermost first.
 
     Raises:
         EmulationError: the driver would refuse the map, or the emulator lacks it.
