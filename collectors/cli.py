@@ -72,7 +72,9 @@ def app() -> None:
 @click.option("--cases", "case_set", default="quick", help="quick, report or full.")
 @click.option("--case", "cases", multiple=True, help="One case, by name or axes: n=3000; may be given again.")
 @click.option("--axis", "axes", multiple=True, help="A sweep: n=1000,2000,4000; may be given again.")
-@click.option("--variants", default="", show_default=False, help="Variants to take, with commas between; all but drafts when empty.")
+@click.option(
+    "--variants", default="", show_default=False, help="Variants to take, with commas between; all but drafts when empty."
+)
 @click.option("--collector", default="auto", help=f"auto, {', '.join(choice.COLLECTORS)}.")
 @_label
 @_data_dir
