@@ -36,13 +36,13 @@ def three_products(case: Case, config: Params) -> Sequence[Launch]:
     *middle, last = layers(case)
     return [
         phases.fold(case),
-        _rests(case, 0),
+        _prepare(case, 0, rest=True),
         _dense(case, "z", ("w0", "r0"), 128),
         *(
             launch
             for layer in middle
             for launch in (
-                _rests(case, layer.number),
+                _prepare(case, layer.number, rest=True),
                 _product(case, layer, (f"w{layer.number}", f"r{layer.number}"), *_split_tile(layer)),
             )
         ),
@@ -51,7 +51,27 @@ def three_products(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def one_product(case: Case, config: Params) -> Sequence[Launch]:
-    """TF32: the TMA rounds z and the weights as it loads them. The last layer sets the counters of tiles to 0 for the next operation."""
+    """TF32: z and weights rounded."""
+    *middle, last = layers(case)
+    return [
+        phases.fold(case),
+        _prepared("z", "latent", images_of(case) * LATENT, last.number, rest=False),
+        _prepare(case, 0, rest=False),
+        _dense(case, "latent", ("r0",), 256),
+        *(
+            launch
+            for layer in middle
+            for launch in (
+                _prepare(case, layer.number, rest=False),
+                _product(case, layer, (f"r{layer.number}",), *_rounded_tile(layer, images_of(case))),
+            )
+        ),
+        _last(case, last, parts=1),
+    ]
+
+
+def rounded_on_load(case: Case, config: Params) -> Sequence[Launch]:
+    """TF32: the TMA rounds z and weights as it loads them. The last layer sets the counters of tiles to 0 for the next operation."""
     *middle, last = layers(case)
     return [
         phases.fold(case),
@@ -61,7 +81,7 @@ def one_product(case: Case, config: Params) -> Sequence[Launch]:
     ]
 
 
-def scratch_of_one_product(case: Case, config: Params) -> Mapping[str, Buffer]:
+def scratch_of_pixels(case: Case, config: Params) -> Mapping[str, Buffer]:
     """`x0` to `x3`: pixels between layers by [y][x][image][channel]. `folded`: scale and shift of each layer. `next`: a counter
     of tiles for each layer."""
     channels, side, images = channels_of(case), side_of(case), images_of(case)
@@ -77,24 +97,33 @@ def scratch_of_one_product(case: Case, config: Params) -> Mapping[str, Buffer]:
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """The same with `r0` to `r3`, the bits of the weights that tensor cores cut off."""
-    found = dict(scratch_of_one_product(case, config))
-    found["r0"] = Buffer((side_of(case) ** 2 * channels_of(case), LATENT))
+    """The same with `r0` to `r3`, prepared weights."""
+    found = {**scratch_of_pixels(case, config), "r0": Buffer((side_of(case) ** 2 * channels_of(case), LATENT))}
     for layer in layers(case)[:-1]:
         found[f"r{layer.number}"] = Buffer((_TAPS * layer.out_channels, layer.channels))
     return found
 
 
-def _rests(case: Case, number: int) -> Launch:
-    """The bits of a layer's weights that tensor cores cut off, and the counter of its tiles set to 0. Number 0 is the dense layer."""
+def scratch_of_one_product(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """The same with `latent`, z rounded."""
+    return {**scratch(case, config), "latent": Buffer((images_of(case), LATENT))}
+
+
+def _prepare(case: Case, number: int, rest: bool) -> Launch:
+    """The weights of a layer; number 0 is the dense one."""
     if number == 0:
         count = side_of(case) ** 2 * channels_of(case) * LATENT
     else:
         layer = layers(case)[number - 1]
         count = _TAPS * layer.channels * layer.out_channels
+    return _prepared(f"w{number}", f"r{number}", count, number, rest)
+
+
+def _prepared(name: str, to: str, count: int, number: int, rest: bool) -> Launch:
+    """Writes rounded values, or the bits that tensor cores cut off, and sets the counter of a layer's tiles to 0."""
     vectors = count // _VECTOR
-    args = (f"w{number}", f"r{number}", np.int32(vectors), "next", np.int32(number))
-    return Launch("prepare<true>", (ceil_div(vectors, 256), 1, 1), (256, 1, 1), args, once=True)
+    args = (name, to, np.int32(vectors), "next", np.int32(number))
+    return Launch(f"prepare<{str(rest).lower()}>", (ceil_div(vectors, 256), 1, 1), (256, 1, 1), args, once=name != "z")
 
 
 def _split_tile(layer: Layer) -> tuple[int, int]:
@@ -126,7 +155,7 @@ def _dense(case: Case, pixels: str, weights: tuple[str, ...], columns: int, tf32
 
 
 def _product(case: Case, layer: Layer, weights: tuple[str, ...], outputs: int, columns: int, tf32: bool = False) -> Launch:
-    """The product of a layer in the middle; `tf32` if the TMA rounds the weights. The pixels were rounded when they left the layer before."""
+    """The product of a layer in the middle. `tf32`: the TMA rounds the weights; pixels were rounded when they left the layer before."""
     n, images = layer.number, images_of(case)
     tiles = 4 * layer.side**2 // outputs * ceil_div(images, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
     pixels = TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, (layer.side**2 * images, layer.channels))
