@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -10,37 +10,59 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from warpladder.collectors.core.shares import BufferRows
 from warpladder.collectors.cuda.launch import bind, make_scratch
 from warpladder.collectors.cuda.nccl import Gathered
+from warpladder.collectors.cuda.pinned import Together
 from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan
 from warpladder.workloads.api import Array, Buffer, Buffers
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How inputs and outputs are copied.
+
+    Attributes:
+        host: inputs and outputs in page-locked memory.
+        gathered: inputs that ranks gather from one another, by name.
+        together: inputs that one copy brings; None if there are none.
+    """
+
+    host: Mapping[str, np.ndarray]
+    gathered: Mapping[str, Gathered] = field(default_factory=dict)
+    together: Together | None = None
+
+    def bring(self, rows: BufferRows, device: Buffers) -> BoundCopy:
+        """The copy of rows of an input to the device."""
+        if rows.name in self.gathered:
+            gathered = self.gathered[rows.name]
+            return BoundCopy((rows,), gathered.copy, gathered.gather)
+        return BoundCopy((rows,), partial(_copy_in, rows.of(device[rows.name]), rows.of(self.host[rows.name])))
 
 
 def overlap(
     parts: Sequence[PartPlan],
     loaded: Mapping[str, Any],
-    host: Mapping[str, np.ndarray],
+    copies: Copies,
     device: Buffers,
     scratch: Buffers,
     refresh: Callable[[], object],
     kernels: Any,
-    gathered: Mapping[str, Gathered],
 ) -> Callable[[], None]:
     """Return a function that enqueues an operation's copies and kernels, part by part.
 
     Args:
         parts: the plan.
         loaded: its kernels, by name expression.
-        host: inputs and outputs in page-locked memory.
+        copies: how its inputs and outputs are copied.
         device: inputs and outputs on the device.
         scratch: scratch of the whole case on the device, for the first stream of kernels; other streams get their own.
         refresh: enqueues the update of data derived from inputs, after the copies that the first kernel waits for.
         kernels: the current stream; it is the first stream of kernels.
-        gathered: inputs that ranks gather from one another, by name.
     """
     streams = [kernels, *(cupy.cuda.Stream(non_blocking=True) for _ in range(max(part.stream for part in parts)))]
     scratches = [scratch, *(_scratch_of(number, parts, scratch) for number in range(1, len(streams)))]
-    bound = [_bound(part, loaded, host, device, scratches[part.stream], gathered) for part in parts]
+    bound = [_bound(part, loaded, copies, device, scratches[part.stream]) for part in parts]
     if bound[0].calls:
         first = bound[0].calls[0]
         bound[0] = replace(
@@ -65,10 +87,9 @@ def _scratch_of(stream: int, parts: Sequence[PartPlan], scratch: Buffers) -> Buf
 def _bound(
     part: PartPlan,
     loaded: Mapping[str, Any],
-    host: Mapping[str, np.ndarray],
+    copies: Copies,
     device: Buffers,
     scratch: Buffers,
-    gathered: Mapping[str, Gathered],
 ) -> BoundPart:
     buffers = {name: rows.of(device[name]) for name, rows in part.rows.items()}
     for name, buffer in part.scratch.items():
@@ -77,16 +98,11 @@ def _bound(
         BoundCall(waits, bind(launch, loaded[launch.kernel], buffers), makes)
         for launch, waits, makes in zip(part.launches, part.waits, part.makes, strict=True)
     ]
-    copies_in = [
-        BoundCopy(rows, gathered[rows.name].copy, gathered[rows.name].gather)
-        if rows.name in gathered
-        else BoundCopy(rows, partial(_copy_in, rows.of(device[rows.name]), rows.of(host[rows.name])))
-        for rows in part.copies_in
-    ]
+    together = [BoundCopy(part.together, copies.together.copy)] if part.together and copies.together else []
     return BoundPart(
-        copies_in,
+        [*together, *(copies.bring(rows, device) for rows in part.copies_in)],
         calls,
-        [partial(_copy_out, rows.of(host[rows.name]), rows.of(device[rows.name])) for rows in part.copies_out],
+        [partial(_copy_out, rows.of(copies.host[rows.name]), rows.of(device[rows.name])) for rows in part.copies_out],
         part.stream,
     )
 

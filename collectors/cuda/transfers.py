@@ -20,6 +20,8 @@ from warpladder.workloads.api import (
 )
 from warpladder.workloads.communication import AllReduce, RowsOf
 
+_ALIGNMENT_BYTES: Final = 256  # of an array that CUDA allocates
+
 #: A launch waits for a copy of rows, or for scratch of this name, which launches of an earlier part make for all parts.
 Awaited = BufferRows | str
 
@@ -33,7 +35,8 @@ class PartPlan:
         stream: number of its stream of kernels.
         rows: rows of each input and output that the part's kernels use.
         scratch: scratch of its kernels, in the shapes of the part's case; it lies at the beginning of the whole case's scratch.
-        copies_in: inputs that no earlier part has copied, in the order in which launches need them.
+        together: whole inputs that one copy brings before all others, in the order in which they lie side by side.
+        copies_in: other inputs that no earlier part has copied, in the order in which launches need them.
         launches: its launches, in order.
         waits: for each launch, the copies and scratch that no earlier launch in its stream has waited for.
         makes: for each launch, names of scratch that it makes for parts in other streams.
@@ -44,6 +47,7 @@ class PartPlan:
     stream: int
     rows: Mapping[str, BufferRows]
     scratch: Mapping[str, Buffer]
+    together: tuple[BufferRows, ...]
     copies_in: tuple[BufferRows, ...]
     launches: tuple[Launch, ...]
     waits: tuple[tuple[Awaited, ...], ...]
@@ -81,6 +85,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     streams = min(how.streams, len(parts))
     if streams > 1 and (common := [name for name in outputs if rows[0][name] == rows[1][name]]):
         raise WorkloadError(f"{where}: every part writes all of {', '.join(common)}; with that, give it streams=1")
+    together = _together(inputs, how)
     in_common = _made_once(variant.launches(parts[0].case, config), most_scratch) if streams > 1 else {}
     needed_first = tuple(variant.constants.values())
     # Copies and scratch that no launch of a stream has waited for yet. The first stream makes the common scratch itself.
@@ -91,19 +96,22 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
         launches = tuple(step for step in steps if isinstance(step, Launch) and (number == 0 or not step.once))
         scratch = variant.scratch(part.case, config)
         _check_scratch(f"{where}: the part {part.case.name}", scratch, most_scratch)
-        new = {name: of_part[name] for name in inputs if of_part[name] not in copied}
+        brought = {name: together.get(name, of_part[name]) for name in inputs}
+        new = {name: its for name, its in brought.items() if its not in copied}
         copied |= set(new.values())
         for of_stream in pending:
             of_stream |= new
         waits = _waits(launches, pending[number % streams], needed_first)
-        needed = (
-            rows for of_launch in waits for rows in of_launch if isinstance(rows, BufferRows) and new.get(rows.name) == rows
-        )
-        copies_in = tuple(dict.fromkeys((*needed, *new.values())))
+        copies_in = [its for its in _in_order(waits, new) if its not in together.values()]
         makes = tuple(tuple(name for name in _buffers_of(launch) if launch.once and name in in_common) for launch in launches)
         later = {found for after in rows[number + 1 :] for found in after.values()}
         copies_out = tuple(of_part[name] for name in outputs if of_part[name] not in later)
-        planned.append(PartPlan(part.case, number % streams, of_part, scratch, copies_in, launches, waits, makes, copies_out))
+        planned.append(
+            PartPlan(
+                *(part.case, number % streams, of_part, scratch, () if number else tuple(together.values()), tuple(copies_in)),
+                *(launches, waits, makes, copies_out),
+            )
+        )
     return tuple(planned)
 
 
@@ -111,6 +119,25 @@ def kernel_names(steps: Iterable[Step], parts: Iterable[PartPlan]) -> list[str]:
     """Return the distinct name expressions of the kernels of an operation and of its parts, to compile together."""
     launches = [*(step for step in steps if isinstance(step, Launch)), *(launch for part in parts for launch in part.launches)]
     return sorted({launch.kernel for launch in launches})
+
+
+def _together(inputs: Mapping[str, Buffer], how: Overlapped) -> dict[str, BufferRows]:
+    """Return the rows of the whole inputs that one copy brings, in the order in which they lie side by side.
+
+    No gap lies between them, so that the copy has the bytes of the inputs. Therefore only the last one may have bytes that are no
+    multiple of the alignment: the largest of those.
+    """
+    small = [name for name, buffer in inputs.items() if buffer.nbytes <= how.together_bytes and name not in how.gathered]
+    uneven = [name for name in small if inputs[name].nbytes % _ALIGNMENT_BYTES]
+    chosen = [name for name in small if name not in uneven]
+    chosen += sorted(uneven, key=lambda name: inputs[name].nbytes)[-1:]
+    return {name: BufferRows(name, 0, inputs[name].shape[0]) for name in chosen} if len(chosen) > 1 else {}
+
+
+def _in_order(waits: Iterable[Sequence[Awaited]], new: Mapping[str, BufferRows]) -> tuple[BufferRows, ...]:
+    """Return new rows in the order in which launches wait for them; rows that no launch waits for come last."""
+    needed = (rows for of_launch in waits for rows in of_launch if isinstance(rows, BufferRows) and new.get(rows.name) == rows)
+    return tuple(dict.fromkeys((*needed, *new.values())))
 
 
 def _check_scratch(where: str, scratch: Mapping[str, Buffer], most: Mapping[str, Buffer]) -> None:
@@ -166,12 +193,12 @@ class BoundCopy:
     """A copy to the device that is ready to be enqueued.
 
     Attributes:
-        rows: rows that are on the device after the copy.
+        rows: rows of inputs that are on the device after the copy.
         enqueue: enqueues the copy into a stream.
         gather: enqueues the gathering of the remaining rows from other ranks into another stream; None if the copy brings all.
     """
 
-    rows: BufferRows
+    rows: tuple[BufferRows, ...]
     enqueue: Callable[[Any], object]
     gather: Callable[[Any], object] | None = None
 
@@ -219,10 +246,11 @@ class Overlap:
     ) -> None:
         self._parts, self._in, self._kernels, self._out, self._gathers = parts, copies_in, kernels, copies_out, gathers
         self._start, self._all_in, self._all_out, self._all_gathered = (make_event() for _ in range(4))
-        awaited: list[Awaited] = [made for part in parts for call in part.calls for made in call.makes]
-        awaited += [copy.rows for part in parts for copy in part.copies_in]
-        self._there: Final = {each: make_event() for each in awaited}
-        self._piece_there: Final = {copy.rows: make_event() for part in parts for copy in part.copies_in if copy.gather}
+        copies = [copy for part in parts for copy in part.copies_in]
+        self._copied: Final = {copy.rows: make_event() for copy in copies}
+        self._piece_there: Final = {copy.rows: make_event() for copy in copies if copy.gather}
+        self._there: Final[dict[Awaited, Event]] = {rows: self._copied[copy.rows] for copy in copies for rows in copy.rows}
+        self._there |= {made: make_event() for part in parts for call in part.calls for made in call.makes}
         self._done: Final = [make_event() for _ in parts]
 
     def enqueue(self) -> None:
@@ -235,8 +263,8 @@ class Overlap:
         for part, done in zip(self._parts, self._done, strict=True):
             kernels = self._kernels[part.stream]
             for call in part.calls:
-                for awaited in call.waits:
-                    kernels.wait_event(self._there[awaited])
+                for event in {id(event): event for event in map(self._there.__getitem__, call.waits)}.values():
+                    kernels.wait_event(event)
                 call.enqueue(kernels)
                 for made in call.makes:
                     self._there[made].record(kernels)
@@ -250,11 +278,11 @@ class Overlap:
     def _copy_in(self, copy: BoundCopy) -> None:
         copy.enqueue(self._in)
         if copy.gather is None:
-            self._there[copy.rows].record(self._in)
+            self._copied[copy.rows].record(self._in)
         else:
             self._after(self._piece_there[copy.rows], self._in, self._gathers)
             copy.gather(self._gathers)
-            self._there[copy.rows].record(self._gathers)
+            self._copied[copy.rows].record(self._gathers)
 
     def _after(self, event: Event, stream: Stream, *waiting: Stream) -> None:
         """Record an event in `stream`, and make other streams wait for it."""

@@ -142,7 +142,8 @@ def _parts_of_warpgroups(case: Case, config: Params) -> Sequence[Part]:
 
 
 _LARGE_WEIGHTS: Final = ("w0", "w1", "w2")  # 19.7 of the 20.5 MB of weights
-_WARPGROUPS: Final = Overlapped(_parts_of_warpgroups, streams=2, gathered=_LARGE_WEIGHTS)
+_TOGETHER_BYTES: Final = 512 * 1024  # 9 µs of a copy: all but z of many images and the four largest weights
+_WARPGROUPS: Final = Overlapped(_parts_of_warpgroups, streams=2, gathered=_LARGE_WEIGHTS, together_bytes=_TOGETHER_BYTES)
 
 
 def _report_rung(

@@ -1,0 +1,78 @@
+"""A case's inputs and outputs in page-locked memory, and small inputs side by side, which one copy brings to the device."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from warpladder.collectors.cuda.launch import pinned_like
+from warpladder.workloads.api import Buffers
+
+
+class Together:
+    """Inputs side by side in page-locked memory, and in the same order in memory of the device of their own.
+
+    Args:
+        inputs: arrays on the host. All but the last have bytes that keep the next one aligned.
+
+    Attributes:
+        host, device: the inputs by name, as views of the two pieces of memory.
+    """
+
+    def __init__(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._host = pinned_like(np.empty(sum(array.nbytes for array in inputs.values()), np.uint8))
+        self._device = cupy.empty(self._host.shape, self._host.dtype)
+        self.host: dict[str, np.ndarray] = {}
+        self.device: dict[str, Any] = {}
+        first = 0
+        for name, array in inputs.items():
+            self.host[name] = self._host[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+            self.device[name] = cupy.ndarray(array.shape, array.dtype, memptr=self._device.data + first)
+            first += array.nbytes
+        self.load(inputs)
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Take other values of the inputs, on the host."""
+        for name, array in self.host.items():
+            array[...] = inputs[name]
+
+    def copy(self, stream: Any) -> None:
+        """Enqueue the copy of all inputs to the device."""
+        to, source = self._device.data.ptr, self._host.ctypes.data
+        runtime.memcpyAsync(to, source, self._host.nbytes, runtime.memcpyHostToDevice, stream.ptr)
+
+
+class PinnedBuffers:
+    """Inputs and outputs in page-locked memory.
+
+    Args:
+        inputs, outputs: arrays on the host, by name.
+
+    Attributes:
+        arrays: copies of the inputs, and room for the outputs.
+        outputs: those of the outputs.
+    """
+
+    def __init__(self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> None:
+        self.arrays = {name: pinned_like(array) for name, array in {**inputs, **outputs}.items()}
+        self.outputs: Buffers = {name: self.arrays[name] for name in outputs}
+        self._inputs = inputs
+        self._together: dict[tuple[str, ...], Together] = {}
+        self.load(inputs)
+
+    def together(self, names: Sequence[str]) -> Together:
+        """Return inputs side by side, in this order."""
+        key = tuple(names)
+        if key not in self._together:
+            self._together[key] = Together({name: self._inputs[name] for name in names})
+        return self._together[key]
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Take other values of the inputs."""
+        self._inputs = inputs
+        for name, array in inputs.items():
+            self.arrays[name][...] = array
+        for together in self._together.values():
+            together.load(inputs)
