@@ -10,10 +10,11 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from warpladder.collectors.core.bench import BenchCommunicator
 from warpladder.collectors.core.shares import BufferRows
 from warpladder.collectors.cuda.launch import bind, make_scratch
 from warpladder.collectors.cuda.nccl import Gathered
-from warpladder.collectors.cuda.pinned import Together
+from warpladder.collectors.cuda.pinned import PinnedBuffers, Together
 from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan
 from warpladder.workloads.api import Array, Buffer, Buffers
 
@@ -24,27 +25,52 @@ class Copies:
 
     Attributes:
         host: inputs and outputs in page-locked memory.
+        inputs, outputs: the same on the device.
         gathered: inputs that ranks gather from one another, by name.
         together: inputs that one copy brings; None if there are none.
     """
 
     host: Mapping[str, np.ndarray]
+    inputs: Buffers
+    outputs: Buffers
     gathered: Mapping[str, Gathered] = field(default_factory=dict)
     together: Together | None = None
 
-    def bring(self, rows: BufferRows, device: Buffers) -> BoundCopy:
+    def bring(self, rows: BufferRows) -> BoundCopy:
         """The copy of rows of an input to the device."""
         if rows.name in self.gathered:
             gathered = self.gathered[rows.name]
             return BoundCopy((rows,), gathered.copy, gathered.gather)
-        return BoundCopy((rows,), partial(_copy_in, rows.of(device[rows.name]), rows.of(self.host[rows.name])))
+        return BoundCopy((rows,), partial(_copy_in, rows.of(self.inputs[rows.name]), rows.of(self.host[rows.name])))
+
+
+def copies_of(
+    parts: Sequence[PartPlan],
+    pinned: PinnedBuffers,
+    inputs: Buffers,
+    outputs: Buffers,
+    gathered: Sequence[str],
+    communicator: BenchCommunicator,
+) -> Copies:
+    """Return how a plan copies inputs and outputs.
+
+    Args:
+        parts: the plan.
+        pinned: inputs and outputs in page-locked memory.
+        inputs, outputs: the bench's, on the device. Inputs that one copy brings get memory of their own.
+        gathered: inputs that ranks gather from one another.
+        communicator: of the ranks that share the case.
+    """
+    together = pinned.together([rows.name for rows in parts[0].together]) if parts[0].together else None
+    own = {**inputs, **(together.device if together else {})}
+    pieces = {name: Gathered(own[name], pinned.arrays[name], communicator) for name in gathered}
+    return Copies(pinned.arrays, own, outputs, pieces, together)
 
 
 def overlap(
     parts: Sequence[PartPlan],
     loaded: Mapping[str, Any],
     copies: Copies,
-    device: Buffers,
     scratch: Buffers,
     refresh: Callable[[], object],
     kernels: Any,
@@ -55,14 +81,13 @@ def overlap(
         parts: the plan.
         loaded: its kernels, by name expression.
         copies: how its inputs and outputs are copied.
-        device: inputs and outputs on the device.
         scratch: scratch of the whole case on the device, for the first stream of kernels; other streams get their own.
         refresh: enqueues the update of data derived from inputs, after the copies that the first kernel waits for.
         kernels: the current stream; it is the first stream of kernels.
     """
     streams = [kernels, *(cupy.cuda.Stream(non_blocking=True) for _ in range(max(part.stream for part in parts)))]
     scratches = [scratch, *(_scratch_of(number, parts, scratch) for number in range(1, len(streams)))]
-    bound = [_bound(part, loaded, copies, device, scratches[part.stream]) for part in parts]
+    bound = [_bound(part, loaded, copies, scratches[part.stream]) for part in parts]
     if bound[0].calls:
         first = bound[0].calls[0]
         bound[0] = replace(
@@ -88,9 +113,9 @@ def _bound(
     part: PartPlan,
     loaded: Mapping[str, Any],
     copies: Copies,
-    device: Buffers,
     scratch: Buffers,
 ) -> BoundPart:
+    device = {**copies.inputs, **copies.outputs}
     buffers = {name: rows.of(device[name]) for name, rows in part.rows.items()}
     for name, buffer in part.scratch.items():
         buffers[name] = scratch[name].reshape(-1)[: math.prod(buffer.shape)].reshape(buffer.shape)
@@ -100,9 +125,9 @@ def _bound(
     ]
     together = [BoundCopy(part.together, copies.together.copy)] if part.together and copies.together else []
     return BoundPart(
-        [*together, *(copies.bring(rows, device) for rows in part.copies_in)],
+        [*together, *(copies.bring(rows) for rows in part.copies_in)],
         calls,
-        [partial(_copy_out, rows.of(copies.host[rows.name]), rows.of(device[rows.name])) for rows in part.copies_out],
+        [partial(_copy_out, rows.of(copies.host[rows.name]), rows.of(copies.outputs[rows.name])) for rows in part.copies_out],
         part.stream,
     )
 

@@ -45,22 +45,29 @@ class Together:
 
 
 class PinnedBuffers:
-    """Inputs and outputs in page-locked memory.
+    """Inputs and outputs in page-locked memory, allocated at the first use.
 
     Args:
         inputs, outputs: arrays on the host, by name.
-
-    Attributes:
-        arrays: copies of the inputs, and room for the outputs.
-        outputs: those of the outputs.
     """
 
     def __init__(self, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> None:
-        self.arrays = {name: pinned_like(array) for name, array in {**inputs, **outputs}.items()}
-        self.outputs: Buffers = {name: self.arrays[name] for name in outputs}
-        self._inputs = inputs
+        self._inputs, self._outputs = inputs, outputs
+        self._arrays: dict[str, np.ndarray] = {}
         self._together: dict[tuple[str, ...], Together] = {}
-        self.load(inputs)
+
+    @property
+    def arrays(self) -> Mapping[str, np.ndarray]:
+        """Copies of the inputs, and room for the outputs."""
+        if not self._arrays:
+            self._arrays = {name: pinned_like(array) for name, array in {**self._inputs, **self._outputs}.items()}
+            self.load(self._inputs)
+        return self._arrays
+
+    @property
+    def outputs(self) -> Buffers:
+        """Room for the outputs; empty if none was used yet."""
+        return {name: array for name, array in self._arrays.items() if name in self._outputs}
 
     def together(self, names: Sequence[str]) -> Together:
         """Return inputs side by side, in this order."""
@@ -73,6 +80,7 @@ class PinnedBuffers:
         """Take other values of the inputs."""
         self._inputs = inputs
         for name, array in inputs.items():
-            self.arrays[name][...] = array
+            if name in self._arrays:
+                self._arrays[name][...] = array
         for together in self._together.values():
             together.load(inputs)

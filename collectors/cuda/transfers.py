@@ -85,7 +85,8 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     streams = min(how.streams, len(parts))
     if streams > 1 and (common := [name for name in outputs if rows[0][name] == rows[1][name]]):
         raise WorkloadError(f"{where}: every part writes all of {', '.join(common)}; with that, give it streams=1")
-    together = _together(inputs, how)
+    moved = {name: buffer for name, buffer in inputs.items() if name not in case.resident}
+    together = _together(moved, how)
     in_common = _made_once(variant.launches(parts[0].case, config), most_scratch) if streams > 1 else {}
     needed_first = tuple(variant.constants.values())
     # Copies and scratch that no launch of a stream has waited for yet. The first stream makes the common scratch itself.
@@ -96,7 +97,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
         launches = tuple(step for step in steps if isinstance(step, Launch) and (number == 0 or not step.once))
         scratch = variant.scratch(part.case, config)
         _check_scratch(f"{where}: the part {part.case.name}", scratch, most_scratch)
-        brought = {name: together.get(name, of_part[name]) for name in inputs}
+        brought = {name: together.get(name, of_part[name]) for name in moved}
         new = {name: its for name, its in brought.items() if its not in copied}
         copied |= set(new.values())
         for of_stream in pending:
@@ -249,7 +250,7 @@ class Overlap:
         copies = [copy for part in parts for copy in part.copies_in]
         self._copied: Final = {copy.rows: make_event() for copy in copies}
         self._piece_there: Final = {copy.rows: make_event() for copy in copies if copy.gather}
-        self._there: Final[dict[Awaited, Event]] = {rows: self._copied[copy.rows] for copy in copies for rows in copy.rows}
+        self._there: dict[Awaited, Event] = {rows: self._copied[copy.rows] for copy in copies for rows in copy.rows}
         self._there |= {made: make_event() for part in parts for call in part.calls for made in call.makes}
         self._done: Final = [make_event() for _ in parts]
 

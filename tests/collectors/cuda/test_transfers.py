@@ -305,8 +305,8 @@ def test_a_stream_beside_has_scratch_of_its_own_but_for_what_is_made_once(monkey
     scratch = {name: on_device[name] for name in ("weights", "own", "counter")}
     parts = in_two_streams((4, 0), (4, 4), (2, 8))
     first = fake_cuda.FakeStream(log, "first")
-    copies = cuda_overlap.Copies(host)
-    cuda_overlap.overlap(parts, loaded, copies, on_device, scratch, lambda: log.append("refresh"), first)()
+    copies = cuda_overlap.Copies(host, on_device, on_device)
+    cuda_overlap.overlap(parts, loaded, copies, scratch, lambda: log.append("refresh"), first)()
     assert [name for name, *_ in taken] == ["prepare", "first", "second", "first", "second", "first", "second"]
     memory = [[array.data.mem for array in args[1:]] for name, args, _ in taken if name == "first"]
     (weights, own, counter), (same, other, another), last = memory
