@@ -89,7 +89,8 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     if streams > 1 and (common := [name for name in outputs if rows[0][name] == rows[1][name]]):
         raise WorkloadError(f"{where}: every part writes all of {', '.join(common)}; with that, give it streams=1")
     moved = {name: buffer for name, buffer in inputs.items() if name not in case.resident}
-    together = _together(moved, how)
+    apart = {*how.gathered, *variant.constants.values()}  # constants are filled from the bench's own arrays
+    together = _together({name: buffer for name, buffer in moved.items() if name not in apart}, how.together_bytes)
     in_common = _made_once(variant.launches(parts[0].case, config), most_scratch) if streams > 1 else {}
     needed_first = tuple(variant.constants.values())
     # Copies and scratch that no launch of a stream has waited for yet. The first stream makes the common scratch itself.
@@ -125,13 +126,13 @@ def kernel_names(steps: Iterable[Step], parts: Iterable[PartPlan]) -> list[str]:
     return sorted({launch.kernel for launch in launches})
 
 
-def _together(inputs: Mapping[str, Buffer], how: Overlapped) -> dict[str, BufferRows]:
+def _together(inputs: Mapping[str, Buffer], most_bytes: int) -> dict[str, BufferRows]:
     """Return the rows of the whole inputs that one copy brings, in the order in which they lie side by side.
 
     No gap lies between them, so that the copy has the bytes of the inputs. Therefore only the last one may have bytes that are no
     multiple of the alignment: the largest of those.
     """
-    small = [name for name, buffer in inputs.items() if buffer.nbytes <= how.together_bytes and name not in how.gathered]
+    small = [name for name, buffer in inputs.items() if buffer.nbytes <= most_bytes]
     uneven = [name for name in small if inputs[name].nbytes % _ALIGNMENT_BYTES]
     chosen = [name for name in small if name not in uneven]
     chosen += sorted(uneven, key=lambda name: inputs[name].nbytes)[-1:]

@@ -28,6 +28,9 @@ _KERNELS: Final = Path(__file__).parent / "kernels"
 
 REPORT_BATCH: Final = 100
 _PART: Final = 512  # images whose kernels overlap the copies of others: whole tiles; fewer leave multiprocessors idle
+_TOGETHER_BYTES: Final = (
+    512 * 1024
+)  # of inputs that one copy brings: all but the largest weights, and z of more than 1,310 images
 _MANY: Final = 2_000  # images, from which on the quickest rungs have time for larger parts
 _MOST_ALONE: Final = 100  # images, one after another
 _MOST_BATCHED: Final = 1_000  # by the report's kernels, but for its last rung, with which it has generated more
@@ -142,7 +145,6 @@ def _parts_of_warpgroups(case: Case, config: Params) -> Sequence[Part]:
 
 
 _LARGE_WEIGHTS: Final = ("w0", "w1", "w2")  # 19.7 of the 20.5 MB of weights
-_TOGETHER_BYTES: Final = 512 * 1024  # 9 µs of a copy: all but z of many images and the four largest weights
 _WARPGROUPS: Final = Overlapped(_parts_of_warpgroups, streams=2, gathered=_LARGE_WEIGHTS, together_bytes=_TOGETHER_BYTES)
 
 
@@ -188,7 +190,7 @@ def _phases_rung(
         skip=phases.skip,
         min_compute_capability=(8, 0),
         graph=graph,
-        end_to_end=Overlapped(parts_of(_PART)),
+        end_to_end=Overlapped(parts_of(_PART), together_bytes=_TOGETHER_BYTES),
     )
 
 

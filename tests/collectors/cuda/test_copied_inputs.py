@@ -1,9 +1,9 @@
 """Which bytes an operation from end to end copies to the device: small inputs in one copy, and no resident input."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from types import ModuleType, SimpleNamespace
+from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,13 @@ def workload_of(variant: CudaVariant, case: Case) -> Workload:
     )
 
 
-def planned(together_bytes: int, *, gathered: tuple[str, ...] = (), resident: tuple[str, ...] = ()) -> tuple[PartPlan, ...]:
+def planned(
+    together_bytes: int,
+    *,
+    gathered: tuple[str, ...] = (),
+    resident: tuple[str, ...] = (),
+    constants: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[PartPlan, ...]:
     """Two parts of 4 rows of x in two streams."""
     how = Overlapped(
         lambda case, config: [Part(case_of(4), 0), Part(case_of(4), 4)],
@@ -64,7 +70,9 @@ def planned(together_bytes: int, *, gathered: tuple[str, ...] = (), resident: tu
         gathered=gathered,
         together_bytes=together_bytes,
     )
-    variant = CudaVariant("v01_scaled", "Scaled", "rung", launches=lambda case, config: LAUNCHES, end_to_end=how)
+    variant = CudaVariant(
+        "v01_scaled", "Scaled", "rung", launches=lambda case, config: LAUNCHES, end_to_end=how, constants=constants
+    )
     case = case_of(8, resident)
     return plan_parts(workload_of(variant, case), case, variant, {})
 
@@ -94,8 +102,9 @@ def test_a_single_small_input_is_copied_by_itself() -> None:
     assert [names(planned(most)[0].together) for most in (0, 20, 256)] == [[], [], ["even", "odd"]]
 
 
-def test_gathered_and_resident_inputs_do_not_come_together() -> None:
+def test_inputs_that_are_gathered_resident_or_held_by_constants_do_not_come_together() -> None:
     assert names(planned(512, gathered=("even",))[0].together) == ["even_too", "odd"]
+    assert names(planned(512, constants={"filter": "odd"})[0].together) == ["even", "even_too", "odder"]
     first, second = planned(512, resident=("even", "odd", "large"))
     assert names(first.together) == ["even_too", "odder"]
     assert names(first.copies_in) == ["x"]
