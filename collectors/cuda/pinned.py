@@ -7,8 +7,13 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from warpladder.collectors.cuda.launch import pinned_like
 from warpladder.workloads.api import Buffers
+
+
+def pinned_like(array: np.ndarray) -> np.ndarray:
+    """Allocate uninitialised page-locked host memory with the shape and type of an array."""
+    memory = cupy.cuda.alloc_pinned_memory(array.nbytes)
+    return np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
 
 
 class Together:
