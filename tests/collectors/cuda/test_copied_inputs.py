@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from tests.collectors.cuda.fake_cuda import install, install_events
+from tests.collectors.cuda.test_transfers import FakeEvent, FakeStream
 from warpladder.collectors.core.bench import Unavailable
 from warpladder.collectors.core.declared import case_row
 from warpladder.collectors.core.shares import BufferRows
-from warpladder.collectors.cuda.transfers import PartPlan, plan_parts
+from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan, plan_parts
 from warpladder.workloads import registry
 from warpladder.workloads.api import (
     Buffer,
@@ -27,6 +28,8 @@ from warpladder.workloads.api import (
     WorkloadError,
 )
 from warpladder.workloads.gan_tconv.problem import make_case
+from warpladder.workloads.gan_tconv.rungs import parts_of
+from warpladder.workloads.launches import TensorMap
 
 GAN = registry.load("gan_tconv")
 LAUNCHES = [
@@ -247,3 +250,63 @@ def test_a_resident_input_that_does_not_exist_is_refused() -> None:
     message = "scaled/n=8: weights is resident, but no input; name some of x, odd, even, large, even_too, odder"
     with pytest.raises(WorkloadError, match=message):
         case_row(workload_of(variant, case), case)
+
+
+@pytest.mark.parametrize("resident", [False, True])
+@pytest.mark.parametrize(
+    ("streams", "finish_first", "together_bytes"), [(1, False, 0), (2, False, 1 << 19), (3, True, 1 << 19), (3, True, 0)]
+)
+@pytest.mark.parametrize("name", ["v09_graph", "v13_warpgroups_tf32"])
+def test_every_launch_comes_after_all_that_it_reads_was_copied_or_made(
+    name: str, streams: int, finish_first: bool, together_bytes: int, resident: bool
+) -> None:
+    """1,000 images in eight parts, by the launches of the ladder; and scratch is free again when the next part takes it."""
+    how = Overlapped(parts_of(128), streams=streams, finish_first=finish_first, together_bytes=together_bytes)
+    variant: Any = replace(GAN.variant(name), end_to_end=how)  # type: ignore[call-arg]
+    case = GAN.case("images=1000" + (",weights=resident" if resident else ""))
+    plan = plan_parts(GAN, case, variant, variant.configs[0])
+    log: list[tuple[Any, frozenset[Any]]] = []
+    inward, outward, gathers = (FakeStream(each, log) for each in ("in", "out", "gathers"))
+    kernels = [[FakeStream(f"{slot} {priority}", log) for priority in range(6)] for slot in range(streams)]
+    overlap = Overlap([bound(number, part) for number, part in enumerate(plan)], inward, kernels, outward, gathers, FakeEvent)
+    overlap.enqueue()
+    after = dict(log)
+    inputs, _ = GAN.buffers(case)
+    once = [(at, launch) for at, launch in enumerate(plan[0].launches) if launch.once]
+    made_by = {buffer: at for at, launch in once for buffer in names_of(launch) if buffer not in inputs and buffer != "next"}
+    assert len(made_by) in {5, 6}  # scales, and the weights of four or five layers
+    for number, part in enumerate(plan):
+        copied = {rows.name: (copy, rows) for each in plan[: number + 1] for copy in copies_of(each) for rows in copy}
+        before = max((earlier for earlier in range(number) if plan[earlier].stream == part.stream), default=None)
+        for at, launch in enumerate(part.launches):
+            found = after[number, at]
+            assert {copied[buffer][0] for buffer in names_of(launch) if buffer in copied} <= found
+            assert {(number, earlier) for earlier in range(at)} <= found
+            if number:
+                assert {(0, made_by[buffer]) for buffer in names_of(launch) if buffer in made_by} <= found
+            assert before is None or {(before, earlier) for earlier in range(len(plan[before].launches))} <= found
+        assert {(number, at) for at in range(len(part.launches))} <= after["out", number]
+    assert kernels[0][0].after == set(after)
+
+
+def copies_of(part: PartPlan) -> list[tuple[BufferRows, ...]]:
+    """The rows that each copy of a part brings."""
+    return [*([part.together] if part.together else []), *((rows,) for rows in part.copies_in)]
+
+
+def names_of(launch: Launch) -> list[str]:
+    """The buffers that a launch takes."""
+    return [getattr(argument, "buffer", argument) for argument in launch.args if isinstance(argument, str | TensorMap)]
+
+
+def bound(number: int, part: PartPlan) -> BoundPart:
+    """A part whose steps are logged: copies as their rows, launches as numbers of the part and of the launch."""
+
+    def log(what: Any) -> Any:
+        return lambda stream: stream.enqueue(what)
+
+    calls = [
+        BoundCall(waits, log((number, at)), makes, priority)
+        for at, (waits, makes, priority) in enumerate(zip(part.waits, part.makes, part.priorities, strict=True))
+    ]
+    return BoundPart([BoundCopy(rows, log(rows)) for rows in copies_of(part)], calls, [log(("out", number))], part.stream)
