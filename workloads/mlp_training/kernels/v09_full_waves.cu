@@ -97,7 +97,7 @@ struct Product {
   template <class Finish>
   __device__ __forceinline__ void compute(Finish finish) {
     float* const stages = (float*)tiles;
-    float values[2][kThreadRows], weights[2][kThreadColumns];
+    alignas(16) float values[2][kThreadRows], weights[2][(kThreadColumns + 3) / 4 * 4];
     const auto load = [&](int fragment, const float* stage, int k) {
       const float* of_a = stage + k * kRows + row;
       const float* of_b = stage + kDepth * kRows + k * kPitch;
