@@ -16,7 +16,7 @@ struct Copy {  // to shared memory
 std::vector<Copy> copies;  // that are put off
 
 void make_copy(const Copy& copy) {
-  for_each_of_box(copy.map, copy.shared, copy.at, [](float* to, const float* from) { *to = from ? *from : 0.0f; });
+  for_each_of_box(copy.map, copy.shared, copy.at, [&](float* to, const float* from) { *to = from ? loaded(copy.map, *from) : 0.0f; });
   barrier_complete(copy.barrier, box_bytes(copy.map));
 }
 

@@ -16,7 +16,7 @@ constexpr unsigned most_axes = 5;
 
 /// What the words of a TensorMap hold here. The innermost axis comes first.
 struct TensorMapWords {
-  unsigned long long address, axes, swizzle_bytes, extents[most_axes], box[most_axes], mark;
+  unsigned long long address, axes, swizzle_bytes, tf32, extents[most_axes], box[most_axes], mark;
 };
 constexpr unsigned long long tensor_map_mark = 0x70614d726f736e65ull;
 static_assert(sizeof(TensorMapWords) <= sizeof(TensorMap));
@@ -35,6 +35,15 @@ inline std::size_t box_bytes(const TensorMapWords& map) {
   std::size_t bytes = sizeof(float);
   for (unsigned axis = 0; axis < map.axes; axis++) bytes *= map.box[axis];
   return bytes;
+}
+
+/// What the TMA leaves in shared memory of an element: rounded to 10 bits of fraction, ties to even, if the map says so.
+inline float loaded(const TensorMapWords& map, float element) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &element, sizeof bits);
+  if (map.tf32 && (bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+  std::memcpy(&element, &bits, sizeof bits);
+  return element;
 }
 
 /// Where a byte lies that would lie at an address without swizzle: its 16-byte pieces are exchanged by the bits from the 7th on.

@@ -16,7 +16,8 @@ _MOST_AXES: Final = 5
 
 
 def argument_of_tensor_map(tensor_map: TensorMap, array: np.ndarray, number: int) -> str:
-    """The words of a job for a tensor map of a buffer: its number, the swizzle, and extent and box by axis, the innermost first.
+    """The words of a job for a tensor map of a buffer: its number, the swizzle, whether it rounds to TF32, then extent and box of each
+    axis, the innermost first.
 
     Raises:
         EmulationError: the driver would refuse the map, or the emulator lacks it.
@@ -27,7 +28,7 @@ def argument_of_tensor_map(tensor_map: TensorMap, array: np.ndarray, number: int
             f"tensor map of {tensor_map.buffer}: boxes of {tensor_map.box} in axes of {tuple(axes)}: {problem}"
         )
     pairs = (word for pair in zip(reversed(axes), reversed(tensor_map.box), strict=True) for word in pair)
-    return " ".join(map(str, ("t", _BYTES, number, tensor_map.swizzle_bytes, len(axes), *pairs)))
+    return " ".join(map(str, ("t", _BYTES, number, tensor_map.swizzle_bytes, int(tensor_map.tf32), len(axes), *pairs)))
 
 
 def _problem(tensor_map: TensorMap, axes: tuple[int, ...], array: np.ndarray) -> str:

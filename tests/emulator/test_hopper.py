@@ -69,6 +69,17 @@ def test_a_box_of_three_axes_of_a_reshaped_buffer_lies_as_it_is_without_swizzle(
     assert np.array_equal(y.reshape(3, 4, 8), box_of(tensor, (2, -1, 4), (3, 4, 8)))
 
 
+def test_a_box_is_rounded_to_tf32_as_it_is_copied_if_the_map_says_so():
+    # By hand: 13 bits of fraction go, ties to even, also into the exponent; infinity and what is exact stay.
+    pairs = {0x3F800FFF: 0x3F800000, 0x3F801000: 0x3F800000, 0x3F801001: 0x3F802000, 0xBF803000: 0xBF804000, 0x3FFFFFFF: 0x40000000,
+             0x3F806000: 0x3F806000, 0x7F800000: 0x7F800000}  # fmt: skip
+    x = np.zeros((1, 32), np.uint32)
+    x[0, : len(pairs)] = list(pairs)
+    args = (TensorMap("x", (1, 32), 128, tf32=True), "y")
+    y = emulate_on_hopper(loads("tma_load(box, x, 0, 0, &full)", 32), x=x.view(np.float32), args=args)
+    assert y.view(np.uint32)[: len(pairs)].tolist() == list(pairs.values())
+
+
 @pytest.mark.parametrize(("order", "early"), [("forward", 1), ("backward", np.nan)])
 def test_a_box_read_before_the_wait_is_nan_in_one_of_the_orders(order, early):
     wait = "const float early = box[threadIdx.x]; mbarrier_wait(&full, 0); y[threadIdx.x] = early; return"

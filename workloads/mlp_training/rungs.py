@@ -14,7 +14,12 @@ _FINAL: Final = Constants(KERNELS / "v03_final.cu")
 #: Blocks that a product is cut into: four for each multiprocessor of a GPU of 132. Two were slower at every batch.
 _BLOCKS: Final = ({"blocks": 528},)
 
-_WIDE_TILES: Final = ({"columns": 256, "parts": 0}, {"columns": 256, "parts": 4}, {"columns": 128, "parts": 0}, {"columns": 64, "parts": 0})
+_WIDE_TILES: Final = (
+    {"columns": 256, "parts": 0},
+    {"columns": 256, "parts": 4},
+    {"columns": 128, "parts": 0},
+    {"columns": 64, "parts": 0},
+)
 _FULL_WAVES: Final = (
     {"forward": "8x8", "backward": "8x14", "parts": 0},
     {"forward": "8x16", "backward": "8x14", "parts": 0},
