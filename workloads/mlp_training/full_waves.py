@@ -17,16 +17,20 @@ _OF: Final = Constants(Path(__file__).resolve().parent / "kernels" / "v09_full_w
 _FLOAT: Final = 4
 #: Fewest stages along k of a part of a tile.
 _LEAST_STAGES: Final = 2
+#: Of a round of blocks besides its stages, and of an element of a slice, which is written and read: in microseconds.
+_ROUND_US: Final = 2.0
+_SLICE_US: Final = 8 / 4e6
 
 
 @dataclass(frozen=True)
 class Tile:
     """A tile of `kRows` hidden units. A thread has `thread_columns` columns, `across` warps lie side by side, and a multiprocessor
-    has `blocks` blocks."""
+    has `blocks` blocks, which take `stage_us` for a stage each."""
 
     thread_columns: int
     across: int
     blocks: int
+    stage_us: float
 
     @property
     def template(self) -> str:
@@ -58,15 +62,22 @@ class Tile:
 
 
 #: By the sums of a thread.
-TILES: Final[Mapping[str, Tile]] = {"8x8": Tile(8, 4, 2), "8x14": Tile(14, 2, 2), "8x16": Tile(16, 2, 2)}
+TILES: Final[Mapping[str, Tile]] = {"8x8": Tile(8, 4, 2, 2.7), "8x14": Tile(14, 2, 2, 2.3), "8x16": Tile(16, 2, 2, 2.6)}
 
 
 def forward_line(size: Size, config: Params) -> Line:
-    """Of x w1: as many parts of a tile as take the least time, counted in stages and waves."""
+    """Of x w1: whole tiles, parts of tiles or even shares, whichever takes the least time by rounds of blocks and memory's traffic."""
     tile = TILES[config["forward"]]
     tiles, depth = tile.count(size.hidden, size.batch), ceil_div(size.inputs, _OF["kDepth"])
-    lines = [shares.parts_of_tiles(tiles, depth, parts) for parts in range(1, max(1, depth // _LEAST_STAGES) + 1)]
-    return min(lines, key=lambda line: (ceil_div(line.blocks, tile.slots) * (line.share + 1) + line.slices, line.slices))
+    most = max(1, depth // _LEAST_STAGES)
+    lines = [shares.parts_of_tiles(tiles, depth, parts) for parts in range(1, most + 1)]
+    lines.append(shares.even_shares(tiles, depth, min(tile.slots, tiles * most)))
+
+    def time_us(line: Line) -> float:
+        rounds = ceil_div(line.blocks, tile.slots)
+        return rounds * (line.share * tile.stage_us + _ROUND_US) + line.slices * size.batch * size.hidden * _SLICE_US
+
+    return min(lines, key=time_us)
 
 
 def backward_line(size: Size, config: Params) -> Line:
@@ -104,10 +115,10 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
             f"forward_hidden{ahead.template}",
             (forward.blocks, 1, 1),
             (ahead.threads, 1, 1),
-            ("x", "w1", "b1", "z1", *extents, np.int32(forward.share), np.int32(forward.slices)),
+            ("x", "w1", "b1", "z1", *extents, *forward.scalars),
             ahead.shared_bytes(padding=4),
         ),
-        shares.output_layer(size, forward, tf32=False),
+        shares.output_layer(size, forward, ahead.columns, tf32=False),
         Launch(
             f"backward_weights{back.template}",
             (backward.blocks, 1, 1),

@@ -23,9 +23,8 @@ _WIDE_TILES: Final = (
 _FULL_WAVES: Final = (
     {"forward": "8x8", "backward": "8x14", "parts": 0},
     {"forward": "8x16", "backward": "8x14", "parts": 0},
-    {"forward": "8x16", "backward": "8x14", "parts": 14},
-    {"forward": "8x14", "backward": "8x14", "parts": 4},
-    {"forward": "8x8", "backward": "8x8", "parts": 0},
+    {"forward": "8x16", "backward": "8x14", "parts": 9},
+    {"forward": "8x14", "backward": "8x14", "parts": 0},
 )
 
 

@@ -73,15 +73,15 @@ def count_of_parts(size: Size) -> int:
     return ceil_div(wgmma.pitch_of(size), wgmma.chunk_of(size))
 
 
-def output_layer(size: Size, forward: Line, tf32: bool) -> Launch:
-    """The launch between the products."""
+def output_layer(size: Size, forward: Line, columns: int, tf32: bool) -> Launch:
+    """The launch between the products; `columns` are the samples of a tile of the forward one."""
     threads = fused.STEP["kThreads"]
     scalars = (size.batch, size.hidden, wgmma.pitch_of(size), wgmma.chunk_of(size))
     return Launch(
         f"output_layer<{ceil_div(size.hidden, threads)}, {str(tf32).lower()}>",
         (count_of_parts(size), 1, 1),
         (threads, 1, 1),
-        ("z1", np.int32(forward.slices), "w2", "b2", "y", "dz1", "parts", *map(np.int32, scalars)),
+        ("z1", "w2", "b2", "y", "dz1", "parts", *map(np.int32, scalars), *forward.scalars, np.int32(columns)),
     )
 
 

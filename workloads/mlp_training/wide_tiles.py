@@ -63,7 +63,7 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
             (_by_rows("w1"), _by_columns("x", columns), "b1", "z1", *extents, *forward.scalars),
             shared,
         ),
-        shares.output_layer(size, forward, tf32=True),
+        shares.output_layer(size, forward, columns, tf32=True),
     )
     if backward.whole:
         weights = ("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "parts")

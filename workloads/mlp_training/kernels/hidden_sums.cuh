@@ -4,6 +4,8 @@
 
 #include "output_layer.cuh"
 
+constexpr int kRows = 128;  // of a tile: on the way forward hidden units
+
 struct Shares {
   int share, span;
 
@@ -18,14 +20,14 @@ __device__ __forceinline__ float sigmoid(float z) {
   return 1.0f / (1.0f + expf(-z));
 }
 
-// The hidden layer's sigmoid, and the rest as forward_output of output_layer.cuh has it, from z1, `slices` of [sample][hidden unit]. The
-// next samples are on their way while these are computed. kTf32: dz1[hidden unit][sample], rows of `pitch`, which is filled up with zeros;
+// The hidden layer's sigmoid, and the rest as forward_output of output_layer.cuh has it, from z1, slices of [sample][hidden unit], of tiles
+// of kRows hidden units by `columns` samples. The next samples are on their way while these are computed. kTf32: dz1[hidden unit][sample], rows of `pitch`, which is filled up with zeros;
 // otherwise dz1[sample][hidden unit].
 template <int kUnits, bool kTf32>
 __global__ void __launch_bounds__(kThreads, 1)
-    output_layer(const float* __restrict__ z1, int slices, const float* __restrict__ w2, const float* __restrict__ b2,
+    output_layer(const float* __restrict__ z1, const float* __restrict__ w2, const float* __restrict__ b2,
                  const float* __restrict__ y, float* __restrict__ dz1, float* __restrict__ parts, int batch, int hidden, int pitch,
-                 int chunk) {
+                 int chunk, int share, int span, int columns) {
   constexpr int kValues = kSamples * kClasses;
   __shared__ float of_warps[kWarps][kValues];
   __shared__ float4 differences[kValues / kSamples];  // of a class, for each sample
@@ -33,6 +35,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   const bool has_class = warp < kSamples && lane < kClasses;  // a warp finishes a sample, a class a lane
   const float scale = 1.0f / batch, output_bias = has_class ? b2[lane] : 0.0f;
   const size_t slice = (size_t)batch * hidden;
+  const int down = (hidden + kRows - 1) / kRows;
+  const bool whole = share % span == 0;
 
   float next[kSamples][kUnits];
   const auto load = [&](int n) {
@@ -43,15 +47,17 @@ __global__ void __launch_bounds__(kThreads, 1)
         const int h = threadIdx.x + kThreads * u;
         next[s][u] = n + s < batch && h < hidden ? z1[(size_t)(n + s) * hidden + h] : 0.0f;
       }
-#pragma unroll 1
-    for (int other = 1; other < slices; ++other)
+    if (whole) return;
 #pragma unroll
-      for (int s = 0; s < kSamples; ++s)
+    for (int u = 0; u < kUnits; ++u) {
+      const int h = threadIdx.x + kThreads * u;
+      const int slices = h < hidden ? Shares{share, span}.slices(n / columns * down + h / kRows) : 0;
+#pragma unroll 4
+      for (int other = 1; other < slices; ++other)
 #pragma unroll
-        for (int u = 0; u < kUnits; ++u) {
-          const int h = threadIdx.x + kThreads * u;
-          if (n + s < batch && h < hidden) next[s][u] += z1[other * slice + (size_t)(n + s) * hidden + h];
-        }
+        for (int s = 0; s < kSamples; ++s)
+          if (n + s < batch) next[s][u] += z1[other * slice + (size_t)(n + s) * hidden + h];
+    }
   };
   const int first = blockIdx.x * chunk, last = min(first + chunk, (batch + kSamples - 1) / kSamples * kSamples);
   load(first);

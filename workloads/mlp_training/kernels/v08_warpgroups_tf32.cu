@@ -9,10 +9,9 @@
 #include "../../hopper.cuh"
 #include "hidden_sums.cuh"
 
-constexpr int kRows = 128;  // of a tile: two consumer warpgroups of 64
 constexpr int kDepth = 32;  // of a stage: 128 bytes, the span of the swizzle
 constexpr int kBox = 32;    // rows of one of the boxes that a tile of A consists of
-constexpr int kProducers = 128, kConsumers = 256;
+constexpr int kProducers = 128, kConsumers = 256;  // two consumer warpgroups, of 64 rows each
 
 template <int columns>
 struct Stage {

@@ -9,7 +9,6 @@
 #include "../../ptx.cuh"
 #include "hidden_sums.cuh"
 
-constexpr int kRows = 128;  // hidden units of a tile
 constexpr int kDepth = 16;  // steps of the sum in a stage
 constexpr int kStages = 3;
 constexpr int kLaneRows = 8, kLaneColumns = 4;  // lanes of a warp stand 8 x 4
@@ -158,40 +157,48 @@ struct Product {
   }
 };
 
-// z1[slice] = a slice of x w1 + b1. Blocks: parts of a tile behind one another, tiles of neighbouring hidden units, then the next samples.
+// The tiles that a block has a share of: calls product_of(tile's number, slice, first stage, last stage) for each.
+template <class ProductOf>
+__device__ __forceinline__ void walk_share(int tiles, Shares shares, ProductOf product_of) {
+  const int last = min((int)(blockIdx.x + 1) * shares.share, tiles * shares.span);
+#pragma unroll 1
+  for (int at = blockIdx.x * shares.share; at < last;) {
+    const int tile = at / shares.span, begin = at % shares.span, end = min(begin + last - at, shares.span);
+    product_of(tile, (int)blockIdx.x - shares.first_block(tile), begin, end);
+    at += end - begin;
+    __syncthreads();  // the next tile's copies overwrite what the slowest thread still reads
+  }
+}
+
+// z1[slice] = a slice of x w1 + b1. Tiles: of neighbouring hidden units, then of the next samples.
 template <int kThreadColumns, int kWarpsAcross, int kBlocks>
 __global__ void __launch_bounds__(32 * kWarpsDown * kWarpsAcross, kBlocks)
     forward_hidden(const float* __restrict__ x, const float* __restrict__ w1, const float* __restrict__ b1, float* __restrict__ z1, int batch,
-                   int inputs, int hidden, int share, int parts) {
+                   int inputs, int hidden, int share, int span) {
   using Tile = Product<kThreadColumns, kWarpsAcross, false>;
-  const int tile = blockIdx.x / parts, slice = blockIdx.x % parts, down = (hidden + kRows - 1) / kRows;
-  const int first = slice * share * kDepth;
-  Tile product(w1, x, hidden, batch, inputs, tile % down * kRows, tile / down * Tile::kColumns, first, min(first + share * kDepth, inputs));
-  float* to = z1 + (size_t)slice * batch * hidden;
-  product.compute([&](int n, int h, float4 sum) {
-    const float4 bias = slice == 0 ? *(const float4*)(b1 + h) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    *(float4*)(to + (size_t)n * hidden + h) = make_float4(sum.x + bias.x, sum.y + bias.y, sum.z + bias.z, sum.w + bias.w);
+  const int down = (hidden + kRows - 1) / kRows, tiles = down * ((batch + Tile::kColumns - 1) / Tile::kColumns);
+  walk_share(tiles, Shares{share, span}, [&](int tile, int slice, int begin, int end) {
+    Tile product(w1, x, hidden, batch, inputs, tile % down * kRows, tile / down * Tile::kColumns, begin * kDepth, min(end * kDepth, inputs));
+    float* to = z1 + (size_t)slice * batch * hidden;
+    product.compute([&](int n, int h, float4 sum) {
+      const float4 bias = slice == 0 ? *(const float4*)(b1 + h) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+      *(float4*)(to + (size_t)n * hidden + h) = make_float4(sum.x + bias.x, sum.y + bias.y, sum.z + bias.z, sum.w + bias.w);
+    });
   });
 }
 
-// slices[slice] = a slice of rate * x^T dz1. A block has a share of all tiles behind one another: tiles of neighbouring hidden units, then the
-// next inputs.
+// slices[slice] = a slice of rate * x^T dz1. Tiles: of neighbouring hidden units, then of the next inputs.
 template <int kThreadColumns, int kWarpsAcross, int kBlocks>
 __global__ void __launch_bounds__(32 * kWarpsDown * kWarpsAcross, kBlocks)
     backward_weights(const float* __restrict__ x, const float* __restrict__ dz1, float* __restrict__ slices, int batch, int inputs, int hidden,
                      float rate, int share, int span) {
   using Tile = Product<kThreadColumns, kWarpsAcross, true>;
   const int down = (hidden + kRows - 1) / kRows, tiles = down * ((inputs + Tile::kColumns - 1) / Tile::kColumns);
-  const int last = min((int)(blockIdx.x + 1) * share, tiles * span);
-#pragma unroll 1
-  for (int at = blockIdx.x * share; at < last;) {
-    const int tile = at / span, begin = at % span, end = min(begin + last - at, span);
+  walk_share(tiles, Shares{share, span}, [&](int tile, int slice, int begin, int end) {
     Tile product(dz1, x, hidden, inputs, inputs, tile % down * kRows, tile / down * Tile::kColumns, begin * kDepth, min(end * kDepth, batch));
-    float* to = slices + (size_t)((int)blockIdx.x - Shares{share, span}.first_block(tile)) * inputs * hidden;
+    float* to = slices + (size_t)slice * inputs * hidden;
     product.compute([&](int d, int h, float4 sum) {
       *(float4*)(to + (size_t)d * hidden + h) = make_float4(rate * sum.x, rate * sum.y, rate * sum.z, rate * sum.w);
     });
-    at += end - begin;
-    __syncthreads();  // the next tile's copies overwrite what the slowest thread still reads
-  }
+  });
 }
