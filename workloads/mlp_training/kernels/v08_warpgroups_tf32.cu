@@ -86,29 +86,38 @@ __device__ __forceinline__ void warpgroup_product(const TensorMap& a, const Tens
     const int steps = min(end, depth) - begin;
     float sums[columns / 2];
     unsigned values[2][16];
-    int previous = 0;
+    const auto start = [&](unsigned(&of_a)[16], bool add) {
+      auto& now = stage[ring.stage];
+      mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
+      rows.load(now.a, of_a);
+      const unsigned long long operand = wgmma_operand(now.b);
+      wgmma_fence();
+#pragma unroll
+      for (int i = 0; i < 4; ++i) wgmma_tf32(sums, of_a + 4 * i, operand + 2 * i, add || i > 0);
+      wgmma_commit();
+    };
+    int previous = -1;
+    if (steps % 2) {  // by itself: two sets of fragments take turns, and the compiler must see which
+      start(values[0], false);
+      wgmma_wait<0>();
+      wgmma_keep(sums);
+      pipeline.release(ring.stage);
+      ring.next();
+    }
 #pragma unroll 1
-    for (int step = 0; step < steps; step += 2) {
+    for (int step = steps % 2; step < steps; step += 2) {
 #pragma unroll
       for (int turn = 0; turn < 2; ++turn) {
-        if (turn == 1 && step + 1 == steps) break;
-        auto& now = stage[ring.stage];
-        mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
-        rows.load(now.a, values[turn]);
-        const unsigned long long operand = wgmma_operand(now.b);
-        wgmma_fence();
-#pragma unroll
-        for (int i = 0; i < 4; ++i) wgmma_tf32(sums, values[turn] + 4 * i, operand + 2 * i, step + turn + i > 0);
-        wgmma_commit();
+        start(values[turn], step + turn > 0);
         wgmma_wait<1>();
-        if (step + turn > 0) pipeline.release(previous);
+        if (previous >= 0) pipeline.release(previous);
         previous = ring.stage;
         ring.next();
       }
     }
     wgmma_wait<0>();
     wgmma_keep(sums);
-    pipeline.release(previous);
+    if (previous >= 0) pipeline.release(previous);
     finish(sums, rows, tile % down * kRows, tile / down * columns, (int)blockIdx.x - shares.first_block(tile));
     at += end - begin;
   }
