@@ -79,14 +79,14 @@ def test_a_step_in_tf32_at_8192_rows_and_at_800():
     large = variant.launches(make_case({"batch": 8192}), WIDE)
     assert [(launch.kernel, launch.grid[0]) for launch in large] == [
         ("forward_hidden<256, 4>", 128),  # 8 x 32 tiles, two a block
-        ("output_layer<4, true>", 128),
+        ("output_layer<4, true, true>", 128),
         ("backward_slices<256, 4>", 131),
         ("update<128, 256>", 766 + 44),
     ]
     small = variant.launches(make_case({"batch": 800}), {"columns": 64, "parts": 0})
     assert [(launch.kernel, launch.grid[0]) for launch in small] == [
         ("forward_hidden<64, 8>", 104),
-        ("output_layer<4, true>", 100),
+        ("output_layer<4, true, true>", 100),
         ("backward_update<64, 8>", 112 + 20),
     ]
     maps = [argument for launch in (*large, *small) for argument in launch.args if isinstance(argument, TensorMap)]
@@ -99,7 +99,7 @@ def test_a_step_in_full_waves_has_two_blocks_a_multiprocessor():
     launches = variant.launches(make_case({"batch": 8192}), EVEN)
     assert [(launch.kernel, launch.grid[0], launch.block[0]) for launch in launches] == [
         ("forward_hidden<16, 2, 2>", 512, 128),  # 8 x 64 tiles: 1.94 rounds of 264
-        ("output_layer<4, false>", 128, 256),
+        ("output_layer<4, false, true>", 128, 256),
         ("backward_weights<14, 2, 2>", 264, 128),  # 8 x 7 tiles of 512 stages, in shares of 109
         ("update<112, 128>", 766 + 44, 256),
     ]
@@ -155,5 +155,5 @@ def test_whole_tiles_of_tf32_one_after_another_with_the_update(monkeypatch):
     monkeypatch.setattr(wide_tiles, "backward_line", lambda size, config: Line(10, 3, 6))
     monkeypatch.setattr(wide_tiles, "forward_line", lambda size, config: Line(6, 5, 10))
     kernels = [launch.kernel for launch in WORKLOAD.variant("v08_warpgroups_tf32").launches(make_case(size), config)]
-    assert kernels == ["forward_hidden<64, 8>", "output_layer<2, true>", "backward_update<64, 8>"]
+    assert kernels == ["forward_hidden<64, 8>", "output_layer<2, true, true>", "backward_update<64, 8>"]
     assert emulated_error("v08_warpgroups_tf32", size, config, "backward") < 8e-5

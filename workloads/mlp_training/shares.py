@@ -78,7 +78,7 @@ def output_layer(size: Size, forward: Line, columns: int, tf32: bool) -> Launch:
     threads = fused.STEP["kThreads"]
     scalars = (size.batch, size.hidden, wgmma.pitch_of(size), wgmma.chunk_of(size))
     return Launch(
-        f"output_layer<{ceil_div(size.hidden, threads)}, {str(tf32).lower()}>",
+        f"output_layer<{ceil_div(size.hidden, threads)}, {str(tf32).lower()}, {str(forward.whole).lower()}>",
         (count_of_parts(size), 1, 1),
         (threads, 1, 1),
         ("z1", "w2", "b2", "y", "dz1", "parts", *map(np.int32, scalars), *forward.scalars, np.int32(columns)),

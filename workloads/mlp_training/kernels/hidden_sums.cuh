@@ -21,9 +21,9 @@ __device__ __forceinline__ float sigmoid(float z) {
 }
 
 // The hidden layer's sigmoid, and the rest as forward_output of output_layer.cuh has it, from z1, slices of [sample][hidden unit], of tiles
-// of kRows hidden units by `columns` samples. The next samples are on their way while these are computed. kTf32: dz1[hidden unit][sample], rows of `pitch`, which is filled up with zeros;
+// of kRows hidden units by `columns` samples; kWhole: one slice. The next samples are on their way while these are computed. kTf32: dz1[hidden unit][sample], rows of `pitch`, which is filled up with zeros;
 // otherwise dz1[sample][hidden unit].
-template <int kUnits, bool kTf32>
+template <int kUnits, bool kTf32, bool kWhole>
 __global__ void __launch_bounds__(kThreads, 1)
     output_layer(const float* __restrict__ z1, const float* __restrict__ w2, const float* __restrict__ b2,
                  const float* __restrict__ y, float* __restrict__ dz1, float* __restrict__ parts, int batch, int hidden, int pitch,
@@ -36,7 +36,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   const float scale = 1.0f / batch, output_bias = has_class ? b2[lane] : 0.0f;
   const size_t slice = (size_t)batch * hidden;
   const int down = (hidden + kRows - 1) / kRows;
-  const bool whole = share % span == 0;
 
   float next[kSamples][kUnits];
   const auto load = [&](int n) {
@@ -47,7 +46,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         const int h = threadIdx.x + kThreads * u;
         next[s][u] = n + s < batch && h < hidden ? z1[(size_t)(n + s) * hidden + h] : 0.0f;
       }
-    if (whole) return;
+    if constexpr (kWhole) return;
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
       const int h = threadIdx.x + kThreads * u;
