@@ -7,8 +7,9 @@ import pytest
 
 import collectors
 from tests.emulator.emulator import needs_compiler, run
-from warpladder.collectors.cuda.compiler import compile_variant
-from warpladder.workloads.api import CudaVariant, Launch
+from warpladder import ROOT
+from warpladder.collectors.cuda.compiler import compilation_of, compile_anew, compile_variant
+from warpladder.workloads.api import CudaVariant, Launch, read_source
 
 KERNELS = Path(collectors.__file__).parent / "cuda" / "kernels"
 
@@ -53,3 +54,27 @@ def test_a_fingerprint_tells_any_changed_byte_and_any_two_that_changed_places() 
     seen.add(fingerprint(swapped))
     assert len(seen) == 8
     assert fingerprint(array, blocks=5) == fingerprint(array)
+
+
+@pytest.mark.parametrize("in_flight", [False, True])
+def test_the_compiler_says_whether_products_of_a_warpgroup_are_serialized(in_flight: bool) -> None:
+    source = """
+__global__ void product(float* out) {
+  __shared__ __align__(1024) float b[8 * 32];
+  float sums[32];
+  unsigned a[4];
+#pragma unroll 1
+  for (int i = 0; i < 20; ++i) {
+    for (int k = 0; k < 4; ++k) a[k] = __float_as_uint(out[4 * i + k]);  // the operands of the product under way, if any
+    wgmma_fence();
+    wgmma_tf32(sums, a, wgmma_operand(b), i > 0);
+    wgmma_commit();
+    wgmma_wait<IN_FLIGHT>();
+  }
+  wgmma_wait<0>();
+  wgmma_keep(sums);
+  out[threadIdx.x] = sums[0];
+}""".replace("IN_FLIGHT", str(int(in_flight)))
+    whole = read_source(ROOT / "workloads" / "hopper.cuh") + source
+    variant = CudaVariant("product", "", "rung", source=whole, only_architecture="sm_90a")
+    assert compile_anew(compilation_of(variant, ["product"], "sm_90")).kernels["product"].serialized == in_flight
