@@ -140,8 +140,7 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
         for (int i = 0; i < columns / 2; i += 4)
 #pragma unroll
           for (int next = 0; next < 2; ++next)
-            if (2 * i + next < samples)
-              *(float2*)(to + (size_t)(2 * i + next) * hidden) = make_float2(sums[i + next] + bias.x, sums[i + 2 + next] + bias.y);
+            store_if(2 * i + next < samples, to + (size_t)(2 * i + next) * hidden, sums[i + next] + bias.x, sums[i + 2 + next] + bias.y);
       });
 }
 
@@ -157,11 +156,10 @@ __global__ void __launch_bounds__(kProducers + kConsumers, 1)
         if (d >= inputs) return;
         float* to = slices + ((size_t)slice * inputs + d) * hidden + h;
 #pragma unroll
-        for (int i = 0; i < columns / 2; i += 4)
-          if (h + 2 * i < hidden) {
-            *(float2*)(to + 2 * i) = make_float2(rate * sums[i], rate * sums[i + 1]);
-            *(float2*)(to + hidden + 2 * i) = make_float2(rate * sums[i + 2], rate * sums[i + 3]);
-          }
+        for (int i = 0; i < columns / 2; i += 4) {
+          store_if(h + 2 * i < hidden, to + 2 * i, rate * sums[i], rate * sums[i + 1]);
+          store_if(h + 2 * i < hidden, to + hidden + 2 * i, rate * sums[i + 2], rate * sums[i + 3]);
+        }
       });
 }
 
