@@ -157,3 +157,16 @@ def test_whole_tiles_of_tf32_one_after_another_with_the_update(monkeypatch):
     kernels = [launch.kernel for launch in WORKLOAD.variant("v08_warpgroups_tf32").launches(make_case(size), config)]
     assert kernels == ["forward_hidden<64, 8>", "output_layer<2, true, true>", "backward_update<64, 8>"]
     assert emulated_error("v08_warpgroups_tf32", size, config, "backward") < 8e-5
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize(
+    ("name", "config", "most"),
+    [("v08_warpgroups_tf32", {"columns": 64, "parts": 0}, 8e-5), ("v09_full_waves", EVEN, TOLERANCES["fp32"] / 5)],
+)
+def test_blocks_of_the_output_layer_have_samples_one_after_another(name, config, most, order):
+    size = {"batch": 1101, "inputs": 12, "hidden": 260}
+    launch = WORKLOAD.variant(name).launches(make_case(size), config)[1]
+    assert (launch.kernel.split("<")[0], launch.grid[0]) == ("output_layer", 92)  # 276 fours, three a block
+    assert emulated_error(name, size, config, order) < most

@@ -14,10 +14,10 @@ struct Shares {
   __device__ __forceinline__ int slices(int tile) const { return ((tile + 1) * span - 1) / share - first_block(tile) + 1; }
 };
 
+// The division is off by two units of the last place at most; the fast exponential by less than TF32 is.
 template <bool kTf32>
 __device__ __forceinline__ float sigmoid(float z) {
-  if constexpr (kTf32) return __fdividef(1.0f, 1.0f + __expf(-z));  // off by less than TF32 is
-  return 1.0f / (1.0f + expf(-z));
+  return __fdividef(1.0f, 1.0f + (kTf32 ? __expf(-z) : expf(-z)));
 }
 
 // The hidden layer's sigmoid, and the rest as forward_output of output_layer.cuh has it, from z1, slices of [sample][hidden unit], of tiles
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                  const float* __restrict__ y, float* __restrict__ dz1, float* __restrict__ parts, int batch, int hidden, int pitch,
                  int chunk, int share, int span, int columns) {
   constexpr int kValues = kSamples * kClasses;
-  __shared__ float of_warps[kWarps][kValues];
-  __shared__ float4 differences[kValues / kSamples];  // of a class, for each sample
+  __shared__ float of_warps[2][kWarps][kValues];         // two, as the next samples do not wait until all have read these
+  __shared__ float4 differences[2][kValues / kSamples];  // of a class, for each sample
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const bool has_class = warp < kSamples && lane < kClasses;  // a warp finishes a sample, a class a lane
   const float scale = 1.0f / batch, output_bias = has_class ? b2[lane] : 0.0f;
@@ -71,67 +71,79 @@ __global__ void __launch_bounds__(kThreads, 1)
       weight[u][c] = two.x, weight[u][c + 1] = two.y;
     }
   }
+  float a[kSamples][kUnits], before[kSamples][kUnits];
+  // A turn begins with samples and ends with the gradients of those before: while a warp finishes a sample, others have these to do.
 #pragma unroll 1
-  for (int n = first; n < last; n += kSamples) {
+  for (int n = first, turn = 0;; n += kSamples, turn ^= 1) {
     const int finished = n + warp;
-    const float label = has_class && finished < batch ? y[(size_t)finished * kClasses + lane] : 0.0f;
-    float a[kSamples][kUnits], z[kValues] = {};
+    float label = 0.0f;
+    if (n < last) {
+      if (has_class && finished < batch) label = y[(size_t)finished * kClasses + lane];
 #pragma unroll
-    for (int s = 0; s < kSamples; ++s)
+      for (int s = 0; s < kSamples; ++s)
 #pragma unroll
-      for (int u = 0; u < kUnits; ++u) a[s][u] = sigmoid<kTf32>(next[s][u]);
-    if (n + kSamples < last) load(n + kSamples);
+        for (int u = 0; u < kUnits; ++u) a[s][u] = sigmoid<kTf32>(next[s][u]);
+      if (n + kSamples < last) load(n + kSamples);
+      float z[kValues] = {};
 #pragma unroll
-    for (int s = 0; s < kSamples; ++s)
+      for (int s = 0; s < kSamples; ++s)
 #pragma unroll
-      for (int u = 0; u < kUnits; ++u)
+        for (int u = 0; u < kUnits; ++u)
 #pragma unroll
-        for (int c = 0; c < kClasses; ++c) z[s * kClasses + c] = fmaf(a[s][u], weight[u][c], z[s * kClasses + c]);
-    sums_by_quads(z);
-    if (lane % 4 == 0)
+          for (int c = 0; c < kClasses; ++c) z[s * kClasses + c] = fmaf(a[s][u], weight[u][c], z[s * kClasses + c]);
+      sums_by_quads(z);
+      if (lane % 4 == 0)
 #pragma unroll
-      for (int i = 0; i < kValues / 8; ++i) of_warps[warp][lane / 4 * (kValues / 8) + i] = z[i];
+        for (int i = 0; i < kValues / 8; ++i) of_warps[turn][warp][lane / 4 * (kValues / 8) + i] = z[i];
+    }
     __syncthreads();
-    if (warp < kSamples) {
+    if (n < last && warp < kSamples) {
       float mine = output_bias;
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) mine += has_class ? of_warps[w][warp * kClasses + lane] : 0.0f;
+      for (int w = 0; w < kWarps; ++w) mine += has_class ? of_warps[turn][w][warp * kClasses + lane] : 0.0f;
       float largest = has_class ? mine : __uint_as_float(0xff800000u);  // minus infinity
 #pragma unroll
       for (int lanes = 16; lanes > 0; lanes /= 2) largest = fmaxf(largest, __shfl_xor_sync(kWholeWarp, largest, lanes));
       const float power = has_class ? expf(mine - largest) : 0.0f;
       const float difference = finished < batch ? (power / sum_of_warp(power) - label) * scale : 0.0f;
-      if (has_class) ((float*)differences)[lane * kSamples + warp] = difference;
+      if (has_class) ((float*)differences[turn])[lane * kSamples + warp] = difference;
       of_b2 += difference;
     }
-    __syncthreads();
-    float back[kUnits][kSamples] = {};
+    if (n > first) {
+      float back[kUnits][kSamples] = {};
 #pragma unroll
-    for (int c = 0; c < kClasses; ++c) {
-      const float4 four = differences[c];
-      const float difference[kSamples] = {four.x, four.y, four.z, four.w};
+      for (int c = 0; c < kClasses; ++c) {
+        const float4 four = differences[turn ^ 1][c];
+        const float difference[kSamples] = {four.x, four.y, four.z, four.w};
 #pragma unroll
-      for (int u = 0; u < kUnits; ++u)
+        for (int u = 0; u < kUnits; ++u)
 #pragma unroll
-        for (int s = 0; s < kSamples; ++s) {
-          back[u][s] = fmaf(difference[s], weight[u][c], back[u][s]);
-          of_w2[u][c] = fmaf(difference[s], a[s][u], of_w2[u][c]);
+          for (int s = 0; s < kSamples; ++s) {
+            back[u][s] = fmaf(difference[s], weight[u][c], back[u][s]);
+            of_w2[u][c] = fmaf(difference[s], before[s][u], of_w2[u][c]);
+          }
+      }
+      const int to = n - kSamples;
+#pragma unroll
+      for (int u = 0; u < kUnits; ++u) {
+        const int h = threadIdx.x + kThreads * u;
+#pragma unroll
+        for (int s = 0; s < kSamples; ++s) back[u][s] *= before[s][u] * (1.0f - before[s][u]);
+        of_b1[u] += (back[u][0] + back[u][1]) + (back[u][2] + back[u][3]);
+        if constexpr (kTf32) {
+          if (h < hidden) *(float4*)(dz1 + (size_t)h * pitch + to) = make_float4(back[u][0], back[u][1], back[u][2], back[u][3]);
+        } else {
+#pragma unroll
+          for (int s = 0; s < kSamples; ++s)
+            if (to + s < batch && h < hidden) dz1[(size_t)(to + s) * hidden + h] = back[u][s];
         }
-    }
-#pragma unroll
-    for (int u = 0; u < kUnits; ++u) {
-      const int h = threadIdx.x + kThreads * u;
-#pragma unroll
-      for (int s = 0; s < kSamples; ++s) back[u][s] *= a[s][u] * (1.0f - a[s][u]);
-      of_b1[u] += (back[u][0] + back[u][1]) + (back[u][2] + back[u][3]);
-      if constexpr (kTf32) {
-        if (h < hidden) *(float4*)(dz1 + (size_t)h * pitch + n) = make_float4(back[u][0], back[u][1], back[u][2], back[u][3]);
-      } else {
-#pragma unroll
-        for (int s = 0; s < kSamples; ++s)
-          if (n + s < batch && h < hidden) dz1[(size_t)(n + s) * hidden + h] = back[u][s];
       }
     }
+    if (n >= last) break;
+#pragma unroll
+    for (int s = 0; s < kSamples; ++s)
+#pragma unroll
+      for (int u = 0; u < kUnits; ++u) before[s][u] = a[s][u];
   }
   float* part = parts + (size_t)blockIdx.x * kSums * (hidden + 1);
 #pragma unroll
@@ -142,12 +154,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int c = 0; c < kClasses; ++c) part[c * (hidden + 1) + h] = of_w2[u][c];
     part[kClasses * (hidden + 1) + h] = of_b1[u];
   }
-  if (has_class) of_warps[0][warp * kClasses + lane] = of_b2;
+  if (has_class) of_warps[0][0][warp * kClasses + lane] = of_b2;
   __syncthreads();
   if (threadIdx.x >= kClasses) return;
   float sum = 0.0f;
 #pragma unroll
-  for (int s = 0; s < kSamples; ++s) sum += of_warps[0][s * kClasses + threadIdx.x];
+  for (int s = 0; s < kSamples; ++s) sum += of_warps[0][0][s * kClasses + threadIdx.x];
   part[threadIdx.x * (hidden + 1) + hidden] = sum;
 }
 
