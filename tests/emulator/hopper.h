@@ -92,12 +92,18 @@ struct WgmmaRowsOfA {
 /// sums = (add ? sums : 0) + a * b for twice as many columns as sums; product(word of a, word of b) is what two words give.
 template <int count, class Product>
 void multiply(float (&sums)[count], const WgmmaRowsOfA& a, const WgmmaOperand& b, bool add, Product product) {
-  for (unsigned i = 0; i < count; i++) {
-    const unsigned column = i / 4 * 8 + 2 * (lane() % 4) + i % 2;
-    double sum = add ? sums[i] : 0.0f;
-    for (unsigned w = 0; w < 8; w++) sum += product(a.words[i % 4 / 2][w], b.word(column, w));
-    sums[i] = static_cast<float>(sum);
-  }
+  const unsigned first_column = 2 * (lane() % 4);
+  for (unsigned pair = 0; pair < count; pair += 4)
+    for (unsigned i = pair; i < pair + 2; i++) {
+      const unsigned column = i / 4 * 8 + first_column + i % 2;
+      unsigned of_b[8];
+      for (unsigned w = 0; w < 8; w++) of_b[w] = b.word(column, w);
+      for (unsigned half = 0; half < 2; half++) {
+        double sum = add ? sums[i + 2 * half] : 0.0f;
+        for (unsigned w = 0; w < 8; w++) sum += product(a.words[half][w], of_b[w]);
+        sums[i + 2 * half] = static_cast<float>(sum);
+      }
+    }
 }
 inline double tf32_product(unsigned a, unsigned b) { return tf32_value(a) * tf32_value(b); }
 inline double bf16_products(unsigned a, unsigned b) {
