@@ -143,8 +143,8 @@ def _resources(symbol: str, log: str) -> CompiledKernel:
     _, *paragraphs = _ENTRY.split(log)
     for entry, paragraph in zip(paragraphs[::2], paragraphs[1::2], strict=True):
         if entry == symbol:
-            numbers = (_number(pattern, paragraph) for pattern in (_USED, _SHARED, _SPILL))
-            return CompiledKernel(symbol, *numbers, serialized=symbol in _SERIALIZED.findall(log))
+            registers, shared, spilled = (_number(pattern, paragraph) for pattern in (_USED, _SHARED, _SPILL))
+            return CompiledKernel(symbol, registers, shared, spilled, symbol in _SERIALIZED.findall(log))
     raise CompileError(f"{symbol}: ptxas reported nothing on it")
 
 
