@@ -25,7 +25,7 @@ _SLICE_US: Final = 8 / 4e6
 @dataclass(frozen=True)
 class Tile:
     """A tile of `kRows` hidden units. A thread has `thread_columns` columns, `across` warps lie side by side, and a multiprocessor
-    has `blocks` blocks, which take `stage_us` for a stage each."""
+    has `blocks` blocks, which take about `stage_us` for a stage: so v07_warp_tile of mlp_gemm does on an H200."""
 
     thread_columns: int
     across: int
