@@ -13,7 +13,6 @@ last or from last to first, and a missing barrier shows in at least one of the t
 import contextlib
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -25,7 +24,9 @@ from typing import Final, Literal
 import numpy as np
 import pytest
 
-from warpladder.workloads.api import CudaVariant, Launch
+from tests.emulator.tensor_maps import argument_of_tensor_map
+from tests.emulator.translation import INCLUDES, EmulationError, translation_unit
+from warpladder.workloads.api import CudaVariant, Launch, TensorMap
 from warpladder.workloads.communication import RowsOf
 
 Order = Literal["forward", "backward"]
@@ -40,19 +41,12 @@ _FLAGS: Final = (
     *("-std=c++17", "-O1", "-g1", "-w", "-fno-pie", "-no-pie", "-gdwarf-4", "-fno-strict-aliasing", "-ffp-contract=off"),
     *("-fsanitize=bounds,alignment,shift,signed-integer-overflow,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"),
     "-U_FORTIFY_SOURCE",
+    "-pthread",
 )
-_INCLUDES: Final = '#include "cuda_emulator.h"\n#include "entry_points.h"\n'
 _MAX_THREADS: Final = 1024
 _MAX_BLOCK: Final = (1024, 1024, 64)
 _MAX_GRID: Final = (2**31 - 1, 65535, 65535)
 _MAX_SHARED_BYTES: Final = 227 * 1024
-_EXTERN_SHARED = re.compile(
-    r"extern\s+__shared__\s+(?:__align__\(\d+\)\s*)?(?P<type>[\w:]+(?:\s+[\w:]+)*?)\s+(?P<name>\w+)\s*\[\s*\]\s*;"
-)
-
-
-class EmulationError(Exception):
-    """A kernel that does not compile, or does what it must not. The message says where and what, in one line."""
 
 
 @dataclass(frozen=True)
@@ -165,16 +159,16 @@ def build(variant: CudaVariant, kernels: Sequence[str]) -> Program:
     flags = (*_FLAGS, f"-D__CUDA_ARCH__={major * 100 + minor * 10}")
     runtime = _made("runtime", ".o", (*_FLAGS, "-c"), (_HERE / "runtime.cpp").read_text(), ())
     flags = (*flags, "-include", str(_headers(flags)))
-    return Program(variant, names, _made(variant.name, "", flags, _translation_unit(variant, names), (runtime,)))
+    return Program(variant, names, _made(variant.name, "", flags, translation_unit(variant, names), (runtime,)))
 
 
 def _headers(flags: Sequence[str]) -> Path:
     """A header that includes ours. It stands compiled beside itself for these flags: reading ours takes a quarter of a second."""
-    compiled = _made("headers", ".h.gch", (*flags, "-x", "c++-header"), _INCLUDES, ())
+    compiled = _made("headers", ".h.gch", (*flags, "-x", "c++-header"), INCLUDES, ())
     header = compiled.with_suffix("")
     if not header.exists():  # what a compiler reads that has no use for the compiled one
         partial = header.with_name(f"{header.name}.{os.getpid()}")
-        partial.write_text(_INCLUDES)
+        partial.write_text(INCLUDES)
         partial.replace(header)
     return header
 
@@ -199,28 +193,18 @@ def _made(name: str, suffix: str, flags: Sequence[str], code: str, objects: Sequ
     return target
 
 
-def _translation_unit(variant: CudaVariant, kernels: Sequence[str]) -> str:
-    source = _EXTERN_SHARED.sub(
-        r"\g<type>* const \g<name> = (\g<type>*)emulator::dynamic_shared_memory();", variant.source_text
-    )
-    entries = [f'    entry_point<&{kernel}>("{kernel}"),' for kernel in kernels]
-    symbols = [f'    {{"{symbol}", &{symbol}, sizeof({symbol})}},' for symbol in variant.constants]
-    return "\n".join(
-        [
-            _INCLUDES,
-            *(f'#line 1 "{variant.name}.cu"', source, '#line 1 "entry points"'),
-            *("namespace emulator {", "const Kernel kernels[] = {", *entries, "    {}};"),
-            *("const Constant constants[] = {", *symbols, "    {}};", "}"),
-        ]
-    )
-
-
 def _argument(launch: Launch, value: object, number: Mapping[str, int], buffers: Mapping[str, np.ndarray]) -> str:
     if isinstance(value, str | RowsOf):
         name, first = (value, 0) if isinstance(value, str) else (value.buffer, value.first)
         if name not in number:
             raise EmulationError(f"{launch.kernel}: argument {name} is no buffer; known: {', '.join(number)}")
         return f"p 8 {number[name]}+{first * buffers[name][:1].nbytes}"
+    if isinstance(value, TensorMap):
+        if value.buffer not in number:
+            raise EmulationError(
+                f"{launch.kernel}: tensor map of {value.buffer}, which is no buffer; known: {', '.join(number)}"
+            )
+        return argument_of_tensor_map(value, buffers[value.buffer], number[value.buffer])
     if not isinstance(value, np.generic):
         raise EmulationError(
             f"{launch.kernel}: argument {value!r} is not a NumPy scalar; give it the parameter's type, e.g. np.int32"

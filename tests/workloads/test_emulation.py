@@ -23,11 +23,6 @@ from warpladder.collectors.core.verify import compare, poison
 @needs_compiler
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
 def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workload, variant):
-    if variant.only_architecture:
-        pytest.skip(
-            f"{workload.name} {variant.name} has instructions of {variant.only_architecture} that this emulation lacks: "
-            "test_kernels compiles it, and `make test-gpu` runs it"
-        )
     if original := same_as(variant, lambda of, each: str(list(cells(each, emulation_cases(of))))):
         pytest.skip(f"{workload.name} {variant.name} is the code of {original}, launched alike")
     cases = emulation_cases(workload)
