@@ -11,6 +11,7 @@
 #define GAN_TCONV_FEW_IMAGES
 
 #include "../../ptx.cuh"
+#include "../../hopper.cuh"
 #include "../../hopper_clusters.cuh"
 
 constexpr int kSize = 5, kTaps = kSize * kSize;
