@@ -64,20 +64,23 @@ class Plan:
     units: int
 
 
-def plan(case: Case, layer: Layer, arithmetic: Arithmetic) -> Plan:
-    """The number of slices with which the last block ends soonest."""
-    groups = ceil_div(images_of(case), 2 * _MOST_PER_THREAD)
-    per = ceil_div(images_of(case), 2 * groups)
-    groups = ceil_div(images_of(case), 2 * per)
-    units = groups * ceil_div(layer.side, _OF["kTile"]) ** 2 * ceil_div(layer.out_channels, _OF["kColumns"])
+def plan(case: Case, layer: Layer, arithmetic: Arithmetic, most_blocks: int = _CLUSTERS[-1]) -> Plan:
+    """The plan with which the last block ends soonest.
 
-    def plan_of(cluster: int) -> Plan:
-        return Plan(per, cluster, ceil_div(layer.channels, cluster * arithmetic.depth) * arithmetic.depth, units)
+    Args:
+        most_blocks: of a cluster.
+    """
+    squares, ranges = ceil_div(layer.side, _OF["kTile"]) ** 2, ceil_div(layer.out_channels, _OF["kColumns"])
 
-    def cost(plan: Plan) -> int:
-        return ceil_div(units * plan.cluster, MULTIPROCESSORS) * (plan.slice + arithmetic.overhead)
+    def plan_of(per: int, cluster: int) -> Plan:
+        channels = ceil_div(layer.channels, cluster * arithmetic.depth) * arithmetic.depth
+        return Plan(per, cluster, channels, ceil_div(images_of(case), 2 * per) * squares * ranges)
 
-    plans = [plan_of(cluster) for cluster in _CLUSTERS]
+    def cost(plan: Plan) -> tuple[int, int]:
+        rounds = ceil_div(plan.units * plan.cluster, MULTIPROCESSORS)
+        return rounds * (plan.slice * plan.per + arithmetic.overhead * _MOST_PER_THREAD), -plan.per
+
+    plans = [plan_of(per, cluster) for per in range(1, _MOST_PER_THREAD + 1) for cluster in _CLUSTERS if cluster <= most_blocks]
     return min((plan for plan in plans if (plan.cluster - 1) * plan.slice < layer.channels), key=cost)
 
 
@@ -113,7 +116,7 @@ def _dense(case: Case, rounded: bool) -> Launch:
 
 
 def _layer(case: Case, config: Params, layer: Layer, arithmetic: Arithmetic) -> Launch:
-    n, made = layer.number, plan(case, layer, arithmetic)
+    n, made = layer.number, plan(case, layer, arithmetic, config.get("cluster", _CLUSTERS[-1]))
     following = layers(case)[n]
     rows = 2 * made.per * _OF["kHalo"] ** 2 + _TAPS * _OF["kColumns"]
     return Launch(

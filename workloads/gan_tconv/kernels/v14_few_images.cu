@@ -18,6 +18,8 @@ struct Fma {
     if constexpr (vector == 4) {
       const float4 four = *reinterpret_cast<const float4*>(from);
       to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+    } else if constexpr (vector == 1) {
+      to[0] = *from;
     } else {
       const float2 two = *reinterpret_cast<const float2*>(from);
       to[0] = two.x, to[1] = two.y;
