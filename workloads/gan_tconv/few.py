@@ -12,7 +12,6 @@ from warpladder.workloads.gan_tconv import phases
 from warpladder.workloads.gan_tconv.problem import (
     COLOURS,
     KERNEL_SIZE,
-    LATENT,
     Layer,
     channels_of,
     images_of,

@@ -18,7 +18,10 @@ constexpr int kSize = 5, kTaps = kSize * kSize;
 constexpr int kTile = 4, kHalo = kTile + 2, kHaloPixels = kHalo * kHalo;  // pixels with those around them
 constexpr int kColumns = 16;
 constexpr int kThreads = 256, kGroup = 128;  // two groups of threads share the channels of a step
-constexpr int kLineFloats = 32;              // of the L2 cache
+#ifndef GAN_TCONV_LINE
+#define GAN_TCONV_LINE 32
+#endif
+constexpr int kLineFloats = GAN_TCONV_LINE;  // of the L2 cache
 constexpr float kEpsilon = 1e-5f;
 
 __device__ __forceinline__ float rounded_if(bool round, float x) { return round ? __uint_as_float(to_tf32(x)) : x; }
@@ -58,6 +61,7 @@ struct Unit {
 //   weight_vector, pixel_vector: where the n-th four channels of a row of shared memory lie, so that reads meet all banks
 //   sums: a thread's
 //   multiply: adds a step to the sums
+//   position: a thread's number among those of its group, for `place`
 //   place: which output the sum i of a thread is, within the unit
 template <class Product, int cluster, bool round>
 struct Layer {
@@ -122,7 +126,7 @@ struct Layer {
 
   // Adds the sums of the two groups, which have the same places, and leaves them in shared memory: sum i of thread t in [i][t].
   static __device__ __forceinline__ void join(float* shared, float (&sums)[kSums]) {
-    const int thread = threadIdx.x % kGroup;
+    const int thread = Product::position();
     if (threadIdx.x < kGroup) {
 #pragma unroll
       for (int i = kSums / 2; i < kSums; ++i) shared[i * kGroup + thread] = sums[i];
@@ -179,7 +183,7 @@ struct Layer {
       float* stage = shared + n % stages * kStage;
       cp_async_wait<stages - 1>();
       __syncthreads();
-      Product::multiply(sums, stage, stage + kPixelRows * depth);
+      Product::multiply(sums, stage, stage + kPixelRows * depth, unit.top > 0, unit.top + kTile < sizes.side);
       if (n + stages < steps) {
         __syncthreads();
         const int channel = first + (n + stages) * depth;

@@ -26,8 +26,16 @@ struct Fma {
     }
   }
 
-  static __device__ __forceinline__ void multiply(float (&sums)[16 * per], const float* pixels, const float* weights) {
-    const int thread = threadIdx.x % kGroup, column = thread % kColumns, quad = thread / kColumns % 4, images = thread / kColumns / 4 * per;
+#ifdef GAN_TCONV_EDGES
+  // The warps of a scheduler have quads of the upper and of the lower row.
+  static __device__ __forceinline__ int position() { return threadIdx.x % kGroup ^ threadIdx.x / kGroup * 32; }
+#else
+  static __device__ __forceinline__ int position() { return threadIdx.x % kGroup; }
+#endif
+
+  static __device__ __forceinline__ void multiply(float (&sums)[16 * per], const float* pixels, const float* weights, bool above,
+                                                  bool below) {
+    const int thread = position(), column = thread % kColumns, quad = thread / kColumns % 4, images = thread / kColumns / 4 * per;
     const int share = threadIdx.x / kGroup * (depth / 2);  // the first of the group's channels
     pixels += (images * kHaloPixels + quad / 2 * 2 * kHalo + quad % 2 * 2) * depth + share;
     weights += column * depth;
@@ -37,10 +45,18 @@ struct Fma {
       const float* from = weights + 4 * weight_vector(column, (share + c) / 4) + c % 4;
 #pragma unroll
       for (int tap = 0; tap < kTaps; ++tap) read(by[tap], from + tap * kColumns * depth);
+#ifdef GAN_TCONV_EDGES
 #pragma unroll
-      for (int n = 0; n < per; ++n)
+      for (int i = 0; i < 4; ++i) {
+        if ((i == 0 && !(above || quad / 2)) || (i == 3 && !(below || quad / 2 == 0))) continue;
+#pragma unroll
+        for (int n = 0; n < per; ++n)
+#else
+#pragma unroll
+      for (int n = 0; n < per; ++n) {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
+#endif
 #pragma unroll
           for (int j = 0; j < 4; ++j) {
             float x[vector];
@@ -58,6 +74,7 @@ struct Fma {
                   sum = fmaf(x[v], by[r * kSize + s][v], sum);
                 }
           }
+      }
     }
   }
 

@@ -19,7 +19,9 @@ struct TensorCores {
   static __device__ __forceinline__ int weight_vector(int row, int n) { return n ^ row % 2 * 4; }
   static __device__ __forceinline__ int pixel_vector(int row, int n) { return n ^ row % 2 * 4; }
 
-  static __device__ __forceinline__ void multiply(float (&sums)[16 * per], const float* pixels, const float* weights) {
+  static __device__ __forceinline__ int position() { return threadIdx.x % kGroup; }
+
+  static __device__ __forceinline__ void multiply(float (&sums)[16 * per], const float* pixels, const float* weights, bool, bool) {
     const int warp = threadIdx.x % kGroup / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const int vector = threadIdx.x / kGroup * 4 + t;
     const int row = warp / 2 * per * kHaloPixels + (warp % 2 * 2 + g / 4 + 1) * kHalo + g % 4 + 1;  // the lane's pixel of the first image
