@@ -18,10 +18,7 @@ constexpr int kSize = 5, kTaps = kSize * kSize;
 constexpr int kTile = 4, kHalo = kTile + 2, kHaloPixels = kHalo * kHalo;  // pixels with those around them
 constexpr int kColumns = 16;
 constexpr int kThreads = 256, kGroup = 128;  // two groups of threads share the channels of a step
-#ifndef GAN_TCONV_LINE
-#define GAN_TCONV_LINE 32
-#endif
-constexpr int kLineFloats = GAN_TCONV_LINE;  // of the L2 cache
+constexpr int kLineFloats = 32;              // of the L2 cache
 constexpr float kEpsilon = 1e-5f;
 
 __device__ __forceinline__ float rounded_if(bool round, float x) { return round ? __uint_as_float(to_tf32(x)) : x; }
@@ -60,7 +57,7 @@ struct Unit {
 //   depth: channels of a step; stages: steps in shared memory
 //   weight_vector, pixel_vector: where the n-th four channels of a row of shared memory lie, so that reads meet all banks
 //   sums: a thread's
-//   multiply: adds a step to the sums
+//   multiply: adds a step to the sums; told whether there are pixels above and below the square
 //   position: a thread's number among those of its group, for `place`
 //   place: which output the sum i of a thread is, within the unit
 template <class Product, int cluster, bool round>
@@ -98,11 +95,6 @@ struct Layer {
     // Copies the step that begins `offset` channels after the first one, of `left` channels: zeros beyond these, the image, the images and
     // the columns.
     __device__ __forceinline__ void issue(float* stage, int offset, int left) const {
-      issue_pixels(stage, offset, left);
-      issue_weights(stage, offset, left);
-    }
-
-    __device__ __forceinline__ void issue_pixels(float* stage, int offset, int left) const {
       const int first = threadIdx.x / kVectors, vector = threadIdx.x % kVectors;
       const bool channel = 4 * vector < left;
 #pragma unroll
@@ -111,11 +103,6 @@ struct Layer {
         if ((n + 1) * kStep <= kPixelRows || row < kPixelRows)
           cp_async<16>(stage + row * depth + 4 * Product::pixel_vector(row, vector), pixels[n] + offset, channel && inside[n]);
       }
-    }
-
-    __device__ __forceinline__ void issue_weights(float* stage, int offset, int left) const {
-      const int first = threadIdx.x / kVectors, vector = threadIdx.x % kVectors;
-      const bool channel = 4 * vector < left;
       stage += kPixelRows * depth + first * depth + 4 * Product::weight_vector(first % kColumns, vector);
 #pragma unroll
       for (int n = 0; n < kWeightRows; n += kStep)
@@ -153,24 +140,11 @@ struct Layer {
     const int steps = (end - first + depth - 1) / depth;
     {
       const Copies copies(in, w, sizes, unit, first);
-#ifdef GAN_TCONV_EARLY
-      launch_dependents();
-#pragma unroll
-      for (int n = 0; n < stages; ++n)
-        if (n < steps) copies.issue_weights(shared + n * kStage, n * depth, end - first - n * depth);
-      wait_for_previous_grid();
-#pragma unroll
-      for (int n = 0; n < stages; ++n) {
-        if (n < steps) copies.issue_pixels(shared + n * kStage, n * depth, end - first - n * depth);
-        cp_async_commit();
-      }
-#else
 #pragma unroll
       for (int n = 0; n < stages; ++n) {
         if (n < steps) copies.issue(shared + n * kStage, n * depth, end - first - n * depth);
         cp_async_commit();
       }
-#endif
     }
     prefetch(next, next_floats);
     if (threadIdx.x < kColumns && unit.first_column + threadIdx.x < sizes.out_channels) {
@@ -247,9 +221,6 @@ __global__ void __launch_bounds__(kThreads) dense(const float* __restrict__ z, c
     cp_async<16>(latents + 4 * n, valid ? z + first_image * kLatent + 4 * n : z, valid);
   }
   cp_async_commit();
-#ifdef GAN_TCONV_EARLY
-  launch_dependents();
-#endif
   prefetch(next, next_floats);
   const int row = threadIdx.x % kDenseRows, group = threadIdx.x / kDenseRows;
   float scale = 0.0f, shift = 0.0f;
@@ -295,9 +266,6 @@ __global__ void __launch_bounds__(kQuadThreads) last_layer(const float* in, cons
   extern __shared__ __align__(16) float weights[];
   for (int n = threadIdx.x; n < kTaps * kColours * channels / 4; n += kQuadThreads) cp_async<16>(weights + 4 * n, w + 4 * n);
   cp_async_commit();
-#ifdef GAN_TCONV_EARLY
-  wait_for_previous_grid();
-#endif
   const int across = side / 2, lane = threadIdx.x % kQuadLanes;
   const int quad = blockIdx.x * (kQuadThreads / kQuadLanes) + threadIdx.x / kQuadLanes;
   const int image = quad / (across * across), top = quad / across % across * 2, left = quad % across * 2;

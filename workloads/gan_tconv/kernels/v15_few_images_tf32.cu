@@ -1,6 +1,10 @@
-// Idea: For few images.
-// Bottleneck: x
-// Next: x
+// Idea: The units of few images on tensor cores. The weights are the left operand of mma.sync, row by row as they lie, and pixels the right one,
+//     so that neither is rearranged. A warp has all four outputs around its pixels: it reads a pixel once for up to four taps. Weights are
+//     rounded in registers, by one addition, pixels at the end of the layer before. The dense and the last layer stay in float32: ten images
+//     then have an error of 2.1e-4 instead of 3.2e-4, by a calculation of these roundings in float64.
+// Bottleneck: Copies: a block fetches 195 kB for 4.1 million multiply-adds, and begins when half of them are there. Then shared memory: a warp
+//     reads 101 times 512 bytes for 250 products.
+// Next: -
 // Source: Own work.
 
 #include "few_images.cuh"
