@@ -159,8 +159,8 @@ FMA: Final = Arithmetic(
 )
 TENSOR_CORES: Final = Arithmetic(
     lambda per, cluster, rounded, config: f"layer<{per}, {cluster}, {_cpp(rounded)}>",
-    depth=32,
-    stages=2,
+    depth=16,
+    stages=4,
     overhead=32,
     rounded=True,
 )

@@ -31,8 +31,9 @@ __device__ __forceinline__ void fold(const float* bn, float bias, int channels, 
 
 // Asks L2 for the weights of the next layer; all blocks together ask for each line once.
 __device__ __forceinline__ void prefetch(const float* next, int floats) {
-  const int step = gridDim.x * gridDim.y * kThreads * kLineFloats;
-  for (int n = ((blockIdx.y * gridDim.x + blockIdx.x) * kThreads + threadIdx.x) * kLineFloats; n < floats; n += step) prefetch_l2(next + n);
+  const size_t step = (size_t)gridDim.x * gridDim.y * kThreads * kLineFloats;
+  const size_t first = (((size_t)blockIdx.y * gridDim.x + blockIdx.x) * kThreads + threadIdx.x) * kLineFloats;
+  for (size_t n = first; n < floats; n += step) prefetch_l2(next + n);
 }
 
 struct Sizes {

@@ -2,8 +2,8 @@
 //     so that neither is rearranged. A warp has all four outputs around its pixels: it reads a pixel once for up to four taps. Weights are
 //     rounded in registers, by one addition, pixels at the end of the layer before. The dense and the last layer stay in float32: ten images
 //     then have an error of 2.1e-4 instead of 3.2e-4, by a calculation of these roundings in float64.
-// Bottleneck: Copies: a block fetches 195 kB for 4.1 million multiply-adds, and begins when half of them are there. Then shared memory: a warp
-//     reads 101 times 512 bytes for 250 products.
+// Bottleneck: Copies: a block fetches 195 kB for 4.1 million multiply-adds, and begins when a quarter of them are there. Then shared memory: the
+//     warps read 95 times 512 bytes for 250 products.
 // Next: -
 // Source: Own work.
 
@@ -15,54 +15,64 @@ __device__ __forceinline__ unsigned nearest(float x) { return __float_as_uint(x)
 
 // A warp has the 16 output channels of all four outputs around 2 x 4 input pixels of `per` images. The weights are the left operand, as they
 // lie; the columns of the right one are pixels. Which channels of a step are terms t and t + 4 of a product is free, if both operands agree:
-// lane t reads channels 4t to 4t + 3 at once, for two products.
+// lane t reads channels 4t to 4t + 3 at once, for two products. Rows of shared memory are 64 bytes, so that neighbours, which eight lanes
+// read together, lie in different banks.
 template <int per_>
 struct TensorCores {
-  static constexpr int per = per_, depth = 32, stages = 2;
+  static constexpr int per = per_, depth = 16, stages = 4;
 
-  static __device__ __forceinline__ int weight_vector(int row, int n) { return n ^ row % 2 * 4; }
-  static __device__ __forceinline__ int pixel_vector(int row, int n) { return n ^ row % 2 * 4; }
+  static __device__ __forceinline__ int weight_vector(int, int n) { return n; }
+  static __device__ __forceinline__ int pixel_vector(int, int n) { return n; }
 
   static __device__ __forceinline__ int position() { return threadIdx.x % kGroup; }
 
-  static __device__ __forceinline__ void multiply(float (&sums)[16 * per], const float* pixels, const float* weights, bool, bool) {
-    const int warp = threadIdx.x % kGroup / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const int vector = threadIdx.x / kGroup * 4 + t;
-    const int row = warp / 2 * per * kHaloPixels + (warp % 2 * 2 + g / 4 + 1) * kHalo + g % 4 + 1;  // the lane's pixel of the first image
-    // Rows are 32 floats, so that where a vector lies depends on the row's parity alone: on that of g and dx.
-    const float* of_parity[2] = {pixels + row * depth + 4 * pixel_vector(row, vector), pixels + row * depth + 4 * pixel_vector(row + 1, vector)};
-    weights += g * depth + 4 * weight_vector(g, vector);
+  // The pixels (p + dy, q + dx) by the weights of the outputs that they meet.
+  template <int dy, int dx>
+  static __device__ __forceinline__ void shifted(float (&sums)[16 * per], const float* pixels, const float* weights) {
+    unsigned b[per][4];
 #pragma unroll
-    for (int dy = -1; dy <= 1; ++dy)
+    for (int n = 0; n < per; ++n) {
+      const float4 four = *reinterpret_cast<const float4*>(pixels + (n * kHaloPixels + dy * kHalo + dx) * depth);
+      b[n][0] = __float_as_uint(four.x), b[n][1] = __float_as_uint(four.y);
+      b[n][2] = __float_as_uint(four.z), b[n][3] = __float_as_uint(four.w);
+    }
 #pragma unroll
-      for (int dx = -1; dx <= 1; ++dx) {
-        unsigned b[per][4];
+    for (int y = 0; y < 2; ++y)
 #pragma unroll
-        for (int n = 0; n < per; ++n) {
-          const float* from = of_parity[dx != 0] + (n * kHaloPixels + dy * kHalo + dx) * depth;
-          const float4 four = *reinterpret_cast<const float4*>(from);
-          b[n][0] = __float_as_uint(four.x), b[n][1] = __float_as_uint(four.y);
-          b[n][2] = __float_as_uint(four.z), b[n][3] = __float_as_uint(four.w);
-        }
+      for (int x = 0; x < 2; ++x) {
+        const int r = y + 1 - 2 * dy, s = x + 1 - 2 * dx;
+        if (r < 0 || r >= kSize || s < 0 || s >= kSize) continue;
+        const float* from = weights + (r * kSize + s) * kColumns * depth;
+        const float4 upper = *reinterpret_cast<const float4*>(from), lower = *reinterpret_cast<const float4*>(from + 8 * depth);
+        const unsigned a[2][4] = {{nearest(upper.x), nearest(lower.x), nearest(upper.y), nearest(lower.y)},
+                                  {nearest(upper.z), nearest(lower.z), nearest(upper.w), nearest(lower.w)}};
 #pragma unroll
-        for (int y = 0; y < 2; ++y)
+        for (int step = 0; step < 2; ++step)
 #pragma unroll
-          for (int x = 0; x < 2; ++x) {
-            const int r = y + 1 - 2 * dy, s = x + 1 - 2 * dx;
-            if (r < 0 || r >= kSize || s < 0 || s >= kSize) continue;
-            const float* from = weights + (r * kSize + s) * kColumns * depth;
-            const float4 upper = *reinterpret_cast<const float4*>(from), lower = *reinterpret_cast<const float4*>(from + 8 * depth);
-            const unsigned a[2][4] = {{nearest(upper.x), nearest(lower.x), nearest(upper.y), nearest(lower.y)},
-                                      {nearest(upper.z), nearest(lower.z), nearest(upper.w), nearest(lower.w)}};
-#pragma unroll
-            for (int step = 0; step < 2; ++step)
-#pragma unroll
-              for (int n = 0; n < per; ++n) {
-                float(&sum)[4] = reinterpret_cast<float(&)[4]>(sums[16 * n + 4 * (2 * y + x)]);
-                mma_m16n8k8_tf32(sum, a[step], {b[n][2 * step], b[n][2 * step + 1]});
-              }
+          for (int n = 0; n < per; ++n) {
+            float(&sum)[4] = reinterpret_cast<float(&)[4]>(sums[16 * n + 4 * (2 * y + x)]);
+            mma_m16n8k8_tf32(sum, a[step], {b[n][2 * step], b[n][2 * step + 1]});
           }
       }
+  }
+
+  // One group has 12 taps, the other 13.
+  static __device__ __forceinline__ void multiply(float (&sums)[16 * per], const float* pixels, const float* weights, bool, bool) {
+    const int warp = threadIdx.x % kGroup / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    pixels += (warp / 2 * per * kHaloPixels + (warp % 2 * 2 + g / 4 + 1) * kHalo + g % 4 + 1) * depth + 4 * t;
+    weights += g * depth + 4 * t;
+    if (threadIdx.x < kGroup) {
+      shifted<-1, -1>(sums, pixels, weights);
+      shifted<-1, 0>(sums, pixels, weights);
+      shifted<-1, 1>(sums, pixels, weights);
+      shifted<1, -1>(sums, pixels, weights);
+    } else {
+      shifted<0, -1>(sums, pixels, weights);
+      shifted<0, 0>(sums, pixels, weights);
+      shifted<0, 1>(sums, pixels, weights);
+      shifted<1, 0>(sums, pixels, weights);
+      shifted<1, 1>(sums, pixels, weights);
+    }
   }
 
   static __device__ __forceinline__ Place place(int thread, int i) {
