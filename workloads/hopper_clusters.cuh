@@ -12,7 +12,7 @@
 // Number of this block in its cluster.
 __device__ __forceinline__ unsigned cluster_rank() {
   unsigned rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
 
@@ -28,7 +28,7 @@ __device__ __forceinline__ void cluster_sync() {
 template <class T>
 __device__ __forceinline__ T* of_block(T* shared, unsigned rank) {
   unsigned long long address;
-  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(shared), "r"(rank));
+  asm("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(shared), "r"(rank));
   return reinterpret_cast<T*>(address);
 }
 

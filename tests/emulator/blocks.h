@@ -24,6 +24,26 @@ constexpr std::size_t shared_window = 1 << 18;           // bytes that the descr
 
 enum class State { ready, at_block_barrier, at_warp_barrier, at_counting_barrier, at_cluster_barrier, returned };
 
+/// What a thread has started and not waited for: groups, and what is in none yet.
+struct Deferred {
+  using Works = std::vector<std::function<void()>>;
+  std::vector<Works> groups;
+  Works open;
+
+  void wait(std::size_t last) {
+    while (groups.size() > last) {
+      for (const auto& work : groups.front()) if (work) work();
+      groups.erase(groups.begin());
+    }
+  }
+  std::size_t count() const {
+    std::size_t found = open.size();
+    for (const Works& group : groups) found += group.size();
+    return found;
+  }
+  void clear() { groups.clear(), open.clear(); }
+};
+
 struct Thread {
   ucontext_t start;      // on a stack of its own
   bool started = false;
@@ -37,6 +57,7 @@ struct Thread {
   std::uintptr_t waits_at;
   unsigned cluster_arrivals;          // at the cluster's barrier, and waits for it
   unsigned cluster_waits;
+  Deferred deferred[2];               // by Async
   alignas(16) unsigned char slot[slot_bytes];
 };
 

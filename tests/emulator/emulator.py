@@ -1,13 +1,19 @@
 """Runs the kernels of a `CudaVariant` on the CPU, so that every rung is checked where there is no GPU.
 
-The variant's source is compiled unchanged, with the headers beside this file, into a program of its own; the program runs
-the launches on buffers between inaccessible pages. What a GPU would let pass or hang on becomes an `EmulationError` that
-names the line, the block and the thread: accesses outside a buffer, an array or the dynamic shared memory, misaligned
-vectors, writes to an input, threads that part at a barrier, arguments of another type than the parameter's. Shared memory
-holds NaN when a block starts, so that what was never written shows in the output.
+The variant's source is compiled with the headers beside this file into a program of its own; functions of inline PTX that the
+headers have are taken out of it. The program runs the launches on buffers between inaccessible pages. What a GPU would let pass
+or hang on becomes an `EmulationError` that names the line, the block and the thread: accesses outside a buffer, an array or the
+dynamic shared memory, misaligned vectors, writes to an input, threads that part at a barrier, waits that never end, arguments of
+another type than the parameter's. Shared memory holds NaN when a block starts, so that what was never written shows in the
+output.
 
 It checks what a kernel computes, not how fast, and it cannot see every race: `Order` runs threads and blocks from first to
-last or from last to first, and a missing barrier shows in at least one of the two.
+last or from last to first, and a missing barrier shows in at least one of the two. Of Hopper it has copies by the TMA, barriers
+that count, products of warpgroups and clusters (`hopper.h`, `hopper_clusters.h`). Copies and products are done at once in one
+order, and as late as waits allow in the other, so that a missing wait shows too. Fences are not checked.
+
+Blocks, or clusters, run one after another, in either order: a kernel must not wait for another block but those of its cluster.
+A persistent kernel whose blocks take tiles from a counter runs, its first block taking all.
 """
 
 import contextlib
@@ -113,7 +119,7 @@ class Program:
             done = subprocess.run(command, input=job, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
             raise EmulationError(
-                f"{self.variant.name}: not done after {TIMEOUT_S} s; does a loop wait for another thread?"
+                f"{self.variant.name}: not done after {TIMEOUT_S} s; does a loop wait for another thread, or for a later block?"
             ) from None
         if done.returncode:
             counter, _, what = done.stderr.strip().rpartition("\n")[2].partition("\t")
@@ -157,9 +163,9 @@ def build(variant: CudaVariant, kernels: Sequence[str]) -> Program:
     names = tuple(dict.fromkeys(kernels))
     major, minor = variant.min_compute_capability
     flags = (*_FLAGS, f"-D__CUDA_ARCH__={major * 100 + minor * 10}")
-    runtime = _made("runtime", ".o", (*_FLAGS, "-c"), (_HERE / "runtime.cpp").read_text(), ())
+    runtime = [_made(file.stem, ".o", (*_FLAGS, "-c"), file.read_text(), ()) for file in sorted(_HERE.glob("*.cpp"))]
     flags = (*flags, "-include", str(_headers(flags)))
-    return Program(variant, names, _made(variant.name, "", flags, translation_unit(variant, names), (runtime,)))
+    return Program(variant, names, _made(variant.name, "", flags, translation_unit(variant, names), runtime))
 
 
 def _headers(flags: Sequence[str]) -> Path:

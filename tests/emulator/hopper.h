@@ -1,7 +1,8 @@
 // What workloads/hopper.cuh and hopper_bf16.cuh do by inline PTX, for the emulator: functions of the same names. emulator.py takes those that stand
 // here out of the source; the rest of those headers is compiled as it is. Included at the end of cuda_emulator.h.
 //
-// Copies and products are done at once, so that a kernel that reads too early, or lacks a fence, is not caught here.
+// Copies by the TMA and products are done at once where threads run from first to last, and as late as waits allow where they run from last to first:
+// one of the two shows a wait that lacks. Fences are not checked.
 // Definitions: PTX ISA, sections 9.7.9 (cp.async.bulk.tensor), 9.7.13 (mbarrier), 9.7.15 (wgmma: fragments, descriptors), 9.7.20 (setmaxnreg).
 #pragma once
 
@@ -21,21 +22,6 @@ inline void fence_mbarrier_init() {}
 inline void fence_proxy_async() {}
 
 // ---- The TMA.
-namespace emulator {
-/// The box at x, y, ... in this block's shared memory; its bytes count on the barrier, also those of elements outside the tensor.
-EMULATOR_INLINE void load_box(void* shared, const TensorMap& map, const int* at, unsigned axes, Mbarrier* barrier) {
-  const TensorMapWords words = checked_box(shared, map, axes);
-  for_each_of_box(words, shared, at, [](float* to, const float* from) { *to = from ? *from : 0.0f; });
-  barrier_complete(barrier, box_bytes(words));
-}
-EMULATOR_INLINE void store_box(const void* shared, const TensorMap& map, const int* at, unsigned axes) {
-  const TensorMapWords words = checked_box(shared, map, axes);
-  for_each_of_box(words, const_cast<void*>(shared), at, [](const float* from, float* to) {
-    if (to) *to = *from;
-  });
-}
-}  // namespace emulator
-
 EMULATOR_INLINE void tma_load(void* shared, const TensorMap& map, int x, int y, Mbarrier* barrier) {
   const int at[] = {x, y};
   emulator::load_box(shared, map, at, 2, barrier);
@@ -52,8 +38,8 @@ inline void copy_register(float& to, float from) { to = from; }
 
 // ---- wgmma. Rows of a product do not meet, so that each warp multiplies its 16 of the 64 by itself.
 inline void wgmma_fence() {}
-inline void wgmma_commit() {}
-template <int groups> void wgmma_wait() { static_assert(groups >= 0 && groups < 8); }
+inline void wgmma_commit() { emulator::commit_async(emulator::Async::product); }
+template <int groups> EMULATOR_INLINE void wgmma_wait() { emulator::wait_async(emulator::Async::product, groups); }
 template <class T, int count> void wgmma_keep(T (&)[count]) {}
 
 namespace emulator {
@@ -105,13 +91,19 @@ struct WgmmaRowsOfA {
 
 /// sums = (add ? sums : 0) + a * b for twice as many columns as sums; product(word of a, word of b) is what two words give.
 template <int count, class Product>
-void wgmma(float (&sums)[count], const WgmmaRowsOfA& a, const WgmmaOperand& b, bool add, Product product) {
-  for (unsigned i = 0; i < count; i++) {
-    const unsigned column = i / 4 * 8 + 2 * (lane() % 4) + i % 2;
-    double sum = add ? sums[i] : 0.0f;
-    for (unsigned w = 0; w < 8; w++) sum += product(a.words[i % 4 / 2][w], b.word(column, w));
-    sums[i] = static_cast<float>(sum);
-  }
+void multiply(float (&sums)[count], const WgmmaRowsOfA& a, const WgmmaOperand& b, bool add, Product product) {
+  const unsigned first_column = 2 * (lane() % 4);
+  for (unsigned pair = 0; pair < count; pair += 4)
+    for (unsigned i = pair; i < pair + 2; i++) {
+      const unsigned column = i / 4 * 8 + first_column + i % 2;
+      unsigned of_b[8];
+      for (unsigned w = 0; w < 8; w++) of_b[w] = b.word(column, w);
+      for (unsigned half = 0; half < 2; half++) {
+        double sum = add ? sums[i + 2 * half] : 0.0f;
+        for (unsigned w = 0; w < 8; w++) sum += product(a.words[half][w], of_b[w]);
+        sums[i + 2 * half] = static_cast<float>(sum);
+      }
+    }
 }
 inline double tf32_product(unsigned a, unsigned b) { return tf32_value(a) * tf32_value(b); }
 inline double bf16_products(unsigned a, unsigned b) {
@@ -120,18 +112,30 @@ inline double bf16_products(unsigned a, unsigned b) {
   return low(a) * low(b) + high(a) * high(b);
 }
 
+/// Starts sums = (add ? sums : 0) + a * b, a in registers or by a descriptor.
+template <int count, class Product>
+void start_wgmma(float (&sums)[count], const unsigned* a, unsigned long long b, bool add, Product product) {
+  start_async(Async::product, [&sums, rows = WgmmaRowsOfA(a), of_b = WgmmaOperand(b), add, product] { multiply(sums, rows, of_b, add, product); });
+}
+template <int count, class Product>
+void start_wgmma(float (&sums)[count], unsigned long long a, unsigned long long b, bool add, Product product) {
+  start_async(Async::product, [&sums, of_a = WgmmaOperand(a), of_b = WgmmaOperand(b), add, product] {
+    multiply(sums, WgmmaRowsOfA(of_a), of_b, add, product);
+  });
+}
+
 }  // namespace emulator
 
 /// wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32, a in registers or by rows in shared memory.
 template <int count> void wgmma_tf32(float (&sums)[count], const unsigned* a, unsigned long long b, bool add) {
-  emulator::wgmma(sums, emulator::WgmmaRowsOfA(a), emulator::WgmmaOperand(b), add, emulator::tf32_product);
+  emulator::start_wgmma(sums, a, b, add, emulator::tf32_product);
 }
 template <int count> void wgmma_tf32(float (&sums)[count], unsigned long long a, unsigned long long b, bool add) {
-  emulator::wgmma(sums, emulator::WgmmaRowsOfA(emulator::WgmmaOperand(a)), emulator::WgmmaOperand(b), add, emulator::tf32_product);
+  emulator::start_wgmma(sums, a, b, add, emulator::tf32_product);
 }
 
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16, two values a word.
 template <int count> void wgmma_bf16(float (&sums)[count], const unsigned* a, unsigned long long b) {
-  emulator::wgmma(sums, emulator::WgmmaRowsOfA(a), emulator::WgmmaOperand(b), true, emulator::bf16_products);
+  emulator::start_wgmma(sums, a, b, true, emulator::bf16_products);
 }
 #include "hopper_clusters.h"

@@ -36,8 +36,8 @@ EMULATOR_INLINE void tma_store_3d(const void* shared, const TensorMap& map, int 
   const int at[] = {x, y, z};
   emulator::store_box(shared, map, at, 3);
 }
-EMULATOR_INLINE void tma_store_commit() {}
-template <int groups> void tma_store_wait_read() { static_assert(groups >= 0); }
+EMULATOR_INLINE void tma_store_commit() { emulator::commit_async(emulator::Async::store); }
+template <int groups> EMULATOR_INLINE void tma_store_wait_read() { emulator::wait_async(emulator::Async::store, groups); }
 
 EMULATOR_INLINE void launch_dependents() {}
 EMULATOR_INLINE void wait_for_previous_grid() {}

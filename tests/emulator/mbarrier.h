@@ -2,6 +2,7 @@
 // Definition: PTX ISA, section 9.7.13.15 (mbarrier: phases, pending arrivals, tx-count).
 #pragma once
 
+#include "cuda_emulator.h"
 #include "guarded_memory.h"
 
 namespace emulator {
@@ -27,7 +28,9 @@ inline MbarrierState barrier_state(const unsigned long long* barrier, std::uintp
   return bit_cast<MbarrierState>(*barrier);
 }
 
-inline void store_barrier(unsigned long long* barrier, MbarrierState state) {
+inline void store_barrier(unsigned long long* barrier, MbarrierState state, std::uintptr_t at) {
+  if (state.missing == 0 && state.bytes < 0)
+    fault(at, "%lld bytes more came to an mbarrier than its phase expected", -(long long)state.bytes);
   if (state.missing == 0 && state.bytes == 0) state.phase ^= 1, state.missing = state.arrivals;
   *barrier = bit_cast<unsigned long long>(state);
 }

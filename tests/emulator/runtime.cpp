@@ -2,34 +2,19 @@
 //
 // One fiber a thread; a fiber runs until it meets a barrier or returns. When none of a block, or of a cluster, can go on and some have
 // not returned, that is a deadlock. Faults end the program as guarded_memory.h says.
-#include "blocks.h"
 #include "cuda_emulator.h"
-#include "entry_points.h"
-#include "guarded_memory.h"
 #include "job.h"
 #include "mbarrier.h"
+#include "running.h"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 
-#define EMULATOR_CALLER (reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1)
-
 namespace emulator {
 namespace {
 
-constexpr unsigned most_of_cluster = 8;  // that every GPU with clusters takes
-
-Block* blocks[most_of_cluster];  // that are alive: those of a cluster, by rank; null where none was needed yet
-unsigned cluster_size = 1;
-unsigned long long cluster_phases;  // that its barrier has ended
-Block* block;                   // that runs
-unsigned thread_count;          // of a block
-Thread* current;                // null while no kernel runs
-unsigned current_number;
 std::jmp_buf scheduler;
-const Kernel* running;
 void* const* running_arguments;
-std::size_t running_dynamic_bytes;
 
 // ---- Threads
 
@@ -42,6 +27,9 @@ void yield_as(State state) {
 void thread_main() {
   for (;;) {  // a fiber serves every block in turn
     running->call(running_arguments);
+    for (int kind = 0; kind < 2; kind++)
+      if (const std::size_t count = current->deferred[kind].count())
+        fail("ends with %zu %s that it has not waited for", count, kind == int(Async::product) ? "products of its warpgroup" : "stores by the TMA");
     yield_as(State::returned);
   }
 }
@@ -121,11 +109,11 @@ bool release_block() {
   return true;
 }
 
-void run_warp(unsigned first, bool backward) {
+void run_warp(unsigned first) {
   const unsigned lanes = thread_count - first < 32 ? thread_count - first : 32;
   do {
     for (unsigned k = 0; k < lanes; k++) {
-      const unsigned number = first + (backward ? lanes - 1 - k : k);
+      const unsigned number = first + (late ? lanes - 1 - k : k);
       if (block->threads[number]->state == State::ready) resume(number);
     }
   } while (release_warp(first));
@@ -133,13 +121,8 @@ void run_warp(unsigned first, bool backward) {
 
 // ---- Blocks and clusters
 
-void choose(Block& chosen) {
-  block = &chosen;
-  blockIdx = chosen.index;
-}
-
 /// Runs a block until none of its threads can go on by itself; false if none could from the beginning.
-bool run_until_stuck(Block& chosen, bool backward) {
+bool run_until_stuck(Block& chosen) {
   choose(chosen);
   bool any_ready = false;
   release_counting();
@@ -148,15 +131,10 @@ bool run_until_stuck(Block& chosen, bool backward) {
   const unsigned warps = (thread_count + 31) / 32;
   chosen.on_own_thread([&] {
     do {
-      for (unsigned k = 0; k < warps; k++) run_warp((backward ? warps - 1 - k : k) * 32, backward);
+      for (unsigned k = 0; k < warps; k++) run_warp((late ? warps - 1 - k : k) * 32);
     } while (release_counting() || release_block());
   });
   return true;
-}
-
-template <class Visit> void for_each_thread(Visit visit) {
-  for (unsigned rank = 0; rank < cluster_size; rank++)
-    for (unsigned i = 0; i < thread_count; i++) visit(*blocks[rank]->threads[i], *blocks[rank]);
 }
 
 /// Lets threads go on that wait for the cluster's barrier, if all that have not returned have arrived there.
@@ -195,21 +173,22 @@ bool release_cluster() {
   });
   choose(*shown);
   char of_cluster[64] = "";
-  if (cluster_size > 1) std::snprintf(of_cluster, sizeof of_cluster, " of the cluster's barrier %u", at_cluster);
+  if (cluster_size > 1) std::snprintf(of_cluster, sizeof of_cluster, "%u at the barrier of the cluster, ", at_cluster);
   fault(waits_at,
         "deadlock: of %u threads, %u wait at __syncthreads() of line %d, %u at another one, %u in a warp operation, %u at a barrier that counts, "
         "%s%u have returned",
         thread_count * cluster_size, at_block, line, elsewhere, in_warp, counting, of_cluster, returned);
 }
 
-void run_cluster(bool backward) {
+void run_cluster() {
   cluster_phases = 0;
   for_each_thread([](Thread& thread, Block&) { thread.state = State::ready, thread.cluster_arrivals = thread.cluster_waits = 0; });
   for (unsigned rank = 0; rank < cluster_size; rank++) blocks[rank]->poison_shared(), blocks[rank]->barriers.clear();
   for (bool progress = true; progress;) {
     progress = false;
-    for (unsigned k = 0; k < cluster_size; k++) progress = run_until_stuck(*blocks[backward ? cluster_size - 1 - k : k], backward) || progress;
+    for (unsigned k = 0; k < cluster_size; k++) progress = run_until_stuck(*blocks[late ? cluster_size - 1 - k : k]) || progress;
     progress = release_cluster() || progress;
+    if (!progress) progress = make_copies();
   }
   for_each_thread([](const Thread& thread, Block&) {
     if (thread.state != State::returned) report_deadlock();
@@ -231,19 +210,13 @@ void make_blocks() {
   }
 }
 
-/// The block of the cluster whose shared memory has an address; null if none.
-Block* owner_of(const void* address) {
-  for (unsigned rank = 0; rank < cluster_size; rank++)
-    if (blocks[rank]->shared_offset(address, running_dynamic_bytes)) return blocks[rank];
-  return nullptr;
-}
-
 }  // namespace
 
 void launch(const Kernel& kernel, void* const* arguments, std::size_t dynamic_shared_bytes, bool backward) {
   running = &kernel;
   running_arguments = arguments;
   running_dynamic_bytes = dynamic_shared_bytes;
+  late = backward;
   cluster_size = kernel.cluster;
   if (cluster_size < 1 || cluster_size > most_of_cluster) fail("clusters have 1 to %u blocks along x, and 1 along y and z", most_of_cluster);
   if (gridDim.x % cluster_size) fail("%u blocks along x are no multiple of the cluster's %u", gridDim.x, cluster_size);
@@ -251,12 +224,12 @@ void launch(const Kernel& kernel, void* const* arguments, std::size_t dynamic_sh
   make_blocks();
   const unsigned long long clusters = 1ull * gridDim.x / cluster_size * gridDim.y * gridDim.z;
   for (unsigned long long k = 0; k < clusters; k++) {
-    const unsigned long long first = (backward ? clusters - 1 - k : k) * cluster_size;
+    const unsigned long long first = (late ? clusters - 1 - k : k) * cluster_size;
     for (unsigned rank = 0; rank < cluster_size; rank++) {
       const unsigned long long b = first + rank;
       blocks[rank]->index = {unsigned(b % gridDim.x), unsigned(b / gridDim.x % gridDim.y), unsigned(b / gridDim.x / gridDim.y)};
     }
-    run_cluster(backward);
+    run_cluster();
     for (const Buffer& buffer : buffers) check_canaries(buffer);
   }
   running = nullptr;
@@ -290,64 +263,12 @@ unsigned thread_of_block() { return current_number; }
 unsigned live_lanes() { return live_lanes_of(current_number / 32 * 32); }
 void* slot(unsigned of_lane) { return block->threads[current_number / 32 * 32 + of_lane]->slot; }
 
-// ---- Shared memory
-
 void* dynamic_shared_memory() {
   if (!blocks[0]) blocks[0] = new Block(0);  // asked for before a kernel runs
   return (block ? block : blocks[0])->dynamic_shared;
 }
 
-unsigned shared_offset(const void* shared) {
-  const std::size_t offset = block->shared_offset(shared, dynamic_shared_capacity);
-  if (!offset) fault(EMULATOR_CALLER, "%p is no address of this block's shared memory", shared);
-  return offset;
-}
-
-void* at_shared_offset(unsigned offset) { return block->at_offset(offset); }
-
-TensorMapWords checked_box(const void* shared, const TensorMap& map, unsigned axes) {
-  const auto at = EMULATOR_CALLER;
-  const TensorMapWords words = words_of(map);
-  if (words.mark != tensor_map_mark) fault(at, "this is no tensor map");
-  if (words.axes != axes) fault(at, "a tensor map of %u axes is taken for a copy of %u", unsigned(words.axes), axes);
-  const Block* owner = owner_of(shared);
-  if (!owner) fault(at, "the TMA copies between global and shared memory; %p is in no shared memory", shared);
-  if (reinterpret_cast<std::uintptr_t>(shared) % 128) fault(at, "a box begins at a multiple of 128 bytes of shared memory");
-  const std::size_t has = owner->bytes_from(shared, running_dynamic_bytes);
-  if (box_bytes(words) > has) fault(at, "a box of %zu bytes where shared memory has %zu", box_bytes(words), has);
-  return words;
-}
-
-// ---- Counting barriers
-
-void barrier_init(unsigned long long* barrier, unsigned arrivals) {
-  const auto at = EMULATOR_CALLER;
-  Block* owner = owner_of(barrier);
-  if (!owner) fault(at, "an mbarrier is in no shared memory");
-  if (arrivals < 1 || arrivals > most_arrivals) fault(at, "an mbarrier of %u arrivals; it takes 1 to %u", arrivals, most_arrivals);
-  MbarrierState state = {};
-  state.arrivals = state.missing = arrivals;
-  store_barrier(barrier, state);
-  owner->barriers.push_back(barrier);
-}
-
-void barrier_arrive(unsigned long long* barrier, unsigned expected_bytes) {
-  const auto at = EMULATOR_CALLER;
-  MbarrierState state = barrier_state(barrier, at);
-  if (!state.missing)
-    fault(at, "an arrival too many: all %u of this mbarrier's phase have arrived, and %lld bytes are still to come", unsigned(state.arrivals),
-          (long long)state.bytes);
-  expect_at(barrier, expected_bytes, at, state);
-  state.missing--;
-  store_barrier(barrier, state);
-}
-
-void barrier_complete(unsigned long long* barrier, std::size_t bytes) {
-  const auto at = EMULATOR_CALLER;
-  MbarrierState state = barrier_state(barrier, at);
-  expect_at(barrier, -static_cast<long long>(bytes), at, state);
-  store_barrier(barrier, state);
-}
+// ---- Barriers that count, and those of clusters
 
 void wait_for_phase(const unsigned long long* barrier, unsigned parity) {
   const auto at = EMULATOR_CALLER;
@@ -356,10 +277,6 @@ void wait_for_phase(const unsigned long long* barrier, unsigned parity) {
   current->waits_at = at;
   while (barrier_state(barrier, at).phase == parity) yield_as(State::at_counting_barrier);
 }
-
-// ---- Clusters
-
-unsigned cluster_rank() { return block->rank; }
 
 void cluster_arrive() {
   if (current->cluster_arrivals != current->cluster_waits)
@@ -372,20 +289,6 @@ void cluster_wait() {
     fault(EMULATOR_CALLER, "cluster_wait() without cluster_arrive()");
   current->cluster_waits++;
   yield_as(State::at_cluster_barrier);
-}
-
-void* of_block(const void* shared, unsigned rank) {
-  const auto at = EMULATOR_CALLER;
-  if (!block->shared_offset(shared, dynamic_shared_capacity)) fault(at, "of_block: %p is no address of this block's shared memory", shared);
-  if (rank >= cluster_size) fault(at, "of_block: block %u of a cluster of %u", rank, cluster_size);
-  for (unsigned i = 0; i < thread_count; i++)
-    if (blocks[rank]->threads[i]->state != State::returned) return block->twin(shared, *blocks[rank]);
-  fault(at, "block %u of the cluster has ended, and its shared memory with it", rank);
-}
-
-void check_multicast(unsigned ranks) {
-  if (!ranks || ranks >> cluster_size)
-    fault(EMULATOR_CALLER, "a multicast to the blocks of mask %#x in a cluster of %u", ranks, cluster_size);
 }
 
 }  // namespace emulator

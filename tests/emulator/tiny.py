@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.emulator.emulator import run
 from warpladder import ROOT
+from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.workloads.api import CudaVariant, Launch, read_source
 
 _HEADERS = tuple(ROOT / "workloads" / name for name in ("hopper.cuh", "hopper_bf16.cuh", "hopper_clusters.cuh"))
@@ -30,6 +31,9 @@ def emulate(
     return y
 
 
-def on_hopper(source):
-    """A source after the headers of Hopper, with lines of its own."""
-    return "\n".join([*map(read_source, _HEADERS), '#line 1 "tiny.cu"', source])
+def emulate_on_hopper(source, kernel="k", *, compiled=True, **launch):
+    """The same for a source after the headers of Hopper, with lines of its own; NVRTC compiles it too unless it is wrong on purpose."""
+    whole = "\n".join([*map(read_source, _HEADERS), '#line 1 "tiny.cu"', source])
+    if compiled:
+        compile_variant(CudaVariant("tiny", "", "rung", source=whole, only_architecture="sm_90a"), [kernel], "sm_90")
+    return emulate(whole, kernel, **launch)

@@ -51,7 +51,7 @@ def translation_unit(variant: CudaVariant, kernels: Sequence[str]) -> str:
         raise EmulationError(f"{variant.name}: `extern __shared__` outside of functions; kernels of clusters declare it inside")
     source = _CLUSTER.sub(_with_cluster, source)
     source = _EXTERN_SHARED.sub(r"\g<type>* const \g<name> = (\g<type>*)emulator::dynamic_shared_memory();", source)
-    entries = [f'    entry_point<&{kernel}>("{kernel}", {_cluster_of(kernel, clusters)}),' for kernel in kernels]
+    entries = [f'    entry_point<&::{kernel}>("{kernel}", {_cluster_of(kernel, clusters)}),' for kernel in kernels]
     symbols = [f'    {{"{symbol}", &{symbol}, sizeof({symbol})}},' for symbol in variant.constants]
     return "\n".join(
         [
@@ -91,4 +91,4 @@ def _with_cluster(match: re.Match[str]) -> str:
 
 def _cluster_of(kernel: str, clusters: dict[str, re.Match[str]]) -> str:
     name, bracket, arguments = kernel.partition("<")
-    return f"blocks_of_cluster_{name}{bracket}{arguments}()" if name in clusters else "1"
+    return f"::blocks_of_cluster_{name}{bracket}{arguments}()" if name in clusters else "1"
