@@ -108,7 +108,7 @@ def test_clusters_squares_and_ranges_that_do_not_fit_are_right(name, channels, s
 @pytest.mark.parametrize("name", RUNGS)
 def test_a_slice_longer_than_shared_memory_takes_its_stages_in_turn(name, monkeypatch):
     """As of many images: on one multiprocessor a unit is one block, whose 192 channels are three times what its stages hold."""
-    monkeypatch.setattr(few, "MULTIPROCESSORS", 1)
+    monkeypatch.setattr(few, "_AT_ONCE", {1: 1})
     case = make_case({"images": 2, "channels": 192, "side": 1})
     assert [launch.grid for launch in layers_of(name, case)] == [(6, 1, 1), (3, 1, 1), (2, 1, 1)]
     for config in WORKLOAD.variant(name).configs:

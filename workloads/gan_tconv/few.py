@@ -24,7 +24,9 @@ _OF: Final = Constants(Path(__file__).parent / "kernels" / "few_images.cuh")
 _TAPS: Final = KERNEL_SIZE**2
 _FLOAT: Final = 4
 _MOST_PER_THREAD: Final = 5  # images
-_CLUSTERS: Final = (1, 2, 4, 8)  # blocks; more are not portable
+#: Blocks of a cluster -> clusters that run at once, one block a multiprocessor. A cluster lies within a GPC. Eight GPCs with 16 or more
+#: multiprocessors each are assumed.
+_AT_ONCE: Final[Mapping[int, int]] = {1: MULTIPROCESSORS, 2: MULTIPROCESSORS // 2, 4: 32, 8: 16}
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,8 @@ class Plan:
     units: int
 
 
-def plan(case: Case, layer: Layer, arithmetic: Arithmetic, most_blocks: int = _CLUSTERS[-1]) -> Plan:
-    """The plan with which the last block ends soonest.
-
-    Args:
-        most_blocks: of a cluster.
-    """
+def plan(case: Case, layer: Layer, arithmetic: Arithmetic) -> Plan:
+    """The plan with which the last block ends soonest."""
     squares, ranges = ceil_div(layer.side, _OF["kTile"]) ** 2, ceil_div(layer.out_channels, _OF["kColumns"])
 
     def plan_of(per: int, cluster: int) -> Plan:
@@ -76,10 +74,10 @@ def plan(case: Case, layer: Layer, arithmetic: Arithmetic, most_blocks: int = _C
         return Plan(per, cluster, channels, ceil_div(images_of(case), 2 * per) * squares * ranges)
 
     def cost(plan: Plan) -> tuple[int, int]:
-        rounds = ceil_div(plan.units * plan.cluster, MULTIPROCESSORS)
+        rounds = ceil_div(plan.units, _AT_ONCE[plan.cluster])
         return rounds * (plan.slice * plan.per + arithmetic.overhead * _MOST_PER_THREAD), -plan.per
 
-    plans = [plan_of(per, cluster) for per in range(1, _MOST_PER_THREAD + 1) for cluster in _CLUSTERS if cluster <= most_blocks]
+    plans = [plan_of(per, cluster) for per in range(1, _MOST_PER_THREAD + 1) for cluster in _AT_ONCE]
     return min((plan for plan in plans if (plan.cluster - 1) * plan.slice < layer.channels), key=cost)
 
 
@@ -115,7 +113,7 @@ def _dense(case: Case, rounded: bool) -> Launch:
 
 
 def _layer(case: Case, config: Params, layer: Layer, arithmetic: Arithmetic) -> Launch:
-    n, made = layer.number, plan(case, layer, arithmetic, config.get("cluster", _CLUSTERS[-1]))
+    n, made = layer.number, plan(case, layer, arithmetic)
     following = layers(case)[n]
     rows = 2 * made.per * _OF["kHalo"] ** 2 + _TAPS * _OF["kColumns"]
     return Launch(
