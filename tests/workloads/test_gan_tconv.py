@@ -233,7 +233,7 @@ def test_tiles_of_whole_networks_are_right_where_small_networks_do_not_reach_the
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "most"), [("v07_overlapped", 2), ("v08_phases", 3)])
+@pytest.mark.parametrize(("name", "most"), [("v07_overlapped", 2), ("v08_phases", 3), ("v14_few_images", 3)])
 def test_images_made_part_by_part_are_those_of_the_whole(name, most):
     """As the overlapped copies run them: each part's kernels on its own rows of z and of the images, in the scratch of the whole."""
     case, variant = make_case({"images": 5, "channels": 32, "side": 1}), WORKLOAD.variant(name)

@@ -20,7 +20,7 @@ from warpladder.workloads.api import (
     Precision,
     ceil_div,
 )
-from warpladder.workloads.gan_tconv import phases, wgmma
+from warpladder.workloads.gan_tconv import few, phases, wgmma
 from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
 from warpladder.workloads.limits import up_to
 
@@ -194,6 +194,24 @@ def _phases_rung(
     )
 
 
+def _few_images_rung(name: str, title: str, arithmetic: few.Arithmetic, configs: tuple[Params, ...] = ({},)) -> CudaVariant:
+    return CudaVariant(
+        name=name,
+        title=title,
+        role="rung",
+        precision="tf32" if arithmetic.rounded else "fp32",
+        configs=configs,
+        source=_KERNELS / f"{name}.cu",
+        launches=lambda case, config: few.launches(case, config, arithmetic),
+        scratch=few.scratch,
+        skip=few.skip,
+        min_compute_capability=(9, 0),
+        graph=True,
+        end_to_end=Overlapped(parts_of(_PART)),
+        draft=True,
+    )
+
+
 _TILES: Final = ({"tile": 128}, {"tile": 64})
 
 CUDA_VARIANTS: Final = (
@@ -246,6 +264,8 @@ CUDA_VARIANTS: Final = (
         graph=True,
         end_to_end=_WARPGROUPS,
     ),
+    _few_images_rung("v14_few_images", "Few images", few.FMA, ({"vector": 4}, {"vector": 2})),
+    _few_images_rung("v15_few_images_tf32", "Few images, TF32", few.TENSOR_CORES),
     CudaVariant(
         name="v16_rounded_on_load_tf32",
         title="Warpgroups, rounded by the TMA",
