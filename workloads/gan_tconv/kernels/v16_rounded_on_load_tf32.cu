@@ -1,6 +1,6 @@
 // Idea: The TMA rounds z and the weights to TF32 as it loads them, for its tensor maps are of TF32. No launch prepares the weights: 20.5 MB less are read
 //     and written, and six launches are left of eleven.
-// Bottleneck: -
+// Bottleneck: Not measured yet.
 // Next: -
 // Source: CUDA driver API, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32.
 

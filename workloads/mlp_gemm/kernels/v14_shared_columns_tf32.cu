@@ -2,7 +2,7 @@
 //     it into the shared memory of both (multicast): a block asks L2 for 32 KB a stage in place of 48. The TMA rounds both operands to TF32 as
 //     it loads them, so that nothing is cut off, and nothing is left to do where A goes through registers. A small product takes one block a
 //     cluster.
-// Bottleneck: -
+// Bottleneck: Not measured yet.
 // Next: Three such products in place of one, for the error of float32.
 // Source: PTX ISA, cp.async.bulk.tensor with .multicast::cluster; clusters alike in NVIDIA's CUTLASS 3.
 

@@ -1,7 +1,7 @@
 // Idea: The swizzled tile with other walks of the blocks over memory. Blocks that run together decide how long the runs are in which a page of DRAM is
 //     read and written before the next. A walk goes down a column of tiles, over a few columns or planes, and then on, so that reads and writes
 //     both return to a page while it is open. Tiles are not square: longer rows on one side, shorter ones on the other.
-// Bottleneck: -
+// Bottleneck: Not measured yet.
 // Next: Copies by the TMA.
 // Source: Own work.
 

@@ -2,7 +2,7 @@
 //     sides. Blocks stay and walk over tiles: while one tile is transposed, the next ones are on their way and the last one leaves. Within
 //     shared memory 4x4 micro-tiles go through registers. A 128-byte swizzle and a diagonal order of the micro-tiles in a warp let every quarter
 //     of a warp meet all 32 banks, when it loads and when it stores.
-// Bottleneck: -
+// Bottleneck: Not measured yet.
 // Next: -
 // Source: Own work; PTX ISA, cp.async.bulk.tensor.
 
