@@ -12,7 +12,7 @@ def unsynchronized(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[]
 
     Idea: Take the time before and after the call, as for a function of the host.
     Bottleneck: None that is timed: the call returns when the kernel is queued, in the same time at any size.
-    Next: Synchronise before reading the clock, or let the device take the time: `cupy_raw`.
+    Next: Synchronise before reading the clock, or let the device take the time: `cupy_raw_module`.
     Source: E. Sgarbanti, Advanced Computer Architectures report, section 0.3.3: `cupy1` by the host's clock, `cupy2` by events.
     """
     return CupyRaw(case, inputs, outputs)
@@ -23,7 +23,7 @@ def cupy_view(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], Buf
 
     Idea: Time `cupy.transpose` by itself, as if it transposed.
     Bottleneck: None: the host makes a new header, and the device does nothing.
-    Next: Copy out of the view, or call a kernel: `cupy_raw`.
+    Next: Copy out of the view, or call a kernel: `cupy_raw_module`.
     Source: E. Sgarbanti, Advanced Computer Architectures report, section 0.3.3: 0.0003 ms and 0.0011 ms for 1024x1024, where the
         report's own kernel takes 0.05 ms.
     """

@@ -21,14 +21,14 @@ def _route(name: str, title: str, requires: tuple[str, ...], prepare: type[Stepw
 
 
 ROUTES = (
-    _route("cupy_raw", "CuPy RawModule", (), CupyRaw),
+    _route("cupy_raw_module", "CuPy RawModule", (), CupyRaw),
     _route("cuda_core", "cuda.core", ("cuda",), CudaCore),
-    _route("cuda_bindings", "cuda.bindings by hand", ("cuda",), CudaBindings),
+    _route("cuda_bindings_driver", "cuda.bindings by hand", ("cuda",), CudaBindings),
     _route("numba_cuda", "Numba CUDA", ("numba",), NumbaCuda),
-    _route("pybind_extension", "pybind11 and nvcc", ("pybind11",), PybindExtension),
-    _route("torch_extension", "PyTorch cpp_extension", ("torch",), TorchExtension),
-    _route("triton_jit", "Triton", ("torch", "triton"), TritonJit),
-    _route("pycuda_module", "PyCUDA", ("pycuda",), PycudaModule),
+    _route("pybind11", "pybind11 and nvcc", ("pybind11",), PybindExtension),
+    _route("torch_ext", "PyTorch cpp_extension", ("torch",), TorchExtension),
+    _route("triton", "Triton", ("torch", "triton"), TritonJit),
+    _route("pycuda", "PyCUDA", ("pycuda",), PycudaModule),
 )
 
 SPECIMENS = (

@@ -15,7 +15,7 @@ class CudaCore(Route):
 
     Idea: The steps of the driver's interface as objects, without its handles and status codes. Arrays of other libraries are viewed.
     Bottleneck: A launch checks and packs its arguments anew, in compiled code.
-    Next: The same calls by hand: `cuda_bindings`.
+    Next: The same calls by hand: `cuda_bindings_driver`.
     Source: cuda.core 1.2, Program, StridedMemoryView and launch.
     """
 

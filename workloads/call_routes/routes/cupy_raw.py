@@ -15,7 +15,7 @@ class CupyRaw(Route):
 
     Idea: The arrays are CuPy's already, so nothing is handed over. A launch is a call with grid, block and a tuple of arguments.
     Bottleneck: Each launch turns the arguments into C values and takes the address of each array anew.
-    Next: A launch whose arguments are converted once: `cuda_bindings`.
+    Next: A launch whose arguments are converted once: `cuda_bindings_driver`.
     Source: cupy.RawModule; the report's `custom`, section 0.3.3.
     """
 

@@ -36,7 +36,7 @@ class PybindExtension(Route):
 
     Idea: nvcc compiles the kernel and the launch ahead; Python calls a function of five numbers.
     Bottleneck: Before the first call a compiler of C++ has to run. A call converts five numbers.
-    Next: The same with PyTorch's tensors: `torch_extension`.
+    Next: The same with PyTorch's tensors: `torch_ext`.
     Source: pybind11 3.1; the report's section 0.3.1, which gave this route up for the conversions of its arrays.
     """
 

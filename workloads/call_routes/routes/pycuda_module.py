@@ -18,7 +18,7 @@ class PycudaModule(Route):
         types.
     Bottleneck: PyCUDA takes no stream of another library. Its own stream waits for the current one by an event, and the current one
         for it: two events for each operation.
-    Next: A route that takes the stream: `cupy_raw`.
+    Next: A route that takes the stream: `cupy_raw_module`.
     Source: PyCUDA 2026.1, pycuda.compiler.compile and Function.prepared_async_call; the report's section 0.3.2.
     """
 

@@ -41,7 +41,7 @@ class TorchExtension(Route):
 
     Idea: PyTorch writes the build, finds the compilers and loads the module. The function takes tensors and PyTorch's current stream.
     Bottleneck: The build reads PyTorch's headers, which takes most of its time. A call unwraps two tensors.
-    Next: The same without PyTorch: `pybind_extension`.
+    Next: The same without PyTorch: `pybind11`.
     Source: torch.utils.cpp_extension.load of PyTorch 2.11.
     """
 
