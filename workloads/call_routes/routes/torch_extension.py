@@ -13,6 +13,8 @@ from warpladder.workloads.call_routes.routes.route import Route, kernel_text
 from warpladder.workloads.call_routes.rungs import NAME
 
 _MODULE: Final = "transpose_torch"
+#: Variable of the environment that PyTorch takes the architectures from.
+_ARCHITECTURES: Final = "TORCH_CUDA_ARCH_LIST"
 #: What follows the kernel's text in the file that nvcc compiles; it reads none of PyTorch's headers.
 _LAUNCH: Final = """
 void launch(const float* x, float* y, int height, int width, cudaStream_t stream) {
@@ -66,8 +68,14 @@ class TorchExtension(Route):
         for file, text in files.items():
             if not file.exists():  # a file that is written anew is compiled anew
                 file.write_text(text)
-        os.environ["TORCH_CUDA_ARCH_LIST"] = arch  # else for every GPU that is there
-        module = self._extension.load(_MODULE, [str(file) for file in files], build_directory=str(folder), with_cuda=True)
+        before = os.environ.get(_ARCHITECTURES)
+        os.environ[_ARCHITECTURES] = arch  # else for every GPU that is there
+        try:
+            module = self._extension.load(_MODULE, [str(file) for file in files], build_directory=str(folder), with_cuda=True)
+        finally:
+            os.environ.pop(_ARCHITECTURES)
+            if before is not None:
+                os.environ[_ARCHITECTURES] = before
         self._transpose = getattr(module, NAME)
 
     def hand_over(self, array: Array) -> Any:
