@@ -58,7 +58,7 @@ def _sets(n: int, calls: str) -> tuple[CaseSet, ...]:
     sets: list[CaseSet] = ["full"]
     if {"n": n, "calls": calls} == FIRST_USE:
         sets.append("report")
-    if n < SIZES[-1] and calls != "10":
+    elif n < SIZES[-1] and calls != "10":  # a first use takes too long for a quick recording
         sets.append("quick")
     return tuple(sets)
 

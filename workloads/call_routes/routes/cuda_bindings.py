@@ -57,8 +57,8 @@ class CudaBindings(Route):
     def launcher(self, x: Any, y: Any) -> Callable[[], object]:
         launch, function, success = self._driver.cuLaunchKernel, self._function, self._driver.CUresult.CUDA_SUCCESS
         stream = self._driver.CUstream(current_stream())
-        values = [np.array([value], kind) for value, kind in zip((x, y), (np.uint64, np.uint64), strict=True)]
-        values += [np.array([value], np.int32) for value in (self.height, self.width)]
+        values = [np.array([address], np.uint64) for address in (x, y)]
+        values += [np.array([extent], np.int32) for extent in (self.height, self.width)]
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
         packed, grid, block = pointers.ctypes.data, self.grid, self.block
 
