@@ -1,5 +1,6 @@
 """Numba's CUDA target."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -42,5 +43,7 @@ class NumbaCuda(Route):
 
     def launcher(self, x: Any, y: Any) -> Callable[[], object]:
         stream = self._cuda.external_stream(current_stream())
-        configured = self._kernel[self.grid, self.block, stream]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few blocks leave multiprocessors idle, as a small matrix does by every route
+            configured = self._kernel[self.grid, self.block, stream]
         return lambda: configured(x, y)

@@ -29,7 +29,7 @@ _BINDING: Final = """
 
 void launch(const float* x, float* y, int height, int width, cudaStream_t stream);
 
-static void transpose(const at::Tensor& x, at::Tensor& y) {
+static void transpose(at::Tensor x, at::Tensor y) {
   launch(x.data_ptr<float>(), y.data_ptr<float>(), (int)x.size(0), (int)x.size(1), c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
