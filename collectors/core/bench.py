@@ -145,6 +145,10 @@ class Operation:
     note: str = ""
     first_uses: Callable[[], Iterable[FirstUse]] | None = None
 
+    def remark(self, text: str) -> None:
+        """Add a remark to the note."""
+        self.note = f"{self.note}; {text}" if self.note else text
+
     def takes(self, how: Pass) -> bool:
         """Whether the operation is sampled in this pass."""
         return self.passes is None or how in self.passes

@@ -304,8 +304,7 @@ class CudaBench:
             why = f" ({' '.join(str(error).split())[:200]})"
         if self.communicator.largest(bool(why)):  # all ranks must use a graph, or none
             operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
-            queued = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}"
-            operation.note = f"{operation.note}; {queued}".removeprefix("; ")
+            operation.remark(f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}")
         else:
             operation.from_batch = lambda: self._run_batch(operation, returned[-1])
         operation.replay()
