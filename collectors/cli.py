@@ -72,7 +72,9 @@ def app() -> None:
 @click.option("--cases", "case_set", default="quick", help="quick, report or full.")
 @click.option("--case", "cases", multiple=True, help="One case, by name or axes: n=3000; may be given again.")
 @click.option("--axis", "axes", multiple=True, help="A sweep: n=1000,2000,4000; may be given again.")
-@click.option("--variants", default="", show_default=False, help="Variants to take, with commas between; all when empty.")
+@click.option(
+    "--variants", default="", show_default=False, help="Variants to take, with commas between; all but drafts when empty."
+)
 @click.option("--collector", default="auto", help=f"auto, {', '.join(choice.COLLECTORS)}.")
 @_label
 @_data_dir
@@ -284,12 +286,11 @@ def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> No
     from warpladder.workloads.api import format_params
 
     for workload in registry.load_all(_names_of(workloads), _files_of(workloads, workload_files)):
-        print(f"{workload.name}: {workload.title}")
+        print(f"{workload.name}: {workload.title}{' (draft)' if workload.draft else ''}")
         for variant in workload.variants:
             configs = " ".join(f"[{format_params(config)}]" for config in variant.configs if config)
-            print(
-                f"  variant {variant.name:28} {variant.kind:8} {variant.role:9} {variant.precision:7} {variant.title} {configs}"
-            )
+            title = f"{variant.title}{' (draft)' if variant.draft else ''}"
+            print(f"  variant {variant.name:28} {variant.kind:8} {variant.role:9} {variant.precision:7} {title} {configs}")
         for case in workload.cases:
             print(f"  case    {case.name:28} {','.join(case.sets)}")
 

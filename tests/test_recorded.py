@@ -49,22 +49,27 @@ def results_of(name: str) -> list[pd.DataFrame]:
 @pytest.mark.parametrize("run", GOOD, ids=lambda run: run.run_id)
 def test_every_declared_variant_but_later_peers_is_in_the_run_unless_it_was_asked_for_some(run: store.Run) -> None:
     for name, results in run.table("results").groupby("workload"):
-        declared = {variant.name: variant for variant in registry.load(name).variants}
+        declared = {variant.name: variant for variant in registry.load(name).variants if not variant.draft}
         recorded = set(results["variant"])
         assert recorded <= set(declared)
         if "--variants" not in run.info["command"]:
             assert {declared[missing].role for missing in set(declared) - recorded} <= {"peer"}
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", [name for name in registry.names() if not registry.load(name).draft])
 def test_one_run_of_the_recorded_has_every_variant_of_a_workload_and_one_every_full_case_and_all_but_later_peers(
     name: str,
 ) -> None:
-    declared = registry.load(name).variants
+    declared = [variant for variant in registry.load(name).variants if not variant.draft]
     assert {variant.name for variant in declared} in [set(results["variant"]) for results in results_of(name)]
     ours = {variant.name for variant in declared if variant.role != "peer"}
     of_full_runs = [results for results in results_of(name) if set(results["case"]) == full_cases(name)]
     assert any(ours <= set(results["variant"]) for results in of_full_runs)
+
+
+@pytest.mark.parametrize("name", [name for name in registry.names() if registry.load(name).draft])
+def test_no_recorded_run_has_a_workload_that_is_a_draft(name: str) -> None:
+    assert not results_of(name), "it is recorded: it is no draft any more"
 
 
 def test_each_collector_has_a_run_among_the_recorded() -> None:

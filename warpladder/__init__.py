@@ -1,6 +1,7 @@
 """Which variant of a GPU kernel wins, where, by how much, why, and how far it is from what the hardware can do.
 
 The rooms `workloads`, `collectors`, `data` and `dashboard` are its subpackages. In a checkout they are links to the folders at its top level.
+`ideas`, a link to docs/kernels, has the pages about ideas that the dashboard shows.
 """
 
 from importlib import import_module

@@ -68,7 +68,7 @@ def record(
         declared: benchmarks, workloads, names of workloads that ship, or paths of Python files.
         cases: `quick`, `report`, `full`, or names of cases such as `n=3000`.
         axis: values by axis, `{"n": [1000, 2000]}`, for a sweep in place of declared cases.
-        variants: names of the variants to take; all when empty.
+        variants: names of the variants to take; all but drafts when empty.
         collector: `auto`, `cupti`, `cuda_events` or `host_clock`.
         label: your name for the run.
         data_dir: folder for the run; None for that of this machine's runs.

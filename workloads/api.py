@@ -125,6 +125,8 @@ class Variant(ABC):
         place: its rung, for a variant whose name has no number.
         of_case: gives the arithmetic at a case. A variant whose cases differ in it has the precision `mixed`.
         declared_at: file and line of the statement that declares it, where that is a statement of its own.
+        draft: it is measured only where it is named. A rung of the project is a draft until a shipped run has it: it is compiled and
+            emulated, but nobody has measured it.
     """
 
     name: str
@@ -137,6 +139,7 @@ class Variant(ABC):
     place: int | None = None
     of_case: Callable[[Case], Precision] | None = None
     declared_at: tuple[str, int] | None = None
+    draft: bool = False
 
     @property
     def rung(self) -> int | None:
@@ -308,6 +311,7 @@ class Workload:
         axes: axes of its cases, for `--case n=3000` and `--axis n=1000,2000`. Without axes only the declared cases can be
             measured.
         make_case: makes a case from parameters, in the order of the axes.
+        draft: it is measured only where it is named, as a draft of a variant.
         functions: the user's own functions that `make_inputs` and `reference` call, where those two are not the user's.
         shares: divides a case among a number of ranks. It gives the part of each rank, in order; the parts follow one another
             and cover the case. It raises NotShareable for too many ranks. None for a workload of one process.
@@ -327,6 +331,7 @@ class Workload:
     axes: tuple[Axis, ...] = ()
     make_case: Callable[[Params], Case] | None = None
     functions: tuple[Callable[..., object], ...] = ()
+    draft: bool = False
 
     def __post_init__(self) -> None:
         for name in (self.name, *(variant.name for variant in self.variants)):

@@ -20,12 +20,14 @@ class TensorMap:
         swizzle_bytes: 0, or 32, 64 or 128: the span within which 16-byte pieces are exchanged, so that columns of the box lie
             in different banks. The innermost row of a box is no longer than this.
         shape: extents of the axes, the innermost last, if they differ from the buffer's.
+        tf32: the TMA rounds each element that it loads to TF32: to nearest, ties to even, 10 bits of fraction.
     """
 
     buffer: str
     box: tuple[int, ...]
     swizzle_bytes: Literal[0, 32, 64, 128] = 0
     shape: tuple[int, ...] = ()
+    tf32: bool = False
 
 
 @dataclass(frozen=True)

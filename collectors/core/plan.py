@@ -65,11 +65,11 @@ class Request:
     """The user's request.
 
     Attributes:
-        names: workloads of the project; if neither names nor files are given, all.
+        names: workloads of the project; if neither names nor files are given, all but drafts.
         files: Python files of the user that declare a workload.
         case_set: `quick`, `report` or `full`; ignored if cases are named.
         cases: cases to measure instead of a set: declared names, or values of the workload's axes.
-        variants: names of the variants to measure; if empty, all.
+        variants: names of the variants to measure; if empty, all but drafts.
         seed: seed of the inputs and of the order of the rounds.
         max_rounds: most rounds of one scope and cache; None for the limit of the case set.
         seconds: time limit for the rounds of one scope and cache; None for that of the case set.
@@ -117,6 +117,7 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
     found = given or [
         (workload, WorkloadRef(workload.name, file and file.resolve()))
         for workload, file in registry.load_with_files(names, files)
+        if names or files or not workload.draft
     ]
     workloads = [_with_cases(workload, cases) for workload, _ in found]
     refs = {ref.name: ref for _, ref in found}
@@ -129,7 +130,7 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
         for workload in workloads
         for case in workload.cases
         if (case.name in cases if cases else case_set in case.sets)
-        and (cells := cells_of(workload, case, [v for v in workload.variants if not variants or v.name in variants]))
+        and (cells := cells_of(workload, case, _chosen(workload, variants)))
         for gpus in _counts(workload, case, request.gpus, notes)
     )
     _check_rows(workloads, jobs)
@@ -166,6 +167,10 @@ def sweep_of(given: Sequence[str]) -> list[str]:
         return list(sweep(given)) if given else []
     except AxisError as error:
         raise PlanError(f"--axis {error}; write for instance --axis n=1000,2000,4000") from error
+
+
+def _chosen(workload: Workload, names: Sequence[str]) -> list[Variant]:
+    return [variant for variant in workload.variants if (variant.name in names if names else not variant.draft)]
 
 
 def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tuple[Cell, ...]:

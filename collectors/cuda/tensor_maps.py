@@ -16,6 +16,10 @@ _SWIZZLES = {
     64: driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_64B,
     128: driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
 }
+_TYPES = {
+    False: driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+    True: driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+}
 _ITEM_BYTES = 4
 
 
@@ -41,7 +45,7 @@ def encode(tensor_map: TensorMap, shape: Sequence[int], address: int) -> np.ndar
     # The driver counts axes from the innermost one, and takes the strides of all other axes.
     strides = [_ITEM_BYTES * step for step in itertools.accumulate(axes[:0:-1], lambda a, b: a * b)]
     status, encoded = driver.cuTensorMapEncodeTiled(
-        driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+        _TYPES[tensor_map.tf32],
         len(axes),
         address,
         [driver.cuuint64_t(extent) for extent in reversed(axes)],

@@ -97,6 +97,8 @@ def test_the_wheel_has_one_package_with_runs_figures_kernels_and_none_of_this_ma
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     rooms = {name for name in tracked if name.startswith(("collectors/", "dashboard/", "data/", "workloads/"))}
     assert {name.removeprefix("warpladder/") for name in names} >= rooms
+    pages = {name.replace("docs/kernels/", "warpladder/ideas/") for name in tracked if name.startswith("docs/kernels/")}
+    assert pages and {name for name in names if name.startswith("warpladder/ideas/")} == pages
     assert not [name for name in names if "/data/local/" in name or "__pycache__" in name or "/tests/" in name]
 
 

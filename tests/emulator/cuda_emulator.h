@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #define WARPLADDER_EMULATOR 1
@@ -23,7 +24,10 @@
 #define __constant__ static
 #define __shared__ static thread_local
 #define __forceinline__ inline
+#define EMULATOR_INLINE inline __attribute__((always_inline))  // so that a fault names the line of the kernel that calls
 #define __launch_bounds__(...)
+#define __grid_constant__
+#define __cluster_dims__(...)  // emulator.py reads it
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
 // ---- Vector types, aligned as on the device: a misaligned access is reported.
@@ -62,11 +66,33 @@ constexpr std::size_t slot_bytes = 64;
 
 void block_barrier(int line);
 void warp_barrier(unsigned mask);
-void wait_for_phase(const unsigned& phases, unsigned parity);  // until one of this parity has ended, of those counted
 unsigned lane();
+unsigned thread_of_block();
 unsigned live_lanes();                  // lanes of this warp that exist and have not returned
 void* slot(unsigned of_lane);           // scratch through which lanes of a warp exchange values
 void* dynamic_shared_memory();
+unsigned shared_offset(const void* shared);  // a shared address of 32 bits
+void* at_shared_offset(unsigned offset);
+
+// Barriers that count arrivals and bytes (mbarrier), in shared memory of any block of the cluster.
+void barrier_init(unsigned long long* barrier, unsigned arrivals);
+void barrier_arrive(unsigned long long* barrier, unsigned expected_bytes);
+void barrier_complete(unsigned long long* barrier, std::size_t bytes);
+void wait_for_phase(const unsigned long long* barrier, unsigned parity);  // until the phase of this parity has ended
+
+// What a thread starts and waits for by groups: products of warpgroups, stores by the TMA. It is done at once where threads run from first to last,
+// and as late as it may be where they run from last to first.
+enum class Async { product, store };
+void start_async(Async kind, std::function<void()> work);
+void commit_async(Async kind);
+void wait_async(Async kind, unsigned groups);  // for all groups but the last ones
+
+// Clusters.
+unsigned cluster_rank();
+void cluster_arrive();
+void cluster_wait();
+void* of_block(const void* shared, unsigned rank);
+void check_multicast(unsigned ranks);
 
 /// Every lane of `mask` gives a value; `read(values)` then sees those of the whole warp, as `values(lane)`. The base of all
 /// warp-wide operations. A lane that does not take part reads as NaN bits.
@@ -188,3 +214,4 @@ inline int __float_as_int(float x) { return emulator::bit_cast<int>(x); }
 inline float __uint_as_float(unsigned x) { return emulator::bit_cast<float>(x); }
 inline float __int_as_float(int x) { return emulator::bit_cast<float>(x); }
 #include "ptx.h"
+#include "hopper.h"

@@ -1,19 +1,24 @@
 """Runs the kernels of a `CudaVariant` on the CPU, so that every rung is checked where there is no GPU.
 
-The variant's source is compiled unchanged, with the headers beside this file, into a program of its own; the program runs
-the launches on buffers between inaccessible pages. What a GPU would let pass or hang on becomes an `EmulationError` that
-names the line, the block and the thread: accesses outside a buffer, an array or the dynamic shared memory, misaligned
-vectors, writes to an input, threads that part at a barrier, arguments of another type than the parameter's. Shared memory
-holds NaN when a block starts, so that what was never written shows in the output.
+The variant's source is compiled with the headers beside this file into a program of its own; functions of inline PTX that the
+headers have are taken out of it. The program runs the launches on buffers between inaccessible pages. What a GPU would let pass
+or hang on becomes an `EmulationError` that names the line, the block and the thread: accesses outside a buffer, an array or the
+dynamic shared memory, misaligned vectors, writes to an input, threads that part at a barrier, waits that never end, arguments of
+another type than the parameter's. Shared memory holds NaN when a block starts, so that what was never written shows in the
+output.
 
 It checks what a kernel computes, not how fast, and it cannot see every race: `Order` runs threads and blocks from first to
-last or from last to first, and a missing barrier shows in at least one of the two.
+last or from last to first, and a missing barrier shows in at least one of the two. Of Hopper it has copies by the TMA, barriers
+that count, products of warpgroups and clusters (`hopper.h`, `hopper_clusters.h`). Copies and products are done at once in one
+order, and as late as waits allow in the other, so that a missing wait shows too. Fences are not checked.
+
+Blocks, or clusters, run one after another, in either order: a kernel must not wait for another block but those of its cluster.
+A persistent kernel whose blocks take tiles from a counter runs, its first block taking all.
 """
 
 import contextlib
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -25,7 +30,9 @@ from typing import Final, Literal
 import numpy as np
 import pytest
 
-from warpladder.workloads.api import CudaVariant, Launch
+from tests.emulator.tensor_maps import argument_of_tensor_map
+from tests.emulator.translation import INCLUDES, EmulationError, translation_unit
+from warpladder.workloads.api import CudaVariant, Launch, TensorMap
 from warpladder.workloads.communication import RowsOf
 
 Order = Literal["forward", "backward"]
@@ -40,19 +47,12 @@ _FLAGS: Final = (
     *("-std=c++17", "-O1", "-g1", "-w", "-fno-pie", "-no-pie", "-gdwarf-4", "-fno-strict-aliasing", "-ffp-contract=off"),
     *("-fsanitize=bounds,alignment,shift,signed-integer-overflow,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error"),
     "-U_FORTIFY_SOURCE",
+    "-pthread",
 )
-_INCLUDES: Final = '#include "cuda_emulator.h"\n#include "entry_points.h"\n'
 _MAX_THREADS: Final = 1024
 _MAX_BLOCK: Final = (1024, 1024, 64)
 _MAX_GRID: Final = (2**31 - 1, 65535, 65535)
 _MAX_SHARED_BYTES: Final = 227 * 1024
-_EXTERN_SHARED = re.compile(
-    r"extern\s+__shared__\s+(?:__align__\(\d+\)\s*)?(?P<type>[\w:]+(?:\s+[\w:]+)*?)\s+(?P<name>\w+)\s*\[\s*\]\s*;"
-)
-
-
-class EmulationError(Exception):
-    """A kernel that does not compile, or does what it must not. The message says where and what, in one line."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Program:
             done = subprocess.run(command, input=job, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
             raise EmulationError(
-                f"{self.variant.name}: not done after {TIMEOUT_S} s; does a loop wait for another thread?"
+                f"{self.variant.name}: not done after {TIMEOUT_S} s; does a loop wait for another thread, or for a later block?"
             ) from None
         if done.returncode:
             counter, _, what = done.stderr.strip().rpartition("\n")[2].partition("\t")
@@ -163,18 +163,18 @@ def build(variant: CudaVariant, kernels: Sequence[str]) -> Program:
     names = tuple(dict.fromkeys(kernels))
     major, minor = variant.min_compute_capability
     flags = (*_FLAGS, f"-D__CUDA_ARCH__={major * 100 + minor * 10}")
-    runtime = _made("runtime", ".o", (*_FLAGS, "-c"), (_HERE / "runtime.cpp").read_text(), ())
+    runtime = [_made(file.stem, ".o", (*_FLAGS, "-c"), file.read_text(), ()) for file in sorted(_HERE.glob("*.cpp"))]
     flags = (*flags, "-include", str(_headers(flags)))
-    return Program(variant, names, _made(variant.name, "", flags, _translation_unit(variant, names), (runtime,)))
+    return Program(variant, names, _made(variant.name, "", flags, translation_unit(variant, names), runtime))
 
 
 def _headers(flags: Sequence[str]) -> Path:
     """A header that includes ours. It stands compiled beside itself for these flags: reading ours takes a quarter of a second."""
-    compiled = _made("headers", ".h.gch", (*flags, "-x", "c++-header"), _INCLUDES, ())
+    compiled = _made("headers", ".h.gch", (*flags, "-x", "c++-header"), INCLUDES, ())
     header = compiled.with_suffix("")
     if not header.exists():  # what a compiler reads that has no use for the compiled one
         partial = header.with_name(f"{header.name}.{os.getpid()}")
-        partial.write_text(_INCLUDES)
+        partial.write_text(INCLUDES)
         partial.replace(header)
     return header
 
@@ -199,28 +199,18 @@ def _made(name: str, suffix: str, flags: Sequence[str], code: str, objects: Sequ
     return target
 
 
-def _translation_unit(variant: CudaVariant, kernels: Sequence[str]) -> str:
-    source = _EXTERN_SHARED.sub(
-        r"\g<type>* const \g<name> = (\g<type>*)emulator::dynamic_shared_memory();", variant.source_text
-    )
-    entries = [f'    entry_point<&{kernel}>("{kernel}"),' for kernel in kernels]
-    symbols = [f'    {{"{symbol}", &{symbol}, sizeof({symbol})}},' for symbol in variant.constants]
-    return "\n".join(
-        [
-            _INCLUDES,
-            *(f'#line 1 "{variant.name}.cu"', source, '#line 1 "entry points"'),
-            *("namespace emulator {", "const Kernel kernels[] = {", *entries, "    {}};"),
-            *("const Constant constants[] = {", *symbols, "    {}};", "}"),
-        ]
-    )
-
-
 def _argument(launch: Launch, value: object, number: Mapping[str, int], buffers: Mapping[str, np.ndarray]) -> str:
     if isinstance(value, str | RowsOf):
         name, first = (value, 0) if isinstance(value, str) else (value.buffer, value.first)
         if name not in number:
             raise EmulationError(f"{launch.kernel}: argument {name} is no buffer; known: {', '.join(number)}")
         return f"p 8 {number[name]}+{first * buffers[name][:1].nbytes}"
+    if isinstance(value, TensorMap):
+        if value.buffer not in number:
+            raise EmulationError(
+                f"{launch.kernel}: tensor map of {value.buffer}, which is no buffer; known: {', '.join(number)}"
+            )
+        return argument_of_tensor_map(value, buffers[value.buffer], number[value.buffer])
     if not isinstance(value, np.generic):
         raise EmulationError(
             f"{launch.kernel}: argument {value!r} is not a NumPy scalar; give it the parameter's type, e.g. np.int32"

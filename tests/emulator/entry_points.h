@@ -20,6 +20,7 @@ struct Kernel {
   void (*call)(void* const* arguments);
   const Parameter* parameters;
   int parameter_count;
+  unsigned cluster;  // blocks of a cluster
 };
 
 struct Constant {
@@ -57,8 +58,11 @@ struct EntryPoint<kernel> {
 };
 
 template <auto kernel>
-constexpr Kernel entry_point(const char* name) {
-  return {name, EntryPoint<kernel>::call, EntryPoint<kernel>::parameters, EntryPoint<kernel>::count};
+constexpr Kernel entry_point(const char* name, unsigned cluster) {
+  return {name, EntryPoint<kernel>::call, EntryPoint<kernel>::parameters, EntryPoint<kernel>::count, cluster};
 }
+
+/// Blocks of a cluster of `__cluster_dims__`; 0 for those that the emulator does not have.
+constexpr unsigned cluster_of(unsigned x, unsigned y = 1, unsigned z = 1) { return y == 1 && z == 1 ? x : 0; }
 
 }  // namespace emulator

@@ -89,12 +89,16 @@ inline void on_signal(int signal, siginfo_t* info, void* context) {
   fault(program_counter, "%s of memory that is no buffer's, at %p", access, info->si_addr);
 }
 
-inline void catch_faults() {
-  static unsigned char stack[64 << 10];
+inline void use_signal_stack() {  // by each system thread
+  constexpr std::size_t bytes = 64 << 10;
   stack_t alternative = {};
-  alternative.ss_sp = stack;
-  alternative.ss_size = sizeof stack;
+  alternative.ss_sp = map(bytes, PROT_READ | PROT_WRITE);
+  alternative.ss_size = bytes;
   sigaltstack(&alternative, nullptr);
+}
+
+inline void catch_faults() {
+  use_signal_stack();
   struct sigaction action = {};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;

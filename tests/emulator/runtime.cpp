@@ -1,18 +1,11 @@
 // Runs the launches that emulator.py writes to standard input, on buffers that it left in a file.
 //
-// One fiber a thread; a fiber runs until it meets a barrier or returns. When none of a block can go on and some have not
-// returned, that is a deadlock. Faults end the program as guarded_memory.h says.
+// One fiber a thread; a fiber runs until it meets a barrier or returns. When none of a block, or of a cluster, can go on and some have
+// not returned, that is a deadlock. Faults end the program as guarded_memory.h says.
 #include "cuda_emulator.h"
-#include "entry_points.h"
-#include "guarded_memory.h"
-
-#include <csetjmp>
-#include <cstdio>
-#include <cstdlib>
-#include <link.h>
-#include <string>
-#include <ucontext.h>
-#include <vector>
+#include "job.h"
+#include "mbarrier.h"
+#include "running.h"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -20,51 +13,8 @@ dim3 blockDim, gridDim;
 namespace emulator {
 namespace {
 
-constexpr std::size_t stack_bytes = 64 << 10;
-constexpr std::size_t dynamic_shared_capacity = 232448;  // 227 KiB, the most of any device
-constexpr std::size_t dynamic_shared_canary = 4096;
-
-enum class State { ready, at_block_barrier, at_warp_barrier, at_counting_barrier, returned };
-
-struct Thread {
-  ucontext_t start;      // on a stack of its own
-  bool started = false;
-  std::jmp_buf left_at;  // where it last yielded
-  uint3 index;
-  State state;
-  int barrier_line;
-  unsigned barrier_mask;
-  const unsigned* phases;  // that a counting barrier has ended, and the parity of the one waited for
-  unsigned parity;
-  alignas(16) unsigned char slot[slot_bytes];
-};
-
-std::vector<Thread*> threads;
-unsigned thread_count;                    // of the block that runs
-Thread* current;                          // null while no kernel runs
-unsigned current_number;
 std::jmp_buf scheduler;
-const Kernel* running;
 void* const* running_arguments;
-alignas(1024) unsigned char dynamic_shared[dynamic_shared_capacity + dynamic_shared_canary];
-
-// ---- Shared memory
-
-int poison_own_segment(dl_phdr_info* info, std::size_t, void*) {  // the first object listed is this program
-  for (int i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_TLS) std::memset(info->dlpi_tls_data, poison, info->dlpi_phdr[i].p_memsz);
-  return 1;
-}
-
-void poison_shared_memory() {
-  dl_iterate_phdr(poison_own_segment, nullptr);
-  std::memset(dynamic_shared, poison, sizeof dynamic_shared);
-}
-
-void check_dynamic_shared(std::size_t bytes) {
-  for (std::size_t i = bytes; i < bytes + dynamic_shared_canary; i++)
-    if (dynamic_shared[i] != poison) fail("write %zu bytes past the end of dynamic shared memory", i - bytes);
-}
 
 // ---- Threads
 
@@ -77,6 +27,9 @@ void yield_as(State state) {
 void thread_main() {
   for (;;) {  // a fiber serves every block in turn
     running->call(running_arguments);
+    for (int kind = 0; kind < 2; kind++)
+      if (const std::size_t count = current->deferred[kind].count())
+        fail("ends with %zu %s that it has not waited for", count, kind == int(Async::product) ? "products of its warpgroup" : "stores by the TMA");
     yield_as(State::returned);
   }
 }
@@ -94,7 +47,7 @@ Thread* new_thread() {
 }
 
 void resume(unsigned number) {
-  current = threads[number];
+  current = block->threads[number];
   current_number = number;
   threadIdx = current->index;
   if (!_setjmp(scheduler)) {
@@ -108,12 +61,13 @@ void resume(unsigned number) {
 unsigned live_lanes_of(unsigned first) {
   unsigned lanes = 0;
   for (unsigned i = first; i < thread_count && i < first + 32; i++)
-    if (threads[i]->state != State::returned) lanes |= 1u << (i - first);
+    if (block->threads[i]->state != State::returned) lanes |= 1u << (i - first);
   return lanes;
 }
 
 /// Lets lanes go on whose warp barrier all the lanes of its mask have reached.
 bool release_warp(unsigned first) {
+  const auto& threads = block->threads;
   unsigned waiting = 0;
   for (unsigned i = first; i < thread_count && i < first + 32; i++)
     if (threads[i]->state == State::at_warp_barrier) waiting |= 1u << (i - first);
@@ -134,158 +88,152 @@ bool release_warp(unsigned first) {
   return released;
 }
 
-[[noreturn]] void report_deadlock() {
-  unsigned returned = 0, in_warp = 0, at_block = 0, counting = 0, elsewhere = 0;
-  int line = 0;
-  for (unsigned i = 0; i < thread_count; i++) {
-    const Thread& thread = *threads[i];
-    returned += thread.state == State::returned;
-    in_warp += thread.state == State::at_warp_barrier;
-    counting += thread.state == State::at_counting_barrier;
-    if (thread.state != State::at_block_barrier) continue;
-    if (!line) line = thread.barrier_line;
-    (thread.barrier_line == line ? at_block : elsewhere)++;
-  }
-  fail("deadlock: of %u threads, %u wait at __syncthreads() of line %d, %u at another one, %u in a warp operation, %u at a barrier that counts, "
-       "%u have returned",
-       thread_count, at_block, line, elsewhere, in_warp, counting, returned);
-}
-
 /// Lets threads go on for which a counting barrier's phase has ended.
 bool release_counting() {
   bool released = false;
   for (unsigned i = 0; i < thread_count; i++) {
-    if (threads[i]->state != State::at_counting_barrier || *threads[i]->phases % 2 == threads[i]->parity) continue;
-    threads[i]->state = State::ready;
+    Thread& thread = *block->threads[i];
+    if (thread.state != State::at_counting_barrier || barrier_state(thread.barrier, thread.waits_at).phase == thread.parity) continue;
+    thread.state = State::ready;
     released = true;
   }
   return released;
 }
 
-/// Lets the block go on where all its threads wait at the same barrier; false when all have returned.
+/// Lets the block go on where all its threads wait at the same barrier.
 bool release_block() {
-  bool all_returned = true, all_waiting = true;
-  for (unsigned i = 0; i < thread_count; i++) {
-    all_returned = all_returned && threads[i]->state == State::returned;
-    all_waiting = all_waiting && threads[i]->state == State::at_block_barrier && threads[i]->barrier_line == threads[0]->barrier_line;
-  }
-  if (all_returned) return false;
-  if (!all_waiting) report_deadlock();
+  const auto& threads = block->threads;
+  for (unsigned i = 0; i < thread_count; i++)
+    if (threads[i]->state != State::at_block_barrier || threads[i]->barrier_line != threads[0]->barrier_line) return false;
   for (unsigned i = 0; i < thread_count; i++) threads[i]->state = State::ready;
   return true;
 }
 
-void run_warp(unsigned first, bool backward) {
+void run_warp(unsigned first) {
   const unsigned lanes = thread_count - first < 32 ? thread_count - first : 32;
   do {
     for (unsigned k = 0; k < lanes; k++) {
-      const unsigned number = first + (backward ? lanes - 1 - k : k);
-      if (threads[number]->state == State::ready) resume(number);
+      const unsigned number = first + (late ? lanes - 1 - k : k);
+      if (block->threads[number]->state == State::ready) resume(number);
     }
   } while (release_warp(first));
 }
 
-void run_block(bool backward) {
-  poison_shared_memory();
-  for (unsigned i = 0; i < thread_count; i++) threads[i]->state = State::ready;
+// ---- Blocks and clusters
+
+/// Runs a block until none of its threads can go on by itself; false if none could from the beginning.
+bool run_until_stuck(Block& chosen) {
+  choose(chosen);
+  bool any_ready = false;
+  release_counting();
+  for (unsigned i = 0; i < thread_count; i++) any_ready = any_ready || chosen.threads[i]->state == State::ready;
+  if (!any_ready) return false;
   const unsigned warps = (thread_count + 31) / 32;
-  do {
-    for (unsigned k = 0; k < warps; k++) run_warp((backward ? warps - 1 - k : k) * 32, backward);
-  } while (release_counting() || release_block());
+  chosen.on_own_thread([&] {
+    do {
+      for (unsigned k = 0; k < warps; k++) run_warp((late ? warps - 1 - k : k) * 32);
+    } while (release_counting() || release_block());
+  });
+  return true;
 }
+
+/// Lets threads go on that wait for the cluster's barrier, if all that have not returned have arrived there.
+bool release_cluster() {
+  bool all_arrived = true, any_waits = false;
+  for_each_thread([&](const Thread& thread, const Block&) {
+    if (thread.state != State::returned) all_arrived = all_arrived && thread.cluster_arrivals > cluster_phases;
+    any_waits = any_waits || thread.state == State::at_cluster_barrier;
+  });
+  if (!any_waits) return false;
+  if (all_arrived) cluster_phases++;
+  bool released = false;
+  for_each_thread([&](Thread& thread, const Block&) {
+    if (thread.state != State::at_cluster_barrier || thread.cluster_arrivals > cluster_phases) return;
+    thread.state = State::ready;
+    released = true;
+  });
+  return released;
+}
+
+[[noreturn]] void report_deadlock() {
+  unsigned returned = 0, in_warp = 0, at_block = 0, counting = 0, at_cluster = 0, elsewhere = 0;
+  int line = 0;
+  std::uintptr_t waits_at = 0;
+  Block* shown = nullptr;  // the first that has not ended
+  for_each_thread([&](const Thread& thread, Block& of) {
+    if (thread.state != State::returned && !shown) shown = &of;
+    if (thread.state == State::at_counting_barrier && !waits_at) waits_at = thread.waits_at, shown = &of;
+    returned += thread.state == State::returned;
+    in_warp += thread.state == State::at_warp_barrier;
+    counting += thread.state == State::at_counting_barrier;
+    at_cluster += thread.state == State::at_cluster_barrier;
+    if (thread.state != State::at_block_barrier) return;
+    if (!line) line = thread.barrier_line;
+    (thread.barrier_line == line ? at_block : elsewhere)++;
+  });
+  choose(*shown);
+  char of_cluster[64] = "";
+  if (cluster_size > 1) std::snprintf(of_cluster, sizeof of_cluster, "%u at the barrier of the cluster, ", at_cluster);
+  fault(waits_at,
+        "deadlock: of %u threads, %u wait at __syncthreads() of line %d, %u at another one, %u in a warp operation, %u at a barrier that counts, "
+        "%s%u have returned",
+        thread_count * cluster_size, at_block, line, elsewhere, in_warp, counting, of_cluster, returned);
+}
+
+void run_cluster() {
+  cluster_phases = 0;
+  for_each_thread([](Thread& thread, Block&) { thread.state = State::ready, thread.cluster_arrivals = thread.cluster_waits = 0; });
+  for (unsigned rank = 0; rank < cluster_size; rank++) blocks[rank]->poison_shared(), blocks[rank]->barriers.clear();
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (unsigned k = 0; k < cluster_size; k++) progress = run_until_stuck(*blocks[late ? cluster_size - 1 - k : k]) || progress;
+    progress = release_cluster() || progress;
+    if (!progress) progress = make_copies();
+  }
+  for_each_thread([](const Thread& thread, Block&) {
+    if (thread.state != State::returned) report_deadlock();
+  });
+  for (unsigned rank = 0; rank < cluster_size; rank++) {
+    choose(*blocks[rank]);
+    block->check_dynamic_shared(running_dynamic_bytes);
+    for (const auto* barrier : block->barriers) check_bytes_of_ended_kernel(barrier);
+  }
+}
+
+void make_blocks() {
+  for (unsigned rank = 0; rank < cluster_size; rank++) {
+    if (!blocks[rank]) blocks[rank] = new Block(rank);
+    auto& threads = blocks[rank]->threads;
+    while (threads.size() < thread_count) threads.push_back(new_thread());
+    for (unsigned i = 0; i < thread_count; i++)
+      threads[i]->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
+  }
+}
+
+}  // namespace
 
 void launch(const Kernel& kernel, void* const* arguments, std::size_t dynamic_shared_bytes, bool backward) {
   running = &kernel;
   running_arguments = arguments;
+  running_dynamic_bytes = dynamic_shared_bytes;
+  late = backward;
+  cluster_size = kernel.cluster;
+  if (cluster_size < 1 || cluster_size > most_of_cluster) fail("clusters have 1 to %u blocks along x, and 1 along y and z", most_of_cluster);
+  if (gridDim.x % cluster_size) fail("%u blocks along x are no multiple of the cluster's %u", gridDim.x, cluster_size);
   thread_count = blockDim.x * blockDim.y * blockDim.z;
-  while (threads.size() < thread_count) threads.push_back(new_thread());
-  for (unsigned i = 0; i < thread_count; i++)
-    threads[i]->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
-  const unsigned long long blocks = 1ull * gridDim.x * gridDim.y * gridDim.z;
-  for (unsigned long long k = 0; k < blocks; k++) {
-    const unsigned long long b = backward ? blocks - 1 - k : k;
-    blockIdx = {unsigned(b % gridDim.x), unsigned(b / gridDim.x % gridDim.y), unsigned(b / gridDim.x / gridDim.y)};
-    run_block(backward);
-    check_dynamic_shared(dynamic_shared_bytes);
+  make_blocks();
+  const unsigned long long clusters = 1ull * gridDim.x / cluster_size * gridDim.y * gridDim.z;
+  for (unsigned long long k = 0; k < clusters; k++) {
+    const unsigned long long first = (late ? clusters - 1 - k : k) * cluster_size;
+    for (unsigned rank = 0; rank < cluster_size; rank++) {
+      const unsigned long long b = first + rank;
+      blocks[rank]->index = {unsigned(b % gridDim.x), unsigned(b / gridDim.x % gridDim.y), unsigned(b / gridDim.x / gridDim.y)};
+    }
+    run_cluster();
     for (const Buffer& buffer : buffers) check_canaries(buffer);
   }
   running = nullptr;
 }
-
-// ---- The job
-
-void read_launch(bool backward) {
-  unsigned kernel_number, argument_count;
-  std::size_t dynamic_shared_bytes;
-  if (std::scanf("%u %u %u %u %u %u %u %zu %u", &kernel_number, &gridDim.x, &gridDim.y, &gridDim.z, &blockDim.x, &blockDim.y,
-                 &blockDim.z, &dynamic_shared_bytes, &argument_count) != 9)
-    fail("the job has a launch that cannot be read");
-  const Kernel& kernel = kernels[kernel_number];
-  if (argument_count != unsigned(kernel.parameter_count))
-    fail("%s takes %d arguments; the launch has %u", kernel.name, kernel.parameter_count, argument_count);
-  struct alignas(16) Value { unsigned char bytes[256]; };
-  std::vector<Value> values(argument_count);
-  std::vector<void*> arguments;
-  for (unsigned i = 0; i < argument_count; i++) {
-    const Parameter& parameter = kernel.parameters[i];
-    char kind;
-    std::size_t bytes;
-    char digits[513];
-    if (std::scanf(" %c %zu %512s", &kind, &bytes, digits) != 3) fail("the job has an argument that cannot be read");
-    if (kind != char(parameter.kind) || bytes != parameter.bytes)
-      fail("%s: argument %u is '%c' of %zu bytes; the parameter is '%c' of %zu (p pointer, i integer, f floating, s structure)",
-           kernel.name, i, kind, bytes, char(parameter.kind), parameter.bytes);
-    if (kind == 'p') {
-      char* offset;  // number+bytes
-      const auto* data = (const char*)buffers[std::strtoul(digits, &offset, 10)].data + std::strtoul(offset, nullptr, 10);
-      std::memcpy(values[i].bytes, &data, sizeof(void*));
-    } else {
-      for (std::size_t k = 0; k < bytes; k++)
-        values[i].bytes[k] = std::strtoul(std::string(digits + 2 * k, 2).c_str(), nullptr, 16);
-    }
-    arguments.push_back(values[i].bytes);
-  }
-  launch(kernel, arguments.data(), dynamic_shared_bytes, backward);
-}
-
-void fill_constant(unsigned number, unsigned buffer_number) {
-  const Constant& constant = constants[number];
-  const Buffer& buffer = buffers[buffer_number];
-  if (buffer.bytes > constant.bytes)
-    fail("constant %s has %zu bytes; input %s has %zu", constant.name, constant.bytes, buffer.name.c_str(), buffer.bytes);
-  std::memset(constant.address, poison, constant.bytes);
-  std::memcpy(constant.address, buffer.data, buffer.bytes);
-}
-
-void run_job(const char* buffers_file, bool backward) {
-  std::FILE* file = std::fopen(buffers_file, "r+b");
-  if (!file) fail("the emulator cannot open its buffers");
-  char word[16];
-  while (std::scanf("%15s", word) == 1) {
-    const std::string command = word;
-    if (command == "buffer") {
-      char name[256];
-      int is_input;
-      std::size_t bytes;
-      if (std::scanf("%255s %d %zu", name, &is_input, &bytes) != 3) fail("the job has a buffer that cannot be read");
-      buffers.push_back(allocate(name, is_input, bytes));
-      if (std::fread(buffers.back().data, 1, bytes, file) != bytes) fail("the buffers' file is too short");
-    } else if (command == "constant") {
-      unsigned number, buffer_number;
-      if (std::scanf("%u %u", &number, &buffer_number) != 2) fail("the job has a constant that cannot be read");
-      fill_constant(number, buffer_number);
-    } else {
-      protect_inputs(PROT_READ);
-      read_launch(backward);
-      protect_inputs(PROT_READ | PROT_WRITE);
-    }
-  }
-  std::rewind(file);
-  for (const Buffer& buffer : buffers) std::fwrite(buffer.data, 1, buffer.bytes, file);
-  if (std::fclose(file)) fail("the emulator cannot write its buffers");
-}
-
-}  // namespace
 
 std::string place() {
   char text[160] = "";
@@ -310,16 +258,38 @@ void warp_barrier(unsigned mask) {
   yield_as(State::at_warp_barrier);
 }
 
-void wait_for_phase(const unsigned& phases, unsigned parity) {
-  current->phases = &phases;
-  current->parity = parity;
-  while (phases % 2 == parity) yield_as(State::at_counting_barrier);
+unsigned lane() { return current_number % 32; }
+unsigned thread_of_block() { return current_number; }
+unsigned live_lanes() { return live_lanes_of(current_number / 32 * 32); }
+void* slot(unsigned of_lane) { return block->threads[current_number / 32 * 32 + of_lane]->slot; }
+
+void* dynamic_shared_memory() {
+  if (!blocks[0]) blocks[0] = new Block(0);  // asked for before a kernel runs
+  return (block ? block : blocks[0])->dynamic_shared;
 }
 
-unsigned lane() { return current_number % 32; }
-unsigned live_lanes() { return live_lanes_of(current_number / 32 * 32); }
-void* slot(unsigned of_lane) { return threads[current_number / 32 * 32 + of_lane]->slot; }
-void* dynamic_shared_memory() { return dynamic_shared; }
+// ---- Barriers that count, and those of clusters
+
+void wait_for_phase(const unsigned long long* barrier, unsigned parity) {
+  const auto at = EMULATOR_CALLER;
+  current->barrier = barrier;
+  current->parity = parity;
+  current->waits_at = at;
+  while (barrier_state(barrier, at).phase == parity) yield_as(State::at_counting_barrier);
+}
+
+void cluster_arrive() {
+  if (current->cluster_arrivals != current->cluster_waits)
+    fault(EMULATOR_CALLER, "cluster_arrive() twice without cluster_wait()");
+  current->cluster_arrivals++;
+}
+
+void cluster_wait() {
+  if (current->cluster_arrivals == current->cluster_waits)
+    fault(EMULATOR_CALLER, "cluster_wait() without cluster_arrive()");
+  current->cluster_waits++;
+  yield_as(State::at_cluster_barrier);
+}
 
 }  // namespace emulator
 

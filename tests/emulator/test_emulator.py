@@ -3,31 +3,11 @@
 import numpy as np
 import pytest
 
-from tests.emulator.emulator import EmulationError, build, needs_compiler, run
+from tests.emulator.emulator import EmulationError, build, needs_compiler
+from tests.emulator.tiny import emulate
 from warpladder.workloads.api import CudaVariant, Launch
 
 pytestmark = needs_compiler
-
-
-def emulate(
-    source,
-    kernel="k",
-    *,
-    grid=(1, 1, 1),
-    block=(32, 1, 1),
-    args=("x", "y"),
-    x=None,
-    y=None,
-    dynamic=0,
-    constants=None,
-    order="forward",
-):
-    """Runs one launch of a source with an input `x` and an output `y` (32 NaN where none is given); gives `y`."""
-    x = np.arange(32, dtype=np.float32) if x is None else x
-    y = np.full(32, np.nan, np.float32) if y is None else y
-    variant = CudaVariant(name="tiny", title="", role="rung", source=source, constants=constants or {})
-    run(variant, [Launch(kernel, grid, block, args, dynamic)], {"x": x}, {"y": y}, order)
-    return y
 
 
 def test_indices_cover_a_three_dimensional_grid_of_three_dimensional_blocks():
@@ -170,7 +150,6 @@ def test_two_halves_at_different_barriers_are_an_error():
 
 def test_a_barrier_that_counts_lets_threads_go_on_when_its_phase_ends_and_else_shows_in_the_deadlock():
     source = """
-    #include "warpgroups.h"
     __global__ void k(const float* x, float* y) {
       __shared__ Mbarrier barrier;
       __shared__ float sum;

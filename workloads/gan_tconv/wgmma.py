@@ -70,20 +70,37 @@ def one_product(case: Case, config: Params) -> Sequence[Launch]:
     ]
 
 
-def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """`x0` to `x3`: pixels between layers by [y][x][image][channel]. `r0` to `r3`: prepared weights. `folded`: scale and shift
-    of each layer. `next`: a counter of tiles for each layer."""
+def rounded_on_load(case: Case, config: Params) -> Sequence[Launch]:
+    """TF32: the TMA rounds z and weights as it loads them. The last layer sets the counters of tiles to 0 for the next operation."""
+    *middle, last = layers(case)
+    return [
+        phases.fold(case),
+        _dense(case, "z", ("w0",), 256, tf32=True),
+        *(_product(case, layer, (f"w{layer.number}",), *_rounded_tile(layer, images_of(case)), tf32=True) for layer in middle),
+        _last(case, last, parts=1),
+    ]
+
+
+def scratch_of_pixels(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """`x0` to `x3`: pixels between layers by [y][x][image][channel]. `folded`: scale and shift of each layer. `next`: a counter
+    of tiles for each layer."""
     channels, side, images = channels_of(case), side_of(case), images_of(case)
     *middle, last = layers(case)
     found = {
         "folded": Buffer((2 * last.number, channels)),
         "next": Buffer((last.number + 1,), "int32", zeroed=True),
-        "r0": Buffer((side**2 * channels, LATENT)),
         "x0": Buffer((side, side, images, channels)),
     }
     for layer in middle:
-        found[f"r{layer.number}"] = Buffer((_TAPS * layer.out_channels, layer.channels))
         found[f"x{layer.number}"] = Buffer((2 * layer.side, 2 * layer.side, images, layer.out_channels))
+    return found
+
+
+def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """The same with `r0` to `r3`, prepared weights."""
+    found = {**scratch_of_pixels(case, config), "r0": Buffer((side_of(case) ** 2 * channels_of(case), LATENT))}
+    for layer in layers(case)[:-1]:
+        found[f"r{layer.number}"] = Buffer((_TAPS * layer.out_channels, layer.channels))
     return found
 
 
@@ -124,22 +141,26 @@ def _rounded_tile(layer: Layer, images: int) -> tuple[int, int]:
     return 1, 128 if images <= _FEW_TILES * _OF["kImages"] else 256
 
 
-def _dense(case: Case, pixels: str, weights: tuple[str, ...], columns: int) -> Launch:
+def _dense(case: Case, pixels: str, weights: tuple[str, ...], columns: int, tf32: bool = False) -> Launch:
     """The dense layer as a convolution: one input pixel, one tap, and the channels of all pixels as output channels."""
     channels, images = channels_of(case), images_of(case)
     outputs = side_of(case) ** 2 * channels
     tiles = ceil_div(images, _OF["kImages"]) * ceil_div(outputs, columns)
-    maps = (TensorMap(pixels, _box(_OF["kImages"]), 128), *(TensorMap(name, _box(columns), 128) for name in weights))
+    maps = (
+        TensorMap(pixels, _box(_OF["kImages"]), 128, tf32=tf32),
+        *(TensorMap(name, _box(columns), 128, tf32=tf32) for name in weights),
+    )
     sizes = (1, images, LATENT, outputs, 0, channels)
     return _persistent(f"layer_product<1, {columns}, true, {_STAGES}>", tiles, columns, maps, "x0", sizes)
 
 
-def _product(case: Case, layer: Layer, weights: tuple[str, ...], outputs: int, columns: int) -> Launch:
+def _product(case: Case, layer: Layer, weights: tuple[str, ...], outputs: int, columns: int, tf32: bool = False) -> Launch:
+    """The product of a layer in the middle. `tf32`: the TMA rounds the weights; pixels were rounded when they left the layer before."""
     n, images = layer.number, images_of(case)
     tiles = 4 * layer.side**2 // outputs * ceil_div(images, _OF["kImages"]) * ceil_div(layer.out_channels, columns)
     pixels = TensorMap(f"x{n - 1}", _box(_OF["kImages"]), 128, (layer.side**2 * images, layer.channels))
     rows = (_TAPS * layer.out_channels, layer.channels)
-    maps = (pixels, *(TensorMap(name, _box(columns), 128, rows) for name in weights))
+    maps = (pixels, *(TensorMap(name, _box(columns), 128, rows, tf32) for name in weights))
     sizes = (layer.side, images, layer.channels, layer.out_channels, n, channels_of(case))
     return _persistent(f"layer_product<{outputs}, {columns}, false, {_STAGES}>", tiles, outputs * columns, maps, f"x{n}", sizes)
 

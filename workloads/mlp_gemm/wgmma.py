@@ -39,24 +39,26 @@ def _pad(name: str, copy: Buffer, case: Case) -> Launch:
     return Launch("pad", (ceil_div(rows * pitch, 256), 1, 1), (256, 1, 1), (name, f"{name}_padded", *scalars))
 
 
-def _launches(case: Case, config: Params, kernel: str, floats_a_step: int) -> Sequence[Launch]:
+def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, tf32: bool = False) -> Sequence[Launch]:
     """One block for each multiprocessor, which computes one tile after another.
 
     Args:
         case: the product.
-        config: `columns` of a tile, and `stages`.
+        config: `columns` of a tile, `stages`, and `blocks` of a cluster, which have tiles one below the other and fetch a share
+            of the columns each.
         kernel: name of the variant, whose source says how many threads multiply.
         floats_a_step: values that a stage holds for each column and step along k: 1 for B alone, 2 for B and its rest.
+        tf32: the TMA rounds the operands to TF32.
     """
     size, padded = size_of(case), _padded(case)
-    columns, stages, rows, depth = config["columns"], config["stages"], _TILE["kRows"], _TILE["kDepth"]
+    columns, rows, depth, blocks = config["columns"], _TILE["kRows"], _TILE["kDepth"], config.get("blocks", 1)
     a, b = (f"{name}_padded" if name in padded else name for name in ("a", "b"))
-    maps = (TensorMap(a, (depth, _BOX), 128), TensorMap(b, (columns, depth), 128))
-    tiles = ceil_div(size.m, rows) * ceil_div(size.n, columns)
-    shared = stages * _FLOAT * depth * (rows + floats_a_step * columns) + ALIGNMENT_BYTES
+    maps = (TensorMap(a, (depth, _BOX), 128, tf32=tf32), TensorMap(b, (columns // blocks, depth), 128, tf32=tf32))
+    clusters = min(ceil_div(size.m, blocks * rows) * ceil_div(size.n, columns), MULTIPROCESSORS // blocks)
+    shared = config["stages"] * _FLOAT * depth * (rows + floats_a_step * columns) + ALIGNMENT_BYTES
     product = Launch(
-        kernel=f"gemm<{columns}, {stages}>",
-        grid=(min(tiles, MULTIPROCESSORS), 1, 1),
+        kernel=f"gemm<{', '.join(str(config[name]) for name in config)}>",
+        grid=(blocks * clusters, 1, 1),
         block=(WARPGROUP_THREADS + Constants(KERNELS / f"{kernel}.cu")["kConsumers"], 1, 1),
         args=(*maps, "c", "d", *_scalars(size)),
         dynamic_shared_bytes=shared,
@@ -76,7 +78,7 @@ WGMMA_VARIANTS: Final = (
         precision="tf32",
         configs=({"columns": 256, "stages": 4}, {"columns": 64, "stages": 8}),
         source=KERNELS / "v12_wgmma_tf32.cu",
-        launches=partial(_launches, kernel="v12_wgmma_tf32", floats_a_step=1),
+        launches=partial(_launches, kernel="v12_wgmma_tf32"),
         scratch=_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
@@ -92,5 +94,22 @@ WGMMA_VARIANTS: Final = (
         scratch=_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
+    ),
+    CudaVariant(
+        name="v14_shared_columns_tf32",
+        title="Clusters that share columns, TF32",
+        role="rung",
+        precision="tf32",
+        configs=(
+            {"columns": 256, "stages": 4, "blocks": 2},
+            {"columns": 128, "stages": 6, "blocks": 2},
+            {"columns": 64, "stages": 8, "blocks": 1},
+        ),
+        source=KERNELS / "v14_shared_columns_tf32.cu",
+        launches=partial(_launches, kernel="v14_shared_columns_tf32", tf32=True),
+        scratch=_scratch,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+        draft=True,
     ),
 )

@@ -8,13 +8,14 @@ import streamlit as st
 from warpladder import ROOT
 from warpladder.dashboard.core import precision, staleness
 from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.ui import pinned, runs, state, widgets
+from warpladder.dashboard.ui import ideas, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import VIEW
 from warpladder.dashboard.views.ladder import chart as charts
 from warpladder.dashboard.views.ladder import error_chart as pareto
 from warpladder.dashboard.views.ladder import query as queries
 from warpladder.data import store
+from warpladder.data.ideas import ideas_of
 
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
@@ -86,8 +87,12 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     )
     variant = headers[name]
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
+    known = ideas_of(variant["source_path"])
+    room = _IDEAS_HEIGHT if known else 0
     if header:
-        st.container(height=_HEADER_HEIGHT, border=False).markdown(header)
+        with st.container(height=_HEADER_HEIGHT + room, border=False):
+            ideas.line(known)
+            st.markdown(header)
     stale = runs.ask(run, staleness.stale_variants, ROOT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     config = frame.loc[(frame["variant"] == name) & (frame["n"] > 0), "config"]
@@ -97,7 +102,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
             " · ".join([*_resources(variant), *fastest_config, *(f"changed since: {reason}" for reason in changed["reason"])])
         )
     )
-    st.code(variant["source_text"], language="cpp" if variant["kind"] == "cuda" else "python", height=_CODE_HEIGHT)
+    st.code(variant["source_text"], language="cpp" if variant["kind"] == "cuda" else "python", height=_CODE_HEIGHT - room)
     pinned.button("variant", run, name)
 
 
@@ -112,5 +117,6 @@ def _resources(variant: dict[Any, Any]) -> list[str]:
 # The two together are as high as a ladder of fifteen rows, which fits on one screen.
 _HEADER_HEIGHT = 150
 _CODE_HEIGHT = 290
+_IDEAS_HEIGHT = 40  # what the line of ideas takes of the code
 
 page()

@@ -1,0 +1,43 @@
+// What workloads/hopper_clusters.cuh does by inline PTX, for the emulator: functions of the same names. Included at the end of hopper.h.
+#pragma once
+
+EMULATOR_INLINE unsigned cluster_rank() { return emulator::cluster_rank(); }
+EMULATOR_INLINE void cluster_arrive() { emulator::cluster_arrive(); }
+EMULATOR_INLINE void cluster_wait() { emulator::cluster_wait(); }
+EMULATOR_INLINE void cluster_sync() {
+  cluster_arrive();
+  cluster_wait();
+}
+
+/// Of a block that has ended it is a fault, as on the device.
+template <class T> EMULATOR_INLINE T* of_block(T* shared, unsigned rank) {
+  return static_cast<T*>(const_cast<void*>(emulator::of_block(const_cast<const std::remove_cv_t<T>*>(shared), rank)));
+}
+
+EMULATOR_INLINE void mbarrier_arrive_remote(Mbarrier* barrier, unsigned rank) { emulator::barrier_arrive(of_block(barrier, rank), 0); }
+EMULATOR_INLINE void mbarrier_wait_cluster(Mbarrier* barrier, unsigned parity) { emulator::wait_for_phase(barrier, parity); }
+
+EMULATOR_INLINE void tma_load_multicast(void* shared, const TensorMap& map, int x, int y, Mbarrier* barrier, unsigned short mask) {
+  const int at[] = {x, y};
+  emulator::check_multicast(mask);
+  for (unsigned rank = 0; rank < 8; rank++)
+    if (mask >> rank & 1) emulator::load_box(of_block(static_cast<char*>(shared), rank), map, at, 2, of_block(barrier, rank));
+}
+
+EMULATOR_INLINE void tma_load_3d(void* shared, const TensorMap& map, int x, int y, int z, Mbarrier* barrier) {
+  const int at[] = {x, y, z};
+  emulator::load_box(shared, map, at, 3, barrier);
+}
+EMULATOR_INLINE void tma_store(const void* shared, const TensorMap& map, int x, int y) {
+  const int at[] = {x, y};
+  emulator::store_box(shared, map, at, 2);
+}
+EMULATOR_INLINE void tma_store_3d(const void* shared, const TensorMap& map, int x, int y, int z) {
+  const int at[] = {x, y, z};
+  emulator::store_box(shared, map, at, 3);
+}
+EMULATOR_INLINE void tma_store_commit() { emulator::commit_async(emulator::Async::store); }
+template <int groups> EMULATOR_INLINE void tma_store_wait_read() { emulator::wait_async(emulator::Async::store, groups); }
+
+EMULATOR_INLINE void launch_dependents() {}
+EMULATOR_INLINE void wait_for_previous_grid() {}

@@ -1,0 +1,73 @@
+// Tensor maps, as emulator.py writes them for the TMA: what a kernel takes as `const __grid_constant__ TensorMap`, and copies by it.
+// Definition: CUDA driver API, cuTensorMapEncodeTiled; PTX ISA, section 5.5 (tensors: tiled mode, swizzling modes).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
+namespace emulator {
+
+constexpr unsigned most_axes = 5;
+
+/// What the words of a TensorMap hold here. The innermost axis comes first.
+struct TensorMapWords {
+  unsigned long long address, axes, swizzle_bytes, tf32, extents[most_axes], box[most_axes], mark;
+};
+constexpr unsigned long long tensor_map_mark = 0x70614d726f736e65ull;
+static_assert(sizeof(TensorMapWords) <= sizeof(TensorMap));
+
+inline TensorMapWords words_of(const TensorMap& map) {
+  TensorMapWords words;
+  std::memcpy(&words, &map, sizeof words);
+  return words;
+}
+
+// The runtime copies, as it knows shared memory.
+void load_box(void* shared, const TensorMap& map, const int* at, unsigned axes, unsigned long long* barrier);
+void store_box(const void* shared, const TensorMap& map, const int* at, unsigned axes);
+
+inline std::size_t box_bytes(const TensorMapWords& map) {
+  std::size_t bytes = sizeof(float);
+  for (unsigned axis = 0; axis < map.axes; axis++) bytes *= map.box[axis];
+  return bytes;
+}
+
+/// What the TMA leaves in shared memory of an element: rounded to 10 bits of fraction, ties to even, if the map says so.
+inline float loaded(const TensorMapWords& map, float element) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &element, sizeof bits);
+  if (map.tf32 && (bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+  std::memcpy(&element, &bits, sizeof bits);
+  return element;
+}
+
+/// Where a byte lies that would lie at an address without swizzle: its 16-byte pieces are exchanged by the bits from the 7th on.
+inline std::uintptr_t swizzled(std::uintptr_t address, unsigned swizzle_bytes) {
+  const std::uintptr_t pieces = swizzle_bytes ? swizzle_bytes / 16 - 1 : 0;
+  return address ^ (address >> 7 & pieces) << 4;
+}
+
+/// Calls element(its place in shared memory, its place in the tensor or null outside) for all floats of the box at these coordinates.
+template <class Element>
+void for_each_of_box(const TensorMapWords& map, void* shared, const int* at, Element element) {
+  const std::size_t count = box_bytes(map) / sizeof(float);
+  for (std::size_t i = 0; i < count; i++) {
+    std::size_t rest = i, offset = 0, stride = 1;
+    bool inside = true;
+    for (unsigned axis = 0; axis < map.axes; axis++) {
+      const long long place = at[axis] + static_cast<long long>(rest % map.box[axis]);
+      rest /= map.box[axis];
+      inside = inside && place >= 0 && place < static_cast<long long>(map.extents[axis]);
+      offset += place * stride, stride *= map.extents[axis];
+    }
+    const std::uintptr_t to = swizzled(reinterpret_cast<std::uintptr_t>(shared) + i * sizeof(float), map.swizzle_bytes);
+    element(reinterpret_cast<float*>(to), inside ? reinterpret_cast<float*>(map.address) + offset : nullptr);
+  }
+}
+
+}  // namespace emulator

@@ -1,0 +1,283 @@
+"""Copies by the TMA, barriers that count and products of warpgroups in the emulator, on kernels that NVRTC compiles too."""
+
+import numpy as np
+import pytest
+
+from tests.emulator.emulator import EmulationError, needs_compiler
+from tests.emulator.tiny import emulate_on_hopper
+from warpladder.workloads.api import TensorMap
+
+pytestmark = needs_compiler
+
+ORDERS = pytest.mark.parametrize("order", ["forward", "backward"])
+RNG = np.random.default_rng(3)
+
+LOAD = """
+__global__ void k(const __grid_constant__ TensorMap x, float* y) {
+  __shared__ __align__(1024) float box[COUNT];
+  __shared__ Mbarrier full;
+  if (threadIdx.x == 0) {
+    mbarrier_init(&full, 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect(&full, sizeof box);
+    LOAD;
+  }
+  __syncthreads();
+  WAIT;
+  for (int i = threadIdx.x; i < COUNT; i += 32) y[i] = box[i];
+}"""
+
+
+def loads(copy, count, wait="mbarrier_wait(&full, 0)"):
+    return LOAD.replace("LOAD", copy).replace("COUNT", str(count)).replace("WAIT", wait)
+
+
+def box_of(tensor, first, shape):
+    """A box of a tensor, zeros outside."""
+    box = np.zeros(shape, np.float32)
+    for at in np.ndindex(*shape):
+        place = tuple(start + step for start, step in zip(first, at, strict=True))
+        if all(0 <= p < extent for p, extent in zip(place, tensor.shape, strict=True)):
+            box[at] = tensor[place]
+    return box
+
+
+def exchanged(box):
+    """Rows of 32 floats as the 128-byte swizzle has them in shared memory: piece p of row r lies where piece p ^ r % 8 would."""
+    found = np.empty_like(box)
+    for row in range(len(box)):
+        for piece in range(8):
+            found[row, 4 * (piece ^ row % 8) :][:4] = box[row, 4 * piece :][:4]
+    return found
+
+
+@ORDERS
+@pytest.mark.parametrize("first", [(0, 0), (-3, 5), (13, -2)])
+def test_a_box_comes_with_its_pieces_exchanged_and_zeros_outside_of_the_tensor(order, first):
+    tensor = RNG.random((20, 36), np.float32)
+    source = loads(f"tma_load(box, x, {first[1]}, {first[0]}, &full)", 16 * 32)
+    args = (TensorMap("x", (16, 32), 128), "y")
+    y = emulate_on_hopper(source, x=tensor, y=np.full(512, np.nan, np.float32), args=args, order=order)
+    assert np.array_equal(y.reshape(16, 32), exchanged(box_of(tensor, first, (16, 32))))
+
+
+def test_a_box_of_three_axes_of_a_reshaped_buffer_lies_as_it_is_without_swizzle():
+    tensor = RNG.random((6, 5, 8), np.float32)
+    source = loads("tma_load_3d(box, x, 4, -1, 2, &full)", 3 * 4 * 8)
+    args = (TensorMap("x", (3, 4, 8), 0, tensor.shape), "y")
+    y = emulate_on_hopper(source, x=tensor.ravel(), y=np.zeros(96, np.float32), args=args)
+    assert np.array_equal(y.reshape(3, 4, 8), box_of(tensor, (2, -1, 4), (3, 4, 8)))
+
+
+def test_a_box_is_rounded_to_tf32_as_it_is_copied_if_the_map_says_so():
+    # By hand: 13 bits of fraction go, ties to even, also into the exponent; infinity and what is exact stay.
+    pairs = {0x3F800FFF: 0x3F800000, 0x3F801000: 0x3F800000, 0x3F801001: 0x3F802000, 0xBF803000: 0xBF804000, 0x3FFFFFFF: 0x40000000,
+             0x3F806000: 0x3F806000, 0x7F800000: 0x7F800000}  # fmt: skip
+    x = np.zeros((1, 32), np.uint32)
+    x[0, : len(pairs)] = list(pairs)
+    args = (TensorMap("x", (1, 32), 128, tf32=True), "y")
+    y = emulate_on_hopper(loads("tma_load(box, x, 0, 0, &full)", 32), x=x.view(np.float32), args=args)
+    assert y.view(np.uint32)[: len(pairs)].tolist() == list(pairs.values())
+
+
+@pytest.mark.parametrize(("order", "early"), [("forward", 1), ("backward", np.nan)])
+def test_a_box_read_before_the_wait_is_nan_in_one_of_the_orders(order, early):
+    wait = "const float early = box[threadIdx.x]; mbarrier_wait(&full, 0); y[threadIdx.x] = early; return"
+    args = (TensorMap("x", (2, 32), 128), "y")
+    y = emulate_on_hopper(
+        loads("tma_load(box, x, 0, 0, &full)", 64, wait), x=np.ones((2, 32), np.float32), args=args, order=order
+    )
+    assert np.array_equal(y, np.full(32, early), equal_nan=True)
+
+
+def test_a_block_that_ends_before_its_box_is_there_is_an_error():
+    source, args = loads("tma_load(box, x, 0, 0, &full)", 64, ""), (TensorMap("x", (2, 32), 128), "y")
+    with pytest.raises(EmulationError, match="the block ends while the TMA copies to its shared memory"):
+        emulate_on_hopper(source, x=np.ones((2, 32), np.float32), y=np.zeros(64, np.float32), args=args, order="backward")
+
+
+STORE = """
+__global__ void k(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap y) {
+  __shared__ __align__(1024) float box[COUNT];
+  for (int i = threadIdx.x; i < COUNT; i += 32) box[i] = i;
+  fence_proxy_async();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    STORE;
+    tma_store_commit();
+    WAIT;
+    box[0] = -1;
+  }
+}"""
+
+
+def stores(copy, count, wait="tma_store_wait_read<0>()"):
+    return STORE.replace("STORE", copy).replace("COUNT", str(count)).replace("WAIT", wait)
+
+
+@ORDERS
+def test_a_stored_box_is_cut_at_the_edges_of_the_tensor(order):
+    y = np.full((6, 8), -1, np.float32)
+    args = (TensorMap("x", (32,)), TensorMap("y", (4, 8)))
+    emulate_on_hopper(stores("tma_store(box, y, -2, 4)", 32), y=y, args=args, order=order)
+    assert (y[:4] == -1).all()
+    assert y[4:].tolist() == [[2, 3, 4, 5, 6, 7, -1, -1], [10, 11, 12, 13, 14, 15, -1, -1]]
+
+
+def test_a_stored_box_of_three_axes_and_the_wait_that_it_needs():
+    y, args = np.full((3, 2, 4), -1, np.float32), (TensorMap("x", (32,)), TensorMap("y", (2, 2, 4)))
+    emulate_on_hopper(stores("tma_store_3d(box, y, 0, 0, 1)", 16), y=y, args=args)
+    assert y.ravel().tolist() == [-1] * 8 + list(range(16))
+    with pytest.raises(EmulationError, match=r"thread \(0, 0, 0\): ends with 1 stores by the TMA that it has not waited for"):
+        emulate_on_hopper(stores("tma_store_3d(box, y, 0, 0, 1)", 16, ""), y=y, args=args)
+
+
+PRODUCT = """
+__global__ void k(const __grid_constant__ TensorMap x, float* y, int columns_of_x) {
+  __shared__ __align__(1024) float a[64 * 32];
+  extern __shared__ char memory[];
+  float* b = aligned_1024<float>(memory);
+  __shared__ Mbarrier full;
+  if (threadIdx.x == 0) {
+    mbarrier_init(&full, 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect(&full, (64 + COLUMNS) * 128);
+    tma_load(a, x, 0, 0, &full);
+    for (int n = 0; n < COLUMNS; n += 64) tma_load(b + n * 32, x, 0, 64 + n, &full);
+  }
+  __syncthreads();
+  mbarrier_wait(&full, 0);
+  float sums[COLUMNS / 2];
+  for (float& sum : sums) sum = 1;
+  const WgmmaRows rows(threadIdx.x);
+  unsigned values[16];
+  for (int i = 0; i < 16; ++i) values[i] = __float_as_uint(rows.load(a, i / 4, i % 4));
+  const unsigned long long of_a = wgmma_operand(a), of_b = wgmma_operand(b);
+  wgmma_fence();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) wgmma_tf32(sums, OPERAND, of_b + 2 * i, i > FIRST);
+  wgmma_commit();
+  WAIT;
+  wgmma_keep(sums);
+  for (int i = 0; i < COLUMNS / 2; ++i)
+    y[(rows.row + rows.down(i)) * COLUMNS + rows.across(i)] = sums[i];
+}"""
+
+
+def product(x, columns, operand, first=-1, wait="wgmma_wait<0>()", order="forward"):
+    """1 (for first = -1) plus 64 rows of x times the rows after them, each of 32 floats."""
+    source = PRODUCT.replace("COLUMNS", str(columns)).replace("OPERAND", operand).replace("FIRST", str(first))
+    return emulate_on_hopper(
+        source.replace("WAIT", wait),
+        x=x,
+        y=np.zeros((64, columns), np.float32),
+        args=(TensorMap("x", (64, 32), 128), "y", np.int32(32)),
+        block=(128, 1, 1),
+        dynamic=columns * 128 + 1024,
+        order=order,
+    )
+
+
+@ORDERS
+@pytest.mark.parametrize(("columns", "operand"), [(256, "of_a + 2 * i"), (64, "values + 4 * i"), (192, "values + 4 * i")])
+def test_a_product_of_a_warpgroup_is_that_of_the_matrices(columns, operand, order):
+    x = RNG.integers(-8, 9, (64 + columns, 32)).astype(np.float32)  # whole numbers, which TF32 holds exactly
+    assert np.array_equal(product(x, columns, operand, order=order), 1 + x[:64] @ x[64:].T)
+    assert np.array_equal(product(x, columns, operand, first=0, order=order), x[:64] @ x[64:].T)
+
+
+@pytest.mark.parametrize("operand", ["of_a + 2 * i", "values + 4 * i"])
+def test_a_product_sees_19_bits_of_its_operands(operand):
+    x = np.zeros((64 + 256, 32), np.float32)
+    x[0, 5], x[64, 5] = 1 + 2.0**-10 + 2.0**-11, 1 + 2.0**-11  # of which 1 + 2^-10, and 1, are left
+    assert product(x, 256, operand, first=0)[0, 0] == 1 + 2.0**-10
+
+
+def test_a_product_that_nobody_waits_for_is_an_error():
+    x = np.ones((64 + 64, 32), np.float32)
+    with pytest.raises(EmulationError, match="ends with 4 products of its warpgroup that it has not waited for"):
+        product(x, 64, "values + 4 * i", wait="")
+
+
+BARRIER = """
+__global__ void k(const __grid_constant__ TensorMap x, float* y) {
+  __shared__ __align__(128) float box[64];
+  __shared__ Mbarrier full, other;
+  if (threadIdx.x == 0) mbarrier_init(&full, ARRIVALS);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+STEPS
+  }
+  y[threadIdx.x] = 1;
+}"""
+EXPECT = "    mbarrier_arrive_expect(&full, 256);\n"
+COPY = "    tma_load(box, x, 0, 0, &full);\n"
+WAIT = "    mbarrier_wait(&full, 0);\n"
+
+
+@ORDERS
+@pytest.mark.parametrize(
+    ("arrivals", "steps"), [(1, EXPECT + COPY + WAIT), (2, COPY + EXPECT + "mbarrier_arrive(&full);" + WAIT)]
+)
+def test_a_phase_ends_when_all_have_arrived_and_the_bytes_are_there_in_any_order(arrivals, steps, order):
+    source = BARRIER.replace("ARRIVALS", str(arrivals)).replace("STEPS", steps)
+    x, args = np.ones((2, 32), np.float32), (TensorMap("x", (2, 32), 128), "y")
+    assert emulate_on_hopper(source, x=x, args=args, order=order).sum() == 32
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "steps", "what"),
+    [
+        (1, EXPECT + WAIT, r"tiny.cu:9: .*deadlock: of 32 threads, .* 1 at a barrier that counts, 31 have returned"),
+        (2, EXPECT + COPY + WAIT, r"tiny.cu:10: .*deadlock: .* 1 at a barrier that counts"),
+        (
+            1,
+            EXPECT + "mbarrier_arrive(&full);",
+            "an arrival too many: all 1 of this mbarrier's phase have arrived, and 256 bytes",
+        ),
+        (2, COPY + "mbarrier_arrive(&full);" + COPY, "the kernel ends, and 512 bytes came to an mbarrier that nobody expected"),
+        (1, EXPECT.replace("256", "128") + COPY, "128 bytes more came to an mbarrier than its phase expected"),
+        (1, EXPECT, "the kernel ends, and 256 bytes that an mbarrier expects never came"),
+        (1, "    mbarrier_arrive(&other);", "tiny.cu:8: .*an mbarrier is used that mbarrier_init has not made"),
+        (1, "    tma_load(y, x, 0, 0, &full);", "tiny.cu:8: .*is in no shared memory"),
+        (1, "    tma_load(box + 4, x, 0, 0, &full);", "tiny.cu:8: .*multiple of 128 bytes of shared memory"),
+        (1, "    tma_load_3d(box, x, 0, 0, 0, &full);", "tiny.cu:8: .*a tensor map of 2 axes is taken for a copy of 3"),
+    ],
+)
+def test_a_barrier_that_is_used_wrongly_is_an_error_and_no_hang(arrivals, steps, what):
+    source = BARRIER.replace("ARRIVALS", str(arrivals)).replace("STEPS", steps)
+    with pytest.raises(EmulationError, match=what):
+        emulate_on_hopper(source, x=np.ones((2, 32), np.float32), args=(TensorMap("x", (2, 32), 128), "y"), compiled=False)
+
+
+@pytest.mark.parametrize(
+    ("tensor_map", "what"),
+    [
+        (TensorMap("z", (2, 32)), "tensor map of z, which is no buffer; known: x, y"),
+        (TensorMap("x", (2, 32, 1)), "a map has 1 to 5 axes, and a box as many"),
+        (TensorMap("x", (2, 32), 0, (3, 32)), "the buffer has 64 elements"),
+        (TensorMap("x", (2, 6), 0, (10, 6)), "inner rows are a multiple of 16 bytes"),
+        (TensorMap("x", (257, 4)), "a box has 1 to 256 elements along an axis"),
+        (TensorMap("x", (2, 6)), "inner rows of a multiple of 16 bytes"),
+        (TensorMap("x", (2, 32), 64), "the inner row of a box is no longer"),
+        (TensorMap("x", (2, 16), 128), "only whose inner row is as long as the swizzle"),
+    ],
+)
+def test_a_tensor_map_that_the_driver_refuses_or_the_emulator_lacks_is_an_error(tensor_map, what):
+    source = "__global__ void k(const __grid_constant__ TensorMap x, float* y) {}"
+    with pytest.raises(EmulationError, match=what):
+        emulate_on_hopper(source, x=np.ones((2, 32), np.float32), args=(tensor_map, "y"), compiled=False)
+
+
+def test_registers_prefetches_and_conditional_stores():
+    source = """
+    __global__ void __launch_bounds__(256) k(const float* x, float* y) {
+      if (threadIdx.x < 128) give_registers<40>();
+      else take_registers<232>();
+      prefetch_l2(x + threadIdx.x % 32);
+      float first = 0;
+      copy_register(first, x[threadIdx.x % 32]);
+      store_if(threadIdx.x % 2 && threadIdx.x < 32, y + threadIdx.x - threadIdx.x % 2, first, -first);
+    }"""
+    y = emulate_on_hopper(source, block=(256, 1, 1))
+    assert y.tolist() == [value for pair in range(16) for value in (2 * pair + 1, -2 * pair - 1)]

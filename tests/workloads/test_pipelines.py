@@ -1,0 +1,70 @@
+"""Rungs on Hopper's warpgroups, in emulation, where a pipeline's stages are filled again: more steps along a product than stages."""
+
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from tests.emulator.emulator import EmulationError, Order, build, needs_compiler
+from tests.workloads.declared import CUDA, WORKLOADS, cells, inputs_and_outputs, kernels, name_of, same_as
+from warpladder.collectors.core.verify import Verdict, compare, poison
+from warpladder.workloads.mlp_gemm import problem as gemm
+from warpladder.workloads.mlp_training import problem as training
+
+#: Cases whose products have more than 8 steps of 32. The blocks of gan_tconv fill stages again at its emulation cases already.
+CASES = {
+    "mlp_gemm": gemm.make_case({"shape": "5x300x9"}),
+    "mlp_training": training.make_case({"batch": 260, "inputs": 260, "hidden": 8}),
+}
+ON_WARPGROUPS = [(workload, variant) for workload, variant in CUDA if variant.only_architecture and workload.name in CASES]
+
+pytestmark = needs_compiler
+
+
+def verdicts(workload, variant) -> list[Verdict]:
+    """Of every config, in both orders, at the workload's case."""
+    case, found = CASES[workload.name], []
+    program = build(variant, kernels(variant, [case]))
+    for _, config, launches in cells(variant, [case]):
+        inputs, outputs = inputs_and_outputs(workload, case)
+        references = (variant.reference or workload.reference)(case, inputs)
+        scratch = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in variant.scratch(case, config).items()}
+        for order in get_args(Order):
+            poison({**outputs, **scratch})
+            program.run(launches, inputs, {**outputs, **scratch}, order)
+            found.append(compare(outputs, references, workload.tolerance[variant.precision]))
+    return found
+
+
+@pytest.mark.parametrize(("workload", "variant"), ON_WARPGROUPS, ids=name_of)
+def test_a_stage_that_is_filled_again_was_free(workload, variant):
+    if original := same_as(variant, lambda of, each: of.name in CASES):
+        pytest.skip(f"{workload.name} {variant.name} is the code of {original}")
+    found = verdicts(workload, variant)
+    assert found
+    for verdict in found:
+        assert verdict.ok, verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("left_out", "instead", "what"),
+    [
+        ("mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);", "", "deadlock"),
+        ("mbarrier_wait(&pipeline.full[ring.stage], ring.parity);", "", "deadlock"),
+        ("wgmma_wait<1>();", "", "relative L2 error"),
+        ("if (step + turn > 0) pipeline.release(previous);", "pipeline.release(ring.stage);", "relative L2 error"),
+        ("sizeof(Stage<columns>)", "sizeof(Stage<columns>) + 16", "deadlock"),
+        ("operand + 2 * i", "operand + 4 * i", "relative L2 error"),
+    ],
+)
+def test_a_pipeline_that_lacks_a_wait_or_counts_wrongly_does_not_pass(left_out, instead, what):
+    workload = next(workload for workload in WORKLOADS if workload.name == "mlp_gemm")
+    right = workload.variant("v12_wgmma_tf32")
+    assert left_out in right.source_text
+    wrong = replace(right, source=right.source_text.replace(left_out, instead), configs=({"columns": 256, "stages": 4},))
+    try:
+        details = "".join(verdict.detail for verdict in verdicts(workload, wrong))
+    except EmulationError as error:
+        details = str(error)
+    assert what in details

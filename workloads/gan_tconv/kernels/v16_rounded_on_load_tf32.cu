@@ -1,0 +1,7 @@
+// Idea: The TMA rounds z and the weights to TF32 as it loads them, for its tensor maps are of TF32. No launch prepares the weights: 20.5 MB less are read
+//     and written, and six launches are left of eleven.
+// Bottleneck: -
+// Next: -
+// Source: CUDA driver API, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32.
+
+#include "v13_warpgroups_tf32.cu"

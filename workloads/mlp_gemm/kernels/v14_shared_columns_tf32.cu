@@ -1,0 +1,107 @@
+// Idea: The two blocks of a cluster have tiles one below the other, which need the same columns of B. Each fetches half of them, and the TMA writes
+//     it into the shared memory of both (multicast): a block asks L2 for 32 KB a stage in place of 48. The TMA rounds both operands to TF32 as
+//     it loads them, so that nothing is cut off, and nothing is left to do where A goes through registers. A small product takes one block a
+//     cluster.
+// Bottleneck: -
+// Next: Three such products in place of one, for the error of float32.
+// Source: PTX ISA, cp.async.bulk.tensor with .multicast::cluster; clusters alike in NVIDIA's CUTLASS 3.
+
+#include "../../hopper.cuh"
+#include "../../hopper_clusters.cuh"
+#include "wgmma_tile.cuh"
+
+constexpr int kProducers = 128, kConsumers = 256;
+
+template <int columns>
+struct Stage {
+  float a[kRows * kDepth];
+  float b[columns * kDepth];
+};
+
+// First row and column of the tiles of a cluster, by their number: bands as those of place_tile.
+template <int columns, int blocks>
+__device__ __forceinline__ void place_tiles(int number, int m, int n, int& row, int& column) {
+  constexpr int kTiles = kBand / blocks, kClusterRows = blocks * kRows;
+  const int down = (m + kClusterRows - 1) / kClusterRows, across = (n + columns - 1) / columns;
+  const int band = number / (kTiles * across), within = number % (kTiles * across);
+  const int height = min(kTiles, down - band * kTiles);
+  row = (band * kTiles + within % height) * kClusterRows;
+  column = within / height * columns;
+}
+
+template <int columns, int stages, int blocks>
+__global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kConsumers, 1)
+    gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const float* c, float* d, int m, int n,
+         int k, float alpha, float beta) {
+  constexpr int kClusterRows = blocks * kRows;
+  constexpr int kShare = columns / blocks;  // of B that a block fetches
+  extern __shared__ char memory[];
+  auto* stage = aligned_1024<Stage<columns>>(memory);
+  __shared__ Pipeline<stages> pipeline;
+  pipeline.init(blocks * kConsumers / 32);  // a stage is empty when all blocks have read what each writes
+  cluster_sync();
+
+  const int rank = cluster_rank(), clusters = gridDim.x / blocks;
+  const int tiles = ((m + kClusterRows - 1) / kClusterRows) * ((n + columns - 1) / columns);
+  const int steps = (k + 2 * kDepth - 1) / (2 * kDepth) * 2;  // even: two sets of fragments take turns
+  Ring<stages> ring;
+
+  if (threadIdx.x < kProducers) {
+    give_registers<40>();
+    for (int tile = blockIdx.x / blocks; threadIdx.x < 32 && tile < tiles; tile += clusters) {
+      int row, column;
+      place_tiles<columns, blocks>(tile, m, n, row, column);
+      row += rank * kRows;
+      for (int step = 0; step < steps; ++step, ring.next()) {
+        auto& now = stage[ring.stage];
+        Mbarrier* full = &pipeline.full[ring.stage];
+        mbarrier_wait_cluster(&pipeline.empty[ring.stage], ring.parity ^ 1);
+        if (threadIdx.x == 0) {
+          mbarrier_arrive_expect(full, sizeof now);
+          for (int box = 0; box < kRows / 32; ++box) tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, full);
+          tma_load_multicast(now.b + rank * kShare * kDepth, b, step * kDepth, column + rank * kShare, full, (1 << blocks) - 1);
+        }
+        prefetch_tile<columns>(c, row, column, m, n, step);
+      }
+    }
+  } else {
+    take_registers<232>();
+    const WgmmaFragments fragments(threadIdx.x - kProducers);
+    const auto release = [&](int of_stage) {
+      pipeline.release(of_stage);
+      if (threadIdx.x % 32 == 0)
+        for (int other = 1; other < blocks; ++other) mbarrier_arrive_remote(&pipeline.empty[of_stage], (rank + other) % blocks);
+    };
+    for (int tile = blockIdx.x / blocks; tile < tiles; tile += clusters) {
+      float sums[columns / 2];
+      unsigned values[2][16];
+      int previous = 0;
+#pragma unroll 1
+      for (int step = 0; step < steps; step += 2) {
+#pragma unroll
+        for (int turn = 0; turn < 2; ++turn) {
+          auto& now = stage[ring.stage];
+          mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
+#pragma unroll
+          for (int i = 0; i < 16; ++i) values[turn][i] = __float_as_uint(fragments.load(now.a, i / 4, i % 4));
+          const unsigned long long operand = wgmma_operand(now.b);
+          wgmma_fence();
+#pragma unroll
+          for (int i = 0; i < 4; ++i) wgmma_tf32(sums, values[turn] + 4 * i, operand + 2 * i, step + turn + i > 0);
+          wgmma_commit();
+          wgmma_wait<1>();
+          if (step + turn > 0) release(previous);
+          previous = ring.stage;
+          ring.next();
+        }
+      }
+      wgmma_wait<0>();
+      wgmma_keep(sums);
+      release(previous);
+      int row, column;
+      place_tiles<columns, blocks>(tile, m, n, row, column);
+      store_tile(sums, c, d, row + rank * kRows, column, fragments, m, n, alpha, beta);
+    }
+  }
+  cluster_sync();  // before a block ends, no other writes to its shared memory any more
+}
