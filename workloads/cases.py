@@ -61,6 +61,8 @@ class Case:
         min_bytes: each input read once and each output written once, in bytes. None if the arrays tell it, once they are made.
         sets: which of `--cases quick|report|full` take it.
         size_rank: order on the size axis; None for a case that is verified but not charted.
+        resident: inputs that lie on the device before the clock of the scope `end_to_end` starts, such as the weights of a model
+            that serves many requests. No variant copies them there.
     """
 
     params: Params
@@ -68,6 +70,7 @@ class Case:
     min_bytes: int | None
     sets: tuple[CaseSet, ...] = ("full",)
     size_rank: int | None = 0
+    resident: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Turn NumPy's numbers into Python's, and refuse fractions where a run stores whole numbers."""

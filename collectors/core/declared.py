@@ -1,9 +1,10 @@
 """Converts the declarations of workloads to rows of tables `cases` and `variants`."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from warpladder.workloads.api import LARGEST, Case, CudaVariant, LibraryVariant, Variant, Workload, WorkloadError
+from warpladder.workloads.api import LARGEST, Buffer, Case, CudaVariant, LibraryVariant, Variant, Workload, WorkloadError
 
 
 def case_row(workload: Workload, case: Case) -> dict[str, Any]:
@@ -15,10 +16,15 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
     where = f"{workload.name}/{case.name}"
     try:
         inputs, outputs = workload.buffers(case) if case.min_bytes is not None else ({}, {})
-        copied = [sum(buffer.nbytes for buffer in buffers.values()) for buffers in (inputs, outputs)]
+        copied = copied_bytes(case, inputs, outputs)
+        unknown = set(case.resident) - set(inputs) if inputs else set()
     except Exception as error:
         text = " ".join(str(error).split())
         raise WorkloadError(f"{where}: `buffers` fails ({type(error).__name__}: {text}); correct it") from error
+    if unknown:
+        raise WorkloadError(
+            f"{where}: {', '.join(sorted(unknown))} is resident, but no input; name some of {', '.join(inputs)}"
+        )
     if max(copied) > LARGEST:
         raise WorkloadError(
             f"{where}: its buffers take {max(copied):.3g} bytes, more than can be recorded; choose a smaller case"
@@ -33,6 +39,12 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
         "h2d_bytes": copied[0],
         "d2h_bytes": copied[1],
     }
+
+
+def copied_bytes(case: Case, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> tuple[int, int]:
+    """Bytes that one operation from end to end copies to the device and back. Resident inputs are not copied."""
+    to_device = sum(buffer.nbytes for name, buffer in inputs.items() if name not in case.resident)
+    return to_device, sum(buffer.nbytes for buffer in outputs.values())
 
 
 def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from warpladder.collectors.core.bench import Bench, Ended
+from warpladder.collectors.core.declared import copied_bytes
 from warpladder.collectors.core.verify import check_inputs, check_reference, doubts_of
 from warpladder.workloads.api import Array, Case, Variant, Workload
 
@@ -40,9 +41,11 @@ class Problem:
         Raises the exception that the function for the inputs raised.
         """
         _ = self.inputs
-        inputs, outputs = (sum(buffer.nbytes for buffer in each.values()) for each in self._workload.buffers(self._case))
+        inputs, outputs = self._workload.buffers(self._case)
+        to_device, to_host = copied_bytes(self._case, inputs, outputs)
         key = {"workload": self._workload.name, "case": self._case.name}
-        return {**key, "min_bytes": inputs + outputs, "h2d_bytes": inputs, "d2h_bytes": outputs}
+        min_bytes = sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values()))
+        return {**key, "min_bytes": min_bytes, "h2d_bytes": to_device, "d2h_bytes": to_host}
 
     def compute(self, variants: Iterable[Variant]) -> None:
         """Compute the references of these variants. If a reference function raises, `check` and `right` raise its exception."""

@@ -9,8 +9,9 @@ from typing import Any, Final
 import cupy
 
 from warpladder.collectors.core.bench import BenchCommunicator
-from warpladder.collectors.cuda.launch import bind, pinned_like
+from warpladder.collectors.cuda.launch import bind
 from warpladder.collectors.cuda.nccl import nccl_module, nccl_of
+from warpladder.collectors.cuda.pinned import pinned_like
 from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
 from warpladder.collectors.cuda.streams import Stream
 from warpladder.data.names import nccl_allreduce

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A kernel of a compiled module, and its registers, shared memory and spills."""
+    """A kernel of a compiled module, and its registers, shared memory and spills.
+
+    Attributes:
+        serialized: ptxas waits for each product of a warpgroup (wgmma) before it starts the next one.
+    """
 
     symbol: str
     registers: int
     static_shared_bytes: int
     spill_bytes: int
+    serialized: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ _ENTRY = re.compile(r"Compiling entry function '(\S+)'")
 _SPILL = re.compile(r"(\d+) bytes spill stores")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
+_SERIALIZED = re.compile(r"wgmma\S* instructions are serialized .* in the function '(\S+)'")
 
 
 class CompileError(Exception):
@@ -138,11 +139,12 @@ def _lowered(program: object, expression: str) -> str:
 
 
 def _resources(symbol: str, log: str) -> CompiledKernel:
-    """Parse registers, static shared memory and spills from ptxas's log, which has one paragraph per kernel."""
+    """Parse registers, static shared memory and spills from ptxas's log, which has one paragraph per kernel, and its warning."""
     _, *paragraphs = _ENTRY.split(log)
     for entry, paragraph in zip(paragraphs[::2], paragraphs[1::2], strict=True):
         if entry == symbol:
-            return CompiledKernel(symbol, *(_number(pattern, paragraph) for pattern in (_USED, _SHARED, _SPILL)))
+            registers, shared, spilled = (_number(pattern, paragraph) for pattern in (_USED, _SHARED, _SPILL))
+            return CompiledKernel(symbol, registers, shared, spilled, symbol in _SERIALIZED.findall(log))
     raise CompileError(f"{symbol}: ptxas reported nothing on it")
 
 

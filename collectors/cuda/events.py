@@ -30,11 +30,11 @@ from warpladder.collectors.cuda.calls import prepare_function, prepare_library
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import current_device
 from warpladder.collectors.cuda.gpu_state import is_throttled
-from warpladder.collectors.cuda.launch import copy_to_host, graph_of, load, make_scratch, pinned_like
-from warpladder.collectors.cuda.nccl import Gathered
+from warpladder.collectors.cuda.launch import copy_to_host, graph_of, load, make_scratch
 from warpladder.collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOperation
-from warpladder.collectors.cuda.overlap import overlap
+from warpladder.collectors.cuda.overlap import copies_of, overlap
 from warpladder.collectors.cuda.parts import parts_ns
+from warpladder.collectors.cuda.pinned import PinnedBuffers
 from warpladder.collectors.cuda.transfers import PartPlan, kernel_names, plan_parts
 from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
@@ -80,12 +80,12 @@ class CudaBench:
         self._case = case
         self.communicator: BenchCommunicator = ONE_PROCESS
         self._host_inputs = inputs
-        self._pinned: Mapping[str, np.ndarray] = {}
         self.inputs: Mapping[str, Array] = MappingProxyType({name: cupy.asarray(array) for name, array in inputs.items()})
         self._prints = self._fingerprints()
         self._lent: Lent | None = None  # inputs on the host, for programs that take them there
         self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._host_outputs = {name: np.empty(b.shape, b.storage) for name, b in outputs.items()}
+        self._pinned = PinnedBuffers(inputs, self._host_outputs)
 
     def join(self, communicator: BenchCommunicator) -> None:
         """Share the case. Outputs move to one block of memory, so that one all-reduce can average several."""
@@ -116,6 +116,8 @@ class CudaBench:
         raise Unavailable("runs on the host")
 
     def _prepare_program(self, variant: LibraryVariant) -> Operation:
+        if self._case.resident:
+            raise Unavailable("takes all its inputs on the host, and the case has some on the device")
         self._lent = self._lent or Lent(self._host_inputs)
         with torch_bridge.own_choice_of_stream():
             run = variant.prepare(self._case, self._lent.arrays, self._host_outputs)
@@ -159,43 +161,34 @@ class CudaBench:
                 raise WorkloadError(f"{variant.name}: an allreduce by MPI waits for the device; give it graph=False")
             operation.run = graph_of(self.device.stream, enqueue)
         if parts:
-            operation.overlapped = self._overlapped(variant, parts, loaded, scratch, refresh)
-            operation.from_end_to_end = partial(self._run_overlapped, operation)
+            self._overlap(operation, variant, parts, loaded, scratch)
         return operation
 
-    def _overlapped(
+    def _overlap(
         self,
+        operation: CudaOperation,
         variant: CudaVariant,
         parts: Sequence[PartPlan],
         loaded: Mapping[str, Any],
         scratch: Buffers,
-        refresh: Callable[[], None],
-    ) -> Callable[[], None]:
-        host, device = self._pinned_buffers(), {**self.inputs, **self.outputs}
-        how = variant.end_to_end
-        names = how.gathered if isinstance(how, Overlapped) and self.communicator.size > 1 else ()
-        gathered = {name: Gathered(device[name], host[name], self.communicator) for name in names}
-        enqueue = overlap(parts, loaded, host, device, scratch, refresh, self.device.stream, gathered)
+    ) -> None:
+        """Give an operation its overlapped copies."""
+        assert isinstance(variant.end_to_end, Overlapped)
+        gathered = variant.end_to_end.gathered if self.communicator.size > 1 else ()
+        copies = copies_of(parts, self._pinned, self.inputs, self.outputs, gathered, self.communicator)
+        enqueue = overlap(parts, loaded, copies, scratch, operation.refresh, self.device.stream)
         if gathered:
             enqueue()  # NCCL connects the GPUs here too
             self.device.stream.synchronize()
-        return graph_of(self.device.stream, enqueue) if variant.graph else enqueue
+        operation.overlapped = graph_of(self.device.stream, enqueue) if variant.graph else enqueue
+        operation.from_end_to_end = partial(self._run_overlapped, operation.overlapped, copies.inputs)
 
-    def _pinned_buffers(self) -> Mapping[str, np.ndarray]:
-        """Inputs and outputs in page-locked memory, by name."""
-        if not self._pinned:
-            self._pinned = {name: pinned_like(array) for name, array in {**self._host_inputs, **self._host_outputs}.items()}
-            for name, array in self._host_inputs.items():
-                self._pinned[name][...] = array
-        return self._pinned
-
-    def _run_overlapped(self, operation: CudaOperation) -> Buffers:
-        """Poison the inputs on the device, and run with overlapped copies. Returns the outputs that were copied to the host."""
-        assert operation.overlapped
-        poison(self.inputs)
-        operation.overlapped()
+    def _run_overlapped(self, enqueue: Callable[[], object], inputs: Buffers) -> Buffers:
+        """Poison inputs on the device, and run with overlapped copies. Returns the outputs that were copied to the host."""
+        poison(self._moved(inputs))
+        enqueue()
         self.device.stream.synchronize()
-        return self.place({name: self._pinned[name] for name in self.outputs})
+        return self.place(self._pinned.outputs)
 
     def run(self, operation: Operation) -> Buffers:
         assert isinstance(operation, CudaOperation)
@@ -213,7 +206,7 @@ class CudaBench:
     def poison(self, again: bool) -> None:
         poison(self.outputs, again)
         poison(self._host_outputs, again)
-        poison({name: array for name, array in self._pinned.items() if name in self.outputs}, again)
+        poison(self._pinned.outputs, again)
 
     def changed(self) -> tuple[str, ...]:
         prints = self._fingerprints()
@@ -227,8 +220,7 @@ class CudaBench:
         self._host_inputs = inputs
         for name, array in inputs.items():
             self.inputs[name].set(array, self.device.stream)
-            if name in self._pinned:
-                self._pinned[name][...] = array
+        self._pinned.load(inputs)
         if self._lent:
             self._lent.load(inputs)
         self._prints = self._fingerprints()
@@ -334,14 +326,18 @@ class CudaBench:
             return self._operation(operation)
         if operation.overlapped:
             return self._end_to_end_overlapped(operation.overlapped)
-        host = self._pinned_buffers() if operation.pinned else {**self._host_inputs, **self._host_outputs}
-        sizes = [array.nbytes for array in (*self.inputs.values(), *self.outputs.values())]
+        host = self._pinned.arrays if operation.pinned else {**self._host_inputs, **self._host_outputs}
+        moved = self._moved(operation.own_inputs or self.inputs)
+        sizes = [array.nbytes for array in (*moved.values(), *self.outputs.values())]
         allocate_ns, free_ns = self.device.time_allocation(sizes)
         stream, marks = self.device.stream, [cupy.cuda.Event() for _ in range(4)]
+        if self._case.resident:
+            operation.before()  # its own copies of resident inputs
+            stream.synchronize()
         self.communicator.wait()  # the time for allocating differs between ranks
         started = time.perf_counter_ns()
         marks[0].record(stream)
-        for name, array in (operation.own_inputs or self.inputs).items():
+        for name, array in moved.items():
             array.set(host[name], stream)
         operation.refresh()
         marks[1].record(stream)
@@ -356,6 +352,10 @@ class CudaBench:
         copied = {Phase.H2D: h2d, Phase.COMPUTE: compute, Phase.D2H: d2h}
         return self._reading(duration_ns, phases={Phase.ALLOCATE: allocate_ns, **copied, Phase.FREE: free_ns})
 
+    def _moved(self, inputs: Buffers) -> Buffers:
+        """The inputs that the scope `end_to_end` copies to the device."""
+        return {name: array for name, array in inputs.items() if name not in self._case.resident}
+
     def _end_to_end_overlapped(self, enqueue: Callable[[], object]) -> Reading:
         """Time one execution with overlapped copies. It has no phases, because copies and kernels overlap."""
         started = time.perf_counter_ns()
@@ -364,7 +364,7 @@ class CudaBench:
         return self._reading(time.perf_counter_ns() - started)
 
     def close(self) -> None:
-        self.inputs, self.outputs, self._pinned, self._lent = {}, {}, {}, None
+        self.inputs, self.outputs, self._pinned, self._lent = {}, {}, PinnedBuffers({}, {}), None
         cupy.get_default_pinned_memory_pool().free_all_blocks()
         cupy.get_default_memory_pool().free_all_blocks()
         torch_bridge.forget_compiled()

@@ -52,12 +52,6 @@ def make_scratch(declared: Mapping[str, Buffer]) -> Buffers:
     return scratch
 
 
-def pinned_like(array: np.ndarray) -> np.ndarray:
-    """Allocate uninitialised page-locked host memory with the shape and type of an array."""
-    memory = cupy.cuda.alloc_pinned_memory(array.nbytes)
-    return np.frombuffer(memory, array.dtype, array.size).reshape(array.shape)
-
-
 def copy_to_host(array: Array, host: np.ndarray, stream: Any) -> None:
     """Enqueue a copy to an array of the same shape and type in host memory."""
     if not array.flags.c_contiguous:  # CuPy's `get` would copy it within `with stream:`, which leaves the null stream current

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -10,37 +10,89 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from warpladder.collectors.core.bench import BenchCommunicator
+from warpladder.collectors.core.shares import BufferRows
 from warpladder.collectors.cuda.launch import bind, make_scratch
 from warpladder.collectors.cuda.nccl import Gathered
+from warpladder.collectors.cuda.pinned import PinnedBuffers, Together
 from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan
 from warpladder.workloads.api import Array, Buffer, Buffers
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How inputs and outputs are copied.
+
+    Attributes:
+        host: inputs and outputs in page-locked memory.
+        inputs, outputs: the same on the device.
+        gathered: inputs that ranks gather from one another, by name.
+        together: inputs that one copy brings; None if there are none.
+    """
+
+    host: Mapping[str, np.ndarray]
+    inputs: Buffers
+    outputs: Buffers
+    gathered: Mapping[str, Gathered] = field(default_factory=dict)
+    together: Together | None = None
+
+    def bring(self, rows: BufferRows) -> BoundCopy:
+        """The copy of rows of an input to the device."""
+        if rows.name in self.gathered:
+            gathered = self.gathered[rows.name]
+            return BoundCopy((rows,), gathered.copy, gathered.gather)
+        return BoundCopy((rows,), partial(_copy_in, rows.of(self.inputs[rows.name]), rows.of(self.host[rows.name])))
+
+
+def copies_of(
+    parts: Sequence[PartPlan],
+    pinned: PinnedBuffers,
+    inputs: Buffers,
+    outputs: Buffers,
+    gathered: Sequence[str],
+    communicator: BenchCommunicator,
+) -> Copies:
+    """Return how a plan copies inputs and outputs.
+
+    Args:
+        parts: the plan.
+        pinned: inputs and outputs in page-locked memory.
+        inputs, outputs: the bench's, on the device. Inputs that one copy brings get memory of their own.
+        gathered: inputs that ranks gather from one another.
+        communicator: of the ranks that share the case.
+    """
+    together = pinned.together([rows.name for rows in parts[0].together]) if parts[0].together else None
+    own = {**inputs, **(together.device if together else {})}
+    pieces = {name: Gathered(own[name], pinned.arrays[name], communicator) for name in gathered}
+    return Copies(pinned.arrays, own, outputs, pieces, together)
 
 
 def overlap(
     parts: Sequence[PartPlan],
     loaded: Mapping[str, Any],
-    host: Mapping[str, np.ndarray],
-    device: Buffers,
+    copies: Copies,
     scratch: Buffers,
     refresh: Callable[[], object],
     kernels: Any,
-    gathered: Mapping[str, Gathered],
 ) -> Callable[[], None]:
     """Return a function that enqueues an operation's copies and kernels, part by part.
 
     Args:
         parts: the plan.
         loaded: its kernels, by name expression.
-        host: inputs and outputs in page-locked memory.
-        device: inputs and outputs on the device.
+        copies: how its inputs and outputs are copied.
         scratch: scratch of the whole case on the device, for the first stream of kernels; other streams get their own.
         refresh: enqueues the update of data derived from inputs, after the copies that the first kernel waits for.
         kernels: the current stream; it is the first stream of kernels.
-        gathered: inputs that ranks gather from one another, by name.
     """
-    streams = [kernels, *(cupy.cuda.Stream(non_blocking=True) for _ in range(max(part.stream for part in parts)))]
+    priorities = range(1 + max((priority for part in parts for priority in part.priorities), default=0))
+    streams = [
+        [cupy.cuda.Stream(non_blocking=True, priority=-priority) for priority in priorities]
+        for _ in range(1 + max(part.stream for part in parts))
+    ]
+    streams[0][0] = kernels
     scratches = [scratch, *(_scratch_of(number, parts, scratch) for number in range(1, len(streams)))]
-    bound = [_bound(part, loaded, host, device, scratches[part.stream], gathered) for part in parts]
+    bound = [_bound(part, loaded, copies, scratches[part.stream]) for part in parts]
     if bound[0].calls:
         first = bound[0].calls[0]
         bound[0] = replace(
@@ -65,28 +117,22 @@ def _scratch_of(stream: int, parts: Sequence[PartPlan], scratch: Buffers) -> Buf
 def _bound(
     part: PartPlan,
     loaded: Mapping[str, Any],
-    host: Mapping[str, np.ndarray],
-    device: Buffers,
+    copies: Copies,
     scratch: Buffers,
-    gathered: Mapping[str, Gathered],
 ) -> BoundPart:
+    device = {**copies.inputs, **copies.outputs}
     buffers = {name: rows.of(device[name]) for name, rows in part.rows.items()}
     for name, buffer in part.scratch.items():
         buffers[name] = scratch[name].reshape(-1)[: math.prod(buffer.shape)].reshape(buffer.shape)
     calls = [
-        BoundCall(waits, bind(launch, loaded[launch.kernel], buffers), makes)
-        for launch, waits, makes in zip(part.launches, part.waits, part.makes, strict=True)
+        BoundCall(waits, bind(launch, loaded[launch.kernel], buffers), makes, priority)
+        for launch, waits, makes, priority in zip(part.launches, part.waits, part.makes, part.priorities, strict=True)
     ]
-    copies_in = [
-        BoundCopy(rows, gathered[rows.name].copy, gathered[rows.name].gather)
-        if rows.name in gathered
-        else BoundCopy(rows, partial(_copy_in, rows.of(device[rows.name]), rows.of(host[rows.name])))
-        for rows in part.copies_in
-    ]
+    together = [BoundCopy(part.together, copies.together.copy)] if part.together and copies.together else []
     return BoundPart(
-        copies_in,
+        [*together, *(copies.bring(rows) for rows in part.copies_in)],
         calls,
-        [partial(_copy_out, rows.of(host[rows.name]), rows.of(device[rows.name])) for rows in part.copies_out],
+        [partial(_copy_out, rows.of(copies.host[rows.name]), rows.of(copies.outputs[rows.name])) for rows in part.copies_out],
         part.stream,
     )
 

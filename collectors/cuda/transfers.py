@@ -20,6 +20,9 @@ from warpladder.workloads.api import (
 )
 from warpladder.workloads.communication import AllReduce, RowsOf
 
+_ALIGNMENT_BYTES: Final = 256  # of an array that CUDA allocates
+_PRIORITIES: Final = 6  # of streams, on GPUs from Volta on; CUDA takes the highest that there is for a higher one
+
 #: A launch waits for a copy of rows, or for scratch of this name, which launches of an earlier part make for all parts.
 Awaited = BufferRows | str
 
@@ -33,10 +36,12 @@ class PartPlan:
         stream: number of its stream of kernels.
         rows: rows of each input and output that the part's kernels use.
         scratch: scratch of its kernels, in the shapes of the part's case; it lies at the beginning of the whole case's scratch.
-        copies_in: inputs that no earlier part has copied, in the order in which launches need them.
+        together: whole inputs that one copy brings before all others, in the order in which they lie side by side.
+        copies_in: other inputs that no earlier part has copied, in the order in which launches need them.
         launches: its launches, in order.
         waits: for each launch, the copies and scratch that no earlier launch in its stream has waited for.
         makes: for each launch, names of scratch that it makes for parts in other streams.
+        priorities: for each launch, 0 or a higher number for a higher priority.
         copies_out: outputs that are complete when its launches are done.
     """
 
@@ -44,10 +49,12 @@ class PartPlan:
     stream: int
     rows: Mapping[str, BufferRows]
     scratch: Mapping[str, Buffer]
+    together: tuple[BufferRows, ...]
     copies_in: tuple[BufferRows, ...]
     launches: tuple[Launch, ...]
     waits: tuple[tuple[Awaited, ...], ...]
     makes: tuple[tuple[str, ...], ...]
+    priorities: tuple[int, ...]
     copies_out: tuple[BufferRows, ...]
 
 
@@ -81,6 +88,9 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     streams = min(how.streams, len(parts))
     if streams > 1 and (common := [name for name in outputs if rows[0][name] == rows[1][name]]):
         raise WorkloadError(f"{where}: every part writes all of {', '.join(common)}; with that, give it streams=1")
+    moved = {name: buffer for name, buffer in inputs.items() if name not in case.resident}
+    apart = {*how.gathered, *variant.constants.values()}  # constants are filled from the bench's own arrays
+    together = _together({name: buffer for name, buffer in moved.items() if name not in apart}, how.together_bytes)
     in_common = _made_once(variant.launches(parts[0].case, config), most_scratch) if streams > 1 else {}
     needed_first = tuple(variant.constants.values())
     # Copies and scratch that no launch of a stream has waited for yet. The first stream makes the common scratch itself.
@@ -91,19 +101,22 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
         launches = tuple(step for step in steps if isinstance(step, Launch) and (number == 0 or not step.once))
         scratch = variant.scratch(part.case, config)
         _check_scratch(f"{where}: the part {part.case.name}", scratch, most_scratch)
-        new = {name: of_part[name] for name in inputs if of_part[name] not in copied}
+        brought = {name: together.get(name, of_part[name]) for name in moved}
+        new = {name: its for name, its in brought.items() if its not in copied}
         copied |= set(new.values())
         for of_stream in pending:
             of_stream |= new
         waits = _waits(launches, pending[number % streams], needed_first)
-        needed = (
-            rows for of_launch in waits for rows in of_launch if isinstance(rows, BufferRows) and new.get(rows.name) == rows
-        )
-        copies_in = tuple(dict.fromkeys((*needed, *new.values())))
+        copies_in = [its for its in _in_order(waits, new) if its not in together.values()]
         makes = tuple(tuple(name for name in _buffers_of(launch) if launch.once and name in in_common) for launch in launches)
         later = {found for after in rows[number + 1 :] for found in after.values()}
         copies_out = tuple(of_part[name] for name in outputs if of_part[name] not in later)
-        planned.append(PartPlan(part.case, number % streams, of_part, scratch, copies_in, launches, waits, makes, copies_out))
+        planned.append(
+            PartPlan(
+                *(part.case, number % streams, of_part, scratch, () if number else tuple(together.values()), tuple(copies_in)),
+                *(launches, waits, makes, _priorities(launches, how), copies_out),
+            )
+        )
     return tuple(planned)
 
 
@@ -111,6 +124,25 @@ def kernel_names(steps: Iterable[Step], parts: Iterable[PartPlan]) -> list[str]:
     """Return the distinct name expressions of the kernels of an operation and of its parts, to compile together."""
     launches = [*(step for step in steps if isinstance(step, Launch)), *(launch for part in parts for launch in part.launches)]
     return sorted({launch.kernel for launch in launches})
+
+
+def _together(inputs: Mapping[str, Buffer], most_bytes: int) -> dict[str, BufferRows]:
+    """Return the rows of the whole inputs that one copy brings, in the order in which they lie side by side.
+
+    No gap lies between them, so that the copy has the bytes of the inputs. Therefore only the last one may have bytes that are no
+    multiple of the alignment: the largest of those.
+    """
+    small = [name for name, buffer in inputs.items() if buffer.nbytes <= most_bytes]
+    uneven = [name for name in small if inputs[name].nbytes % _ALIGNMENT_BYTES]
+    chosen = [name for name in small if name not in uneven]
+    chosen += sorted(uneven, key=lambda name: inputs[name].nbytes)[-1:]
+    return {name: BufferRows(name, 0, inputs[name].shape[0]) for name in chosen} if len(chosen) > 1 else {}
+
+
+def _in_order(waits: Iterable[Sequence[Awaited]], new: Mapping[str, BufferRows]) -> tuple[BufferRows, ...]:
+    """Return new rows in the order in which launches wait for them; rows that no launch waits for come last."""
+    needed = (rows for of_launch in waits for rows in of_launch if isinstance(rows, BufferRows) and new.get(rows.name) == rows)
+    return tuple(dict.fromkeys((*needed, *new.values())))
 
 
 def _check_scratch(where: str, scratch: Mapping[str, Buffer], most: Mapping[str, Buffer]) -> None:
@@ -123,6 +155,15 @@ def _made_once(steps: Iterable[Step], scratch: Mapping[str, Buffer]) -> dict[str
     """Return names of scratch that launches with `once` make for all parts. Zeroed scratch (counters) is not included."""
     taken = {name for step in steps if isinstance(step, Launch) and step.once for name in _buffers_of(step)}
     return {name: name for name, buffer in scratch.items() if name in taken and not buffer.zeroed}
+
+
+def _priorities(launches: Sequence[Launch], how: Overlapped) -> tuple[int, ...]:
+    """Return a priority for each launch, which grows from launch to launch. A launch with `once` has that of the next without."""
+    if not how.finish_first:
+        return (0,) * len(launches)
+    own = sum(not launch.once for launch in launches)
+    before = (sum(not launch.once for launch in launches[:number]) for number in range(len(launches)))
+    return tuple(max(0, min(number, own - 1) - max(0, own - _PRIORITIES)) for number in before)
 
 
 def _waits(
@@ -154,11 +195,13 @@ class BoundCall:
     Attributes:
         waits, makes: see `PartPlan`.
         enqueue: enqueues it into a stream.
+        priority: see `PartPlan.priorities`.
     """
 
     waits: Sequence[Awaited]
     enqueue: Callable[[Any], object]
     makes: Sequence[str] = ()
+    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,12 +209,12 @@ class BoundCopy:
     """A copy to the device that is ready to be enqueued.
 
     Attributes:
-        rows: rows that are on the device after the copy.
+        rows: rows of inputs that are on the device after the copy.
         enqueue: enqueues the copy into a stream.
         gather: enqueues the gathering of the remaining rows from other ranks into another stream; None if the copy brings all.
     """
 
-    rows: BufferRows
+    rows: tuple[BufferRows, ...]
     enqueue: Callable[[Any], object]
     gather: Callable[[Any], object] | None = None
 
@@ -197,12 +240,13 @@ class Overlap:
     """Enqueues parts in streams: copies to the device, kernels, copies to the host.
 
     All other streams wait for the first stream of kernels at the start, and it waits for them at the end. So waiting for it, or
-    capturing it in a CUDA graph, covers everything.
+    capturing it in a CUDA graph, covers everything. Where launches have priorities, a stream of kernels is a stream for each
+    priority, and each launch waits for the one before it.
 
     Args:
         parts: the parts in order.
         copies_in: stream of copies to the device.
-        kernels: one or several streams of kernels; parts refer to them by number.
+        kernels: one or several streams of kernels, each by priority; parts refer to them by number.
         copies_out: stream of copies to the host.
         gathers: stream of the gathering between ranks.
         make_event: makes an event without timing.
@@ -212,35 +256,40 @@ class Overlap:
         self,
         parts: Sequence[BoundPart],
         copies_in: Stream,
-        kernels: Sequence[Stream],
+        kernels: Sequence[Sequence[Stream]],
         copies_out: Stream,
         gathers: Stream,
         make_event: Callable[[], Event],
     ) -> None:
         self._parts, self._in, self._kernels, self._out, self._gathers = parts, copies_in, kernels, copies_out, gathers
-        self._start, self._all_in, self._all_out, self._all_gathered = (make_event() for _ in range(4))
-        awaited: list[Awaited] = [made for part in parts for call in part.calls for made in call.makes]
-        awaited += [copy.rows for part in parts for copy in part.copies_in]
-        self._there: Final = {each: make_event() for each in awaited}
-        self._piece_there: Final = {copy.rows: make_event() for part in parts for copy in part.copies_in if copy.gather}
+        self._start, self._all_in, self._all_out, self._all_gathered, self._turn = (make_event() for _ in range(5))
+        copies = [copy for part in parts for copy in part.copies_in]
+        self._copied: Final = {copy.rows: make_event() for copy in copies}
+        self._piece_there: Final = {copy.rows: make_event() for copy in copies if copy.gather}
+        self._there: dict[Awaited, Event] = {rows: self._copied[copy.rows] for copy in copies for rows in copy.rows}
+        self._there |= {made: make_event() for part in parts for call in part.calls for made in call.makes}
         self._done: Final = [make_event() for _ in parts]
 
     def enqueue(self) -> None:
         """Enqueue everything. When the first stream of kernels is done, everything is."""
-        first, *others = self._kernels
+        latest = [by_priority[0] for by_priority in self._kernels]
+        first, *others = latest
         self._after(self._start, first, *others, self._in, self._out, self._gathers)
         for part in self._parts:
             for copy in part.copies_in:
                 self._copy_in(copy)
         for part, done in zip(self._parts, self._done, strict=True):
-            kernels = self._kernels[part.stream]
             for call in part.calls:
-                for awaited in call.waits:
-                    kernels.wait_event(self._there[awaited])
+                kernels = self._kernels[part.stream][call.priority]
+                if kernels is not latest[part.stream]:
+                    self._after(self._turn, latest[part.stream], kernels)
+                    latest[part.stream] = kernels
+                for event in {id(event): event for event in map(self._there.__getitem__, call.waits)}.values():
+                    kernels.wait_event(event)
                 call.enqueue(kernels)
                 for made in call.makes:
                     self._there[made].record(kernels)
-            self._after(done, kernels, self._out)
+            self._after(done, latest[part.stream], self._out)
             for copy_out in part.copies_out:
                 copy_out(self._out)
         self._after(self._all_in, self._in, first)
@@ -250,11 +299,11 @@ class Overlap:
     def _copy_in(self, copy: BoundCopy) -> None:
         copy.enqueue(self._in)
         if copy.gather is None:
-            self._there[copy.rows].record(self._in)
+            self._copied[copy.rows].record(self._in)
         else:
             self._after(self._piece_there[copy.rows], self._in, self._gathers)
             copy.gather(self._gathers)
-            self._there[copy.rows].record(self._gathers)
+            self._copied[copy.rows].record(self._gathers)
 
     def _after(self, event: Event, stream: Stream, *waiting: Stream) -> None:
         """Record an event in `stream`, and make other streams wait for it."""

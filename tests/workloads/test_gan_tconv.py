@@ -233,7 +233,7 @@ def test_tiles_of_whole_networks_are_right_where_small_networks_do_not_reach_the
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "most"), [("v07_overlapped", 2), ("v08_phases", 3)])
+@pytest.mark.parametrize(("name", "most"), [("v07_overlapped", 2), ("v08_phases", 3), ("v14_few_images", 3)])
 def test_images_made_part_by_part_are_those_of_the_whole(name, most):
     """As the overlapped copies run them: each part's kernels on its own rows of z and of the images, in the scratch of the whole."""
     case, variant = make_case({"images": 5, "channels": 32, "side": 1}), WORKLOAD.variant(name)
@@ -252,23 +252,38 @@ def test_images_made_part_by_part_are_those_of_the_whole(name, most):
     assert compare({"images": np.concatenate(made)}, {"images": images}, WORKLOAD.tolerance["fp32"]).ok
 
 
+@pytest.mark.parametrize(("images", "z"), [(1000, ["z"]), (2224, [])])
+def test_small_weights_and_the_z_of_a_thousand_images_come_in_one_copy_before_the_large_weights(images, z):
+    variant = WORKLOAD.variant("v16_rounded_on_load_tf32")
+    first, *others = plan_parts(WORKLOAD, WORKLOAD.case(f"images={images}"), variant, {})
+    small = ["bn0", "b1", "bn1", "b2", "bn2", "b3", "bn3", "w4"]
+    assert [rows.name for rows in first.together] == [*small, *(z or ["b4"])]
+    assert {rows.name for rows in first.waits[0]} >= {"bn0", "bn1", "bn2", "bn3", "b1", "b2", "b3"}
+    assert [rows.name for rows in first.copies_in] == [*([] if z else ["z"]), "w0", "w1", "w2", "w3", *(["b4"] if z else [])]
+    assert [[rows.name for rows in part.copies_in] for part in others] == [[] if z else ["z"] for _ in others]
+
+
 @pytest.mark.parametrize(("name", "parts"), [("v07_overlapped", [100] * 22 + [24]), ("v11_one_product", [512] * 4 + [176])])
 def test_parts_share_the_images_out_and_the_first_brings_the_weights(name, parts):
     """z, five weights, four biases and four batch normalisations; then z alone."""
     planned = plan_parts(WORKLOAD, WORKLOAD.case("images=2224"), WORKLOAD.variant(name), WORKLOAD.variant(name).configs[0])
     assert [images_of(part.case) for part in planned] == parts
-    assert [len(part.copies_in) for part in planned] == [14] + [1] * (len(parts) - 1)
+    assert [len((*part.together, *part.copies_in)) for part in planned] == [14] + [1] * (len(parts) - 1)
 
 
-@pytest.mark.parametrize("name", ["v08_phases", "v11_one_product", "v12_warpgroups_3xtf32", "v13_warpgroups_tf32"])
+@pytest.mark.parametrize(
+    "name", ["v08_phases", "v11_one_product", "v12_warpgroups_3xtf32", "v13_warpgroups_tf32", "v16_rounded_on_load_tf32"]
+)
 def test_each_layer_waits_for_no_weights_of_a_later_one(name):
     variant = WORKLOAD.variant(name)
     part, *_ = plan_parts(WORKLOAD, WORKLOAD.case("images=1000"), variant, variant.configs[0])
-    assert [rows.name for rows in part.copies_in if rows.name.startswith("w")] == ["w0", "w1", "w2", "w3", "w4"]
+    copied = [rows.name for rows in (*part.together, *part.copies_in) if rows.name.startswith("w")]
+    alone = [rows.name for rows in part.copies_in if rows.name.startswith("w")]
+    assert (sorted(copied), alone) == ([f"w{n}" for n in range(5)], sorted(alone))
     products = [number for number, launch in enumerate(part.launches) if "product<" in launch.kernel]
     for layer, number in enumerate(products):
         waited = {rows.name for waits in part.waits[: number + 1] for rows in waits}
-        assert {name for name in waited if name.startswith("w")} == {f"w{n}" for n in range(layer + 1)}
+        assert waited & set(alone) == {f"w{n}" for n in range(layer + 1)}
 
 
 def products_of(name, case, config):

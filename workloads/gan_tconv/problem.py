@@ -19,6 +19,7 @@ REPORT_SIDE: Final = 4
 COLOURS: Final = 3
 EPSILON: Final = 1e-5  # of batch normalisation
 REPORT_CHANNELS: Final = 512
+RESIDENT: Final = "resident"
 
 _REPORT_IMAGES: Final = (10, 100, 880, 1000, 2224, 2512, 4856, 5248)  # table 4
 
@@ -87,7 +88,8 @@ def buffers(case: Case) -> tuple[Mapping[str, Buffer], Mapping[str, Buffer]]:
 
 
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
-    """A case with its operations (the products of the definition that are not by a zero) and bytes (weights and all)."""
+    """A case with its operations (the products of the definition that are not by a zero) and bytes (weights and all). With
+    `weights=resident` only z is copied to the device."""
     case = Case(params, flops=0, min_bytes=0)
     products = LATENT * side_of(case) ** 2 * channels_of(case) + sum(layer.products for layer in layers(case))
     inputs, outputs = buffers(case)
@@ -97,6 +99,7 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
         min_bytes=sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values())),
         sets=sets,
         size_rank=size_rank,
+        resident=tuple(name for name in inputs if name != "z") if params.get("weights") == RESIDENT else (),
     )
 
 

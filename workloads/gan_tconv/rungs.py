@@ -20,7 +20,7 @@ from warpladder.workloads.api import (
     Precision,
     ceil_div,
 )
-from warpladder.workloads.gan_tconv import phases, wgmma
+from warpladder.workloads.gan_tconv import few, phases, wgmma
 from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
 from warpladder.workloads.limits import up_to
 
@@ -28,6 +28,8 @@ _KERNELS: Final = Path(__file__).parent / "kernels"
 
 REPORT_BATCH: Final = 100
 _PART: Final = 512  # images whose kernels overlap the copies of others: whole tiles; fewer leave multiprocessors idle
+#: Inputs that one copy brings: all but the large weights, and z of more than 1,310 images.
+_TOGETHER_BYTES: Final = 512 * 1024
 _MANY: Final = 2_000  # images, from which on the quickest rungs have time for larger parts
 _MOST_ALONE: Final = 100  # images, one after another
 _MOST_BATCHED: Final = 1_000  # by the report's kernels, but for its last rung, with which it has generated more
@@ -143,6 +145,7 @@ def _parts_of_warpgroups(case: Case, config: Params) -> Sequence[Part]:
 
 _LARGE_WEIGHTS: Final = ("w0", "w1", "w2")  # 19.7 of the 20.5 MB of weights
 _WARPGROUPS: Final = Overlapped(_parts_of_warpgroups, streams=2, gathered=_LARGE_WEIGHTS)
+_IN_ORDER: Final = replace(_WARPGROUPS, streams=3, finish_first=True, together_bytes=_TOGETHER_BYTES)
 
 
 def _report_rung(
@@ -188,6 +191,24 @@ def _phases_rung(
         min_compute_capability=(8, 0),
         graph=graph,
         end_to_end=Overlapped(parts_of(_PART)),
+    )
+
+
+def _few_images_rung(name: str, title: str, arithmetic: few.Arithmetic, configs: tuple[Params, ...] = ({},)) -> CudaVariant:
+    return CudaVariant(
+        name=name,
+        title=title,
+        role="rung",
+        precision="tf32" if arithmetic.rounded else "fp32",
+        configs=configs,
+        source=_KERNELS / f"{name}.cu",
+        launches=lambda case, config: few.launches(case, config, arithmetic),
+        scratch=few.scratch,
+        skip=few.skip,
+        min_compute_capability=(9, 0),
+        graph=True,
+        end_to_end=Overlapped(parts_of(_PART)),
+        draft=True,
     )
 
 
@@ -243,6 +264,8 @@ CUDA_VARIANTS: Final = (
         graph=True,
         end_to_end=_WARPGROUPS,
     ),
+    _few_images_rung("v14_few_images", "Few images", few.FMA, ({"vector": 4}, {"vector": 2})),
+    _few_images_rung("v15_few_images_tf32", "Few images, TF32", few.TENSOR_CORES),
     CudaVariant(
         name="v16_rounded_on_load_tf32",
         title="Warpgroups, rounded by the TMA",
@@ -255,7 +278,7 @@ CUDA_VARIANTS: Final = (
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
         graph=True,
-        end_to_end=_WARPGROUPS,
+        end_to_end=_IN_ORDER,
         draft=True,
     ),
 )

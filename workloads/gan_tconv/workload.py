@@ -72,7 +72,7 @@ WORKLOAD: Final = Workload(
     host_baseline="numba_serial",
     tolerance={**TOLERANCE, "fp32": FP32_TOLERANCE, "3xtf32": SPLIT_TOLERANCE},
     shares=problem.shares,
-    axes=(Axis("images", 1, 20000),),
+    axes=(Axis("images", 1, 20000), Axis("weights", words=(problem.RESIDENT,), optional=True)),
     make_case=problem.make_case,
 )
 

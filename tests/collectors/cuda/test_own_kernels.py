@@ -7,8 +7,9 @@ import pytest
 
 import collectors
 from tests.emulator.emulator import needs_compiler, run
-from warpladder.collectors.cuda.compiler import compile_variant
-from warpladder.workloads.api import CudaVariant, Launch
+from warpladder import ROOT
+from warpladder.collectors.cuda.compiler import compilation_of, compile_anew, compile_variant
+from warpladder.workloads.api import CudaVariant, Launch, read_source
 
 KERNELS = Path(collectors.__file__).parent / "cuda" / "kernels"
 
@@ -53,3 +54,31 @@ def test_a_fingerprint_tells_any_changed_byte_and_any_two_that_changed_places() 
     seen.add(fingerprint(swapped))
     assert len(seen) == 8
     assert fingerprint(array, blocks=5) == fingerprint(array)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_the_compiler_says_whether_products_of_a_warpgroup_are_serialized(leaves: bool) -> None:
+    source = """
+__global__ void product(float* out, int steps) {
+  extern __shared__ __align__(1024) char memory[];
+  const float* b = (const float*)memory;
+  float sums[32];
+  unsigned a[2][4];
+#pragma unroll 1
+  for (int i = 0; i < steps; i += 2)
+#pragma unroll
+    for (int turn = 0; turn < 2; ++turn) {
+      if (LEAVES && turn == 1 && i + 1 == steps) break;  // then ptxas does not see which fragments a product under way has
+      for (int k = 0; k < 4; ++k) a[turn][k] = __float_as_uint(b[(i + turn) * 512 + 4 * threadIdx.x + k]);
+      wgmma_fence();
+      wgmma_tf32(sums, a[turn], wgmma_operand(b), i + turn > 0);
+      wgmma_commit();
+      wgmma_wait<1>();
+    }
+  wgmma_wait<0>();
+  wgmma_keep(sums);
+  out[threadIdx.x] = sums[0];
+}""".replace("LEAVES", str(int(leaves)))
+    whole = read_source(ROOT / "workloads" / "hopper.cuh") + source
+    variant = CudaVariant("product", "", "rung", source=whole, only_architecture="sm_90a")
+    assert compile_anew(compilation_of(variant, ["product"], "sm_90")).kernels["product"].serialized == leaves

@@ -1,0 +1,123 @@
+"""The generator's rungs for few images: units of equal work, whose slices are the blocks of a cluster."""
+
+import numpy as np
+import pytest
+
+from tests.emulator.emulator import build, needs_compiler
+from warpladder.collectors.core.verify import compare, poison
+from warpladder.workloads.gan_tconv import few
+from warpladder.workloads.gan_tconv.problem import layers, make_case
+from warpladder.workloads.gan_tconv.workload import WORKLOAD
+
+RUNGS = ("v14_few_images", "v15_few_images_tf32")
+
+
+def emulated(name, case, config):
+    """Verdict on the images that the emulator makes."""
+    variant = WORKLOAD.variant(name)
+    inputs, launches = dict(WORKLOAD.make_inputs(case, np.random.default_rng(3))), variant.launches(case, config)
+    _, outputs = WORKLOAD.buffers(case)
+    declared = {**outputs, **variant.scratch(case, config)}
+    written = {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in declared.items()}
+    poison(written)
+    build(variant, sorted({launch.kernel for launch in launches})).run(launches, inputs, written)
+    images = {"images": written["images"]}
+    return compare(images, WORKLOAD.reference(case, inputs), WORKLOAD.tolerance[variant.precision])
+
+
+def layers_of(name, case):
+    """The launches of the three layers in the middle."""
+    variant = WORKLOAD.variant(name)
+    return [launch for launch in variant.launches(case, variant.configs[0]) if launch.kernel.startswith("layer<")]
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_ten_images_are_128_blocks_in_every_layer(name):
+    """16 ranges of 16 channels by 8 slices of 64, then 4 squares by 8 ranges by 4 slices, then 16 squares by 4 ranges by 2 slices."""
+    blocks = layers_of(name, WORKLOAD.case("images=10"))
+    assert [launch.grid for launch in blocks] == [(128, 1, 1)] * 3
+    assert [int(launch.args[-1]) for launch in blocks] == [64] * 3
+    assert {launch.dynamic_shared_bytes for launch in blocks} == {(10 * 36 + 25 * 16) * 64 * 4}
+
+
+def test_a_unit_has_as_many_images_as_there_are_up_to_ten():
+    """3 images are two threads' 2 each, and 11 are two units of 6."""
+    plans = {n: few.plan(case, layers(case)[0], few.FMA) for n in (1, 3, 10, 11, 33) for case in [make_case({"images": n})]}
+    assert {n: plan.per for n, plan in plans.items()} == {1: 1, 3: 2, 10: 5, 11: 3, 33: 5}
+    assert {n: plan.units // 16 for n, plan in plans.items()} == {1: 1, 3: 1, 10: 1, 11: 2, 33: 4}
+
+
+def test_many_images_need_fewer_slices():
+    """100 images are 160 units in the first layer: 640 blocks are nearly five rounds of 132, 1280 nearly ten of half the length."""
+    case = WORKLOAD.case("images=100")
+    assert [few.plan(case, layer, few.FMA).cluster for layer in layers(case)[:3]] == [4, 2, 1]
+
+
+@pytest.mark.parametrize("channels", [512, 544, 1024, 32])
+def test_slices_cover_the_channels_and_none_is_empty(channels):
+    for layer in layers(make_case({"images": 2, "channels": channels}))[:3]:
+        for arithmetic in (few.FMA, few.TENSOR_CORES):
+            plan = few.plan(make_case({"images": 2, "channels": channels}), layer, arithmetic)
+            assert (plan.cluster - 1) * plan.slice < layer.channels <= plan.cluster * plan.slice
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_weights_are_read_where_they_lie(name):
+    """An operation is five kernels: none rearranges weights. Each but the last asks for the weights of the next."""
+    variant = WORKLOAD.variant(name)
+    launches = variant.launches(WORKLOAD.case("images=10"), variant.configs[0])
+    weights = [[arg for arg in launch.args if isinstance(arg, str) and arg.startswith("w")] for launch in launches]
+    assert weights == [["w0", "w1"], ["w1", "w2"], ["w2", "w3"], ["w3", "w4"], ["w4"]]
+    assert not set(variant.scratch(WORKLOAD.case("images=10"), {})) - {"x0", "x1", "x2", "x3"}
+
+
+def test_the_last_layer_and_the_dense_one_are_in_float32():
+    """Only what a product of TF32 takes is rounded: the pixels before the first three layers, not those before the last."""
+    launches = WORKLOAD.variant("v15_few_images_tf32").launches(WORKLOAD.case("images=10"), {})
+    assert [launch.kernel for launch in launches] == [
+        "dense<true>",
+        "layer<5, 8, true>",
+        "layer<5, 4, true>",
+        "layer<5, 2, false>",
+        "last_layer",
+    ]
+
+
+@needs_compiler
+@pytest.mark.parametrize("images", [1, 3, 7, 9, 11, 12, 16, 33])
+@pytest.mark.parametrize("name", RUNGS)
+def test_any_number_of_images_is_right(name, images):
+    case = make_case({"images": images, "channels": 32, "side": 1})
+    for config in WORKLOAD.variant(name).configs:
+        verdict = emulated(name, case, config)
+        assert verdict.ok, f"{config}: {verdict.detail}"
+
+
+@needs_compiler
+@pytest.mark.parametrize(("channels", "side"), [(256, 1), (96, 1), (32, 3), (32, 5)])
+@pytest.mark.parametrize("name", RUNGS)
+def test_clusters_squares_and_ranges_that_do_not_fit_are_right(name, channels, side):
+    """256 channels are clusters of 8; 96 end within a slice and a range; sides of 3 and 5 end within a square."""
+    case = make_case({"images": 2, "channels": channels, "side": side})
+    for config in WORKLOAD.variant(name).configs:
+        verdict = emulated(name, case, config)
+        assert verdict.ok, f"{config}: {verdict.detail}"
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", RUNGS)
+def test_a_slice_longer_than_shared_memory_takes_its_stages_in_turn(name, monkeypatch):
+    """As of many images: on one multiprocessor a unit is one block, whose 192 channels are three times what its stages hold."""
+    monkeypatch.setattr(few, "_AT_ONCE", {1: 1})
+    case = make_case({"images": 2, "channels": 192, "side": 1})
+    assert [launch.grid for launch in layers_of(name, case)] == [(6, 1, 1), (3, 1, 1), (2, 1, 1)]
+    for config in WORKLOAD.variant(name).configs:
+        verdict = emulated(name, case, config)
+        assert verdict.ok, f"{config}: {verdict.detail}"
+
+
+def test_channels_that_do_not_fill_a_vector_are_skipped_with_the_reason():
+    for name in RUNGS:
+        skip = WORKLOAD.variant(name).skip
+        assert "no multiple of 32" in skip(make_case({"images": 3, "channels": 8, "side": 2}), {})
+        assert skip(WORKLOAD.case("images=10"), {}) is None

@@ -1,0 +1,172 @@
+"""Products of the training step whose blocks have shares of a line of tiles: the shares, the launches, and the kernels on several tiles."""
+
+import numpy as np
+import pytest
+
+from tests.emulator.emulator import build, needs_compiler
+from tests.workloads.test_mlp_training import relative_error
+from warpladder.workloads.api import CudaVariant, TensorMap
+from warpladder.workloads.mlp_training import full_waves, shares, wide_tiles
+from warpladder.workloads.mlp_training.problem import TOLERANCES, Size, make_case, size_of
+from warpladder.workloads.mlp_training.shares import Line
+from warpladder.workloads.mlp_training.workload import WORKLOAD
+
+BATCHES = (1, 37, 100, 333, 400, 800, 1024, 2048, 5000, 8192, 8193, 65536)
+EVEN, WIDE = {"forward": "8x16", "backward": "8x14", "parts": 0}, {"columns": 256, "parts": 0}
+
+
+def parts_by_tile(line: Line) -> list[list[int]]:
+    """The blocks that have a stage of a tile, by walking over every stage."""
+    found: list[list[int]] = [[] for _ in range(line.tiles)]
+    for stage in range(line.tiles * line.span):
+        block, tile = stage // line.share, stage // line.span
+        if block not in found[tile]:
+            found[tile].append(block)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "blocks", "slices"),
+    [
+        (shares.whole_tiles(256, 25, 132), Line(256, 25, 50), 128, 1),  # two tiles a block
+        (shares.whole_tiles(104, 25, 132), Line(104, 25, 25), 104, 1),
+        (shares.parts_of_tiles(16, 25, 8), Line(16, 28, 4), 112, 7),  # 25 stages are seven parts of at most four
+        (shares.even_shares(28, 256, 132), Line(28, 256, 55), 131, 6),  # 7168 stages; 256 begin in the middle of a share
+        (shares.even_shares(56, 512, 264), Line(56, 512, 109), 264, 6),
+    ],
+)
+def test_shares_counted_by_hand(line, expected, blocks, slices):
+    assert line == expected
+    assert (line.blocks, line.slices) == (blocks, slices)
+
+
+@pytest.mark.parametrize("line", [Line(7, 12, 5), Line(7, 5, 12), Line(3, 4, 4), Line(3, 12, 4), Line(3, 4, 12), Line(1, 1, 1)])
+def test_slices_are_the_most_blocks_that_share_a_tile(line):
+    parts = parts_by_tile(line)
+    assert line.blocks == 1 + max(block for blocks in parts for block in blocks)
+    assert line.slices == max(map(len, parts))
+    assert line.whole == (line.slices == 1)
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize(
+    ("of", "name"), [(full_waves, "v09_full_waves"), (wide_tiles, "v08_warpgroups_tf32")], ids=["full_waves", "wide_tiles"]
+)
+def test_every_share_has_a_stage_and_the_line_has_all_of_them(of, name, batch):
+    size, depth_of_stage = Size(batch, 784, 1000), {full_waves: 16, wide_tiles: 32}[of]
+    for config in WORKLOAD.variant(name).configs:
+        for line, steps in ((of.forward_line(size, config), 784), (of.backward_line(size, config), batch)):
+            depth = -(-steps // depth_of_stage)
+            assert line.span >= depth, "no stage is left out"
+            assert line.span == depth or line.span - line.share < depth, "the last part of a tile has a stage"
+            assert line.whole or line.span % line.share == 0 or line.span == depth, (
+                "a share may cross tiles only without padding"
+            )
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_blocks_of_tf32_fit_the_multiprocessors_at_once(batch):
+    variant = WORKLOAD.variant("v08_warpgroups_tf32")
+    for config in variant.configs:
+        products = [launch for launch in variant.launches(make_case({"batch": batch}), config) if launch.dynamic_shared_bytes]
+        assert len(products) == 2
+        assert max(launch.grid[0] for launch in products) <= 132
+        assert {launch.dynamic_shared_bytes for launch in products} == {197_632}  # of 232,448, a block a multiprocessor
+
+
+def test_a_step_in_tf32_at_8192_rows_and_at_800():
+    variant = WORKLOAD.variant("v08_warpgroups_tf32")
+    large = variant.launches(make_case({"batch": 8192}), WIDE)
+    assert [(launch.kernel, launch.grid[0]) for launch in large] == [
+        ("forward_hidden<256, 4>", 128),  # 8 x 32 tiles, two a block
+        ("output_layer<4, true, true>", 128),
+        ("backward_slices<256, 4>", 131),
+        ("update<128, 256>", 766 + 44),
+    ]
+    small = variant.launches(make_case({"batch": 800}), {"columns": 64, "parts": 0})
+    assert [(launch.kernel, launch.grid[0]) for launch in small] == [
+        ("forward_hidden<64, 8>", 104),
+        ("output_layer<4, true, true>", 100),
+        ("backward_update<64, 8>", 112 + 20),
+    ]
+    maps = [argument for launch in (*large, *small) for argument in launch.args if isinstance(argument, TensorMap)]
+    assert len(maps) == 8
+    assert all(tensor_map.tf32 for tensor_map in maps), "the tensor cores would cut off what the TMA does not round"
+
+
+def test_a_step_in_full_waves_has_two_blocks_a_multiprocessor():
+    variant = WORKLOAD.variant("v09_full_waves")
+    launches = variant.launches(make_case({"batch": 8192}), EVEN)
+    assert [(launch.kernel, launch.grid[0], launch.block[0]) for launch in launches] == [
+        ("forward_hidden<16, 2, 2>", 512, 128),  # 8 x 64 tiles: 1.94 rounds of 264
+        ("output_layer<4, false, true>", 128, 256),
+        ("backward_weights<14, 2, 2>", 264, 128),  # 8 x 7 tiles of 512 stages, in shares of 109
+        ("update<112, 128>", 766 + 44, 256),
+    ]
+    # Three stages of 16 steps of 128 rows, and of 128 columns and 4 more, or of 112.
+    assert [launch.dynamic_shared_bytes for launch in launches] == [49_920, 0, 46_080, 0]
+
+
+def test_both_want_multiples_of_four_inputs_and_hidden_units():
+    for name in ("v08_warpgroups_tf32", "v09_full_waves"):
+        variant = WORKLOAD.variant(name)
+        assert variant.skip(make_case({"batch": 37}), {}) is None
+        assert "67 inputs" in (variant.skip(make_case({"batch": 19, "inputs": 67, "hidden": 132}), {}) or "")
+        assert "131 hidden" in (variant.skip(make_case({"batch": 19, "inputs": 68, "hidden": 131}), {}) or "")
+
+
+def emulated_error(name: str, size: dict[str, int], config: dict, order: str) -> float:
+    case, variant = make_case(size), WORKLOAD.variant(name)
+    assert isinstance(variant, CudaVariant)
+    launches, inputs = list(variant.launches(case, config)), WORKLOAD.make_inputs(case, np.random.default_rng(14))
+    outputs = {key: np.full(buffer.shape, np.nan, np.float32) for key, buffer in WORKLOAD.buffers(case)[1].items()}
+    scratch = {key: np.full(buffer.shape, np.nan, np.float32) for key, buffer in variant.scratch(case, config).items()}
+    build(variant, sorted({launch.kernel for launch in launches})).run(launches, inputs, {**outputs, **scratch}, order)
+    return relative_error(outputs, WORKLOAD.reference(case, inputs))
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize("tile", ["8x8", "8x14", "8x16"])
+def test_tiles_of_float32_whose_shares_begin_and_end_in_the_middle_of_tiles(monkeypatch, tile, order):
+    size = {"batch": 150, "inputs": 132, "hidden": 260}
+    config = {"forward": tile, "backward": tile, "parts": 0}
+    for line, steps in (("forward_line", 9), ("backward_line", 10)):
+        tiles = getattr(full_waves, line)(size_of(make_case(size)), config).tiles
+        monkeypatch.setattr(full_waves, line, lambda size, config, tiles=tiles, steps=steps: Line(tiles, steps, 7))
+        assert tiles == 6
+    assert emulated_error("v09_full_waves", size, config, order) < TOLERANCES["fp32"] / 5
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize("columns", [64, 256])
+def test_tiles_of_tf32_whose_shares_begin_and_end_in_the_middle_of_tiles(monkeypatch, columns, order):
+    size, config = {"batch": 200, "inputs": 132, "hidden": 260}, {"columns": columns, "parts": 0}
+    line = wide_tiles.backward_line(size_of(make_case(size)), config)
+    monkeypatch.setattr(wide_tiles, "backward_line", lambda size, config: Line(line.tiles, 7, 5))
+    error = emulated_error("v08_warpgroups_tf32", size, config, order)
+    assert error < 8e-5, "about 5e-5 where all operands are rounded, 1.5e-4 where they are cut off"
+
+
+@needs_compiler
+def test_whole_tiles_of_tf32_one_after_another_with_the_update(monkeypatch):
+    size, config = {"batch": 70, "inputs": 132, "hidden": 260}, {"columns": 64, "parts": 0}
+    monkeypatch.setattr(wide_tiles, "backward_line", lambda size, config: Line(10, 3, 6))
+    monkeypatch.setattr(wide_tiles, "forward_line", lambda size, config: Line(6, 5, 10))
+    kernels = [launch.kernel for launch in WORKLOAD.variant("v08_warpgroups_tf32").launches(make_case(size), config)]
+    assert kernels == ["forward_hidden<64, 8>", "output_layer<2, true, true>", "backward_update<64, 8>"]
+    assert emulated_error("v08_warpgroups_tf32", size, config, "backward") < 8e-5
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize(
+    ("name", "config", "most"),
+    [("v08_warpgroups_tf32", {"columns": 64, "parts": 0}, 8e-5), ("v09_full_waves", EVEN, TOLERANCES["fp32"] / 5)],
+)
+def test_blocks_of_the_output_layer_have_samples_one_after_another(name, config, most, order):
+    size = {"batch": 1101, "inputs": 12, "hidden": 260}
+    launch = WORKLOAD.variant(name).launches(make_case(size), config)[1]
+    assert (launch.kernel.split("<")[0], launch.grid[0]) == ("output_layer", 92)  # 276 fours, three a block
+    assert emulated_error(name, size, config, order) < most

@@ -1,0 +1,164 @@
+"""Launches of the rungs for few images: the dense layer, three layers in units of equal work, and the last layer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
+from warpladder.workloads.gan_tconv import phases
+from warpladder.workloads.gan_tconv.problem import (
+    COLOURS,
+    KERNEL_SIZE,
+    Layer,
+    channels_of,
+    images_of,
+    layers,
+    side_of,
+)
+from warpladder.workloads.hopper import MULTIPROCESSORS
+
+_OF: Final = Constants(Path(__file__).parent / "kernels" / "few_images.cuh")
+_TAPS: Final = KERNEL_SIZE**2
+_FLOAT: Final = 4
+_MOST_PER_THREAD: Final = 5  # images
+#: Blocks of a cluster -> clusters that run at once, one block a multiprocessor. A cluster lies within a GPC. Eight GPCs with 16 or more
+#: multiprocessors each are assumed.
+_AT_ONCE: Final[Mapping[int, int]] = {1: MULTIPROCESSORS, 2: MULTIPROCESSORS // 2, 4: 32, 8: 16}
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How a rung multiplies.
+
+    Attributes:
+        kernel: gives the name expression of a layer, from images a thread, blocks of a cluster, and whether outputs are rounded.
+        depth: channels of a step.
+        stages: steps in shared memory.
+        overhead: channels that take as long as the beginning and the end of a block.
+        rounded: operands are rounded to TF32.
+    """
+
+    kernel: Callable[[int, int, bool, Params], str]
+    depth: int
+    stages: int
+    overhead: int
+    rounded: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A layer in units.
+
+    Attributes:
+        per: images of a thread; a unit has twice as many.
+        cluster: blocks that share the channels of a unit.
+        slice: channels of a block.
+        units: units of all images.
+    """
+
+    per: int
+    cluster: int
+    slice: int
+    units: int
+
+
+def plan(case: Case, layer: Layer, arithmetic: Arithmetic) -> Plan:
+    """The plan with which the last block ends soonest."""
+    squares, ranges = ceil_div(layer.side, _OF["kTile"]) ** 2, ceil_div(layer.out_channels, _OF["kColumns"])
+
+    def plan_of(per: int, cluster: int) -> Plan:
+        channels = ceil_div(layer.channels, cluster * arithmetic.depth) * arithmetic.depth
+        return Plan(per, cluster, channels, ceil_div(images_of(case), 2 * per) * squares * ranges)
+
+    def cost(plan: Plan) -> tuple[int, int]:
+        rounds = ceil_div(plan.units, _AT_ONCE[plan.cluster])
+        return rounds * (plan.slice * plan.per + arithmetic.overhead * _MOST_PER_THREAD), -plan.per
+
+    plans = [plan_of(per, cluster) for per in range(1, _MOST_PER_THREAD + 1) for cluster in _AT_ONCE]
+    return min((plan for plan in plans if (plan.cluster - 1) * plan.slice < layer.channels), key=cost)
+
+
+def skip(case: Case, config: Params) -> str | None:
+    """Channels of every layer must fill vectors."""
+    return phases.skip(case, config)
+
+
+def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """`x0` to `x3`: pixels between layers, by [image][y][x][channel]."""
+    images, side = images_of(case), side_of(case)
+    found = {"x0": Buffer((images, side, side, channels_of(case)))}
+    for layer in layers(case)[:-1]:
+        found[f"x{layer.number}"] = Buffer((images, 2 * layer.side, 2 * layer.side, layer.out_channels))
+    return found
+
+
+def launches(case: Case, config: Params, arithmetic: Arithmetic) -> Sequence[Launch]:
+    """One operation. Each kernel asks L2 for the weights of the next layer."""
+    *middle, last = layers(case)
+    return [
+        _dense(case, arithmetic.rounded),
+        *(_layer(case, config, layer, arithmetic) for layer in middle),
+        _last(case, last),
+    ]
+
+
+def _dense(case: Case, rounded: bool) -> Launch:
+    outputs = side_of(case) ** 2 * channels_of(case)
+    grid = (ceil_div(outputs, _OF["kDenseRows"]), ceil_div(images_of(case), _OF["kDenseImages"]), 1)
+    args = _args("z", "w0", "bn0", "x0", "w1", _weights(layers(case)[0]), images_of(case), outputs, channels_of(case))
+    return Launch(f"dense<{_cpp(rounded)}>", grid, (_OF["kThreads"], 1, 1), args)
+
+
+def _layer(case: Case, config: Params, layer: Layer, arithmetic: Arithmetic) -> Launch:
+    n, made = layer.number, plan(case, layer, arithmetic)
+    following = layers(case)[n]
+    rows = 2 * made.per * _OF["kHalo"] ** 2 + _TAPS * _OF["kColumns"]
+    return Launch(
+        arithmetic.kernel(made.per, made.cluster, arithmetic.rounded and not following.last, config),
+        (made.units * made.cluster, 1, 1),
+        (_OF["kThreads"], 1, 1),
+        _args(
+            *(f"x{n - 1}", f"w{n}", f"b{n}", f"bn{n}", f"x{n}", f"w{n + 1}", _weights(following)),
+            *(layer.side, images_of(case), layer.channels, layer.out_channels, made.slice),
+        ),
+        arithmetic.stages * rows * arithmetic.depth * _FLOAT,
+    )
+
+
+def _last(case: Case, last: Layer) -> Launch:
+    quads = images_of(case) * (last.side // 2) ** 2
+    threads = _OF["kQuadThreads"]
+    return Launch(
+        "last_layer",
+        (ceil_div(quads, threads // _OF["kQuadLanes"]), 1, 1),
+        (threads, 1, 1),
+        _args("x3", "w4", "b4", "images", last.side, last.channels, images_of(case)),
+        _TAPS * COLOURS * last.channels * _FLOAT,
+    )
+
+
+def _weights(layer: Layer) -> int:
+    return _TAPS * layer.out_channels * layer.channels
+
+
+def _args(*values: str | int) -> tuple[Any, ...]:
+    return tuple(value if isinstance(value, str) else np.int32(value) for value in values)
+
+
+def _cpp(flag: bool) -> str:
+    return str(flag).lower()
+
+
+FMA: Final = Arithmetic(
+    lambda per, cluster, rounded, config: f"layer<{per}, {config['vector']}, {cluster}>", depth=16, stages=4, overhead=16
+)
+TENSOR_CORES: Final = Arithmetic(
+    lambda per, cluster, rounded, config: f"layer<{per}, {cluster}, {_cpp(rounded)}>",
+    depth=16,
+    stages=4,
+    overhead=32,
+    rounded=True,
+)
