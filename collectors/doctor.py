@@ -23,6 +23,13 @@ _PEERS: Final = {
     "triton": "compiles the kernels of torch.compile; comes with torch, and needs gcc and Python's headers",
     "cutensor": "cuTENSOR",
 }
+#: Module -> the package that has it, and what it is for: the routes of `call_routes`.
+_ROUTES: Final = {
+    "cuda.core": ("cuda-core", "its own route"),
+    "pybind11": ("pybind11", "an extension built by nvcc"),
+    "ninja": ("ninja", "builds the extension of PyTorch"),
+    "pycuda": ("pycuda", "its own route; pip builds it by nvcc and g++"),
+}
 _PEERS_CURE: Final = f"optional: {how_to_install('peers')}"
 
 
@@ -45,6 +52,12 @@ def examine() -> Iterator[Finding]:
         yield _package(module, package, f"{how_to_install('gpu')}, where there is an NVIDIA driver")
     for module, use in _PEERS.items():
         yield _package(module, module, f"peers: {use}; {_PEERS_CURE}")
+    for module, (package, use) in _ROUTES.items():
+        yield _package(
+            module, package, f"call_routes: {use}; {'optional: pip install pycuda' if module == 'pycuda' else _PEERS_CURE}"
+        )
+    nvcc = shutil.which("nvcc")
+    yield Finding("nvcc", nvcc is not None, nvcc or "call_routes: builds its extensions; optional: the CUDA toolkit")
     npp = _npp()
     yield Finding("NPP", npp is not None, npp or f"peer of conv2d; {_PEERS_CURE}, or the CUDA toolkit")
     yield _tool(NSYS, "optional: developer.nvidia.com/nsight-systems")

@@ -76,6 +76,11 @@ class Phase:
     FIRST_CALL: Final = f"{PHASE}first_call"
     FORWARD: Final = f"{PHASE}forward"
     BACKWARD: Final = f"{PHASE}backward"
+    CONTEXT: Final = f"{PHASE}context"
+    IMPORT: Final = f"{PHASE}import"
+    COMPILE: Final = f"{PHASE}compile"
+    LOAD: Final = f"{PHASE}load"
+    HAND_OVER: Final = f"{PHASE}hand_over"
 
 
 PHASES: Final[Mapping[str, str]] = {
@@ -85,9 +90,15 @@ PHASES: Final[Mapping[str, str]] = {
     Phase.D2H: "copies from the device",
     Phase.FREE: "release of device memory",
     Phase.ALLREDUCE: "averages over all ranks, of one more execution beside the operation",
-    Phase.FIRST_CALL: "a function's first call in a process, by the host's clock: it compiles, autotunes and loads",
+    Phase.FIRST_CALL: "a function's first call in a process, by the host's clock: it compiles, autotunes and loads; where those are phases "
+    "of their own, the first hand-over, launch and wait",
     Phase.FORWARD: "the function, of one more execution beside the operation",
     Phase.BACKWARD: "its gradients, of the same execution",
+    Phase.CONTEXT: "creation of the CUDA context in a fresh process",
+    Phase.IMPORT: "import of the packages that a call needs, in a fresh process",
+    Phase.COMPILE: "compilation of the kernel in a fresh process, or finding it in a cache on disk",
+    Phase.LOAD: "load of the compiled code in a fresh process; part of `phase:compile` where a library does both in one",
+    Phase.HAND_OVER: "hand-over of all arrays of a case to a library, the mean of many in a fresh process",
 }
 
 
@@ -106,6 +117,7 @@ class Source:
     CUT_OFF: Final = "cut_off"
     DATE: Final = "date"
     DROPPED: Final = "dropped"
+    FIRST_USE: Final = "first_use"
     GPUS: Final = "gpus"
     GRAPHS: Final = "graphs"
     INPUTS: Final = "inputs"
@@ -145,6 +157,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.CUT_OFF: "the recording ended before its time and was finished by a later command",
     Source.DATE: "the start of a capture is not known",
     Source.DROPPED: "records that a tracer dropped",
+    Source.FIRST_USE: "the steps of a first use that could not be timed",
     Source.GPUS: "numbers of GPUs that a case cannot be shared among",
     Source.GRAPHS: "CUDA graphs that were traced as a whole",
     Source.INPUTS: "there are no other inputs to verify with",

@@ -180,7 +180,11 @@ SAMPLES = Table(
             "gpus", "GPUs, or processes on the host, that worked together; 0 for one process on the host", bits=16, least=0
         ),
         integer("rank", "which of them took the sample; the whole took as long as the slowest of its round", bits=16, least=0),
-        text("cache", "L2 flushed before the sample, or not", values=CACHES),
+        text(
+            "cache",
+            "L2 flushed before the sample, or not; of the phases of a first use: no compiled code was cached on disk, or it was",
+            values=CACHES,
+        ),
         text(
             "scope",
             "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` is of one more execution beside the operation",

@@ -237,6 +237,8 @@ class LibraryVariant(Variant):
             which are the same for it; it has no device time.
         graph: after one run its work is captured in a CUDA graph. An operation is one launch of that graph. It must free
             everything that it allocates before it returns, and wait for nothing.
+        first_use: the cases at which the steps of a first use are timed in fresh processes, which find the workload by its name.
+            `prepare` is then a class of `warpladder.workloads.stepwise.Stepwise`.
     """
 
     requires: tuple[str, ...] = ()
@@ -245,6 +247,7 @@ class LibraryVariant(Variant):
     synchronizes: bool = True
     device_only: bool = True
     graph: bool = False
+    first_use: Callable[[Case], bool] = lambda case: False
 
     @property
     def kind(self) -> str:

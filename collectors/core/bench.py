@@ -1,6 +1,6 @@
 """The interface of a bench. A bench prepares the operations of one case, runs them, and takes samples of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -66,6 +66,21 @@ def of_all(ranks: Sequence[Reading]) -> Reading:
     )
 
 
+@dataclass(frozen=True)
+class FirstUse:
+    """Times of the first use of a variant in one fresh process.
+
+    Attributes:
+        number: which of the processes, from 0.
+        cache: `cold` if no compiled code was cached on disk, else `hot`.
+        phases_ns: times in ns of its steps, by scope.
+    """
+
+    number: int
+    cache: str
+    phases_ns: Mapping[str, int]
+
+
 class Unavailable(Exception):
     """A cell cannot run on this machine, although nothing is wrong with it. The message is the reason."""
 
@@ -114,6 +129,7 @@ class Operation:
         parts: named parts of an operation by scope, in order. Each takes what the one before it returned.
         passes: passes of the bench that apply to the operation; None for all.
         note: remark for readers of its samples; may be empty.
+        first_uses: times its first use in fresh processes; None if that is not asked.
     """
 
     run: Callable[[], Any]
@@ -127,6 +143,11 @@ class Operation:
     parts: tuple[tuple[str, Callable[..., Any]], ...] = ()
     passes: tuple[Pass, ...] | None = None
     note: str = ""
+    first_uses: Callable[[], Iterable[FirstUse]] | None = None
+
+    def remark(self, text: str) -> None:
+        """Add a remark to the note."""
+        self.note = f"{self.note}; {text}" if self.note else text
 
     def takes(self, how: Pass) -> bool:
         """Whether the operation is sampled in this pass."""

@@ -6,7 +6,7 @@ other inputs. Each process of a run has inputs of its own. The first one verifie
 """
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from warpladder.collectors.core.bench import (
     Bench,
     Ended,
     Failed,
+    FirstUse,
     MakeBench,
     Operation,
     Pass,
@@ -182,7 +183,22 @@ class _BenchRun:
             first = Reading(operation.first_call_ns, state=NO_GPU_STATE)
             how = Pass(Phase.FIRST_CALL, "cold")
             self._report.samples(sample_rows(Entry(cell), how, self._bench.gpus, self._turn, self._turn.first_round, 0, first))
+        if operation.first_uses and self._turn.process == 0:
+            self._time_first_uses(cell, operation.first_uses)
         return _Ready(cell, operation, verdict, tolerance)
+
+    def _time_first_uses(self, cell: Cell, first_uses: Callable[[], Iterable[FirstUse]]) -> None:
+        """Report the steps of a cell's first use. A failure there is a finding, and no verdict on the cell."""
+        try:
+            for found in first_uses():
+                for scope, duration_ns in found.phases_ns.items():
+                    reading, how = Reading(duration_ns, state=NO_GPU_STATE), Pass(scope, found.cache)
+                    rows = sample_rows(Entry(cell), how, self._bench.gpus, self._turn, found.number, 0, reading)
+                    self._report.samples(rows)
+                self._report.working_on(cell)
+        except Exception as error:
+            text = f"its first use could not be timed to the end: {classify(error)[1]}"
+            self._report.diagnostic("warning", Source.FIRST_USE, text, cell)
 
     def _verify_again(self, ready: Sequence[_Ready]) -> set[Cell]:
         """Verify cells after their last round, once for each way in which they were timed, and then with other inputs. A cell

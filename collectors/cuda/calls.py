@@ -9,13 +9,16 @@ from typing import Any, Final, Protocol
 import cupy
 
 from warpladder.collectors.core.bench import PARTS, Failed, Unavailable, check_importable
+from warpladder.collectors.cuda.first_use import first_uses
 from warpladder.collectors.cuda.launch import graph_of
 from warpladder.collectors.cuda.operation import OPERATION, CudaOperation
 from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TORCH, Device, fault_of, look
+from warpladder.data import hand_over
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, LibraryVariant, NotInstalled, Params
 from warpladder.workloads.communication import Communicator
 from warpladder.workloads.functions.variant import FunctionVariant
+from warpladder.workloads.stepwise import Stepwise
 
 _OWN_STREAM: Final = "its library has streams of its own, so that it has no device time by CUDA events"
 
@@ -28,6 +31,7 @@ class CallDevice(Device, Protocol):
 
 def prepare_library(
     variant: LibraryVariant,
+    workload: str,
     case: Case,
     device: CallDevice,
     inputs: Mapping[str, Array],
@@ -38,7 +42,7 @@ def prepare_library(
     """Prepare a call into a GPU library.
 
     Args:
-        variant, case: what to call.
+        variant, workload, case: what to call; the workload by name.
         device: the GPU.
         inputs, outputs: the bench's arrays.
         communicator: of the ranks that share the case, for a variant that communicates.
@@ -56,6 +60,10 @@ def prepare_library(
             of_torch = torch_bridge.current_stream() not in (None, device.stream.ptr)
             _check_stream(device, enqueue, inputs, outputs, CURE_TORCH if of_torch else CURE)
         operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
+        if isinstance(enqueue, Stepwise) and enqueue.handed_over:
+            operation.note = hand_over.text_of(enqueue.handed_over.zero_copy, enqueue.handed_over.interface)
+            if check_stream and variant.first_use(case):
+                operation.first_uses = partial(first_uses, workload, variant.name, case.name, enqueue.caches)
         if variant.graph:
             enqueue()  # libraries initialise at the first call, which cannot be captured
             device.stream.synchronize()

@@ -36,6 +36,7 @@ from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
+from warpladder.workloads.stepwise import Stepwise
 
 #: Compiling ahead is given up after this many seconds without a finished job.
 _PATIENCE_S: Final = 120.0
@@ -121,10 +122,17 @@ def _first_call(
         on, versions = case, _versions("torch", "triton")
     elif requires <= {"cupy", "cupyx"}:
         versions = _versions("cupy")
+    elif _keeps_code(variant):
+        versions = _versions(*sorted(requires))
     else:
         return None
     mark = kernel_cache.key_of(_RUN_ONCE, workload.name, variant.name, variant.source_sha256, on.name, targets, versions)
     return None if kernel_cache.holds(mark) else (on.name, mark)
+
+
+def _keeps_code(variant: LibraryVariant) -> bool:
+    """Whether its steps leave compiled code on disk."""
+    return isinstance(variant.prepare, type) and issubclass(variant.prepare, Stepwise) and bool(variant.prepare.caches)
 
 
 @cache

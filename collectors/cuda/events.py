@@ -111,7 +111,8 @@ class CudaBench:
             if not variant.device_only:
                 return self._prepare_program(variant)
             among = self.communicator if variant.communicates else None
-            return prepare_library(variant, self._case, self.device, self.inputs, self.outputs, among, self.checks_stream)
+            place = self._workload.name, self._case, self.device
+            return prepare_library(variant, *place, self.inputs, self.outputs, among, self.checks_stream)
         raise Unavailable("runs on the host")
 
     def _prepare_program(self, variant: LibraryVariant) -> Operation:
@@ -295,7 +296,7 @@ class CudaBench:
             why = f" ({' '.join(str(error).split())[:200]})"
         if self.communicator.largest(bool(why)):  # all ranks must use a graph, or none
             operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
-            operation.note = f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}"
+            operation.remark(f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}")
         else:
             operation.from_batch = lambda: self._run_batch(operation, returned[-1])
         operation.replay()

@@ -4,6 +4,7 @@ from typing import Final
 
 #: Workload -> the report that its figures come from, with the hardware that the report names.
 CITATIONS: Final = {
+    "call_routes": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated, section 0.3. GeForce GTX 1070, Core i5-4690K.',
     "tensor_transpose": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated. GeForce GTX 1070, Core i5-4690K.',
     "conv2d": (
         'G. Matthews and M. Klobukov, "CUDA Assignment 3: 2D Convolution", Drexel University, 2017. GPU and CPU not named.'

@@ -315,7 +315,7 @@ def test_each_check_opens(open_app: Open, synthetic: Path, topic: str) -> None:
     assert app.button_group(key="choose topic").value == topic
 
 
-@pytest.mark.parametrize("topic", ["copies", "overheads", "blocks", "conflicts", "matrices", "phases", "generator"])
+@pytest.mark.parametrize("topic", ["copies", "overheads", "blocks", "conflicts", "matrices", "phases", "generator", "routes"])
 @pytest.mark.parametrize("workload", ["tensor_transpose", "conv2d"])
 def test_each_table_of_the_details_opens_or_says_why_not(open_app: Open, synthetic: Path, topic: str, workload: str) -> None:
     app = open_app(synthetic, "details", run="gpu", topic=topic, workload=workload)

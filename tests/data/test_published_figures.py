@@ -70,7 +70,7 @@ def test_copies_through_the_host_are_no_faster_than_the_plain_copy() -> None:
 
 
 def test_the_2_d_speedup_of_section_0_3_is_host_over_kernel() -> None:
-    rows = figures.read("tensor_transpose")
+    rows = figures.read("call_routes")
     rows = rows[rows["table"] == "section 0.3"].set_index(["variant", "quantity"])["value"]
     counted = rows["host", "time"] / rows["2-D kernel, C++", "time"]
     assert counted == pytest.approx(rows["2-D kernel, C++", "speedup"], rel=1e-5)
@@ -257,7 +257,7 @@ def write(folder: Path, *lines: str) -> None:
 def test_an_unknown_report_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(
         FiguresError,
-        match="no such report; known: cnn_conv, conv2d, gan_tconv, mlp_elementwise, mlp_training, tensor_transpose",
+        match="no such report; known: call_routes, cnn_conv, conv2d, gan_tconv, mlp_elementwise, mlp_training, tensor_transpose",
     ):
         figures.read("gemm")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports import blocks, conflicts, copies, generator, matrices, overheads, phases
+from warpladder.dashboard.reports import blocks, conflicts, copies, generator, matrices, overheads, phases, routes
 from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.ui.view import OfRun, OfWorkload, View
 
@@ -21,6 +21,7 @@ DETAILS: Final[tuple[Detail, ...]] = (
     matrices.DETAIL,
     phases.DETAIL,
     generator.DETAIL,
+    routes.DETAIL,
 )
 
 

@@ -5,6 +5,7 @@ from importlib import import_module
 from warpladder.dashboard.reports.copies import query as copies
 from warpladder.dashboard.reports.generator import query as generator
 from warpladder.dashboard.reports.phases import query as phases
+from warpladder.dashboard.reports.routes import query as routes
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.views.details import DETAILS, VIEW
 from warpladder.data import store
@@ -24,10 +25,12 @@ def page() -> None:
 
 
 def _first(run: store.Run) -> str:
-    """The table to show first: phases where they were traced, the generator where the first workload has no copies, else
-    copies.
+    """The table to show first: the routes of a run of these only, phases where they were traced, the generator where the first workload
+    has no copies, else copies.
     """
     workloads = runs.load(run).workloads
+    if workloads == (routes.WORKLOAD,):
+        return "routes"
     if runs.ask(run, phases.workloads):
         return "phases"
     if (

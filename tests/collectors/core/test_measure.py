@@ -1,13 +1,13 @@
 """Measuring a case on a bench made for the test: which operations are sampled how, and what is verified before."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from warpladder.collectors.core.bench import Operation, Pass, Reading
+from warpladder.collectors.core.bench import FirstUse, Operation, Pass, Reading
 from warpladder.collectors.core.failures import classify
 from warpladder.collectors.core.jobs import Job, WorkloadRef
 from warpladder.collectors.core.measure import measure_case
@@ -65,9 +65,12 @@ class Kept:
     def __init__(self) -> None:
         self.results: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
+        self.findings: list[tuple[str, str, str, Any]] = []
 
     def working_on(self, cell: Cell) -> None: ...
-    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None: ...
+    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None:
+        self.findings.append((severity, source, text, cell))
+
     def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
 
     def case(self, columns: dict[str, Any]) -> None: ...
@@ -79,7 +82,7 @@ class Kept:
         self.rows += rows
 
 
-def measured(*variants: str) -> Kept:
+def measured(*variants: str, bench: type[TwoPasses] = TwoPasses, process: int = 0) -> Kept:
     case = Case({"n": 3}, flops=0, min_bytes=24)
     workload = Workload(
         name="copy",
@@ -93,7 +96,7 @@ def measured(*variants: str) -> Kept:
     cells = tuple(Cell("copy", name, "", case.name) for name in variants)
     kept = Kept()
     measure_case(
-        Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": TwoPasses}, Turn(0, 0, LIMITS["quick"]), kept
+        Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": bench}, Turn(process, 0, LIMITS["quick"]), kept
     )
     return kept
 
@@ -134,3 +137,45 @@ def test_a_failure_in_a_user_s_file_is_told_with_its_line_and_one_elsewhere_with
         ("launch_error", "bench.py:4: ValueError: invalid literal for int() with base 10: 'tile'"),
     ]
     assert classify(ValueError("no such tile")) == ("launch_error", "ValueError: no such tile")
+
+
+FIRST = (FirstUse(0, "cold", {"phase:import": 5, "phase:compile": 70}), FirstUse(1, "hot", {"phase:compile": 9}))
+
+
+def with_first_uses(first_uses: Callable[[], Iterable[FirstUse]]) -> type[TwoPasses]:
+    class Bench(TwoPasses):
+        def prepare(self, variant: Variant, config: Mapping[str, Any]) -> Operation:
+            operation = super().prepare(variant, config)
+            operation.first_uses = first_uses
+            return operation
+
+    return Bench
+
+
+def test_the_steps_of_a_first_use_are_samples_by_process_and_state_of_the_caches() -> None:
+    rows = [row for row in measured("kernel", bench=with_first_uses(lambda: FIRST)).rows if row["scope"].startswith("phase:")]
+    assert [(row["scope"], row["cache"], row["round"], row["duration_ns"]) for row in rows] == [
+        ("phase:import", "cold", 0, 5),
+        ("phase:compile", "cold", 0, 70),
+        ("phase:compile", "hot", 1, 9),
+    ]
+    assert all(row["sm_clock_mhz"] is None for row in rows)
+
+
+def test_a_later_process_of_the_run_does_not_time_the_first_use_again() -> None:
+    rows = measured("kernel", bench=with_first_uses(lambda: FIRST), process=1).rows
+    assert rows and not [row for row in rows if row["scope"].startswith("phase:")]
+
+
+def test_a_first_use_that_fails_is_a_finding_and_leaves_the_verdict() -> None:
+    def first_uses() -> Iterator[FirstUse]:
+        yield FIRST[0]
+        raise RuntimeError("a fresh process ended with status 1")
+
+    kept = measured("kernel", bench=with_first_uses(first_uses))
+    assert [row["status"] for row in kept.results] == ["ok"]
+    assert sum(row["scope"] == "phase:import" for row in kept.rows) == 1
+    ((severity, _, text, cell),) = (finding for finding in kept.findings if finding[1] == "first_use")
+    assert (severity, cell.variant) == ("warning", "kernel")
+    assert text.startswith("its first use could not be timed to the end: ")
+    assert text.endswith("RuntimeError: a fresh process ended with status 1")

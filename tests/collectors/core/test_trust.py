@@ -1,12 +1,14 @@
 """What a run gives reason to distrust."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from warpladder.collectors.core import trust
 from warpladder.data.names import Ceiling, Source
+from warpladder.workloads import registry
 
 VARIANTS = [
     {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))
@@ -91,3 +93,44 @@ def test_samples_of_no_scope_that_is_checked_give_no_finding() -> None:
     rows = pd.DataFrame(samples("gpu", 1000, 10, "end_to_end", "hot")).astype({"scope": "str"})
     assert trust.check(rows, [case(1000)], VARIANTS, CEILINGS, None) == []
     assert trust.check(pd.DataFrame(samples("gpu", 1000, 10)), [case(1000)], VARIANTS, [], None) == []
+
+
+# -- the pitfalls of call_routes -------------------------------------------------------------------------------------------
+
+ROUTES = registry.load("call_routes")
+BOTH = {Source.ABOVE_CEILING, Source.NOT_GROWING}
+
+
+def findings_of(variant: str, durations_ns: Mapping[str, int], scope: str = "operation") -> set[str]:
+    """Sources of the findings about a variant that took these times, by case, on a machine of these ceilings."""
+    row = {"workload": "call_routes", "variant": variant, "config": "", "scope": scope, "cache": "hot", "twin": 0, "gpus": 1}
+    rows = pd.DataFrame([{**row, "case": case, "duration_ns": ns} for case, ns in durations_ns.items() for _ in range(3)])
+    cases = [
+        {"workload": "call_routes", "case": case.name, "min_bytes": case.min_bytes, "params": json.dumps(dict(case.params))}
+        for case in map(ROUTES.case, durations_ns)
+    ]
+    of = ROUTES.variant(variant)
+    variants = [{"workload": "call_routes", "variant": variant, "kind": of.kind, "role": of.role}]
+    return {finding["source"] for finding in trust.check(rows, cases, variants, CEILINGS, 60_000_000)}
+
+
+def test_the_lazy_views_of_the_routes_are_distrusted_on_host_and_gpu() -> None:
+    # 134 MB in 0.3 us is 447,000 GB/s.
+    flat = {"n=64,calls=1": 300, "n=1024,calls=1": 310, "n=4096,calls=1": 300}
+    assert findings_of("numpy_view", flat) == BOTH
+    assert findings_of("cupy_view", flat) == BOTH
+    assert findings_of("cupy_view", dict.fromkeys(flat, 1), scope="device") == BOTH
+
+
+def test_the_call_that_nobody_waits_for_is_distrusted_by_its_time_too() -> None:
+    # 134 MB take at least 8 us, at four times what memory was measured to copy. They may be half in the L2: 15,000 GB/s.
+    flat = {"n=64,calls=1": 5000, "n=1024,calls=1": 5000, "n=4096,calls=1": 5000}
+    assert findings_of("cupy_unsynchronized", flat) == {Source.NOT_GROWING}
+    # A hundred calls take a hundred times as long, and hide nothing.
+    many = {"n=64,calls=100": 500_000, "n=1024,calls=100": 500_000}
+    assert Source.NOT_GROWING in findings_of("cupy_unsynchronized", {**flat, **many})
+
+
+def test_an_honest_route_is_not_distrusted() -> None:
+    honest = {"n=64,calls=1": 9000, "n=1024,calls=1": 11_000, "n=4096,calls=1": 60_000, "n=64,calls=100": 300_000}
+    assert findings_of("cupy_raw_module", honest) == set()

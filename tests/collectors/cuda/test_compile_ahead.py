@@ -89,6 +89,15 @@ def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_vari
     assert compile_ahead.jobs_of(plan, ["sm_90"]) == jobs[:1]
 
 
+def test_a_route_that_leaves_compiled_code_on_disk_is_run_once_at_its_smallest_case() -> None:
+    plan = make_plan(Request(["call_routes"], cases=["n=1024,calls=1", "n=4096,calls=1"]))
+    jobs = [job for job in compile_ahead.jobs_of(plan, ["sm_90"]) if isinstance(job, RunOnce) and "numba_" not in job.variant]
+    assert {(job.variant, job.case) for job in jobs} == {
+        (name, "n=64,calls=1")
+        for name in ("cupy_raw_module", "cupy_unsynchronized", "cupy_view", "pybind11", "torch_ext", "triton", "pycuda")
+    }
+
+
 @pytest.mark.parametrize("text", ["raise RuntimeError", "import os; os._exit(7)"])
 def test_a_module_that_cannot_be_imported_or_ends_its_process_costs_the_recording_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "broken_module.py").write_text(text)
