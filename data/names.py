@@ -13,6 +13,11 @@ class Ceiling:
     DEVICE_COPY: Final = "device_copy"
     DEVICE_READ: Final = "device_read"
     DEVICE_WRITE: Final = "device_write"
+    DEVICE_8_TO_1: Final = "device_8_to_1"
+    DEVICE_2_TO_1: Final = "device_2_to_1"
+    DEVICE_1_TO_2: Final = "device_1_to_2"
+    DEVICE_1_TO_8: Final = "device_1_to_8"
+    L2_KEPT: Final = "l2_kept"
     FP32_FMA: Final = "fp32_fma"
     FP32_FMA_REGISTERS: Final = "fp32_fma_registers"
     FP64_FMA: Final = "fp64_fma"
@@ -34,6 +39,11 @@ CEILINGS: Final[Mapping[str, str]] = {
     Ceiling.DEVICE_COPY: "a kernel that copies device memory, bytes read and written, GB/s",
     Ceiling.DEVICE_READ: "a kernel that reads device memory, GB/s",
     Ceiling.DEVICE_WRITE: "a kernel that writes device memory, GB/s",
+    Ceiling.DEVICE_8_TO_1: "a kernel that reads eight bytes of device memory for each byte that it writes, GB/s",
+    Ceiling.DEVICE_2_TO_1: "a kernel that reads two bytes of device memory for each byte that it writes, GB/s",
+    Ceiling.DEVICE_1_TO_2: "a kernel that writes two bytes of device memory for each byte that it reads, GB/s",
+    Ceiling.DEVICE_1_TO_8: "a kernel that writes eight bytes of device memory for each byte that it reads, GB/s",
+    Ceiling.L2_KEPT: "bytes that a kernel wrote and that were still in the L2, not in device memory, when it ended, MB",
     Ceiling.FP32_FMA: "multiply-adds in fp32, one operand in uniform registers, TFLOP/s",
     Ceiling.FP32_FMA_REGISTERS: "multiply-adds in fp32, all operands in registers, TFLOP/s",
     Ceiling.FP64_FMA: "multiply-adds in fp64, TFLOP/s; no collector measures it yet",

@@ -97,7 +97,7 @@ CEILINGS = Table(
         text("name", "what was measured, e.g. `device_copy`"),
         text("device", "`cpu`, `cuda:0`, or `2 GPUs` for what they do together"),
         real("value", "the median over repetitions", least=1e-9, most=1e15),
-        text("unit", "`GB/s`, `TFLOP/s` or `us`"),
+        text("unit", "`GB/s`, `TFLOP/s`, `us` or `MB`"),
         text("method", "how it was measured"),
     ),
     ("name", "device"),

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.data.bandwidths import Memory, device_memory, host_memory, reads_and_writes
 from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.names import Ceiling, Source
 
-#: Largest plausible ratio of a case's bandwidth (min_bytes over time) to the measured copy bandwidth. It is slightly above 1
-#: for a cold cache, since reads are faster than copies, and larger if data can stay in a cache of the GPU or the processor.
+#: How many times faster than its floor of memory a case may plausibly be. It is slightly above 1 for a cold cache, since two
+#: measurements of the same device differ, and larger if data can stay in a cache of the GPU or the processor.
 CEILING_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 4.0, ("host", "hot"): 20.0}
 #: If the work grows by at least WORK_GROWS, the time must grow by at least TIME_GROWS.
 WORK_GROWS: Final = 8.0
@@ -37,35 +38,41 @@ def check(
     medians = medians[medians["scope"].isin(["device", "operation"])]
     medians = medians.merge(pd.DataFrame(cases), on=["workload", "case"])
     medians = medians.merge(pd.DataFrame(variants)[["workload", "variant", "kind", "role"]], on=["workload", "variant"])
-    copies = {Ceiling.DEVICE_COPY: "gpu", Ceiling.HOST_COPY: "host"}
-    memory = {copies[row["name"]]: row["value"] for row in ceilings if row["name"] in copies}
+    memories = _memories(ceilings, l2_bytes or 0)
     medians["memory"] = ["host" if kind == "host" else "gpu" for kind in medians["kind"]]
-    medians = medians[medians["memory"].isin(memory)]
+    medians = medians[medians["memory"].isin(memories)]
     if medians.empty:
         return []
-    medians["copy"] = medians["memory"].map(memory)
-    medians["most"] = medians["copy"] * [CEILING_MARGIN[key] for key in zip(medians["memory"], medians["cache"], strict=True)]
-    return [*_above_ceiling(medians, l2_bytes or 0), *_not_growing(medians)]
+    medians["margin"] = [CEILING_MARGIN[key] for key in zip(medians["memory"], medians["cache"], strict=True)]
+    return [*_above_ceiling(medians, memories), *_not_growing(medians, memories)]
 
 
-def _above_ceiling(medians: pd.DataFrame, l2_bytes: int) -> Iterable[dict[str, Any]]:
-    """Find cells whose min_bytes over time exceeds the measured bandwidth of memory.
+def _memories(ceilings: RowDicts, l2_bytes: int) -> dict[str, Memory]:
+    """The memories that were measured. Where the run did not measure which writes stay in the L2, all of it may hold some."""
+    values = {row["name"]: row["value"] for row in ceilings}
+    memories = {"gpu": device_memory({Ceiling.L2_KEPT: l2_bytes / 1e6, **values}), "host": host_memory(values)}
+    return {place: memory for place, memory in memories.items() if memory.names}
 
-    Outputs may still be in the L2 when the clock stops, even with a cold cache. So half of min_bytes, or the size of the L2 if
-    that is less, is not counted.
+
+def _above_ceiling(medians: pd.DataFrame, memories: Mapping[str, Memory]) -> Iterable[dict[str, Any]]:
+    """Find cells whose time is below the floor of memory by more than the margin.
+
+    Outputs may still be in the L2 when the clock stops, even with a cold cache. The floor does not count them, but for half of
+    min_bytes, which the L2 does not take in no time either.
     """
     for row in medians.to_dict("records"):
-        in_l2 = min(l2_bytes, row["min_bytes"] / 2) if row["memory"] == "gpu" else 0
-        if (row["min_bytes"] - in_l2) / max(row["duration_ns"], 1) > row["most"]:
+        memory, moved = memories[row["memory"]].keeping_at_most(row["min_bytes"] / 2), reads_and_writes(row)
+        if memory.time_ns(*moved) > row["margin"] * max(row["duration_ns"], 1):
             rate = row["min_bytes"] / max(row["duration_ns"], 1)
+            least = row["min_bytes"] / memory.keeping_at_most(0).time_ns(*moved)
             text = (
-                f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to copy {row['copy']:,.0f} GB/s: "
-                "the work is not done, or not waited for"
+                f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to move {least:,.0f} GB/s of such "
+                "reads and writes: the work is not done, or not waited for"
             )
             yield diagnostic_row("warning", Source.ABOVE_CEILING, text, row)
 
 
-def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
+def _not_growing(medians: pd.DataFrame, memories: Mapping[str, Memory]) -> Iterable[dict[str, Any]]:
     """Find variants whose time does not grow with their work: the work is not done, or not timed.
 
     A small case may leave most of the device idle, so that more work takes no more time. So a pair of cases counts only if
@@ -77,7 +84,9 @@ def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
         by_work = group.sort_values("min_bytes").to_dict("records")
         small, large = by_work[0], by_work[-1]
         work, duration = large["min_bytes"] / small["min_bytes"], large["duration_ns"] / max(small["duration_ns"], 1)
-        added_ns = (large["min_bytes"] - small["min_bytes"]) / large["most"]
+        memory = memories[large["memory"]].keeping_at_most(0)
+        least_ns = [memory.time_ns(*reads_and_writes(each)) / large["margin"] for each in (small, large)]
+        added_ns = least_ns[1] - least_ns[0]
         if work >= WORK_GROWS and duration < TIME_GROWS and added_ns >= small["duration_ns"]:
             text = (
                 f"{large['scope']} {large['cache']}: {work:.3g} times the bytes of {small['case']} take {duration:.2g} times "

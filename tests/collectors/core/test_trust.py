@@ -15,7 +15,14 @@ CEILINGS = [{"name": Ceiling.DEVICE_COPY, "value": 4000.0}, {"name": Ceiling.HOS
 
 
 def case(n: int) -> dict[str, Any]:
-    return {"workload": "w", "case": f"n={n}", "min_bytes": n, "params": json.dumps({"n": n})}
+    return {
+        "workload": "w",
+        "case": f"n={n}",
+        "min_bytes": n,
+        "h2d_bytes": n // 2,
+        "d2h_bytes": n // 2,
+        "params": json.dumps({"n": n}),
+    }
 
 
 def samples(variant: str, n: int, duration_ns: int, scope: str = "device", cache: str = "cold") -> list[dict[str, Any]]:
@@ -74,6 +81,34 @@ def test_what_is_written_may_still_be_in_the_l2_when_the_clock_stops() -> None:
     assert found(samples("gpu", 134_000_000, 15_000), 134_000_000, l2_bytes=200_000_000) == [
         (Source.ABOVE_CEILING, "n=134000000")
     ]
+
+
+def test_a_case_that_mostly_reads_is_held_against_the_rate_of_reading() -> None:
+    # 1 MB read at 4500 GB/s takes 222 ns; 190 ns is within the margin of 1.1 of neither 4500 (202) nor 4000 (227).
+    reads = {**case(1_000_000), "h2d_bytes": 999_000, "d2h_bytes": 1000}
+    ceilings = [*CEILINGS, {"name": Ceiling.DEVICE_READ, "value": 4500.0}]
+    for duration_ns, expected in ((215, []), (190, [Source.ABOVE_CEILING])):
+        rows = trust.check(pd.DataFrame(samples("gpu", 1_000_000, duration_ns)), [reads], VARIANTS, ceilings, None)
+        assert [row["source"] for row in rows] == expected
+    assert "to move 4,499 GB/s of such reads and writes" in rows[0]["text"]
+    # Against the copy alone, 215 ns would be too fast.
+    rows = trust.check(pd.DataFrame(samples("gpu", 1_000_000, 215)), [reads], VARIANTS, CEILINGS, None)
+    assert [row["source"] for row in rows] == [Source.ABOVE_CEILING]
+
+
+def test_the_writes_that_the_run_measured_to_stay_in_the_l2_count_before_its_size() -> None:
+    # 134 MB in 24 us: without the 67 MB of outputs 17 us, without the 10 MB that stay 31 us.
+    rows = samples("gpu", 134_000_000, 24_000)
+    for ceilings, expected in ((CEILINGS, 0), ([*CEILINGS, {"name": Ceiling.L2_KEPT, "value": 10.0}], 1)):
+        assert len(trust.check(pd.DataFrame(rows), [case(134_000_000)], VARIANTS, ceilings, 80_000_000)) == expected
+
+
+def test_a_case_that_only_writes_and_fits_the_l2_still_takes_the_time_of_half_its_bytes() -> None:
+    # 1 MB at 4000 GB/s takes 250 ns, and half of it 125; 110 ns is more than 1.1 times as fast.
+    writes = {**case(1_000_000), "h2d_bytes": 0, "d2h_bytes": 1_000_000}
+    for duration_ns, expected in ((120, 0), (110, 1)):
+        rows = pd.DataFrame(samples("gpu", 1_000_000, duration_ns))
+        assert len(trust.check(rows, [writes], VARIANTS, CEILINGS, 60_000_000)) == expected
 
 
 def test_what_a_rank_took_for_its_share_says_nothing_of_the_case() -> None:

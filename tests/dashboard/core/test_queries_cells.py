@@ -1,6 +1,7 @@
 """Cells and floors of a run of four small cells, with every figure worked out by hand."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -64,6 +65,12 @@ def run_of(
     )
 
 
+def with_ceilings(data: RunData, values: Mapping[str, float]) -> RunData:
+    """The run with further ceilings of its GPU."""
+    more = frame("ceilings", [{"name": name, "device": "cuda:0", "value": value} for name, value in values.items()])
+    return replace(data, ceilings=pd.concat([data.ceilings, more], ignore_index=True))
+
+
 def only(data: RunData) -> Mapping[str, Any]:
     (row,) = cells(data).to_dict("records")
     return row
@@ -88,6 +95,59 @@ def test_the_floor_knows_the_precision(precision: str, flops: int, floor_ns: flo
     row = only(run_of([variant("v01_a", precision=precision)], samples("v01_a", STEADY), cases=[case]))
     assert row["floor_ns"] == pytest.approx(floor_ns)
     assert row["floor_bound"] == bound
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "floor_ns", "named"),
+    [
+        (50, 50, 50, "device_copy"),
+        (100, 0, 25, "device_read"),
+        # 75 of 100 bytes read: halfway between 0.5 and 0.25 ns a byte.
+        (75, 25, 37.5, "device_copy and device_read"),
+        # Unknown copies: half of the bytes is read.
+        (0, 0, 50, "device_copy"),
+    ],
+)
+def test_the_floor_of_memory_is_that_of_the_mix_of_the_case(inputs: int, outputs: int, floor_ns: float, named: str) -> None:
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 1, "min_bytes": 100}
+    data = run_of([variant("v01_a")], samples("v01_a", STEADY), cases=[{**case, "h2d_bytes": inputs, "d2h_bytes": outputs}])
+    data = with_ceilings(data, {Ceiling.DEVICE_READ: 4.0})
+    assert (only(data)["floor_ns"], only(data)["floor_ceiling"]) == (pytest.approx(floor_ns), named)
+
+
+def test_writes_that_may_stay_in_the_l2_are_not_in_the_floor_and_each_gpu_keeps_its_own() -> None:
+    case = {
+        "workload": "w",
+        "case": "n=1",
+        "size_rank": 0,
+        "params": '{"n":1}',
+        "min_bytes": 120,
+        "h2d_bytes": 40,
+        "d2h_bytes": 80,
+    }
+    timed = [*samples("v01_a", STEADY), *(row for rank in (0, 1) for row in samples("v02_b", STEADY, gpus=2, rank=rank))]
+    data = run_of([variant("v01_a"), variant("v02_b")], timed, cases=[case])
+    found = cells(with_ceilings(data, {Ceiling.L2_KEPT: 30e-6})).set_index("variant")["floor_ns"]
+    # 40 read and 50 of 80 written, at 2 bytes a nanosecond. Of two GPUs each has 20 and 40, and 10 are left.
+    assert found.to_dict() == {"v01_a": 45, "v02_b": 15}
+
+
+@pytest.mark.parametrize(
+    ("precision", "flops", "scope", "named"),
+    [
+        ("fp32", 900, "device", "fp32_fma"),
+        ("tf32", 9000, "device", "tf32_mma"),
+        ("3xtf32", 900, "device", "tf32_mma / 3"),
+        ("fp32", 1, "end_to_end", "d2h_pinned"),
+        ("fp16", 900, "device", "device_copy"),
+    ],
+)
+def test_a_cell_names_the_ceiling_of_its_floor(precision: str, flops: int, scope: str, named: str) -> None:
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": flops, "min_bytes": 100}
+    case |= {"h2d_bytes": 60, "d2h_bytes": 40}
+    row = only(run_of([variant("v01_a", precision=precision)], samples("v01_a", STEADY, scope=scope), cases=[case]))
+    # Of 60 bytes in and 40 out the copy out is longer; a mix of 60 % reads has the only rate that was measured.
+    assert row["floor_ceiling"] == named
 
 
 def test_the_floor_of_end_to_end_is_the_longer_copy_over_pcie() -> None:
