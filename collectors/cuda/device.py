@@ -91,6 +91,16 @@ class CudaDevice:
         enqueue()
         return statistics.median(self.time_queued(enqueue)[0] for _ in range(REPETITIONS))
 
+    def median_after_flush_ns(self, enqueue: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
+        """Median device time in ns as `median_ns` gives it, each time with a flushed L2, and right after the work of `before`."""
+
+        def once() -> int:
+            self.flush_l2()
+            return self.time_queued(enqueue, first=before)[0]
+
+        once()
+        return statistics.median(once() for _ in range(REPETITIONS))
+
     def _measure_empty_kernels(self) -> "EmptyKernels":
         def one() -> None:
             self._timing["empty"]((1,), (32,), ())
