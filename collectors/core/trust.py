@@ -8,7 +8,7 @@ import pandas as pd
 
 from warpladder.data.bandwidths import Memory, device_memory, host_memory, reads_and_writes
 from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Ceiling, Source
+from warpladder.data.names import Source
 
 #: How many times faster than its floor of memory a case may plausibly be. It is slightly above 1 for a cold cache, since two
 #: measurements of the same device differ, and larger if data can stay in a cache of the GPU or the processor.
@@ -38,7 +38,7 @@ def check(
     medians = medians[medians["scope"].isin(["device", "operation"])]
     medians = medians.merge(pd.DataFrame(cases), on=["workload", "case"])
     medians = medians.merge(pd.DataFrame(variants)[["workload", "variant", "kind", "role"]], on=["workload", "variant"])
-    memories = _memories(ceilings, l2_bytes or 0)
+    memories = _memories(ceilings, l2_bytes)
     medians["memory"] = ["host" if kind == "host" else "gpu" for kind in medians["kind"]]
     medians = medians[medians["memory"].isin(memories)]
     if medians.empty:
@@ -47,10 +47,10 @@ def check(
     return [*_above_ceiling(medians, memories), *_not_growing(medians, memories)]
 
 
-def _memories(ceilings: RowDicts, l2_bytes: int) -> dict[str, Memory]:
-    """The memories that were measured. Where the run did not measure which writes stay in the L2, all of it may hold some."""
+def _memories(ceilings: RowDicts, l2_bytes: int | None) -> dict[str, Memory]:
+    """The memories that were measured."""
     values = {row["name"]: row["value"] for row in ceilings}
-    memories = {"gpu": device_memory({Ceiling.L2_KEPT: l2_bytes / 1e6, **values}), "host": host_memory(values)}
+    memories = {"gpu": device_memory(values, l2_bytes), "host": host_memory(values)}
     return {place: memory for place, memory in memories.items() if memory.names}
 
 

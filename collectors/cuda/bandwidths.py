@@ -120,7 +120,7 @@ class DeviceMemory:
 
     def _kept_mb(self, rates: dict[str, float], read: Way, write: Way) -> float:
         """The most MB that a kernel left in the L2, by how much longer the next one takes, which evicts them."""
-        device, memory = self._device, device_memory(rates)
+        device, memory = self._device, device_memory(rates, 0)
         l2_bytes = max(device.l2_bytes, _LEAST_L2_BYTES)
         nbytes = min(_READ * l2_bytes, self._size // 2)
         reading = self._launch(read, nbytes, self._size // 2)

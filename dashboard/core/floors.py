@@ -41,7 +41,8 @@ def compute_ceiling(data: RunData, precision: str) -> str:
 def memory_of(data: RunData, *, on_gpu: bool) -> Memory:
     """The measured rates of the GPU's memory, or of the processor's."""
     mixes = (*DEVICE_MIXES, Ceiling.L2_KEPT) if on_gpu else HOST_MIXES
-    return (device_memory if on_gpu else host_memory)({name: ceiling(data, name, on_gpu=on_gpu) for name in mixes})
+    values = {name: ceiling(data, name, on_gpu=on_gpu) for name in mixes}
+    return device_memory(values, data.info["l2_bytes"]) if on_gpu else host_memory(values)
 
 
 def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:

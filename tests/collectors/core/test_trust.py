@@ -73,7 +73,7 @@ def test_what_fits_beside_an_idle_small_case_is_not_blamed_for_a_flat_time() -> 
 
 
 def test_what_is_written_may_still_be_in_the_l2_when_the_clock_stops() -> None:
-    # 134 MB in 28 us is 4,790 GB/s; without the 60 MB that the L2 holds it is 2,640.
+    # 134 MB in 28 us is 4,790 GB/s; without the 30 MB that half of the L2 may hold it is 3,710.
     rows = samples("gpu", 134_000_000, 28_000)
     assert found(rows, 134_000_000) == [(Source.ABOVE_CEILING, "n=134000000")]
     assert found(rows, 134_000_000, l2_bytes=60_000_000) == []
@@ -97,7 +97,7 @@ def test_a_case_that_mostly_reads_is_held_against_the_rate_of_reading() -> None:
 
 
 def test_the_writes_that_the_run_measured_to_stay_in_the_l2_count_before_its_size() -> None:
-    # 134 MB in 24 us: without the 67 MB of outputs 17 us, without the 10 MB that stay 31 us.
+    # 134 MB in 24 us: at 4000 GB/s, without the 40 MB of half the L2 they take 23.5 us, without the 10 MB that stay 31 us.
     rows = samples("gpu", 134_000_000, 24_000)
     for ceilings, expected in ((CEILINGS, 0), ([*CEILINGS, {"name": Ceiling.L2_KEPT, "value": 10.0}], 1)):
         assert len(trust.check(pd.DataFrame(rows), [case(134_000_000)], VARIANTS, ceilings, 80_000_000)) == expected
