@@ -107,7 +107,8 @@ class DeviceMemory:
     def _method(self, way: Way) -> str:
         blocks = f"{way.blocks_per_sm} blocks a multiprocessor" if way.blocks_per_sm else "a block for each tile"
         size = f"{self._size / 2**30:.3g} GiB"
-        return f"kernel over {size}, {way.accesses} accesses of 16 bytes a thread at once, {blocks}, median of {REPETITIONS}"
+        accesses = f"{way.accesses} accesses of 16 bytes a thread at once"
+        return f"kernel over {size}, {accesses}, {blocks}, median of {REPETITIONS} without the time of the events"
 
     def _launch(self, way: Way, nbytes: int, offset: int = 0) -> "partial[None]":
         tiles = way.tiles(nbytes)

@@ -62,7 +62,7 @@ def test_each_mix_has_the_rate_of_its_fastest_kernel_without_the_time_of_the_eve
         assert rows[name]["value"] == pytest.approx(1 / (READ_NS * share + WRITE_NS * (1 - share)))
         assert rows[name]["device"] == "cuda:0"
     assert rows["device_copy"]["method"] == (
-        "kernel over 1 GiB, 2 accesses of 16 bytes a thread at once, a block for each tile, median of 15"
+        "kernel over 1 GiB, 2 accesses of 16 bytes a thread at once, a block for each tile, median of 15 without the time of the events"
     )
     assert "8 blocks a multiprocessor" in rows["device_read"]["method"]
 
