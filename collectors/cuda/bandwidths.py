@@ -12,7 +12,7 @@ import numpy as np
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import REPETITIONS, CudaDevice
 from warpladder.collectors.cuda.launch import load
-from warpladder.data.bandwidths import device_memory
+from warpladder.data.bandwidths import Memory, device_memory
 from warpladder.data.names import Ceiling
 from warpladder.workloads.api import Constants, CudaVariant
 
@@ -35,9 +35,12 @@ MIXES: Final = {
 _ACCESSES: Final = (1, 2, 4, 8)
 _MOST_ACCESSES: Final = 16
 _BLOCKS_PER_SM: Final = (0, 8)
-#: For `l2_kept`: bytes that the kernel before writes, as shares of the L2, and bytes that the timed kernel reads, in sizes of the L2.
-_WRITTEN: Final = (0.5, 1.0, 2.0, 4.0)
+#: For `l2_kept`, in sizes of the L2: bytes that kernels write, and bytes that one reads to evict them; and amounts to try.
+_WRITTEN: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 _READ: Final = 4
+_STEPS: Final = 1001
+#: A ceiling must be positive.
+_NO_BYTES: Final = 1.0
 _LEAST_L2_BYTES: Final = 1 << 22
 
 
@@ -82,6 +85,7 @@ class DeviceMemory:
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
         self._size = min(_BYTES, device.memory_bytes // 8)
+        self._l2_bytes = max(device.l2_bytes, _LEAST_L2_BYTES)
         names = {way.kernel: None for mix in MIXES.values() for way in ways(*mix)}
         variant = CudaVariant("bandwidths", "bandwidths", "ceiling", source=_SOURCE)
         self._kernels = load(compile_variant(variant, list(names), device.arch))
@@ -94,9 +98,9 @@ class DeviceMemory:
             found = {way: way.moved(self._size) / self._time_ns(way, self._size) for way in ways(*mix)}
             way = best[name] = max(found, key=lambda each: found[each])
             rates[name], methods[name] = found[way], self._method(way)
-        written = f"kernel that writes before one that reads {_READ} times the L2, by how much longer that takes"
-        methods[Ceiling.L2_KEPT] = f"{written}, median of {REPETITIONS}"
-        kept = {Ceiling.L2_KEPT: self._kept_mb(rates, best[Ceiling.DEVICE_READ], best[Ceiling.DEVICE_WRITE])}
+        how = f"by how much longer a read of {_READ} times the L2 takes after a kernel that writes, or a cold copy less than its rate says"
+        methods[Ceiling.L2_KEPT] = f"{how}; the most, of medians of {REPETITIONS}"
+        kept = {Ceiling.L2_KEPT: self._kept_mb(rates, best)}
         where = f"cuda:{self._device.index}"
         return [
             {"name": name, "device": where, "value": value, "unit": unit, "method": methods[name]}
@@ -119,19 +123,31 @@ class DeviceMemory:
     def _time_ns(self, way: Way, nbytes: int) -> float:
         return self._device.without_events(self._device.median_ns(self._launch(way, nbytes)))
 
-    def _kept_mb(self, rates: dict[str, float], read: Way, write: Way) -> float:
-        """The most MB that a kernel left in the L2, by how much longer the next one takes, which evicts them."""
-        device, memory = self._device, device_memory(rates, 0)
-        l2_bytes = max(device.l2_bytes, _LEAST_L2_BYTES)
-        nbytes = min(_READ * l2_bytes, self._size // 2)
-        reading = self._launch(read, nbytes, self._size // 2)
-        moved = read.moved(nbytes)
-        clean_ns = device.median_after_flush_ns(reading)
-        kept = [1e-6]
+    def _kept_mb(self, rates: dict[str, float], best: dict[str, Way]) -> float:
+        """The most MB that a kernel left in the L2, by two ways to tell."""
+        memory = device_memory(rates, 0)
+        return max(_NO_BYTES, *self._left_behind(memory, best), *self._not_waited_for(memory, best)) / 1e6
+
+    def _left_behind(self, memory: Memory, best: dict[str, Way]) -> Iterator[float]:
+        """Bytes that a kernel left, by how much longer the next one takes, which evicts them."""
+        read, write = best[Ceiling.DEVICE_READ], best[Ceiling.DEVICE_WRITE]
+        nbytes = min(_READ * self._l2_bytes, self._size // 2)
+        reading, moved = self._launch(read, nbytes, self._size // 2), read.moved(nbytes)
+        clean_ns = self._device.median_after_flush_ns(reading)
         for share in _WRITTEN:
-            written = int(min(share * l2_bytes, self._size))
-            longer_ns = device.median_after_flush_ns(reading, self._launch(write, written)) - clean_ns
-            amounts = np.linspace(0, min(written, l2_bytes), 1001)
+            written = int(min(share * self._l2_bytes, self._size))
+            longer_ns = self._device.median_after_flush_ns(reading, self._launch(write, written)) - clean_ns
+            amounts = np.linspace(0, min(written, self._l2_bytes), _STEPS)
             added_ns = memory.time_ns(moved, amounts) - memory.time_ns(moved, 0)
-            kept.append(float(np.interp(longer_ns, added_ns, amounts)) / 1e6)
-        return max(kept)
+            yield float(np.interp(longer_ns, added_ns, amounts))
+
+    def _not_waited_for(self, memory: Memory, best: dict[str, Way]) -> Iterator[float]:
+        """Bytes that a copy with a cold L2 need not have written in its time."""
+        copy = best[Ceiling.DEVICE_COPY]
+        for share in _WRITTEN:
+            nbytes = int(min(share * self._l2_bytes, self._size))
+            took_ns = self._device.without_events(self._device.median_after_flush_ns(self._launch(copy, nbytes)))
+            half = copy.moved(nbytes) / 2
+            amounts = np.linspace(0, min(half, self._l2_bytes), _STEPS)
+            # Rising, as interpolation wants it.
+            yield float(np.interp(-took_ns, -memory.time_ns(half, half - amounts), amounts))
