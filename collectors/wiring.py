@@ -72,12 +72,13 @@ def _describe_host() -> Description:
 
 
 def _describe(ceilings: bool) -> Description:
+    from warpladder.collectors.cuda.bandwidths import DeviceMemory
     from warpladder.collectors.cuda.ceilings import cuda_ceilings
     from warpladder.collectors.cuda.device import current_device
     from warpladder.collectors.host.ceilings import host_ceilings
 
     device = current_device()
-    return device.facts(), [*cuda_ceilings(device), *host_ceilings()] if ceilings else []
+    return device.facts(), [*DeviceMemory(device).rows(), *cuda_ceilings(device), *host_ceilings()] if ceilings else []
 
 
 def _capture_by_cupti() -> Capture:

@@ -1,4 +1,4 @@
-"""Measures the ceilings of the current GPU: bandwidths, arithmetic rates, transfer rates and launch latencies."""
+"""Measures ceilings of the current GPU: arithmetic rates, transfer rates and launch latencies. `bandwidths` has its memory's."""
 
 from functools import partial
 from pathlib import Path
@@ -8,7 +8,6 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from warpladder.collectors.cuda.bandwidths import DeviceMemory
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
 from warpladder.collectors.cuda.launch import bind, load
@@ -32,14 +31,14 @@ _TRANSFERS: Final = (
 
 
 def cuda_ceilings(device: CudaDevice) -> list[dict[str, Any]]:
-    """Rows of `ceilings` for the device: GB/s, TFLOP/s and us."""
+    """Rows of `ceilings` for the device, but for its memory: TFLOP/s, GB/s and us."""
     variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_KERNELS / "ceilings.cu", constants={"multipliers": ""})
     names = ["ceiling_fma_uniform", "ceiling_fma_registers"]
     if device.compute_capability >= _TENSOR_CORES_TF32:
         names.append("ceiling_mma_tf32")
     kernels = load(compile_variant(variant, names, device.arch))
     rates = [*_rates(device, kernels), *([_wgmma_rate(device)] if device.arch == "sm_90" else [])]
-    return [*DeviceMemory(device).rows(), *rates, *_transfers(device), *_launches(device)]
+    return [*rates, *_transfers(device), *_launches(device)]
 
 
 def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
