@@ -1,6 +1,6 @@
 """Variants under the measured roofs of their device (Williams, Waterman and Patterson, Roofline, 2009)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ from warpladder.data.bandwidths import DEVICE_MIXES, HOST_MIXES, reads_and_write
 from warpladder.data.names import Ceiling
 
 _ROLES = ("rung", "peer", "host")
+#: What the name of a memory's roof says where it is above each ceiling, since writes stay in the L2.
+_KEPT = " (writes in L2)"
 #: Roofs of memory whose rates differ by no more than this ratio are one line.
 _ONE_LINE = 1.01
 
@@ -111,18 +113,14 @@ def slopes(frame: pd.DataFrame, every: Sequence[Roof]) -> list[Roof]:
     known = frame[frame["memory_gb_per_s"] > 0].sort_values("memory_gb_per_s")
     methods = {roof.name: roof.method for roof in every}
     ends = [
-        Roof(
-            str(names),
-            "memory",
-            "",
-            float(rate),
-            "GB/s",
-            1.0,
-            "; ".join(methods.get(name, "") for name in names.split(" and ")),
-        )
+        Roof(str(names), "memory", "", float(rate), "GB/s", 1.0, _methods(names, methods))
         for names, rate in known[["memory_roof", "memory_gb_per_s"]].iloc[[0, -1] if len(known) else []].to_numpy()
     ]
     return ends[:1] if len(ends) == 2 and ends[1].value <= _ONE_LINE * ends[0].value else ends
+
+
+def _methods(names: str, methods: Mapping[str, str]) -> str:
+    return "; ".join(methods.get(name, "") for name in names.removesuffix(_KEPT).split(" and "))
 
 
 def executed(data: RunData, workload: str) -> pd.DataFrame:
@@ -177,7 +175,10 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
         moved = read, frame["bytes"].to_numpy(dtype=float) - read
         memory = memory.keeping_at_most(0)  # what was counted did reach the memory
     rates = frame["bytes"].astype(float) / memory.time_ns(*moved)
-    frame = frame.assign(memory_roof=memory.named(*moved), memory_gb_per_s=np.where(np.isfinite(rates), rates, np.nan))
+    above = rates > _ONE_LINE * max((1 / each for each in memory.ns_per_byte), default=np.inf)
+    names = pd.Series(memory.named(*moved), index=frame.index, dtype=object)
+    names = names.where(~above, names + _KEPT)
+    frame = frame.assign(memory_roof=names, memory_gb_per_s=np.where(np.isfinite(rates), rates, np.nan))
     frame = best_config(frame[frame["bytes"] > 0])
     for suffix, time in (("", "median_ns"), ("_low", "high_ns"), ("_high", "low_ns")):
         # One FLOP a nanosecond is one GFLOP/s.

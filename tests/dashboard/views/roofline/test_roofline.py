@@ -186,7 +186,10 @@ def test_counted_bytes_have_the_roof_of_their_own_mix_and_none_stays_in_the_l2()
         (row,) = queries.points(data, "w", COLD, counted.assign(dram_read_bytes=read)).to_dict("records")
         assert row["memory_gb_per_s"] == pytest.approx(rate)
     # On paper, the 50 bytes written stay in the L2, and 100 bytes take the time of 50 read at 4 GB/s.
-    assert at(data, "n=1").loc["v01_a", "memory_gb_per_s"] == pytest.approx(8.0)
+    row = at(data, "n=1").loc["v01_a"]
+    assert (row["memory_gb_per_s"], row["memory_roof"]) == (pytest.approx(8.0), "device_read (writes in L2)")
+    (slope,) = queries.slopes(row.to_frame().T, [replace(roof, method="how") for roof in queries.roofs(data)])
+    assert (slope.name, slope.method) == ("device_read (writes in L2)", "how")
 
 
 def test_over_sizes_the_marks_grow_with_the_size() -> None:
