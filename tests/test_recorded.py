@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from warpladder.dashboard.core import run_data, staleness
+from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.reports import sources
 from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.views.details import DETAILS
@@ -34,6 +35,14 @@ def test_the_recorded_runs_stay_under_ten_megabytes() -> None:
 def test_no_recorded_variant_has_changed_since(run: store.Run) -> None:
     stale = staleness.stale_variants(run_data.load(run), ROOT)
     assert stale.empty, f"record again: {stale.to_string()}"
+
+
+@pytest.mark.parametrize("run", GOOD, ids=lambda run: run.run_id)
+def test_no_recorded_cell_with_a_cold_l2_is_faster_than_its_floor(run: store.Run) -> None:
+    found = cells(run_data.load(run))
+    cold = found[(found["cache"] == "cold") & (found["role"] != "specimen") & (found["n"] > 0)]
+    above = cold[cold["percent_of_floor"] > 100]
+    assert above.empty, above[["variant", "config", "case", "scope", "percent_of_floor", "floor_ceiling"]].to_string()
 
 
 def full_cases(name: str) -> set[str]:
