@@ -14,7 +14,7 @@ from warpladder.collectors.core.bench import Bench, MakeBench
 from warpladder.collectors.core.captures import Capture, NoCapture
 from warpladder.collectors.core.collector import Collector, Description, Told
 from warpladder.collectors.core.plan import Plan
-from warpladder.data.names import Source
+from warpladder.data.names import Source, found_by_size
 from warpladder.data.store import RunWriter, conform
 
 
@@ -78,7 +78,10 @@ def _describe(ceilings: bool) -> Description:
     from warpladder.collectors.host.ceilings import host_ceilings
 
     device = current_device()
-    return device.facts(), [*DeviceMemory(device).rows(), *cuda_ceilings(device), *host_ceilings()] if ceilings else []
+    if not ceilings:
+        return device.facts(), []
+    rows = [*DeviceMemory(device).rows(), *cuda_ceilings(device), *host_ceilings()]
+    return device.facts(), sorted(rows, key=lambda row: found_by_size(row["name"]) is not None)  # the many rows come last
 
 
 def _capture_by_cupti() -> Capture:

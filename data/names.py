@@ -3,6 +3,7 @@
 `schema` prints them into the data dictionary. They are not closed sets: a run with other names can be read.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,7 +18,6 @@ class Ceiling:
     DEVICE_2_TO_1: Final = "device_2_to_1"
     DEVICE_1_TO_2: Final = "device_1_to_2"
     DEVICE_1_TO_8: Final = "device_1_to_8"
-    L2_KEPT: Final = "l2_kept"
     FP32_FMA: Final = "fp32_fma"
     FP32_FMA_REGISTERS: Final = "fp32_fma_registers"
     FP64_FMA: Final = "fp64_fma"
@@ -43,7 +43,6 @@ CEILINGS: Final[Mapping[str, str]] = {
     Ceiling.DEVICE_2_TO_1: "a kernel that reads two bytes of device memory for each byte that it writes, GB/s",
     Ceiling.DEVICE_1_TO_2: "a kernel that writes two bytes of device memory for each byte that it reads, GB/s",
     Ceiling.DEVICE_1_TO_8: "a kernel that writes eight bytes of device memory for each byte that it reads, GB/s",
-    Ceiling.L2_KEPT: "bytes that a kernel wrote and that were still in the L2, not in device memory, when it ended, MB",
     Ceiling.FP32_FMA: "multiply-adds in fp32, one operand in uniform registers, TFLOP/s",
     Ceiling.FP32_FMA_REGISTERS: "multiply-adds in fp32, all operands in registers, TFLOP/s",
     Ceiling.FP64_FMA: "multiply-adds in fp64, TFLOP/s; no collector measures it yet",
@@ -68,6 +67,26 @@ NCCL_ALLREDUCE: Final = r"^nccl_allreduce_(\d+)_bytes$"
 def nccl_allreduce(nbytes: int | str) -> str:
     """Name of the ceiling of NCCL's average of one array of so many bytes, us."""
     return f"nccl_allreduce_{nbytes}_bytes"
+
+
+_BY_SIZE: Final = re.compile(r"^(.+)_(cold|hot)_(\d+)_bytes$")
+
+
+def by_size(mix: str, cache: str, nbytes: int | str) -> str:
+    """Name of the ceiling of a mix of reads and writes at a size, us.
+
+    Args:
+        mix: the ceiling of its rate, such as `device_copy`.
+        cache: `cold` or `hot`.
+        nbytes: bytes read and written.
+    """
+    return f"{mix}_{cache}_{nbytes}_bytes"
+
+
+def found_by_size(name: str) -> tuple[str, str, int] | None:
+    """The mix, the cache and the bytes of a name by `by_size`; None for other names."""
+    found = _BY_SIZE.match(name)
+    return (found[1], found[2], int(found[3])) if found else None
 
 
 #: How a scope in `samples` begins that is a part of an operation.

@@ -4,6 +4,7 @@
 names that rooms share besides, of ceilings, phases and sources of diagnostics, stand in `names`.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -97,7 +98,7 @@ CEILINGS = Table(
         text("name", "what was measured, e.g. `device_copy`"),
         text("device", "`cpu`, `cuda:0`, or `2 GPUs` for what they do together"),
         real("value", "the median over repetitions", least=1e-9, most=1e15),
-        text("unit", "`GB/s`, `TFLOP/s`, `us` or `MB`"),
+        text("unit", "`GB/s`, `TFLOP/s` or `us`"),
         text("method", "how it was measured"),
     ),
     ("name", "device"),
@@ -356,6 +357,14 @@ TABLES: Final[dict[str, Table]] = {
 }
 
 
+_NAMED_BY_BYTES: Final[Mapping[str, str]] = {
+    names.by_size("MIX", "CACHE", "N"): (
+        "a kernel that reads and writes N bytes in the mix of `MIX`, such as `device_copy`, with a `cold` or `hot` L2, us"
+    ),
+    names.nccl_allreduce("N"): "NCCL's average of one array of N bytes, us",
+}
+
+
 def dictionary() -> str:
     """The data dictionary as Markdown, the whole text of `data/README.md`."""
     lines = [
@@ -383,7 +392,7 @@ def dictionary() -> str:
             kind = f"{column.type}{'?' if column.nullable else ''}"
             lines.append(f"| `{column.name}` | {kind} | {column.unit} | {column.meaning}{values} |")
     for title, meanings in (
-        ("Names of ceilings", {**names.CEILINGS, names.nccl_allreduce("N"): "NCCL's average of one array of N bytes, us"}),
+        ("Names of ceilings", {**names.CEILINGS, **_NAMED_BY_BYTES}),
         ("Names of phases", names.PHASES),
         ("Sources of diagnostics", names.SOURCES),
     ):

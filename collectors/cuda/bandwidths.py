@@ -1,6 +1,7 @@
-"""Measures the rates of device memory, by its mix of reads and writes, and how many bytes written its L2 keeps."""
+"""Measures device memory by its mix of reads and writes: rates at a large size, and times by size with a cold and a hot L2."""
 
-from collections.abc import Iterator
+import statistics
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,16 +11,16 @@ import cupy
 import numpy as np
 
 from warpladder.collectors.cuda.compiler import compile_variant
-from warpladder.collectors.cuda.device import REPETITIONS, CudaDevice
-from warpladder.collectors.cuda.launch import load
-from warpladder.data.bandwidths import Memory, device_memory
-from warpladder.data.names import Ceiling
+from warpladder.collectors.cuda.device import REPETITIONS, CudaDevice, batch_size, cold_executions
+from warpladder.collectors.cuda.launch import graph_of, load
+from warpladder.data.names import Ceiling, by_size
 from warpladder.workloads.api import Constants, CudaVariant
 
 _SOURCE: Final = Path(__file__).parent / "kernels" / "bandwidths.cu"
 _CONSTANTS: Final = Constants(_SOURCE)
 _BYTES: Final = 1 << 30
 _ACCESS_BYTES: Final = 16
+_THREADS: Final = 256
 #: Ceiling -> arrays read, and arrays written.
 MIXES: Final = {
     Ceiling.DEVICE_COPY: (1, 1),
@@ -35,28 +36,52 @@ MIXES: Final = {
 _ACCESSES: Final = (1, 2, 4, 8)
 _MOST_ACCESSES: Final = 16
 _BLOCKS_PER_SM: Final = (0, 8)
-#: For `l2_kept`, in sizes of the L2: bytes that kernels write, and bytes that one reads to evict them; and amounts to try.
-_WRITTEN: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-_READ: Final = 4
-_STEPS: Final = 1001
-#: A ceiling must be positive.
-_NO_BYTES: Final = 1.0
-_LEAST_L2_BYTES: Final = 1 << 22
+_KIB, _MIB = 1 << 10, 1 << 20
+#: Bytes read and written of the times by size, more of them where the bytes begin to exceed an L2.
+SIZES: Final = (256 * _KIB, *(mib * _MIB for mib in (1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256, 1024)))
+#: An array has a multiple of a power of two of bytes: the largest that a tile has, and no more than this part of it.
+_LARGEST_TILE: Final = _ACCESS_BYTES * _THREADS * max(_ACCESSES)
+_PART: Final = 16
+#: Blocks of this many threads are tried where the bytes are few.
+_SMALL_BLOCKS: Final = (64, 128)
+_FEW_BYTES: Final = 32 * _MIB
+#: What streams is tried where the bytes may exceed a part of the L2.
+_MANY_BYTES: Final = 8 * _MIB
+_STREAMED: Final = {
+    0: "",
+    _CONSTANTS["STREAM_READS"]: ", reads streamed",
+    _CONSTANTS["STREAM_WRITES"]: ", writes streamed",
+    _CONSTANTS["STREAM_READS"] | _CONSTANTS["STREAM_WRITES"]: ", both streamed",
+}
+#: Samples of each way, and of the fastest ones after that.
+_TRIED: Final = 3
+_FASTEST: Final = 2
+_SAMPLES: Final = 7
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to move bytes: arrays read and written, accesses of each in flight a thread, and blocks per multiprocessor."""
+    """One way to move bytes.
+
+    Attributes:
+        reads, writes: arrays.
+        accesses: of each array in flight a thread.
+        blocks_per_sm: blocks per multiprocessor; 0 is one for each tile.
+        threads: of a block.
+        streamed: which accesses the L2 is told to have no further use of; a key of `_STREAMED`.
+    """
 
     reads: int
     writes: int
     accesses: int
     blocks_per_sm: int
+    threads: int = _THREADS
+    streamed: int = 0
 
     @property
     def kernel(self) -> str:
         """Its name expression."""
-        return f"move_bytes<{self.reads}, {self.writes}, {self.accesses}>"
+        return f"move_bytes<{self.reads}, {self.writes}, {self.accesses}, {self.threads}, {self.streamed}>"
 
     def tiles(self, nbytes: int) -> int:
         """Tiles of each array, where the arrays of the larger side have so many bytes."""
@@ -65,18 +90,44 @@ class Way:
     @property
     def tile_bytes(self) -> int:
         """Bytes of each array that one block moves at a time."""
-        return _ACCESS_BYTES * _CONSTANTS["THREADS"] * self.accesses
+        return _ACCESS_BYTES * self.threads * self.accesses
 
     def moved(self, nbytes: int) -> int:
         """Bytes read and written, where the arrays of the larger side have so many bytes."""
         return (self.reads + self.writes) * self.tiles(nbytes) * self.tile_bytes
 
+    def __str__(self) -> str:
+        blocks = f"{self.blocks_per_sm} blocks a multiprocessor" if self.blocks_per_sm else "a block for each tile"
+        threads = f" of {self.threads} threads" if self.threads != _THREADS else ""
+        return f"{self.accesses} accesses of 16 bytes a thread at once, {blocks}{threads}{_STREAMED[self.streamed]}"
+
 
 def ways(reads: int, writes: int) -> Iterator[Way]:
-    """The ways to try for a mix. With only reads each block reads many tiles, so that few of them add up."""
+    """The ways to try for the rate of a mix. With only reads each block reads many tiles, so that few of them add up."""
     for accesses in _ACCESSES:
         if accesses * max(reads, writes) <= _MOST_ACCESSES:
             yield from (Way(reads, writes, accesses, blocks) for blocks in _BLOCKS_PER_SM if blocks or writes)
+
+
+def bytes_of_array(reads: int, writes: int, total: int) -> int:
+    """Bytes of each array of a mix that reads and writes about `total` bytes, a multiple of the tiles that are tried there."""
+    each = total // (reads + writes)
+    tile = min(_LARGEST_TILE, 1 << (each // _PART).bit_length() - 1)
+    return each // tile * tile
+
+
+def ways_by_size(reads: int, writes: int, total: int) -> list[Way]:
+    """The ways to try for the time of a mix at a size."""
+    each = bytes_of_array(reads, writes, total)
+    found = [Way(reads, writes, accesses, 0) for accesses in _ACCESSES]
+    found += [Way(reads, writes, accesses, 8) for accesses in (2, 4) if total >= _MANY_BYTES]
+    if total <= _FEW_BYTES:
+        found += [Way(reads, writes, 1, 0, threads) for threads in _SMALL_BLOCKS]
+    if total >= _MANY_BYTES:
+        kinds = [kind for kind in _STREAMED if kind and (reads or kind == 2) and (writes or kind == 1)]
+        found += [Way(reads, writes, accesses, 0, streamed=kind) for kind in kinds for accesses in (1, 2)]
+    fitting = [way for way in found if way.accesses * max(reads, writes) <= _MOST_ACCESSES]
+    return [way for way in fitting if each % way.tile_bytes == 0]
 
 
 class DeviceMemory:
@@ -85,69 +136,68 @@ class DeviceMemory:
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
         self._size = min(_BYTES, device.memory_bytes // 8)
-        self._l2_bytes = max(device.l2_bytes, _LEAST_L2_BYTES)
-        names = {way.kernel: None for mix in MIXES.values() for way in ways(*mix)}
+        self._sizes = [size for size in SIZES if size <= self._size]
+        every = {way for mix in MIXES.values() for way in ways(*mix)}
+        every |= {way for mix in MIXES.values() for size in self._sizes for way in ways_by_size(*mix, size)}
         variant = CudaVariant("bandwidths", "bandwidths", "ceiling", source=_SOURCE)
-        self._kernels = load(compile_variant(variant, list(names), device.arch))
+        self._kernels = load(compile_variant(variant, sorted({way.kernel for way in every}), device.arch))
         self._source, self._target = cupy.ones(self._size // 4, cupy.float32), cupy.empty(self._size // 4, cupy.float32)
+        for way in every:  # a kernel is loaded at its first launch
+            self._launch(way, 1)()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Rows of `ceilings`: a rate in GB/s for each mix, and `l2_kept` in MB."""
-        rates, methods, best = {}, {}, {}
+        """Rows of `ceilings`: a rate in GB/s for each mix, and its times in us by cache and size."""
+        rows, rates = [], {}
         for name, mix in MIXES.items():
-            found = {way: way.moved(self._size) / self._time_ns(way, self._size) for way in ways(*mix)}
-            way = best[name] = max(found, key=lambda each: found[each])
-            rates[name], methods[name] = found[way], self._method(way)
-        how = f"by how much longer a read of {_READ} times the L2 takes after a kernel that writes, or a cold copy less than its rate says"
-        methods[Ceiling.L2_KEPT] = f"{how}; the most, of medians of {REPETITIONS}"
-        kept = {Ceiling.L2_KEPT: self._kept_mb(rates, best)}
-        where = f"cuda:{self._device.index}"
-        return [
-            {"name": name, "device": where, "value": value, "unit": unit, "method": methods[name]}
-            for unit, values in (("GB/s", rates), ("MB", kept))
-            for name, value in values.items()
-        ]
+            found = {way: way.moved(self._size) / self._rate_ns(way) for way in ways(*mix)}
+            best = max(found, key=lambda each: found[each])
+            rates[name] = found[best]
+            method = f"kernel over {self._size / 2**30:.3g} GiB, {best}, median of {REPETITIONS} without the time of the events"
+            rows.append(self._row(name, found[best], "GB/s", method))
+        return [*rows, *self._rows_by_size(rates)]
 
-    def _method(self, way: Way) -> str:
-        blocks = f"{way.blocks_per_sm} blocks a multiprocessor" if way.blocks_per_sm else "a block for each tile"
-        size = f"{self._size / 2**30:.3g} GiB"
-        accesses = f"{way.accesses} accesses of 16 bytes a thread at once"
-        return f"kernel over {size}, {accesses}, {blocks}, median of {REPETITIONS} without the time of the events"
+    def _row(self, name: str, value: float, unit: str, method: str) -> dict[str, Any]:
+        return {"name": name, "device": f"cuda:{self._device.index}", "value": value, "unit": unit, "method": method}
 
-    def _launch(self, way: Way, nbytes: int, offset: int = 0) -> "partial[None]":
-        tiles = way.tiles(nbytes)
+    def _launch(self, way: Way, tiles: int) -> Callable[[], object]:
         blocks = min(tiles, way.blocks_per_sm * self._device.sm_count) if way.blocks_per_sm else tiles
-        source = self._source[offset // 4 :]
-        return partial(self._kernels[way.kernel], (blocks,), (_CONSTANTS["THREADS"],), (source, self._target, np.uint32(tiles)))
+        return partial(self._kernels[way.kernel], (blocks,), (way.threads,), (self._source, self._target, np.uint32(tiles)))
 
-    def _time_ns(self, way: Way, nbytes: int) -> float:
-        return self._device.without_events(self._device.median_ns(self._launch(way, nbytes)))
+    def _rate_ns(self, way: Way) -> float:
+        return self._device.without_events(self._device.median_ns(self._launch(way, way.tiles(self._size))))
 
-    def _kept_mb(self, rates: dict[str, float], best: dict[str, Way]) -> float:
-        """The most MB that a kernel left in the L2, by two ways to tell."""
-        memory = device_memory(rates, 0)
-        return max(_NO_BYTES, *self._left_behind(memory, best), *self._not_waited_for(memory, best)) / 1e6
+    def _rows_by_size(self, rates: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+        """Times of each mix, cache and size: of the fastest way, as samples of a variant are taken."""
+        caches = {"cold": self._cold, "hot": self._hot}
+        for size in self._sizes:
+            for name, mix in MIXES.items():
+                nbytes = sum(mix) * bytes_of_array(*mix, size)
+                about_ns = self._device.empty_kernels.one_ns + nbytes / rates[name]
+                for cache, timed in caches.items():
+                    way, duration_ns = self._fastest(ways_by_size(*mix, size), nbytes, partial(timed, about_ns=about_ns))
+                    method = f"kernel with a {cache} L2, {way}, median of {_SAMPLES} samples as of a variant"
+                    yield self._row(by_size(name, cache, nbytes), duration_ns / 1000, "us", method)
 
-    def _left_behind(self, memory: Memory, best: dict[str, Way]) -> Iterator[float]:
-        """Bytes that a kernel left, by how much longer the next one takes, which evicts them."""
-        read, write = best[Ceiling.DEVICE_READ], best[Ceiling.DEVICE_WRITE]
-        nbytes = min(_READ * self._l2_bytes, self._size // 2)
-        reading, moved = self._launch(read, nbytes, self._size // 2), read.moved(nbytes)
-        clean_ns = self._device.median_after_flush_ns(reading)
-        for share in _WRITTEN:
-            written = int(min(share * self._l2_bytes, self._size))
-            longer_ns = self._device.median_after_flush_ns(reading, self._launch(write, written)) - clean_ns
-            amounts = np.linspace(0, min(written, self._l2_bytes), _STEPS)
-            added_ns = memory.time_ns(moved, amounts) - memory.time_ns(moved, 0)
-            yield float(np.interp(longer_ns, added_ns, amounts))
+    def _fastest(
+        self, tried: list[Way], nbytes: int, timed: Callable[[Callable[[], object]], Callable[[int], float]]
+    ) -> tuple[Way, float]:
+        """The way that takes least for so many bytes, and its time in ns."""
+        timers = {way: timed(self._launch(way, nbytes // (way.tile_bytes * (way.reads + way.writes)))) for way in tried}
+        rough = {way: timers[way](_TRIED) for way in tried}
+        best = {way: timers[way](_SAMPLES) for way in sorted(rough, key=lambda each: rough[each])[:_FASTEST]}
+        way = min(best, key=lambda each: best[each])
+        return way, best[way]
 
-    def _not_waited_for(self, memory: Memory, best: dict[str, Way]) -> Iterator[float]:
-        """Bytes that a copy with a cold L2 need not have written in its time."""
-        copy = best[Ceiling.DEVICE_COPY]
-        for share in _WRITTEN:
-            nbytes = int(min(share * self._l2_bytes, self._size))
-            took_ns = self._device.without_events(self._device.median_after_flush_ns(self._launch(copy, nbytes)))
-            half = copy.moved(nbytes) / 2
-            amounts = np.linspace(0, min(half, self._l2_bytes), _STEPS)
-            # Rising, as interpolation wants it.
-            yield float(np.interp(-took_ns, -memory.time_ns(half, half - amounts), amounts))
+    def _cold(self, launch: Callable[[], object], about_ns: float) -> Callable[[int], float]:
+        def median_ns(samples: int) -> float:
+            # A few executions tell which ways are fast.
+            executions = cold_executions(about_ns) if samples > _TRIED else 1
+            return statistics.median(self._device.each_ns(launch, executions, self._device.flush_l2)[0] for _ in range(samples))
+
+        return median_ns
+
+    def _hot(self, launch: Callable[[], object], about_ns: float) -> Callable[[int], float]:
+        batch = batch_size(about_ns)
+        replay = graph_of(self._device.stream, launch, batch) if batch > 1 else launch
+        replay()
+        return lambda samples: statistics.median(self._device.batch_ns(replay, batch, launch)[0] for _ in range(samples))

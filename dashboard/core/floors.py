@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.data.bandwidths import DEVICE_MIXES, HOST_MIXES, Memory, device_memory, host_memory, reads_and_writes
+from warpladder.data.bandwidths import Memory, device_memory, host_memory, reads_and_writes
 from warpladder.data.names import Ceiling
 
 #: Precision -> ceilings of arithmetic, and the share of the highest one that the precision can use. 3xTF32 takes three tensor
@@ -38,11 +38,12 @@ def compute_ceiling(data: RunData, precision: str) -> str:
     return max(names, key=lambda name: np.nan_to_num(ceiling(data, name, on_gpu=True)))
 
 
-def memory_of(data: RunData, *, on_gpu: bool) -> Memory:
-    """The measured rates of the GPU's memory, or of the processor's."""
-    mixes = (*DEVICE_MIXES, Ceiling.L2_KEPT) if on_gpu else HOST_MIXES
-    values = {name: ceiling(data, name, on_gpu=on_gpu) for name in mixes}
-    return device_memory(values, data.info["l2_bytes"]) if on_gpu else host_memory(values)
+def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
+    """The GPU's memory or the processor's, as it was measured; `cache` is that of `bandwidths.device_memory`."""
+    table = data.ceilings
+    found = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
+    values = dict(zip(found["name"], found["value"], strict=True))
+    return device_memory(values, cache) if on_gpu else host_memory(values)
 
 
 def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
@@ -50,15 +51,16 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
 
     The floor is the largest of these times. GPUs that worked together share bytes and operations evenly.
 
-    - memory: the bytes of the case at the rate of their mix of reads and writes, less the writes that may stay in the L2; see
-      `bandwidths.Memory`. A run that measured only `device_copy` has one rate for all mixes, and so has the host (`host_copy`);
+    - memory: the least time for the bytes of the case in their mix of reads and writes, at their size and with the L2 of the row; see
+      `bandwidths.Memory`. In `end_to_end` the copies leave the L2 as they like, so that the shorter of both times counts. A run
+      without times by size has a rate for each mix; one that measured only `device_copy` has one rate, as the host (`host_copy`);
     - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host:
       `host_fma`); none on a GPU for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
       since the two directions can overlap.
 
     Args:
-        frame: with `kind`, `precision`, `gpus`, `scope`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`.
+        frame: with `kind`, `precision`, `gpus`, `scope`, `cache`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`.
 
     Returns:
         The frame with `floor_ns` (null without a ceiling, for a phase, and for a cell without samples), `floor_bound`
@@ -83,11 +85,18 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
 
 def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times:
     gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
-    # Each GPU keeps writes of its own in its L2.
-    read, written = (part / gpus for part in reads_and_writes(frame))
-    device, host = (memory_of(data, on_gpu=place) for place in (True, False))
-    times = np.where(on_gpu, device.time_ns(read, written), host.time_ns(read, written))
-    return times, np.where(on_gpu, device.named(read, written), host.named(read, written))
+    moved = [part / gpus for part in reads_and_writes(frame)]
+    host, cold, hot = (
+        (memory.time_ns(*moved), memory.named(*moved))
+        for memory in (memory_of(data, on_gpu=False), *(memory_of(data, on_gpu=True, cache=cache) for cache in ("cold", "hot")))
+    )
+    end_to_end = (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
+    is_cold = (frame["cache"] == "cold").to_numpy(dtype=bool) | (end_to_end & (cold[0] < hot[0]))
+    times, names = (
+        np.where(on_gpu, np.where(is_cold, of_cold, of_hot), of_host)
+        for of_host, of_cold, of_hot in zip(host, cold, hot, strict=True)
+    )
+    return times, names
 
 
 def _by_arithmetic(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times:

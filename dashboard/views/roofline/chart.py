@@ -14,7 +14,7 @@ from warpladder.dashboard.ui.marks import BESIDE, error_bars
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_rate, significant
 from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
 from warpladder.dashboard.ui.ticks import ticks
-from warpladder.dashboard.views.roofline.query import Point, Roof
+from warpladder.dashboard.views.roofline.query import Point, Roof, has_floor_by_size
 from warpladder.dashboard.views.roofline.query import slopes as memory_roofs
 
 _HEIGHT: Final = 410
@@ -206,4 +206,6 @@ def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: st
         )
     above = "Above its roof: served by a cache, or faster than the ceiling measured in the same run."
     roof = "Roofs: ceilings measured in the same run." if len(roofs) else ""
+    if has_floor_by_size(frame):
+        roof += " Those of memory are rates of large arrays; a percent of floor is of the time that the case's bytes take with this L2."
     return measured(frame, look.device, which, source, roof, above if (frame["percent_of_roof"] > 100).any() else "")

@@ -14,12 +14,10 @@ from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.floors import COMPUTE, HOST, compute_ceiling, memory_of
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 from warpladder.dashboard.core.timing import Timing
-from warpladder.data.bandwidths import DEVICE_MIXES, HOST_MIXES, reads_and_writes
+from warpladder.data.bandwidths import BY_SIZE, DEVICE_MIXES, HOST_MIXES, reads_and_writes
 from warpladder.data.names import Ceiling
 
 _ROLES = ("rung", "peer", "host")
-#: What the name of a memory's roof says where it is above each ceiling, since writes stay in the L2.
-_KEPT = " (writes in L2)"
 #: Roofs of memory whose rates differ by no more than this ratio are one line.
 _ONE_LINE = 1.01
 
@@ -50,11 +48,11 @@ class Point(Cell):
 
     Attributes:
         size: see `axes.charted_cases`.
-        memory_roof, memory_gb_per_s: the names of the ceilings that bound the point's reads and writes, and their rate; on paper
-            it is that of the floor, so that writes which stay in the L2 raise it.
+        memory_roof, memory_gb_per_s: the names of the ceilings that bound the point's reads and writes, and their rate. It is that
+            of their mix at a large size, where the floor is that of the case's size and L2.
         roof: the names of the ceilings that the roof comes from.
         roof_gflop_per_s: the lower one of the memory's roof at this intensity and the roof of the variant's precision.
-        percent_of_roof: the rate over the roof; on paper this is the percent of floor.
+        percent_of_roof: the rate over the roof; on paper this is the percent of floor where the run has no times by size.
     """
 
     size: str
@@ -119,8 +117,13 @@ def slopes(frame: pd.DataFrame, every: Sequence[Roof]) -> list[Roof]:
     return ends[:1] if len(ends) == 2 and ends[1].value <= _ONE_LINE * ends[0].value else ends
 
 
+def has_floor_by_size(frame: pd.DataFrame) -> bool:
+    """Whether a floor of rows of `points` is a time of memory by size, which no roof has."""
+    return bool(frame["floor_ceiling"].str.contains(BY_SIZE, regex=False, na=False).any())
+
+
 def _methods(names: str, methods: Mapping[str, str]) -> str:
-    return "; ".join(methods.get(name, "") for name in names.removesuffix(_KEPT).split(" and "))
+    return "; ".join(methods.get(name, "") for name in names.split(" and "))
 
 
 def executed(data: RunData, workload: str) -> pd.DataFrame:
@@ -173,12 +176,8 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
         frame = frame.rename(columns={"executed_flop": "flop", "dram_bytes": "bytes"})
         read = frame["dram_read_bytes"].to_numpy(dtype=float)
         moved = read, frame["bytes"].to_numpy(dtype=float) - read
-        memory = memory.keeping_at_most(0)  # what was counted did reach the memory
     rates = frame["bytes"].astype(float) / memory.time_ns(*moved)
-    above = rates > _ONE_LINE * max((1 / each for each in memory.ns_per_byte), default=np.inf)
-    names = pd.Series(memory.named(*moved), index=frame.index, dtype=object)
-    names = names.where(~above, names + _KEPT)
-    frame = frame.assign(memory_roof=names, memory_gb_per_s=np.where(np.isfinite(rates), rates, np.nan))
+    frame = frame.assign(memory_roof=memory.named(*moved), memory_gb_per_s=np.where(np.isfinite(rates), rates, np.nan))
     frame = best_config(frame[frame["bytes"] > 0])
     for suffix, time in (("", "median_ns"), ("_low", "high_ns"), ("_high", "low_ns")):
         # One FLOP a nanosecond is one GFLOP/s.
