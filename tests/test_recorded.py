@@ -11,10 +11,13 @@ from warpladder.dashboard.reports import sources
 from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.views.details import DETAILS
 from warpladder.data import store
+from warpladder.data.names import found_by_size
 from warpladder.workloads import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 GOOD, BAD = store.list_runs([store.RECORDED])
+#: Two medians of the same time on one device differ by no more, at times of buffers that lie elsewhere.
+MOST_PERCENT_OF_FLOOR = 104
 
 
 def test_every_recorded_run_opens() -> None:
@@ -38,10 +41,13 @@ def test_no_recorded_variant_has_changed_since(run: store.Run) -> None:
 
 
 @pytest.mark.parametrize("run", GOOD, ids=lambda run: run.run_id)
-def test_no_recorded_cell_with_a_cold_l2_is_faster_than_its_floor(run: store.Run) -> None:
-    found = cells(run_data.load(run))
-    cold = found[(found["cache"] == "cold") & (found["role"] != "specimen") & (found["n"] > 0)]
-    above = cold[cold["percent_of_floor"] > 100]
+def test_no_recorded_cell_is_faster_than_its_floor_where_the_run_has_times_of_memory_by_size(run: store.Run) -> None:
+    data = run_data.load(run)
+    if not any(map(found_by_size, data.ceilings["name"])):
+        pytest.skip("recorded before memory was measured by size")
+    found = cells(data)
+    timed = found[(found["role"] != "specimen") & (found["n"] > 0)]
+    above = timed[timed["percent_of_floor"] > MOST_PERCENT_OF_FLOOR]
     assert above.empty, above[["variant", "config", "case", "scope", "percent_of_floor", "floor_ceiling"]].to_string()
 
 

@@ -30,7 +30,6 @@ CEILINGS = (
     ("device_write", "cuda:0", 4500.0, "GB/s"),
     (Ceiling.FP32_FMA, "cuda:0", FMA_TFLOP_PER_S, "TFLOP/s"),
     ("tf32_mma", "cuda:0", 300.0, "TFLOP/s"),
-    (Ceiling.L2_KEPT, "cuda:0", 1e-6, "MB"),
     (Ceiling.H2D_PINNED, "cuda:0", 55.0, "GB/s"),
     (Ceiling.H2D_PAGEABLE, "cuda:0", 10.0, "GB/s"),
     (Ceiling.D2H_PINNED, "cuda:0", 55.0, "GB/s"),

@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from warpladder.collectors.core import trust
-from warpladder.data.names import Ceiling, Source
+from warpladder.data.names import Ceiling, Source, by_size
 
 VARIANTS = [
     {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))
@@ -73,7 +74,7 @@ def test_what_fits_beside_an_idle_small_case_is_not_blamed_for_a_flat_time() -> 
 
 
 def test_what_is_written_may_still_be_in_the_l2_when_the_clock_stops() -> None:
-    # 134 MB in 28 us is 4,790 GB/s; without the 30 MB that half of the L2 may hold it is 3,710.
+    # 134 MB in 28 us is 4,790 GB/s; without the 60 MB that the L2 may hold it is 2,640.
     rows = samples("gpu", 134_000_000, 28_000)
     assert found(rows, 134_000_000) == [(Source.ABOVE_CEILING, "n=134000000")]
     assert found(rows, 134_000_000, l2_bytes=60_000_000) == []
@@ -96,19 +97,43 @@ def test_a_case_that_mostly_reads_is_held_against_the_rate_of_reading() -> None:
     assert [row["source"] for row in rows] == [Source.ABOVE_CEILING]
 
 
-def test_the_writes_that_the_run_measured_to_stay_in_the_l2_count_before_its_size() -> None:
-    # 134 MB in 24 us: at 4000 GB/s, without the 40 MB of half the L2 they take 23.5 us, without the 10 MB that stay 31 us.
-    rows = samples("gpu", 134_000_000, 24_000)
-    for ceilings, expected in ((CEILINGS, 0), ([*CEILINGS, {"name": Ceiling.L2_KEPT, "value": 10.0}], 1)):
-        assert len(trust.check(pd.DataFrame(rows), [case(134_000_000)], VARIANTS, ceilings, 80_000_000)) == expected
+#: Of 1 MB: 400 ns with a cold L2, 100 ns with a hot one; in proportion below, as no size is smaller.
+BY_SIZE = [
+    {"name": by_size(Ceiling.DEVICE_COPY, cache, nbytes), "value": us}
+    for cache, nbytes, us in (
+        ("cold", 1_000_000, 0.4),
+        ("cold", 8_000_000, 2.2),
+        ("hot", 1_000_000, 0.1),
+        ("hot", 8_000_000, 1.2),
+    )
+]
 
 
-def test_a_case_that_only_writes_and_fits_the_l2_still_takes_the_time_of_half_its_bytes() -> None:
-    # 1 MB at 4000 GB/s takes 250 ns, and half of it 125; 110 ns is more than 1.1 times as fast.
-    writes = {**case(1_000_000), "h2d_bytes": 0, "d2h_bytes": 1_000_000}
-    for duration_ns, expected in ((120, 0), (110, 1)):
-        rows = pd.DataFrame(samples("gpu", 1_000_000, duration_ns))
-        assert len(trust.check(rows, [writes], VARIANTS, CEILINGS, 60_000_000)) == expected
+@pytest.mark.parametrize(
+    ("cache", "duration_ns", "expected"),
+    # 400 / 1.1 is 364, and 100 / 1.25 is 80.
+    [("cold", 365, 0), ("cold", 362, 1), ("hot", 81, 0), ("hot", 79, 1)],
+)
+def test_by_size_a_cell_is_held_against_its_own_cache_and_the_size_of_the_l2_saves_nothing(
+    cache: str, duration_ns: int, expected: int
+) -> None:
+    rows = pd.DataFrame(samples("gpu", 1_000_000, duration_ns, cache=cache))
+    told = trust.check(rows, [case(1_000_000)], VARIANTS, [*CEILINGS, *BY_SIZE], 60_000_000)
+    assert [row["source"] for row in told] == [Source.ABOVE_CEILING] * expected
+    if told:
+        least = {"cold": "2,500", "hot": "10,000"}[cache]
+        assert f"to move {least} GB/s of so many bytes with a {cache} L2: the work is not done" in told[0]["text"]
+
+
+def test_by_size_a_hot_time_that_does_not_grow_is_distrusted_with_a_narrow_margin() -> None:
+    # 7 MB more take a hot L2 1.1 us, with the margin 0.88: more than the small case takes. By rates they take 0.44 us with that of 4.
+    rows = pd.DataFrame(
+        [*samples("gpu", 1_000_000, 870, "operation", "hot"), *samples("gpu", 8_000_000, 1100, "operation", "hot")]
+    )
+    cases = [case(1_000_000), case(8_000_000)]
+    told = trust.check(rows, cases, VARIANTS, [*CEILINGS, *BY_SIZE], None)
+    assert [row["source"] for row in told] == [Source.NOT_GROWING]
+    assert trust.check(rows, cases, VARIANTS, CEILINGS, None) == []
 
 
 def test_what_a_rank_took_for_its_share_says_nothing_of_the_case() -> None:

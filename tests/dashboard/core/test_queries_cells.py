@@ -11,7 +11,7 @@ from tests.synthetic.made_runs import row
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
-from warpladder.data.names import Ceiling, Phase
+from warpladder.data.names import Ceiling, Phase, by_size
 
 COLD = Timing("device", "cold")
 STEADY = (100, 100, 100, 100, 100, 100)
@@ -50,7 +50,6 @@ def run_of(
     ceilings += [
         (Ceiling.H2D_PINNED, "cuda:0", 0.5),
         (Ceiling.D2H_PINNED, "cuda:0", 0.25),
-        (Ceiling.L2_KEPT, "cuda:0", 0.0),
         ("host_copy", "cpu", 0.5),
         ("host_fma", "cpu", 0.0001),
     ]
@@ -117,24 +116,41 @@ def test_the_floor_of_memory_is_that_of_the_mix_of_the_case(inputs: int, outputs
     assert (only(data)["floor_ns"], only(data)["floor_ceiling"]) == (pytest.approx(floor_ns), named)
 
 
-def test_writes_that_may_stay_in_the_l2_are_not_in_the_floor_and_each_gpu_keeps_its_own() -> None:
-    case = {
-        "workload": "w",
-        "case": "n=1",
-        "size_rank": 0,
-        "params": '{"n":1}',
-        "min_bytes": 120,
-        "h2d_bytes": 40,
-        "d2h_bytes": 80,
-    }
+#: 100 bytes copied: 40 ns with a cold L2, 25 ns with a hot one; 200 bytes: 60 and 70 ns.
+BY_SIZE = {
+    by_size(Ceiling.DEVICE_COPY, cache, nbytes): us
+    for cache, nbytes, us in (("cold", 100, 0.04), ("hot", 100, 0.025), ("cold", 200, 0.06), ("hot", 200, 0.07))
+}
+
+
+@pytest.mark.parametrize(
+    ("scope", "cache", "min_bytes", "floor_ns", "named"),
+    [
+        ("device", "cold", 100, 40, "device_copy by size (cold)"),
+        ("device", "hot", 100, 25, "device_copy by size (hot)"),
+        ("operation", "hot", 200, 70, "device_copy by size (hot)"),
+        # The copies leave what they like in the L2: the shorter time counts.
+        ("end_to_end", "hot", 100, 25, "device_copy by size (hot)"),
+        ("end_to_end", "hot", 200, 60, "device_copy by size (cold)"),
+    ],
+)
+def test_by_size_the_floor_of_memory_is_that_of_the_row_s_l2(
+    scope: str, cache: str, min_bytes: int, floor_ns: float, named: str
+) -> None:
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 1, "min_bytes": min_bytes}
+    data = run_of([variant("v01_a")], samples("v01_a", STEADY, scope=scope, cache=cache), cases=[case])
+    row = only(with_ceilings(data, BY_SIZE))
+    assert (row["floor_ns"], row["floor_bound"], row["floor_ceiling"]) == (pytest.approx(floor_ns), "memory", named)
+    # Without times by size, 2 bytes a nanosecond.
+    assert (only(data)["floor_ns"], only(data)["floor_ceiling"]) == (min_bytes / 2, "device_copy")
+
+
+def test_by_size_each_of_several_gpus_has_the_time_of_its_share() -> None:
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "min_bytes": 200}
     timed = [*samples("v01_a", STEADY), *(row for rank in (0, 1) for row in samples("v02_b", STEADY, gpus=2, rank=rank))]
     data = run_of([variant("v01_a"), variant("v02_b")], timed, cases=[case])
-    found = cells(with_ceilings(data, {Ceiling.L2_KEPT: 30e-6})).set_index("variant")["floor_ns"]
-    # 40 read and 50 of 80 written, at 2 bytes a nanosecond. Of two GPUs each has 20 and 40, and 10 are left.
-    assert found.to_dict() == {"v01_a": 45, "v02_b": 15}
-    # Where it was not measured, half of the L2's 1000 bytes may hold writes: all of them, so that 40 and 20 are left.
-    found = cells(with_ceilings(data, {Ceiling.L2_KEPT: float("nan")})).set_index("variant")["floor_ns"]
-    assert found.to_dict() == {"v01_a": 20, "v02_b": 10}
+    found = cells(with_ceilings(data, BY_SIZE)).set_index("variant")["floor_ns"]
+    assert found.to_dict() == pytest.approx({"v01_a": 60, "v02_b": 40})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.dashboard.core.test_queries_cells import COLD, frame, run_of, samples, variant, with_ceilings
+from tests.dashboard.core.test_queries_cells import BY_SIZE, COLD, frame, run_of, samples, variant, with_ceilings
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
 from warpladder.dashboard.core.run_data import RunData, load
@@ -176,8 +176,8 @@ def test_over_sizes_of_several_mixes_the_lowest_and_the_highest_roof_of_memory_a
     assert one.title.endswith("at 50.0 % of what memory allows (device_copy 2.00 GB/s)")
 
 
-def test_counted_bytes_have_the_roof_of_their_own_mix_and_none_stays_in_the_l2() -> None:
-    data = with_ceilings(of_three(), {Ceiling.DEVICE_READ: 4.0, Ceiling.L2_KEPT: 1.0})
+def test_counted_bytes_have_the_roof_of_their_own_mix() -> None:
+    data = with_ceilings(of_three(), {Ceiling.DEVICE_READ: 4.0})
     counted = pd.DataFrame(
         {"variant": ["v01_a"], "config": [""], "case": ["n=1"], "executed_flop": [9.0], "dram_bytes": [100.0],
          "dram_read_bytes": [50.0], "source_sha256": ["of v01_a"]}
@@ -185,11 +185,17 @@ def test_counted_bytes_have_the_roof_of_their_own_mix_and_none_stays_in_the_l2()
     for read, rate in ((50.0, 2.0), (100.0, 4.0)):
         (row,) = queries.points(data, "w", COLD, counted.assign(dram_read_bytes=read)).to_dict("records")
         assert row["memory_gb_per_s"] == pytest.approx(rate)
-    # On paper, the 50 bytes written stay in the L2, and 100 bytes take the time of 50 read at 4 GB/s.
-    row = at(data, "n=1").loc["v01_a"]
-    assert (row["memory_gb_per_s"], row["memory_roof"]) == (pytest.approx(8.0), "device_read (writes in L2)")
-    (slope,) = queries.slopes(row.to_frame().T, [replace(roof, method="how") for roof in queries.roofs(data)])
-    assert (slope.name, slope.method) == ("device_read (writes in L2)", "how")
+
+
+def test_where_the_floor_is_a_time_by_size_the_roof_stays_a_rate_and_the_note_says_so() -> None:
+    words = "Those of memory are rates of large arrays; a percent of floor is of the time"
+    for data, floor_ns in ((of_three(), 50), (with_ceilings(of_three(), BY_SIZE), 40)):
+        points = queries.points(data, "w", COLD)
+        points = points[points["case"] == "n=1"]
+        row = points.set_index("variant").loc["v01_a"]
+        # 0.3 FLOP/byte at 2 GB/s, as without times by size; 100 bytes take 40 ns with a cold L2.
+        assert (row["memory_roof"], row["roof_gflop_per_s"], row["floor_ns"]) == ("device_copy", 0.6, pytest.approx(floor_ns))
+        assert (words in charts.roofline(points, queries.roofs(data), look(data)).note) == (floor_ns == 40)
 
 
 def test_over_sizes_the_marks_grow_with_the_size() -> None:
