@@ -53,7 +53,8 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
 
     - memory: the least time for the bytes of the case in their mix of reads and writes, at their size and with the L2 of the row; see
       `bandwidths.Memory`. In `end_to_end` the copies leave the L2 as they like, so that the shorter of both times counts. A run
-      without times by size has a rate for each mix; one that measured only `device_copy` has one rate, as the host (`host_copy`);
+      without times by size, and a row without a cache, has a rate for each mix; a run that measured only `device_copy` has one rate,
+      as the host (`host_copy`);
     - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host:
       `host_fma`); none on a GPU for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
@@ -86,16 +87,16 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
 def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times:
     gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
     moved = [part / gpus for part in reads_and_writes(frame)]
-    host, cold, hot = (
-        (memory.time_ns(*moved), memory.named(*moved))
-        for memory in (memory_of(data, on_gpu=False), *(memory_of(data, on_gpu=True, cache=cache) for cache in ("cold", "hot")))
-    )
+
+    def by(memory: Memory) -> _Times:
+        return memory.time_ns(*moved), memory.named(*moved)
+
+    host = by(memory_of(data, on_gpu=False))
+    rate, cold, hot = (by(memory_of(data, on_gpu=True, cache=cache)) for cache in ("", "cold", "hot"))
     end_to_end = (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
-    is_cold = (frame["cache"] == "cold").to_numpy(dtype=bool) | (end_to_end & (cold[0] < hot[0]))
-    times, names = (
-        np.where(on_gpu, np.where(is_cold, of_cold, of_hot), of_host)
-        for of_host, of_cold, of_hot in zip(host, cold, hot, strict=True)
-    )
+    caches = [(frame["cache"] == cache).to_numpy(dtype=bool) & ~end_to_end for cache in ("cold", "hot")]
+    chosen = [~on_gpu, caches[0] | (end_to_end & (cold[0] < hot[0])), caches[1] | end_to_end]
+    times, names = (np.select(chosen, of, last) for *of, last in zip(host, cold, hot, rate, strict=True))
     return times, names
 
 
