@@ -115,8 +115,8 @@ class Memory:
         `device_copy`, or `device_copy and device_2_to_1` between two mixes; by curves `device_copy by size (cold)`.
         """
         read, written = np.broadcast_arrays(np.asarray(read, float), np.asarray(written, float))
-        shares = _share(read, written)
-        return np.array([self._names_at(float(share)) for share in shares.ravel()], dtype=object).reshape(shares.shape)
+        shares, of = np.unique(_share(read, written), return_inverse=True)
+        return np.array([self._names_at(float(share)) for share in shares], dtype=object)[of.ravel()].reshape(read.shape)
 
     def _names_at(self, share: float) -> str:
         if not self.names or np.isnan(share):
