@@ -45,17 +45,23 @@ _PART: Final = 16
 #: Blocks of this many threads are tried where the bytes are few.
 _SMALL_BLOCKS: Final = (64, 128)
 _FEW_BYTES: Final = 32 * _MIB
-#: What streams is tried where the bytes may exceed a part of the L2.
+#: Few blocks that take tile after tile are tried where the bytes are many.
 _MANY_BYTES: Final = 8 * _MIB
+_READS, _WRITES = _CONSTANTS["STREAM_READS"], _CONSTANTS["STREAM_WRITES"]
 _STREAMED: Final = {
     0: "",
-    _CONSTANTS["STREAM_READS"]: ", reads streamed",
-    _CONSTANTS["STREAM_WRITES"]: ", writes streamed",
-    _CONSTANTS["STREAM_READS"] | _CONSTANTS["STREAM_WRITES"]: ", both streamed",
+    _READS: ", reads streamed",
+    _WRITES: ", writes streamed",
+    _READS | _WRITES: ", both streamed",
 }
-#: Samples of each way, and of the fastest ones after that.
-_TRIED: Final = 3
-_FASTEST: Final = 2
+#: What streams, and accesses to try.
+_STREAMS: Final = ((_READS, 1), (_READS, 2), (_READS, 4), (_WRITES, 1), (_WRITES, 2), (_READS | _WRITES, 2))
+#: Times differ with the place of the arrays. Every way is timed by a few executions at one place, the fastest ones at this many
+#: places, and the fastest of these by samples.
+_ROUGH: Final = 4
+_FASTEST: Final = 3
+_PLACES: Final = 4
+_PAGE: Final = 2 * _MIB
 _SAMPLES: Final = 7
 
 
@@ -77,6 +83,11 @@ class Way:
     blocks_per_sm: int
     threads: int = _THREADS
     streamed: int = 0
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Arrays read, and arrays written."""
+        return self.reads, self.writes
 
     @property
     def kernel(self) -> str:
@@ -123,9 +134,8 @@ def ways_by_size(reads: int, writes: int, total: int) -> list[Way]:
     found += [Way(reads, writes, accesses, 8) for accesses in (2, 4) if total >= _MANY_BYTES]
     if total <= _FEW_BYTES:
         found += [Way(reads, writes, 1, 0, threads) for threads in _SMALL_BLOCKS]
-    if total >= _MANY_BYTES:
-        kinds = [kind for kind in _STREAMED if kind and (reads or kind == 2) and (writes or kind == 1)]
-        found += [Way(reads, writes, accesses, 0, streamed=kind) for kind in kinds for accesses in (1, 2)]
+    kinds = [kind for kind in _STREAMED if (reads or not kind & _READS) and (writes or not kind & _WRITES)]
+    found += [Way(reads, writes, accesses, 0, streamed=kind) for kind, accesses in _STREAMS if kind in kinds]
     fitting = [way for way in found if way.accesses * max(reads, writes) <= _MOST_ACCESSES]
     return [way for way in fitting if each % way.tile_bytes == 0]
 
@@ -159,45 +169,68 @@ class DeviceMemory:
     def _row(self, name: str, value: float, unit: str, method: str) -> dict[str, Any]:
         return {"name": name, "device": f"cuda:{self._device.index}", "value": value, "unit": unit, "method": method}
 
-    def _launch(self, way: Way, tiles: int) -> Callable[[], object]:
+    def _launch(self, way: Way, tiles: int, offset: int = 0) -> Callable[[], object]:
+        """Moves so many tiles of each array, which lie at an offset in bytes."""
         blocks = min(tiles, way.blocks_per_sm * self._device.sm_count) if way.blocks_per_sm else tiles
-        return partial(self._kernels[way.kernel], (blocks,), (way.threads,), (self._source, self._target, np.uint32(tiles)))
+        buffers = self._source[offset // 4 :], self._target[offset // 4 :]
+        return partial(self._kernels[way.kernel], (blocks,), (way.threads,), (*buffers, np.uint32(tiles)))
 
     def _rate_ns(self, way: Way) -> float:
         return self._device.without_events(self._device.median_ns(self._launch(way, way.tiles(self._size))))
 
     def _rows_by_size(self, rates: Mapping[str, float]) -> Iterator[dict[str, Any]]:
         """Times of each mix, cache and size: of the fastest way, as samples of a variant are taken."""
-        caches = {"cold": self._cold, "hot": self._hot}
+        timers = {"cold": self._cold, "hot": self._hot}
         for size in self._sizes:
             for name, mix in MIXES.items():
-                nbytes = sum(mix) * bytes_of_array(*mix, size)
+                each = bytes_of_array(*mix, size)
+                nbytes = sum(mix) * each
                 about_ns = self._device.empty_kernels.one_ns + nbytes / rates[name]
-                for cache, timed in caches.items():
-                    way, duration_ns = self._fastest(ways_by_size(*mix, size), nbytes, partial(timed, about_ns=about_ns))
+                for cache, timer in timers.items():
+                    way, duration_ns = self._fastest(ways_by_size(*mix, size), each, partial(timer, about_ns=about_ns))
                     method = f"kernel with a {cache} L2, {way}, median of {_SAMPLES} samples as of a variant"
                     yield self._row(by_size(name, cache, nbytes), duration_ns / 1000, "us", method)
 
-    def _fastest(
-        self, tried: list[Way], nbytes: int, timed: Callable[[Callable[[], object]], Callable[[int], float]]
-    ) -> tuple[Way, float]:
-        """The way that takes least for so many bytes, and its time in ns."""
-        timers = {way: timed(self._launch(way, nbytes // (way.tile_bytes * (way.reads + way.writes)))) for way in tried}
-        rough = {way: timers[way](_TRIED) for way in tried}
-        best = {way: timers[way](_SAMPLES) for way in sorted(rough, key=lambda each: rough[each])[:_FASTEST]}
-        way = min(best, key=lambda each: best[each])
-        return way, best[way]
+    def _fastest(self, tried: list[Way], each: int, timer: Callable[[Callable[[], object]], "Timed"]) -> tuple[Way, float]:
+        """The way that takes least for so many bytes of each array, and its time in ns."""
 
-    def _cold(self, launch: Callable[[], object], about_ns: float) -> Callable[[int], float]:
-        def median_ns(samples: int) -> float:
-            # A few executions tell which ways are fast.
-            executions = cold_executions(about_ns) if samples > _TRIED else 1
-            return statistics.median(self._device.each_ns(launch, executions, self._device.flush_l2)[0] for _ in range(samples))
+        def timed(way: Way, offset: int) -> Timed:
+            return timer(self._launch(way, each // way.tile_bytes, offset))
 
-        return median_ns
+        rough = {way: timed(way, 0).rough_ns() for way in tried}
+        fastest = sorted(tried, key=lambda way: rough[way])[:_FASTEST]
+        again = {(way, offset): timed(way, offset) for way in fastest for offset in self._offsets(each * max(tried[0].sides))}
+        best = min(again, key=lambda place: again[place].rough_ns())
+        return best[0], again[best].median_ns()
 
-    def _hot(self, launch: Callable[[], object], about_ns: float) -> Callable[[int], float]:
+    def _offsets(self, nbytes: int) -> list[int]:
+        """Offsets of arrays of so many bytes, which begin at other pages as far from each other as the buffers allow."""
+        room = (self._size - nbytes) // _PAGE
+        return sorted({room * place // max(_PLACES - 1, 1) * _PAGE for place in range(_PLACES)})
+
+    def _cold(self, launch: Callable[[], object], about_ns: float) -> "Timed":
+        def sample_ns(executions: int) -> float:
+            return self._device.each_ns(launch, executions, self._device.flush_l2)[0]
+
+        return Timed(partial(sample_ns, _ROUGH), partial(sample_ns, cold_executions(about_ns)))
+
+    def _hot(self, launch: Callable[[], object], about_ns: float) -> "Timed":
         batch = batch_size(about_ns)
         replay = graph_of(self._device.stream, launch, batch) if batch > 1 else launch
         replay()
-        return lambda samples: statistics.median(self._device.batch_ns(replay, batch, launch)[0] for _ in range(samples))
+
+        def sample_ns() -> float:
+            return self._device.batch_ns(replay, batch, launch)[0]
+
+        return Timed(sample_ns, sample_ns)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A launch that can be timed: roughly, and by samples in ns."""
+
+    rough_ns: Callable[[], float]
+    sample_ns: Callable[[], float]
+
+    def median_ns(self) -> float:
+        return statistics.median(self.sample_ns() for _ in range(_SAMPLES))
