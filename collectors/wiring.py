@@ -14,7 +14,7 @@ from warpladder.collectors.core.bench import Bench, MakeBench
 from warpladder.collectors.core.captures import Capture, NoCapture
 from warpladder.collectors.core.collector import Collector, Description, Told
 from warpladder.collectors.core.plan import Plan
-from warpladder.data.names import Source
+from warpladder.data.names import Source, found_by_size
 from warpladder.data.store import RunWriter, conform
 
 
@@ -72,12 +72,16 @@ def _describe_host() -> Description:
 
 
 def _describe(ceilings: bool) -> Description:
+    from warpladder.collectors.cuda.bandwidths import DeviceMemory
     from warpladder.collectors.cuda.ceilings import cuda_ceilings
     from warpladder.collectors.cuda.device import current_device
     from warpladder.collectors.host.ceilings import host_ceilings
 
     device = current_device()
-    return device.facts(), [*cuda_ceilings(device), *host_ceilings()] if ceilings else []
+    if not ceilings:
+        return device.facts(), []
+    rows = [*DeviceMemory(device).rows(), *cuda_ceilings(device), *host_ceilings()]
+    return device.facts(), sorted(rows, key=lambda row: found_by_size(row["name"]) is not None)  # the many rows come last
 
 
 def _capture_by_cupti() -> Capture:

@@ -12,6 +12,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.document import page, section, table, table_of_rows, text_of
 from warpladder.dashboard.ui.template import Chart
 from warpladder.dashboard.views.trust import query as trust
+from warpladder.data.names import found_by_size
 
 _FACTS: Final = (
     ("device_name", "GPU"),
@@ -50,14 +51,21 @@ def report(data: RunData, rows: pd.DataFrame, charts: Sequence[Chart]) -> str:
         "<h2>Run</h2>",
         _facts(data),
         "<h2>Ceilings</h2>",
-        '<p class="note">Rates and times that this device reached in the same run.</p>',
-        table(data.ceilings),
+        *_ceilings(data),
         "<h2>Checks</h2>",
         _checks(data),
         f"<h2>Charts</h2><nav><ol>{contents}</ol></nav>",
         *map(section, charts),
     ]
     return page(title, "\n".join(body), charts)
+
+
+def _ceilings(data: RunData) -> list[str]:
+    """The ceilings but for the many times of memory by size, which the run has."""
+    by_size = data.ceilings["name"].map(found_by_size).notna()
+    left_out = f" The run has {by_size.sum()} times of memory by size besides." if by_size.any() else ""
+    note = f'<p class="note">Rates and times that this device reached in the same run.{left_out}</p>'
+    return [note, table(data.ceilings[~by_size])]
 
 
 def _facts(data: RunData) -> str:

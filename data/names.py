@@ -3,6 +3,7 @@
 `schema` prints them into the data dictionary. They are not closed sets: a run with other names can be read.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -13,6 +14,10 @@ class Ceiling:
     DEVICE_COPY: Final = "device_copy"
     DEVICE_READ: Final = "device_read"
     DEVICE_WRITE: Final = "device_write"
+    DEVICE_8_TO_1: Final = "device_8_to_1"
+    DEVICE_2_TO_1: Final = "device_2_to_1"
+    DEVICE_1_TO_2: Final = "device_1_to_2"
+    DEVICE_1_TO_8: Final = "device_1_to_8"
     FP32_FMA: Final = "fp32_fma"
     FP32_FMA_REGISTERS: Final = "fp32_fma_registers"
     FP64_FMA: Final = "fp64_fma"
@@ -34,6 +39,10 @@ CEILINGS: Final[Mapping[str, str]] = {
     Ceiling.DEVICE_COPY: "a kernel that copies device memory, bytes read and written, GB/s",
     Ceiling.DEVICE_READ: "a kernel that reads device memory, GB/s",
     Ceiling.DEVICE_WRITE: "a kernel that writes device memory, GB/s",
+    Ceiling.DEVICE_8_TO_1: "a kernel that reads eight bytes of device memory for each byte that it writes, GB/s",
+    Ceiling.DEVICE_2_TO_1: "a kernel that reads two bytes of device memory for each byte that it writes, GB/s",
+    Ceiling.DEVICE_1_TO_2: "a kernel that writes two bytes of device memory for each byte that it reads, GB/s",
+    Ceiling.DEVICE_1_TO_8: "a kernel that writes eight bytes of device memory for each byte that it reads, GB/s",
     Ceiling.FP32_FMA: "multiply-adds in fp32, one operand in uniform registers, TFLOP/s",
     Ceiling.FP32_FMA_REGISTERS: "multiply-adds in fp32, all operands in registers, TFLOP/s",
     Ceiling.FP64_FMA: "multiply-adds in fp64, TFLOP/s; no collector measures it yet",
@@ -59,6 +68,34 @@ def nccl_allreduce(nbytes: int | str) -> str:
     """Name of the ceiling of NCCL's average of one array of so many bytes, us."""
     return f"nccl_allreduce_{nbytes}_bytes"
 
+
+_BY_SIZE: Final = re.compile(r"^(.+)_(cold|hot)_(\d+)_bytes$")
+
+
+def by_size(mix: str, cache: str, nbytes: int | str) -> str:
+    """Name of the ceiling of a mix of reads and writes at a size, us.
+
+    Args:
+        mix: the ceiling of its rate, such as `device_copy`.
+        cache: `cold` or `hot`.
+        nbytes: bytes read and written.
+    """
+    return f"{mix}_{cache}_{nbytes}_bytes"
+
+
+def found_by_size(name: str) -> tuple[str, str, int] | None:
+    """The mix, the cache and the bytes of a name by `by_size`; None for other names."""
+    found = _BY_SIZE.match(name)
+    return (found[1], found[2], int(found[3])) if found else None
+
+
+#: Names of ceilings by their bytes, of N bytes.
+CEILINGS_BY_BYTES: Final[Mapping[str, str]] = {
+    by_size("MIX", "CACHE", "N"): (
+        "a kernel that reads and writes N bytes in the mix of `MIX`, such as `device_copy`, with a `cold` or `hot` L2, us"
+    ),
+    nccl_allreduce("N"): "NCCL's average of one array of N bytes, us",
+}
 
 #: How a scope in `samples` begins that is a part of an operation.
 PHASE: Final = "phase:"

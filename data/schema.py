@@ -387,7 +387,7 @@ def dictionary() -> str:
             kind = f"{column.type}{'?' if column.nullable else ''}"
             lines.append(f"| `{column.name}` | {kind} | {column.unit} | {column.meaning}{values} |")
     for title, meanings in (
-        ("Names of ceilings", {**names.CEILINGS, names.nccl_allreduce("N"): "NCCL's average of one array of N bytes, us"}),
+        ("Names of ceilings", {**names.CEILINGS, **names.CEILINGS_BY_BYTES}),
         ("Names of phases", names.PHASES),
         ("Sources of diagnostics", names.SOURCES),
     ):

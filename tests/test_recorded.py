@@ -6,14 +6,18 @@ import pandas as pd
 import pytest
 
 from warpladder.dashboard.core import run_data, staleness
+from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.reports import sources
 from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.views.details import DETAILS
 from warpladder.data import store
+from warpladder.data.names import found_by_size
 from warpladder.workloads import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 GOOD, BAD = store.list_runs([store.RECORDED])
+#: Two medians of the same time on one device differ by no more, at times of buffers that lie elsewhere.
+MOST_PERCENT_OF_FLOOR = 104
 
 
 def test_every_recorded_run_opens() -> None:
@@ -34,6 +38,17 @@ def test_the_recorded_runs_stay_under_ten_megabytes() -> None:
 def test_no_recorded_variant_has_changed_since(run: store.Run) -> None:
     stale = staleness.stale_variants(run_data.load(run), ROOT)
     assert stale.empty, f"record again: {stale.to_string()}"
+
+
+@pytest.mark.parametrize("run", GOOD, ids=lambda run: run.run_id)
+def test_no_recorded_cell_is_faster_than_its_floor_where_the_run_has_times_of_memory_by_size(run: store.Run) -> None:
+    data = run_data.load(run)
+    if not any(map(found_by_size, data.ceilings["name"])):
+        pytest.skip("recorded before memory was measured by size")
+    found = cells(data)
+    timed = found[(found["role"] != "specimen") & (found["n"] > 0)]
+    above = timed[timed["percent_of_floor"] > MOST_PERCENT_OF_FLOOR]
+    assert above.empty, above[["variant", "config", "case", "scope", "percent_of_floor", "floor_ceiling"]].to_string()
 
 
 def full_cases(name: str) -> set[str]:

@@ -6,17 +6,23 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.data.bandwidths import Memory, device_memory, host_memory, reads_and_writes
 from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Ceiling, Source
+from warpladder.data.names import Source
 
-#: Largest plausible ratio of a case's bandwidth (min_bytes over time) to the measured copy bandwidth. It is slightly above 1
-#: for a cold cache, since reads are faster than copies, and larger if data can stay in a cache of the GPU or the processor.
+#: How many times faster than its floor of memory a case may plausibly be. It is slightly above 1 for a cold cache, since two
+#: measurements of the same device differ, and larger if data can stay in a cache of the GPU or the processor.
 CEILING_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 4.0, ("host", "hot"): 20.0}
+#: The same against times of a GPU by size, which say what its caches do. Hot times differ more between buffers of the same sizes.
+BY_SIZE_MARGIN: Final = {"cold": 1.1, "hot": 1.25}
 #: If the work grows by at least WORK_GROWS, the time must grow by at least TIME_GROWS.
 WORK_GROWS: Final = 8.0
 TIME_GROWS: Final = 1.3
 
 RowDicts = Sequence[Mapping[str, Any]]
+
+
+_Memories = Mapping[tuple[str, str], Memory]
 
 
 def check(
@@ -27,7 +33,7 @@ def check(
     Args:
         samples: table `samples`.
         cases, variants, ceilings: rows of the tables of that name.
-        l2_bytes: size of the GPU's L2 cache; None if no GPU was measured.
+        l2_bytes: size of the GPU's L2 cache; None if no GPU was measured. It counts where no time by size was measured.
     """
     if samples.empty:
         return []
@@ -37,35 +43,51 @@ def check(
     medians = medians[medians["scope"].isin(["device", "operation"])]
     medians = medians.merge(pd.DataFrame(cases), on=["workload", "case"])
     medians = medians.merge(pd.DataFrame(variants)[["workload", "variant", "kind", "role"]], on=["workload", "variant"])
-    copies = {Ceiling.DEVICE_COPY: "gpu", Ceiling.HOST_COPY: "host"}
-    memory = {copies[row["name"]]: row["value"] for row in ceilings if row["name"] in copies}
-    medians["memory"] = ["host" if kind == "host" else "gpu" for kind in medians["kind"]]
-    medians = medians[medians["memory"].isin(memory)]
+    memories = _memories(ceilings)
+    medians["memory"] = [
+        ("host" if kind == "host" else "gpu", cache) for kind, cache in zip(medians["kind"], medians["cache"], strict=True)
+    ]
+    medians = medians[medians["memory"].isin(list(memories))]
     if medians.empty:
         return []
-    medians["copy"] = medians["memory"].map(memory)
-    medians["most"] = medians["copy"] * [CEILING_MARGIN[key] for key in zip(medians["memory"], medians["cache"], strict=True)]
-    return [*_above_ceiling(medians, l2_bytes or 0), *_not_growing(medians)]
+    medians["margin"] = [_margin(memories, key) for key in medians["memory"]]
+    return [*_above_ceiling(medians, memories, l2_bytes or 0), *_not_growing(medians, memories)]
 
 
-def _above_ceiling(medians: pd.DataFrame, l2_bytes: int) -> Iterable[dict[str, Any]]:
-    """Find cells whose min_bytes over time exceeds the measured bandwidth of memory.
+def _memories(ceilings: RowDicts) -> _Memories:
+    """The memories that were measured, by place and cache."""
+    values = {row["name"]: row["value"] for row in ceilings}
+    memories = {("gpu", cache): device_memory(values, cache) for cache in ("cold", "hot")} | {
+        ("host", "hot"): host_memory(values)
+    }
+    return {key: memory for key, memory in memories.items() if memory.names}
 
-    Outputs may still be in the L2 when the clock stops, even with a cold cache. So half of min_bytes, or the size of the L2 if
-    that is less, is not counted.
+
+def _margin(memories: _Memories, key: tuple[str, str]) -> float:
+    return BY_SIZE_MARGIN[key[1]] if memories[key].curves else CEILING_MARGIN[key]
+
+
+def _above_ceiling(medians: pd.DataFrame, memories: _Memories, l2_bytes: int) -> Iterable[dict[str, Any]]:
+    """Find cells whose time is below the floor of memory by more than the margin.
+
+    Outputs may still be in the L2 when the clock stops, even with a cold cache. Times by size tell what that saves. By rates, writes
+    of the size of the L2 are not counted, but no more than half of min_bytes.
     """
     for row in medians.to_dict("records"):
-        in_l2 = min(l2_bytes, row["min_bytes"] / 2) if row["memory"] == "gpu" else 0
-        if (row["min_bytes"] - in_l2) / max(row["duration_ns"], 1) > row["most"]:
-            rate = row["min_bytes"] / max(row["duration_ns"], 1)
+        memory, (read, written) = memories[row["memory"]], reads_and_writes(row)
+        in_l2 = min(l2_bytes, row["min_bytes"] / 2) if row["memory"][0] == "gpu" and not memory.curves else 0
+        least_ns = memory.time_ns(read, written)
+        if least_ns * (1 - in_l2 / max(row["min_bytes"], 1)) > row["margin"] * max(row["duration_ns"], 1):
+            rate, least = row["min_bytes"] / max(row["duration_ns"], 1), row["min_bytes"] / least_ns
+            such = f"so many bytes with a {memory.cache} L2" if memory.curves else "such reads and writes"
             text = (
-                f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to copy {row['copy']:,.0f} GB/s: "
+                f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to move {least:,.0f} GB/s of {such}: "
                 "the work is not done, or not waited for"
             )
             yield diagnostic_row("warning", Source.ABOVE_CEILING, text, row)
 
 
-def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
+def _not_growing(medians: pd.DataFrame, memories: _Memories) -> Iterable[dict[str, Any]]:
     """Find variants whose time does not grow with their work: the work is not done, or not timed.
 
     A small case may leave most of the device idle, so that more work takes no more time. So a pair of cases counts only if
@@ -77,7 +99,9 @@ def _not_growing(medians: pd.DataFrame) -> Iterable[dict[str, Any]]:
         by_work = group.sort_values("min_bytes").to_dict("records")
         small, large = by_work[0], by_work[-1]
         work, duration = large["min_bytes"] / small["min_bytes"], large["duration_ns"] / max(small["duration_ns"], 1)
-        added_ns = (large["min_bytes"] - small["min_bytes"]) / large["most"]
+        memory = memories[large["memory"]]
+        least_ns = [memory.time_ns(*reads_and_writes(each)) / large["margin"] for each in (small, large)]
+        added_ns = least_ns[1] - least_ns[0]
         if work >= WORK_GROWS and duration < TIME_GROWS and added_ns >= small["duration_ns"]:
             text = (
                 f"{large['scope']} {large['cache']}: {work:.3g} times the bytes of {small['case']} take {duration:.2g} times "

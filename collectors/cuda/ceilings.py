@@ -1,4 +1,4 @@
-"""Measures the ceilings of the current GPU: bandwidths, arithmetic rates, transfer rates and launch latencies."""
+"""Measures ceilings of the current GPU: arithmetic rates, transfer rates and launch latencies. `bandwidths` has its memory's."""
 
 from functools import partial
 from pathlib import Path
@@ -18,16 +18,10 @@ from warpladder.workloads.hopper import ALIGNMENT_BYTES, WARPGROUP_THREADS
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _MEDIAN: Final = f"median of {REPETITIONS}"
-_BANDWIDTH_BYTES: Final = 1 << 30
 _TRANSFER_BYTES: Final = 1 << 28
 _FMA_STEPS: Final = 4000
 _TENSOR_CORES_TF32: Final = (8, 0)
-_OF_BANDWIDTH: Final = Constants(_KERNELS / "ceilings.cu")
 _OF_WGMMA: Final = Constants(_KERNELS / "wgmma_ceiling.cu")
-#: Numbers of 16-byte accesses per thread in flight to try; the fastest depends on the device.
-_ACCESSES: Final = (1, 2, 4)
-#: Kernel of a bandwidth -> its ceiling, and how many times it moves the buffer: a copy reads it once and writes it once.
-_BANDWIDTHS: Final = {"copy": (Ceiling.DEVICE_COPY, 2), "read": (Ceiling.DEVICE_READ, 1), "write": (Ceiling.DEVICE_WRITE, 1)}
 _TRANSFERS: Final = (
     (Ceiling.H2D_PAGEABLE, "pageable"),
     (Ceiling.D2H_PAGEABLE, "pageable"),
@@ -37,33 +31,14 @@ _TRANSFERS: Final = (
 
 
 def cuda_ceilings(device: CudaDevice) -> list[dict[str, Any]]:
-    """Rows of `ceilings` for the device: GB/s, TFLOP/s and us."""
+    """Rows of `ceilings` for the device, but for its memory: TFLOP/s, GB/s and us."""
     variant = CudaVariant("ceilings", "ceilings", "ceiling", source=_KERNELS / "ceilings.cu", constants={"multipliers": ""})
-    bandwidths = [f"ceiling_{name}<{accesses}>" for name in _BANDWIDTHS for accesses in _ACCESSES]
-    names = [*bandwidths, "ceiling_fma_uniform", "ceiling_fma_registers"]
+    names = ["ceiling_fma_uniform", "ceiling_fma_registers"]
     if device.compute_capability >= _TENSOR_CORES_TF32:
         names.append("ceiling_mma_tf32")
     kernels = load(compile_variant(variant, names, device.arch))
     rates = [*_rates(device, kernels), *([_wgmma_rate(device)] if device.arch == "sm_90" else [])]
-    return [*_bandwidths(device, kernels), *rates, *_transfers(device), *_launches(device)]
-
-
-def _bandwidths(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
-    size = min(_BANDWIDTH_BYTES, device.memory_bytes // 8)
-    source, target = cupy.ones(size // 4, cupy.float32), cupy.empty(size // 4, cupy.float32)
-    arguments = (source, target, np.uint64(size // 16))
-    rows = []
-    threads = _OF_BANDWIDTH["THREADS"]
-    for kernel, (name, times_moved) in _BANDWIDTHS.items():
-        found = {}
-        for accesses in _ACCESSES:
-            blocks = 8 * device.sm_count if kernel == "read" else -(-size // 16 // (threads * accesses))
-            launch = partial(kernels[f"ceiling_{kernel}<{accesses}>"], (blocks,), (threads,), arguments)
-            found[times_moved * size / device.median_ns(launch)] = accesses
-        best = max(found)
-        method = f"kernel over {size / 2**30:.3g} GiB, {found[best]} accesses of 16 bytes a thread at once, {_MEDIAN}"
-        rows.append(_row(device, name, best, "GB/s", method))
-    return rows
+    return [*rates, *_transfers(device), *_launches(device)]
 
 
 def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:

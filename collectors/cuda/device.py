@@ -23,8 +23,23 @@ from warpladder.workloads.api import Array, CudaVariant
 #: Repetitions of measurements of the device itself, and kernels per measurement where one is too short to time.
 REPETITIONS: Final = 15
 EMPTY_KERNELS: Final = 500
+#: A cold sample averages executions up to this time in ns, because the events' resolution is too coarse for one of them.
+_COLD_NS: Final = 40_000
+_COLD_MOST: Final = 10
+_BATCH_NS: Final = 200_000
+_BATCH_MOST: Final = 64
 _HOLD_LIMIT_NS: Final = 20_000_000
 _KERNELS: Final = Path(__file__).parent / "kernels"
+
+
+def cold_executions(about_ns: float) -> int:
+    """Executions of a cold sample, where one takes about so long."""
+    return int(max(1, min(_COLD_MOST, _COLD_NS // about_ns)))
+
+
+def batch_size(about_ns: float) -> int:
+    """Executions of a hot sample, where one takes about so long."""
+    return int(max(1, min(_BATCH_MOST, _BATCH_NS // about_ns)))
 
 
 @dataclass(frozen=True)
@@ -208,6 +223,36 @@ class CudaDevice:
             meet()
         self.stop.synchronize()
         return round(cupy.cuda.get_elapsed_time(self.start, self.stop) * 1e6), not self.gave_up
+
+    def each_ns(
+        self,
+        enqueue: Callable[[], object],
+        executions: int,
+        between: Callable[[], object],
+        meet: Callable[[], object] = lambda: None,
+    ) -> tuple[float, bool]:
+        """Mean device time in ns of executions that are timed one by one, with the work of `between` before each.
+
+        The events' overhead is taken off. The other arguments, and what is returned besides, are those of `time_queued`.
+        """
+        total_ns, all_held = 0, True
+        for _ in range(executions):
+            between()
+            duration_ns, held = self.time_queued(enqueue, meet=meet)
+            total_ns += duration_ns
+            all_held &= held
+        return self.without_events(total_ns / executions), all_held
+
+    def batch_ns(
+        self,
+        replay: Callable[[], object],
+        executions: int,
+        first: Callable[[], object],
+        meet: Callable[[], object] = lambda: None,
+    ) -> tuple[float, bool]:
+        """Mean device time in ns of the executions that `replay` enqueues, right after the work of `first`; as `each_ns` otherwise."""
+        duration_ns, held = self.time_queued(replay, executions, meet, first)
+        return self.without_events(duration_ns) / executions, held
 
 
 @cache

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import cupy
 import numpy as np
@@ -28,7 +28,7 @@ from warpladder.collectors.core.verify import poison
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
 from warpladder.collectors.cuda.calls import prepare_function, prepare_library
 from warpladder.collectors.cuda.compiler import compile_variant
-from warpladder.collectors.cuda.device import current_device
+from warpladder.collectors.cuda.device import batch_size, cold_executions, current_device
 from warpladder.collectors.cuda.gpu_state import is_throttled
 from warpladder.collectors.cuda.launch import copy_to_host, graph_of, load, make_scratch
 from warpladder.collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOperation
@@ -53,12 +53,6 @@ from warpladder.workloads.api import (
     kernels_of,
 )
 from warpladder.workloads.functions.variant import FunctionVariant
-
-#: A cold sample averages executions up to this time in ns, because the events' resolution is too coarse for one of them.
-_COLD_NS: Final = 40_000
-_COLD_MOST: Final = 10
-_BATCH_NS: Final = 200_000
-_BATCH_MOST: Final = 64
 
 
 class CudaBench:
@@ -238,22 +232,18 @@ class CudaBench:
 
     def _cold(self, operation: CudaOperation) -> Reading:
         """Take the mean of executions that each start after an L2 flush. Their number depends on the events' resolution."""
-        executions = max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation)))
-        return self._mean(operation, executions, self.device.flush_l2)
+        return self._mean(operation, self.device.flush_l2)
 
-    def _mean(self, operation: CudaOperation, executions: int, between: Callable[[], object]) -> Reading:
+    def _mean(self, operation: CudaOperation, between: Callable[[], object]) -> Reading:
         """Take the mean of executions that are timed one by one, with the work of `between` before each."""
-        total_ns, all_held = 0, True
-        for _ in range(executions):
+
+        def prepare() -> None:
             operation.before()
             between()
-            duration_ns, held = self._time_queued(operation.run)
-            total_ns += duration_ns
-            all_held &= held
-        return self._reading(round(self.device.without_events(total_ns / executions)), held=all_held)
 
-    def _time_queued(self, enqueue: Callable[[], object], executions: int = 1) -> tuple[int, bool]:
-        return self.device.time_queued(enqueue, executions, self.communicator.wait)
+        executions = cold_executions(self._about_ns(operation))
+        duration_ns, held = self.device.each_ns(operation.run, executions, prepare, self.communicator.wait)
+        return self._reading(round(duration_ns), held=held)
 
     def _about_ns(self, operation: CudaOperation) -> int:
         """Rough time of one execution. It is the same on all ranks, so that all ranks execute equally often."""
@@ -264,20 +254,20 @@ class CudaBench:
 
     def _once_ns(self, operation: CudaOperation) -> int:
         operation.before()
-        return self._time_queued(operation.run)[0]
+        return self.device.time_queued(operation.run, meet=self.communicator.wait)[0]
 
     def _hot(self, operation: CudaOperation) -> Reading:
         if operation.own_inputs:  # to be restored before each execution, so that no batch can be timed
-            return self._mean(operation, max(1, min(_COLD_MOST, _COLD_NS // self._about_ns(operation))), lambda: None)
+            return self._mean(operation, lambda: None)
         if not operation.batch:
             self._make_batch(operation)
         # One execution before the clock starts: else the first of a batch finds the caches as another variant left them.
-        duration_ns, held = self.device.time_queued(operation.replay, operation.batch, self.communicator.wait, operation.run)
-        return self._reading(max(round(self.device.without_events(duration_ns) / operation.batch), 1), held=held)
+        duration_ns, held = self.device.batch_ns(operation.replay, operation.batch, operation.run, self.communicator.wait)
+        return self._reading(max(round(duration_ns), 1), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
         """Make a batch long enough to time: a CUDA graph, or plain launches if the operation cannot be captured."""
-        operation.batch = max(1, min(_BATCH_MOST, _BATCH_NS // self._about_ns(operation)))
+        operation.batch = batch_size(self._about_ns(operation))
         stream = self.device.stream
         if operation.batch == 1:
             operation.replay = operation.run

@@ -37,6 +37,7 @@ class Cell:
     percent_of_floor: Estimate
     floor_ns: float
     floor_bound: str
+    floor_ceiling: str
     status: str
     detail: str
     rel_l2_error: float

@@ -32,7 +32,7 @@ def cells(data: RunData) -> pd.DataFrame:
         - `role`, `kind`, `precision`, `title`, `rung`, `transfer`: columns of the variant;
         - `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`: columns of the case;
         - `gb_per_s`, `gflop_per_s`: `min_bytes` and `flops` over the median; null for a phase, and where the count is 0;
-        - `floor_ns`, `floor_bound`: see `floors.add_floors`;
+        - `floor_ns`, `floor_bound`, `floor_ceiling`: see `floors.add_floors`;
         - `percent_of_floor`: the floor over the median, in percent;
         - `_low` and `_high` of `gb_per_s`, `gflop_per_s` and `percent_of_floor`: the ends of their intervals;
         - `status`, `detail`, `rel_l2_error`: the verdict, and the error against float64; null where it was not verified;

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.bandwidths import Memory, device_memory, host_memory, reads_and_writes
 from warpladder.data.names import Ceiling
 
 #: Precision -> ceilings of arithmetic, and the share of the highest one that the precision can use. 3xTF32 takes three tensor
@@ -20,6 +21,8 @@ COMPUTE: Final[dict[str, tuple[tuple[str, ...], float]]] = {
 #: Precisions whose arithmetic no ceiling tells: their floors on a GPU are those of memory and copies.
 _NOT_MEASURED: Final = ("fp16", "bf16", "fp8", "int", "mixed")
 HOST: Final = "cpu"
+#: Times in ns of rows, and the names of the ceilings that they come from.
+_Times = tuple[np.ndarray, np.ndarray]
 
 
 def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
@@ -35,58 +38,85 @@ def compute_ceiling(data: RunData, precision: str) -> str:
     return max(names, key=lambda name: np.nan_to_num(ceiling(data, name, on_gpu=True)))
 
 
+def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
+    """The GPU's memory or the processor's, as it was measured; `cache` is that of `bandwidths.device_memory`."""
+    table = data.ceilings
+    found = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
+    values = dict(zip(found["name"], found["value"], strict=True))
+    return device_memory(values, cache) if on_gpu else host_memory(values)
+
+
 def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
-    """Add `floor_ns` and `floor_bound` to rows of cells.
+    """Add `floor_ns`, `floor_bound` and `floor_ceiling` to rows of cells.
 
-    The floor is the largest of these times, divided by the GPUs that worked together:
+    The floor is the largest of these times. GPUs that worked together share bytes and operations evenly.
 
-    - memory: min_bytes over `device_copy` (on the host: `host_copy`);
+    - memory: the least time for the bytes of the case in their mix of reads and writes, at their size and with the L2 of the row; see
+      `bandwidths.Memory`. In `end_to_end` the copies leave the L2 as they like, so that the shorter of both times counts. A run
+      without times by size, and a row without a cache, has a rate for each mix; a run that measured only `device_copy` has one rate,
+      as the host (`host_copy`);
     - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host:
       `host_fma`); none on a GPU for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
       since the two directions can overlap.
 
     Args:
-        frame: with `kind`, `precision`, `gpus`, `scope`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`.
+        frame: with `kind`, `precision`, `gpus`, `scope`, `cache`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`.
 
     Returns:
-        The frame with `floor_ns` (null without a ceiling, for a phase, and for a cell without samples) and `floor_bound`
-        (`memory`, `compute`, `copies`, or null).
+        The frame with `floor_ns` (null without a ceiling, for a phase, and for a cell without samples), `floor_bound`
+        (`memory`, `compute`, `copies`, or null), and `floor_ceiling`, the names of the ceilings that the floor comes from.
     """
     on_gpu = (frame["kind"] != "host").to_numpy()
-    gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
-    # bytes / (GB/s) and FLOP / (1000 TFLOP/s) are both nanoseconds.
-    copy = _by_place(data, Ceiling.DEVICE_COPY, Ceiling.HOST_COPY, on_gpu)
-    fma = _by_place(data, Ceiling.FP32_FMA, Ceiling.HOST_FMA, on_gpu)
-    for precision, (_, share) in COMPUTE.items():
-        if precision != "fp32":
-            rate = ceiling(data, compute_ceiling(data, precision), on_gpu=True) * share
-            fma = np.where(on_gpu & (frame["precision"] == precision).to_numpy(), rate, fma)
-    fma = np.where(on_gpu & frame["precision"].isin(_NOT_MEASURED).to_numpy(), np.nan, fma)
     end_to_end = on_gpu & (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
-    times = pd.DataFrame(
-        {
-            "memory": frame["min_bytes"].to_numpy(dtype=float) / copy / gpus,
-            "compute": frame["flops"].to_numpy(dtype=float) / (1000 * fma) / gpus,
-            "copies": np.where(
-                end_to_end,
-                np.fmax(
-                    frame["h2d_bytes"].to_numpy(dtype=float) / ceiling(data, Ceiling.H2D_PINNED, on_gpu=True),
-                    frame["d2h_bytes"].to_numpy(dtype=float) / ceiling(data, Ceiling.D2H_PINNED, on_gpu=True),
-                ),
-                np.nan,
-            ),
-        },
-        index=frame.index,
+    bounds = {"memory": _by_memory(frame, data, on_gpu), "compute": _by_arithmetic(frame, data, on_gpu)}
+    bounds["copies"] = _by_copies(frame, data, end_to_end)
+    times, names = (np.array(each) for each in zip(*bounds.values(), strict=True))
+    timed = frame["scope"].isin(["device", "operation", "end_to_end"]).to_numpy()
+    longest = np.where(np.isnan(times), -1.0, times).argmax(axis=0)
+    rows = np.arange(len(frame))
+    known = timed & (times[longest, rows] > 0)
+    columns = {
+        "floor_ns": np.where(known, times[longest, rows], np.nan),
+        "floor_bound": np.where(known, np.array(list(bounds), dtype=object)[longest], None),
+        "floor_ceiling": np.where(known, names[longest, rows], None),
+    }
+    return frame.assign(**{name: pd.Series(values, index=frame.index) for name, values in columns.items()})
+
+
+def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times:
+    gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
+    moved = [part / gpus for part in reads_and_writes(frame)]
+
+    def by(memory: Memory) -> _Times:
+        return memory.time_ns(*moved), memory.named(*moved)
+
+    host = by(memory_of(data, on_gpu=False))
+    rate, cold, hot = (by(memory_of(data, on_gpu=True, cache=cache)) for cache in ("", "cold", "hot"))
+    end_to_end = (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
+    caches = [(frame["cache"] == cache).to_numpy(dtype=bool) & ~end_to_end for cache in ("cold", "hot")]
+    chosen = [~on_gpu, caches[0] | (end_to_end & (cold[0] < hot[0])), caches[1] | end_to_end]
+    times, names = (np.select(chosen, of, last) for *of, last in zip(host, cold, hot, rate, strict=True))
+    return times, names
+
+
+def _by_arithmetic(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times:
+    gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
+    names = np.where(on_gpu, Ceiling.FP32_FMA, Ceiling.HOST_FMA).astype(object)
+    rates = np.where(on_gpu, ceiling(data, Ceiling.FP32_FMA, on_gpu=True), ceiling(data, Ceiling.HOST_FMA, on_gpu=False))
+    for precision, (_, share) in COMPUTE.items():
+        rows, name = on_gpu & (frame["precision"] == precision).to_numpy(), compute_ceiling(data, precision)
+        rates = np.where(rows, ceiling(data, name, on_gpu=True) * share, rates)
+        names = np.where(rows, name if share == 1 else f"{name} / {round(1 / share)}", names)
+    rates = np.where(on_gpu & frame["precision"].isin(_NOT_MEASURED).to_numpy(), np.nan, rates)
+    # FLOP / (1000 TFLOP/s) is nanoseconds.
+    return frame["flops"].to_numpy(dtype=float) / (1000 * rates) / gpus, names
+
+
+def _by_copies(frame: pd.DataFrame, data: RunData, end_to_end: np.ndarray) -> _Times:
+    in_ns, out_ns = (
+        frame[column].to_numpy(dtype=float) / ceiling(data, name, on_gpu=True)
+        for column, name in (("h2d_bytes", Ceiling.H2D_PINNED), ("d2h_bytes", Ceiling.D2H_PINNED))
     )
-    timed = frame["scope"].isin(["device", "operation", "end_to_end"])
-    floor = times.max(axis=1).where(timed & (times.max(axis=1) > 0))
-    bound = pd.Series(None, index=frame.index, dtype=object)
-    known = floor.notna()
-    if known.any():
-        bound[known] = times[known].idxmax(axis=1)
-    return frame.assign(floor_ns=floor, floor_bound=bound)
-
-
-def _by_place(data: RunData, on_device: str, on_host: str, on_gpu: np.ndarray) -> np.ndarray:
-    return np.where(on_gpu, ceiling(data, on_device, on_gpu=True), ceiling(data, on_host, on_gpu=False))
+    names = np.where(out_ns > in_ns, Ceiling.D2H_PINNED, Ceiling.H2D_PINNED).astype(object)
+    return np.where(end_to_end, np.fmax(in_ns, out_ns), np.nan), names

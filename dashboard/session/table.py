@@ -32,12 +32,12 @@ ALL: Final = "all"
 _COLUMNS: Final = (
     *("workload", "case", "variant", "config", "gpus", "scope", "cache", "samples"),
     *(*Estimate.names("median_ns"), *Estimate.names("speedup"), "verdict", "baseline", "baseline_config"),
-    *(*Estimate.names("percent_of_floor"), "floor_ns", "floor_bound", "gb_per_s", "gflop_per_s"),
+    *(*Estimate.names("percent_of_floor"), "floor_ns", "floor_bound", "floor_ceiling", "gb_per_s", "gflop_per_s"),
     *("role", "kind", "precision", "rel_l2_error", "status", "detail", "flags"),
 )
 _OF_TIMING: Final = ["workload", "case", "scope", "cache"]
 _FIGURES: Final = (
-    *("gpus", "scope", "cache", "interval_kind", "floor_ns", "floor_bound"),
+    *("gpus", "scope", "cache", "interval_kind", "floor_ns", "floor_bound", "floor_ceiling"),
     *(end for name in ("median_ns", "gb_per_s", "gflop_per_s", "percent_of_floor") for end in Estimate.names(name)),
 )
 

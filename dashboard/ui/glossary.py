@@ -38,12 +38,12 @@ WORDS: Final[Mapping[str, str]] = {
     "cache": "`cold` (L2 flushed before each sample) or `hot`",
     "noise floor": "how far the baseline and its twin disagree; a difference within it is a tie",
     "ceiling": (
-        "a rate or time that this device was measured to reach in the same run: copy, read and write bandwidth, "
-        "FMA and tensor rate, PCIe pinned and pageable each way, launch latency"
+        "a rate or time that this device was measured to reach in the same run: bandwidth of reads, writes and mixes of both "
+        "and their times by size, FMA and tensor rate, PCIe pinned and pageable each way, launch latency"
     ),
     "floor": (
-        "the least time that a case could take: the larger of its operations over their ceiling and its bytes "
-        "over theirs; for `end_to_end` also its copies"
+        "the least time that a case could take: the larger of its operations over their ceiling and the time "
+        "of its bytes in their mix of reads and writes; for `end_to_end` also its copies"
     ),
     "percent of floor": "floor over measured time",
     "verdict": "how a cell ended: `ok`, `wrong_result`, `skipped`, `launch_error`, `out_of_memory`, `timeout`",

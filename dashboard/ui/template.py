@@ -279,7 +279,7 @@ def share_of_floor(cell: Cell) -> tuple[str, str]:
     """Label and value of a cell's percent of floor, for a hover text."""
     percent = cell.percent_of_floor.value
     above = " (above the measured ceiling)" if percent > 100 else ""
-    return f"of the {cell.floor_bound} floor", f"{format_percent(percent)}{above}"
+    return f"of the {cell.floor_bound} floor, by {cell.floor_ceiling}", f"{format_percent(percent)}{above}"
 
 
 def above_ceiling(frame: pd.DataFrame) -> str:

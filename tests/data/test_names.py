@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from warpladder.data import store
-from warpladder.data.names import CEILINGS, PHASES, SOURCES, Ceiling, Phase, Source, nccl_allreduce
+from warpladder.data.names import CEILINGS, PHASES, SOURCES, Ceiling, Phase, Source, by_size, found_by_size, nccl_allreduce
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = [file for room in ("collectors", "dashboard") for file in sorted((ROOT / room).rglob("*.py"))]
@@ -25,6 +25,12 @@ def names_of(declared: type) -> set[str]:
 def test_every_name_has_a_meaning_in_the_data_dictionary(declared: type, meanings: Mapping[str, str]) -> None:
     assert names_of(declared) == set(meanings)
     assert all(meanings.values())
+
+
+def test_a_name_by_size_is_found_again_and_no_other_is() -> None:
+    assert by_size(Ceiling.DEVICE_2_TO_1, "cold", 16711680) == "device_2_to_1_cold_16711680_bytes"
+    assert found_by_size("device_2_to_1_cold_16711680_bytes") == (Ceiling.DEVICE_2_TO_1, "cold", 16711680)
+    assert not any(map(found_by_size, (*CEILINGS, nccl_allreduce(7), "device_copy_warm_1_bytes")))
 
 
 def sources_told(file: Path) -> Iterator[ast.expr]:
@@ -74,7 +80,7 @@ def test_no_module_repeats_a_name_as_a_literal(file: Path) -> None:
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.run_id)
 def test_every_name_of_the_recorded_runs_is_declared(run: store.Run) -> None:
     ceilings = set(run.table("ceilings")["name"]) if "ceilings" in run.tables else set()
-    assert {name for name in ceilings if name not in CEILINGS} <= {nccl_allreduce(3_180_040)}
+    assert {name for name in ceilings if name not in CEILINGS and not found_by_size(name)} <= {nccl_allreduce(3_180_040)}
     sources = set(run.table("diagnostics")["source"]) if "diagnostics" in run.tables else set()
     assert sources <= set(SOURCES)
     if "samples" in run.tables:

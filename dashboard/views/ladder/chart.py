@@ -179,6 +179,7 @@ def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, 
                 "showarrow": False,
                 "font": {"size": 11, "color": look.tones.good},
                 "text": f"{which}{group['floor_bound'].iloc[-1]} floor {format_duration(at)}",
+                "hovertext": f"by {', '.join(dict.fromkeys(group['floor_ceiling']))}, measured in the same run",
             }
         )
         line = {"color": look.tones.good, "width": 1.5, "dash": "dot"}

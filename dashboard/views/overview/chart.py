@@ -143,7 +143,8 @@ def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look
     if error and pd.notna(row[error]):
         lines.append(f"relative error {text(format_error(row[error]))} against float64")
     above = ", above the measured ceiling" if percent > 100 else ""
-    lines.append(f"{text(format_percent(percent))} of the {text(row['floor_bound'])} floor{above}")
+    floor = f"{row['floor_bound']} floor, by {row['floor_ceiling']}"
+    lines.append(f"{text(format_percent(percent))} of the {text(floor)}{above}")
     if who == "best":
         lines.append(f"median {_with_ends(row, 'best_ns', format_duration)}")
         pair = (row["best"], row["best_config"]), (row["baseline"], row["baseline_config"])

@@ -27,7 +27,8 @@ _COLUMNS: Final = (
     *("workload", "precision", "cases", "case", "scope", "cache"),
     *("baseline", "baseline_config", "baseline_precision", "baseline_ns"),
     *("best", "best_title", "best_config", "error", *Estimate.names("best_ns")),
-    *(*Estimate.names("speedup"), *Estimate.names("percent_of_floor"), "floor_bound", "baseline_percent_of_floor"),
+    *(*Estimate.names("speedup"), *Estimate.names("percent_of_floor")),
+    *("floor_bound", "floor_ceiling", "baseline_percent_of_floor"),
     *("peer", "peer_title", "peer_config", "peer_precision", "peer_error", "peer_percent_of_floor"),
     *(*Estimate.names("over_peer"), "n", "badges"),
 )
@@ -36,7 +37,8 @@ _COLUMNS: Final = (
 #: The columns of cells that a summary is made of. Rows of fewer columns are chosen in less time.
 _USED: Final = (
     *("workload", "variant", "config", "case", "size_rank", "params", "gpus", "role", "precision", "title", "n"),
-    *(*Estimate.names("median_ns"), *Estimate.names("percent_of_floor"), "floor_ns", "floor_bound", "rel_l2_error"),
+    *(*Estimate.names("median_ns"), *Estimate.names("percent_of_floor")),
+    *("floor_ns", "floor_bound", "floor_ceiling", "rel_l2_error"),
 )
 
 
@@ -139,7 +141,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     Returns:
         One row for each (workload, precision) with samples, or for each of its cases, fp32 first. An estimate `name` has the
         columns `name_low` and `name_high` too. The columns are `workload`, `precision`, `scope`, `cache`, `baseline_config`,
-        `baseline_precision`, `baseline_ns`, `best_title`, `best_config`, `floor_bound`, `baseline_percent_of_floor`,
+        `baseline_precision`, `baseline_ns`, `best_title`, `best_config`, `floor_bound`, `floor_ceiling`, `baseline_percent_of_floor`,
         `peer_title`, `peer_config`, `peer_precision`, `peer_error`, and
 
         - `cases`: number of cases;
@@ -207,6 +209,7 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
         "error": best["rel_l2_error"].max(),
         **Estimate(*(_mean(best[column]) for column in ("median_ns", "low_ns", "high_ns"))).columns("best_ns"),
         "floor_bound": best["floor_bound"].iloc[0],
+        "floor_ceiling": ", ".join(dict.fromkeys(best["floor_ceiling"].dropna())),
         "n": int(best["n"].min()),
     }
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):

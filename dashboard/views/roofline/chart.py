@@ -14,7 +14,8 @@ from warpladder.dashboard.ui.marks import BESIDE, error_bars
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_rate, significant
 from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
 from warpladder.dashboard.ui.ticks import ticks
-from warpladder.dashboard.views.roofline.query import Point, Roof
+from warpladder.dashboard.views.roofline.query import Point, Roof, has_floor_by_size
+from warpladder.dashboard.views.roofline.query import slopes as memory_roofs
 
 _HEIGHT: Final = 410
 #: The axes extend by this factor past the marks and ridges, so that the roofs are visible beside them.
@@ -73,7 +74,7 @@ def _under_roofs(
 ) -> tuple[go.Figure, tuple[float, ...]]:
     """A figure with the roofs of the rows, and the ends of its axes: left, right, low, high."""
     figure = blank(look.theme, _HEIGHT)
-    slopes = [roof for roof in roofs if roof.kind == "memory"]
+    slopes = memory_roofs(frame, roofs)
     precisions = {*frame["precision"]} if look.on_gpu else {"fp32"}
     flats = [roof for roof in roofs if roof.kind == "compute" and roof.precision in precisions]
     ridges = [flat.value / slope.value for slope in slopes for flat in flats]
@@ -85,8 +86,11 @@ def _under_roofs(
         start = max(left, low / slope.value)
         across = np.geomspace(min(start, end / 2), end, _VERTICES)
         _draw_roof(figure, across, across * slope.value, slope, look)
-        # Below the line, so that the line does not cross the words.
-        _name_roof(figure, across[0], across[0] * slope.value, slope, look, xanchor="left", yanchor="top", xshift=10)
+        # Below the line, or above the higher one of two, so that no line crosses the words.
+        place = {"xanchor": "left", "yanchor": "top", "xshift": 10}
+        if slope is not slopes[0]:
+            place = {"xanchor": "left", "yanchor": "bottom", "yshift": 10}
+        _name_roof(figure, across[0], across[0] * slope.value, slope, look, **place)
     for flat in flats:
         start = flat.value / slopes[0].value if slopes else left
         _draw_roof(figure, np.geomspace(start, right, _VERTICES), np.full(_VERTICES, flat.value), flat, look)
@@ -168,9 +172,11 @@ def _percent(point: Point) -> str:
 
 def _share(point: Point, roofs: Sequence[Roof]) -> str:
     """`at 95.7 % of what memory allows (device_copy, 4.26 TB/s)`."""
-    named = [roof for roof in roofs if roof.name == point.roof]
-    binding = next(roof for roof in named if len(named) == 1 or roof.precision == point.precision)
-    what = "memory" if binding.kind == "memory" else f"{word(binding.precision)} arithmetic"
+    named = [roof for roof in roofs if roof.kind == "compute" and roof.name == point.roof]
+    binding = next((roof for roof in named if len(named) == 1 or roof.precision == point.precision), None)
+    if binding is None:
+        return f"at {_percent(point)} of what memory allows ({point.roof} {format_rate(point.memory_gb_per_s, 'GB/s')})"
+    what = f"{word(binding.precision)} arithmetic"
     return f"at {_percent(point)} of what {what} allows ({_roof_words(binding)})"
 
 
@@ -200,4 +206,6 @@ def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: st
         )
     above = "Above its roof: served by a cache, or faster than the ceiling measured in the same run."
     roof = "Roofs: ceilings measured in the same run." if len(roofs) else ""
+    if has_floor_by_size(frame):
+        roof += " Those of memory are rates of large arrays; a percent of floor is of the time that the case's bytes take with this L2."
     return measured(frame, look.device, which, source, roof, above if (frame["percent_of_roof"] > 100).any() else "")

@@ -1,5 +1,6 @@
 """Variants under the measured roofs of their device (Williams, Waterman and Patterson, Roofline, 2009)."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +11,15 @@ from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.floors import COMPUTE, HOST, compute_ceiling
+from warpladder.dashboard.core.floors import COMPUTE, HOST, compute_ceiling, memory_of
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.data.bandwidths import BY_SIZE, DEVICE_MIXES, HOST_MIXES, reads_and_writes
 from warpladder.data.names import Ceiling
 
 _ROLES = ("rung", "peer", "host")
+#: Roofs of memory whose rates differ by no more than this ratio are one line.
+_ONE_LINE = 1.01
 
 
 @dataclass(frozen=True)
@@ -44,15 +48,19 @@ class Point(Cell):
 
     Attributes:
         size: see `axes.charted_cases`.
-        roof: the name of the ceiling that the roof comes from.
+        memory_roof, memory_gb_per_s: the names of the ceilings that bound the point's reads and writes, and their rate. It is that
+            of their mix at a large size, where the floor is that of the case's size and L2.
+        roof: the names of the ceilings that the roof comes from.
         roof_gflop_per_s: the lower one of the memory's roof at this intensity and the roof of the variant's precision.
-        percent_of_roof: the rate over the roof; on paper this is the percent of floor.
+        percent_of_roof: the rate over the roof; on paper this is the percent of floor where the run has no times by size.
     """
 
     size: str
     series: str
     rung: int
     flop_per_byte: float
+    memory_roof: str
+    memory_gb_per_s: float
     roof: str
     roof_gflop_per_s: float
     percent_of_roof: Estimate
@@ -72,10 +80,13 @@ def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
 
 
 def roofs(data: RunData) -> list[Roof]:
-    """The measured ceilings of the GPU as roofs, or of the host where there is no GPU. The memory's roof is the first."""
+    """The measured ceilings of the GPU as roofs, or of the host where there is no GPU. Those of memory are the first.
+
+    Memory has a ceiling for each measured mix of reads and writes. `slopes` has the roofs of given points.
+    """
     table = data.ceilings[(data.ceilings["device"] != HOST) == data.on_gpu].sort_values("device").drop_duplicates("name")
     known = {row["name"]: row for row in table.to_dict("records")}
-    wanted = [(Ceiling.DEVICE_COPY if data.on_gpu else Ceiling.HOST_COPY, "memory", "", 1.0)]
+    wanted = [(name, "memory", "", 1.0) for name in (DEVICE_MIXES if data.on_gpu else HOST_MIXES)]
     wanted += (
         [(compute_ceiling(data, precision), "compute", precision, share) for precision, (_, share) in COMPUTE.items()]
         if data.on_gpu
@@ -91,6 +102,30 @@ def roofs(data: RunData) -> list[Roof]:
     return found
 
 
+def slopes(frame: pd.DataFrame, every: Sequence[Roof]) -> list[Roof]:
+    """The roofs of memory above rows of `points`: one, or the lowest and the highest where mixes of reads and writes differ.
+
+    Args:
+        every: `roofs`; they say how the ceilings were measured.
+    """
+    known = frame[frame["memory_gb_per_s"] > 0].sort_values("memory_gb_per_s")
+    methods = {roof.name: roof.method for roof in every}
+    ends = [
+        Roof(str(names), "memory", "", float(rate), "GB/s", 1.0, _methods(names, methods))
+        for names, rate in known[["memory_roof", "memory_gb_per_s"]].iloc[[0, -1] if len(known) else []].to_numpy()
+    ]
+    return ends[:1] if len(ends) == 2 and ends[1].value <= _ONE_LINE * ends[0].value else ends
+
+
+def has_floor_by_size(frame: pd.DataFrame) -> bool:
+    """Whether a floor of rows of `points` is a time of memory by size, which no roof has."""
+    return bool(frame["floor_ceiling"].str.contains(BY_SIZE, regex=False, na=False).any())
+
+
+def _methods(names: str, methods: Mapping[str, str]) -> str:
+    return "; ".join(methods.get(name, "") for name in names.split(" and "))
+
+
 def executed(data: RunData, workload: str) -> pd.DataFrame:
     """The operations and bytes that Nsight Compute counted in one execution of each cell.
 
@@ -100,9 +135,9 @@ def executed(data: RunData, workload: str) -> pd.DataFrame:
         `variant`, `config`, `case`, `source_sha256` of the variant, and
 
         - `executed_flop`: fp32 and fp64 operations; a multiply-add counts as two;
-        - `dram_bytes`: bytes of device memory read and written.
+        - `dram_bytes`, `dram_read_bytes`: bytes of device memory read and written, and those read.
     """
-    columns = ["variant", "config", "case", "executed_flop", "dram_bytes"]
+    columns = ["variant", "config", "case", "executed_flop", "dram_bytes", "dram_read_bytes"]
     frames = []
     for case in counters.counted_cases(data, workload):
         frame = counters.by_config(data, workload, case)
@@ -127,17 +162,22 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
         Rows of `cells` (rungs, peers and host variants, in the order of the variants and cases) with `size_value` and the
         columns of `Point`. `gflop_per_s` and its interval are those of the chosen operations.
     """
-    every = cells(data)
+    every, memory = cells(data), memory_of(data, on_gpu=data.on_gpu)
     chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     # The roofs belong to one device.
     chosen &= every["role"].isin(_ROLES) & (every["gpus"].fillna(0) <= 1) & (every["flops"] > 0)
     frame = every[chosen].merge(charted_cases(data, workload)[["case", "size", "size_value", "series"]], on="case", how="inner")
     if counted is None:
+        moved = reads_and_writes(frame)
         frame = frame.assign(flop=frame["flops"].astype(float), bytes=frame["min_bytes"].astype(float))
     else:
         sources = data.variants[["workload", "variant", "source_sha256"]]
         frame = frame.merge(sources, on=["workload", "variant"]).merge(counted, on=[*VERDICT_CELL[1:], "source_sha256"])
         frame = frame.rename(columns={"executed_flop": "flop", "dram_bytes": "bytes"})
+        read = frame["dram_read_bytes"].to_numpy(dtype=float)
+        moved = read, frame["bytes"].to_numpy(dtype=float) - read
+    rates = frame["bytes"].astype(float) / memory.time_ns(*moved)
+    frame = frame.assign(memory_roof=memory.named(*moved), memory_gb_per_s=np.where(np.isfinite(rates), rates, np.nan))
     frame = best_config(frame[frame["bytes"] > 0])
     for suffix, time in (("", "median_ns"), ("_low", "high_ns"), ("_high", "low_ns")):
         # One FLOP a nanosecond is one GFLOP/s.
@@ -148,13 +188,12 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
 
 
 def _under_roofs(frame: pd.DataFrame, precision: "pd.Series[str] | str", every: list[Roof]) -> pd.DataFrame:
-    slope = next((roof for roof in every if roof.kind == "memory"), None)
     flats = {roof.precision: roof for roof in every if roof.kind == "compute"}
     of_row = pd.Series(precision, index=frame.index, dtype=object)
-    memory = frame["flop_per_byte"] * (slope.value if slope else np.nan)
+    memory = frame["flop_per_byte"] * frame["memory_gb_per_s"]
     compute = of_row.map({name: roof.value for name, roof in flats.items()}).astype(float)
     lower = pd.concat([memory, compute], axis=1).min(axis=1)
     by_compute = compute.notna() & ~(memory <= compute)
-    names = of_row.map({name: roof.name for name, roof in flats.items()}).where(by_compute, slope.name if slope else "")
+    names = of_row.map({name: roof.name for name, roof in flats.items()}).where(by_compute, frame["memory_roof"])
     shares = {f"percent_of_roof{end}": 100 * frame[f"gflop_per_s{end}"] / lower for end in ("", "_low", "_high")}
     return frame.assign(roof_gflop_per_s=lower, roof=names, **shares)

@@ -267,7 +267,7 @@ def _hover(point: Point, metric: Metric, axis: _Axis) -> str:
     if metric == "speedup":
         figures.append(("against", f"{point.baseline} {point.baseline_config}".strip()))
     if metric == "percent_of_floor":
-        figures.append(("floor", f"{format_duration(point.floor_ns)}, {point.floor_bound}"))
+        figures.append(("floor", f"{format_duration(point.floor_ns)}, {point.floor_bound}, by {point.floor_ceiling}"))
     return hover(point, *figures)
 
 

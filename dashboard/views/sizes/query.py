@@ -59,13 +59,13 @@ def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:
     Returns:
         One row for each size: `case`, `size`, `size_value`, `size_rank`, `min_bytes`, and
 
-        - `floor_ns`: of fp32 on one GPU;
+        - `floor_ns`: of fp32 on one GPU, by the rates of memory and arithmetic;
         - `fits_l2`: `min_bytes` is known and within the GPU's L2; False where the run has no GPU;
         - `launch_bound`: the measured launch latency exceeds the floor; False where the run has no GPU.
     """
     cases = charted_cases(data, workload)
     cases = cases[cases["series"] == series].drop_duplicates("size").reset_index(drop=True)
-    floors = add_floors(cases.assign(kind="cuda", precision="fp32", gpus=1, scope="device"), data)
+    floors = add_floors(cases.assign(kind="cuda", precision="fp32", gpus=1, scope="device", cache=""), data)
     l2_bytes = data.info["l2_bytes"] or 0
     launch_ns = 1000 * ceiling(data, Ceiling.LAUNCH, on_gpu=True)
     columns = ["case", "size", "size_value", "size_rank", "min_bytes", "floor_ns"]

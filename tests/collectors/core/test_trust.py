@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from warpladder.collectors.core import trust
-from warpladder.data.names import Ceiling, Source
+from warpladder.data.names import Ceiling, Source, by_size
 from warpladder.workloads import registry
 
 VARIANTS = [
@@ -17,7 +18,14 @@ CEILINGS = [{"name": Ceiling.DEVICE_COPY, "value": 4000.0}, {"name": Ceiling.HOS
 
 
 def case(n: int) -> dict[str, Any]:
-    return {"workload": "w", "case": f"n={n}", "min_bytes": n, "params": json.dumps({"n": n})}
+    return {
+        "workload": "w",
+        "case": f"n={n}",
+        "min_bytes": n,
+        "h2d_bytes": n // 2,
+        "d2h_bytes": n // 2,
+        "params": json.dumps({"n": n}),
+    }
 
 
 def samples(variant: str, n: int, duration_ns: int, scope: str = "device", cache: str = "cold") -> list[dict[str, Any]]:
@@ -68,7 +76,7 @@ def test_what_fits_beside_an_idle_small_case_is_not_blamed_for_a_flat_time() -> 
 
 
 def test_what_is_written_may_still_be_in_the_l2_when_the_clock_stops() -> None:
-    # 134 MB in 28 us is 4,790 GB/s; without the 60 MB that the L2 holds it is 2,640.
+    # 134 MB in 28 us is 4,790 GB/s; without the 60 MB that the L2 may hold it is 2,640.
     rows = samples("gpu", 134_000_000, 28_000)
     assert found(rows, 134_000_000) == [(Source.ABOVE_CEILING, "n=134000000")]
     assert found(rows, 134_000_000, l2_bytes=60_000_000) == []
@@ -76,6 +84,58 @@ def test_what_is_written_may_still_be_in_the_l2_when_the_clock_stops() -> None:
     assert found(samples("gpu", 134_000_000, 15_000), 134_000_000, l2_bytes=200_000_000) == [
         (Source.ABOVE_CEILING, "n=134000000")
     ]
+
+
+def test_a_case_that_mostly_reads_is_held_against_the_rate_of_reading() -> None:
+    # 1 MB read at 4500 GB/s takes 222 ns; 190 ns is within the margin of 1.1 of neither 4500 (202) nor 4000 (227).
+    reads = {**case(1_000_000), "h2d_bytes": 999_000, "d2h_bytes": 1000}
+    ceilings = [*CEILINGS, {"name": Ceiling.DEVICE_READ, "value": 4500.0}]
+    for duration_ns, expected in ((215, []), (190, [Source.ABOVE_CEILING])):
+        rows = trust.check(pd.DataFrame(samples("gpu", 1_000_000, duration_ns)), [reads], VARIANTS, ceilings, None)
+        assert [row["source"] for row in rows] == expected
+    assert "to move 4,499 GB/s of such reads and writes" in rows[0]["text"]
+    # Against the copy alone, 215 ns would be too fast.
+    rows = trust.check(pd.DataFrame(samples("gpu", 1_000_000, 215)), [reads], VARIANTS, CEILINGS, None)
+    assert [row["source"] for row in rows] == [Source.ABOVE_CEILING]
+
+
+#: Of 1 MB: 400 ns with a cold L2, 100 ns with a hot one; in proportion below, as no size is smaller.
+BY_SIZE = [
+    {"name": by_size(Ceiling.DEVICE_COPY, cache, nbytes), "value": us}
+    for cache, nbytes, us in (
+        ("cold", 1_000_000, 0.4),
+        ("cold", 8_000_000, 2.2),
+        ("hot", 1_000_000, 0.1),
+        ("hot", 8_000_000, 1.2),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("cache", "duration_ns", "expected"),
+    # 400 / 1.1 is 364, and 100 / 1.25 is 80.
+    [("cold", 365, 0), ("cold", 362, 1), ("hot", 81, 0), ("hot", 79, 1)],
+)
+def test_by_size_a_cell_is_held_against_its_own_cache_and_the_size_of_the_l2_saves_nothing(
+    cache: str, duration_ns: int, expected: int
+) -> None:
+    rows = pd.DataFrame(samples("gpu", 1_000_000, duration_ns, cache=cache))
+    told = trust.check(rows, [case(1_000_000)], VARIANTS, [*CEILINGS, *BY_SIZE], 60_000_000)
+    assert [row["source"] for row in told] == [Source.ABOVE_CEILING] * expected
+    if told:
+        least = {"cold": "2,500", "hot": "10,000"}[cache]
+        assert f"to move {least} GB/s of so many bytes with a {cache} L2: the work is not done" in told[0]["text"]
+
+
+def test_by_size_a_hot_time_that_does_not_grow_is_distrusted_with_a_narrow_margin() -> None:
+    # 7 MB more take a hot L2 1.1 us, with the margin 0.88: more than the small case takes. By rates they take 0.44 us with that of 4.
+    rows = pd.DataFrame(
+        [*samples("gpu", 1_000_000, 870, "operation", "hot"), *samples("gpu", 8_000_000, 1100, "operation", "hot")]
+    )
+    cases = [case(1_000_000), case(8_000_000)]
+    told = trust.check(rows, cases, VARIANTS, [*CEILINGS, *BY_SIZE], None)
+    assert [row["source"] for row in told] == [Source.NOT_GROWING]
+    assert trust.check(rows, cases, VARIANTS, CEILINGS, None) == []
 
 
 def test_what_a_rank_took_for_its_share_says_nothing_of_the_case() -> None:

@@ -14,7 +14,7 @@ from warpladder.collectors import cuda as ours
 from warpladder.collectors.core.bench import OneProcess
 
 #: Those of `warpladder.collectors.cuda` that import CuPy or NVML.
-_OURS = ("allreduce", "device", "events", "gpu_state", "launch", "nccl", "overlap", "pinned")
+_OURS = ("allreduce", "bandwidths", "device", "events", "gpu_state", "launch", "nccl", "overlap", "pinned")
 
 
 class CUDARuntimeError(Exception):
@@ -159,7 +159,7 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
         },
         cupy: {
             "cuda": cuda, "ndarray": _view, "uint8": "uint8", "uint64": "uint64", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype),
-            "empty": lambda shape, dtype: FakeArray(log, shape, dtype),
+            "empty": lambda shape, dtype: FakeArray(log, tuple(np.atleast_1d(shape)), dtype),
             "zeros": lambda shape, dtype: FakeArray(log, tuple(np.atleast_1d(shape)), dtype),
             "ones": lambda size, dtype: FakeArray(log, (size,), dtype), "zeros_like": lambda array: array,
             "get_default_pinned_memory_pool": MagicMock(), "get_default_memory_pool": MagicMock(),

@@ -1,5 +1,6 @@
 """The collector `cuda_events` on a GPU: containment, scopes, ceilings, and every variant right at odd sizes."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
-from warpladder.data.names import Ceiling, Phase
+from warpladder.data.bandwidths import DEVICE_MIXES
+from warpladder.data.names import Ceiling, Phase, found_by_size
 from warpladder.workloads import registry
 
 pytestmark = pytest.mark.gpu
@@ -81,6 +83,17 @@ def test_the_ceilings_are_plausible_and_ordered(faulty: store.Run) -> None:
     assert values[Ceiling.H2D_PAGEABLE] < values[Ceiling.H2D_PINNED] < values[Ceiling.DEVICE_COPY]
     assert values[Ceiling.FP32_FMA] > 1
     assert "tf32_wgmma" not in values or values["tf32_wgmma"] > values["tf32_mma"]
+
+
+def test_times_of_memory_by_size_grow_to_those_of_its_rates(faulty: store.Run) -> None:
+    values = faulty.table("ceilings").set_index("name")["value"].to_dict()
+    by_size = {found: 1000 * values[name] for name in values if (found := found_by_size(name))}
+    for mix, cache in itertools.product(DEVICE_MIXES, ("cold", "hot")):
+        times = [by_size[found] for found in sorted(by_size) if found[:2] == (mix, cache)]
+        assert times[0] < times[-1] / 10
+        largest = max(found[2] for found in by_size if found[:2] == (mix, cache))
+        assert by_size[mix, cache, largest] == pytest.approx(largest / values[mix], rel=0.1)
+    assert by_size[Ceiling.DEVICE_COPY, "hot", 4 << 20] < by_size[Ceiling.DEVICE_COPY, "cold", 4 << 20]
 
 
 @pytest.mark.parametrize("name", registry.names())

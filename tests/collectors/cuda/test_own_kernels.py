@@ -19,7 +19,27 @@ KERNELS = Path(collectors.__file__).parent / "cuda" / "kernels"
     [
         ("timing.cu", ("write_lines", "read_lines", "hold_stream", "empty"), "sm_75"),
         ("fingerprint.cu", ("fingerprint",), "sm_75"),
-        ("ceilings.cu", ("ceiling_copy<4>", "ceiling_read<4>", "ceiling_write<4>", "ceiling_fma_uniform"), "sm_75"),
+        (
+            "bandwidths.cu",
+            (
+                "move_bytes<1, 1, 8, 256, 0>",
+                "move_bytes<8, 1, 2, 256, 0>",
+                "move_bytes<1, 8, 2, 256, 0>",
+                "move_bytes<0, 1, 4, 256, 0>",
+            ),
+            "sm_75",
+        ),
+        (
+            "bandwidths.cu",
+            (
+                "move_bytes<1, 0, 8, 256, 0>",
+                "move_bytes<2, 1, 8, 256, 1>",
+                "move_bytes<1, 2, 8, 256, 2>",
+                "move_bytes<1, 1, 1, 64, 3>",
+            ),
+            "sm_90",
+        ),
+        ("ceilings.cu", ("ceiling_fma_uniform",), "sm_75"),
         ("ceilings.cu", ("ceiling_fma_registers", "ceiling_mma_tf32"), "sm_90"),
         ("wgmma_ceiling.cu", ("ceiling_wgmma_tf32",), "sm_90a"),
     ],

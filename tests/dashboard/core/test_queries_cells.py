@@ -1,6 +1,7 @@
 """Cells and floors of a run of four small cells, with every figure worked out by hand."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -10,7 +11,7 @@ from tests.synthetic.made_runs import row
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
-from warpladder.data.names import Ceiling, Phase
+from warpladder.data.names import Ceiling, Phase, by_size
 
 COLD = Timing("device", "cold")
 STEADY = (100, 100, 100, 100, 100, 100)
@@ -64,6 +65,13 @@ def run_of(
     )
 
 
+def with_ceilings(data: RunData, values: Mapping[str, float]) -> RunData:
+    """The run with these ceilings of its GPU, besides its own or instead of them."""
+    more = frame("ceilings", [{"name": name, "device": "cuda:0", "value": value} for name, value in values.items()])
+    others = data.ceilings[~data.ceilings["name"].isin(values)]
+    return replace(data, ceilings=pd.concat([others, more], ignore_index=True))
+
+
 def only(data: RunData) -> Mapping[str, Any]:
     (row,) = cells(data).to_dict("records")
     return row
@@ -88,6 +96,79 @@ def test_the_floor_knows_the_precision(precision: str, flops: int, floor_ns: flo
     row = only(run_of([variant("v01_a", precision=precision)], samples("v01_a", STEADY), cases=[case]))
     assert row["floor_ns"] == pytest.approx(floor_ns)
     assert row["floor_bound"] == bound
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "floor_ns", "named"),
+    [
+        (50, 50, 50, "device_copy"),
+        (100, 0, 25, "device_read"),
+        # 75 of 100 bytes read: halfway between 0.5 and 0.25 ns a byte.
+        (75, 25, 37.5, "device_copy and device_read"),
+        # Unknown copies: half of the bytes is read.
+        (0, 0, 50, "device_copy"),
+    ],
+)
+def test_the_floor_of_memory_is_that_of_the_mix_of_the_case(inputs: int, outputs: int, floor_ns: float, named: str) -> None:
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 1, "min_bytes": 100}
+    data = run_of([variant("v01_a")], samples("v01_a", STEADY), cases=[{**case, "h2d_bytes": inputs, "d2h_bytes": outputs}])
+    data = with_ceilings(data, {Ceiling.DEVICE_READ: 4.0})
+    assert (only(data)["floor_ns"], only(data)["floor_ceiling"]) == (pytest.approx(floor_ns), named)
+
+
+#: 100 bytes copied: 40 ns with a cold L2, 25 ns with a hot one; 200 bytes: 60 and 70 ns.
+BY_SIZE = {
+    by_size(Ceiling.DEVICE_COPY, cache, nbytes): us
+    for cache, nbytes, us in (("cold", 100, 0.04), ("hot", 100, 0.025), ("cold", 200, 0.06), ("hot", 200, 0.07))
+}
+
+
+@pytest.mark.parametrize(
+    ("scope", "cache", "min_bytes", "floor_ns", "named"),
+    [
+        ("device", "cold", 100, 40, "device_copy by size (cold)"),
+        ("device", "hot", 100, 25, "device_copy by size (hot)"),
+        ("operation", "hot", 200, 70, "device_copy by size (hot)"),
+        # The copies leave what they like in the L2: the shorter time counts.
+        ("end_to_end", "hot", 100, 25, "device_copy by size (hot)"),
+        ("end_to_end", "hot", 200, 60, "device_copy by size (cold)"),
+    ],
+)
+def test_by_size_the_floor_of_memory_is_that_of_the_row_s_l2(
+    scope: str, cache: str, min_bytes: int, floor_ns: float, named: str
+) -> None:
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 1, "min_bytes": min_bytes}
+    data = run_of([variant("v01_a")], samples("v01_a", STEADY, scope=scope, cache=cache), cases=[case])
+    row = only(with_ceilings(data, BY_SIZE))
+    assert (row["floor_ns"], row["floor_bound"], row["floor_ceiling"]) == (pytest.approx(floor_ns), "memory", named)
+    # Without times by size, 2 bytes a nanosecond.
+    assert (only(data)["floor_ns"], only(data)["floor_ceiling"]) == (min_bytes / 2, "device_copy")
+
+
+def test_by_size_each_of_several_gpus_has_the_time_of_its_share() -> None:
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "min_bytes": 200}
+    timed = [*samples("v01_a", STEADY), *(row for rank in (0, 1) for row in samples("v02_b", STEADY, gpus=2, rank=rank))]
+    data = run_of([variant("v01_a"), variant("v02_b")], timed, cases=[case])
+    found = cells(with_ceilings(data, BY_SIZE)).set_index("variant")["floor_ns"]
+    assert found.to_dict() == pytest.approx({"v01_a": 60, "v02_b": 40})
+
+
+@pytest.mark.parametrize(
+    ("precision", "flops", "scope", "named"),
+    [
+        ("fp32", 900, "device", "fp32_fma"),
+        ("tf32", 9000, "device", "tf32_mma"),
+        ("3xtf32", 900, "device", "tf32_mma / 3"),
+        ("fp32", 1, "end_to_end", "d2h_pinned"),
+        ("fp16", 900, "device", "device_copy"),
+    ],
+)
+def test_a_cell_names_the_ceiling_of_its_floor(precision: str, flops: int, scope: str, named: str) -> None:
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": flops, "min_bytes": 100}
+    case |= {"h2d_bytes": 60, "d2h_bytes": 40}
+    row = only(run_of([variant("v01_a", precision=precision)], samples("v01_a", STEADY, scope=scope), cases=[case]))
+    # Of 60 bytes in and 40 out the copy out is longer; a mix of 60 % reads has the only rate that was measured.
+    assert row["floor_ceiling"] == named
 
 
 def test_the_floor_of_end_to_end_is_the_longer_copy_over_pcie() -> None:

@@ -209,6 +209,23 @@ def test_a_cell_above_its_ceiling_says_so_in_the_hover_and_in_the_note(run: RunD
     assert len(told) == 1 and "103 % (above the measured ceiling)" in told[0]
 
 
+def test_the_ceilings_of_a_floor_stand_in_the_hovers(run: RunData) -> None:
+    cold = Timing("device", "cold")
+    rows = ladders.ladder(run, "tensor_transpose", "n=512,perm=210", cold)
+    chart = ladder.ladder(rows, look(run))
+    told = [trace.hovertext for trace in chart.figure.data]
+    assert (
+        sum("of the memory floor, by device_copy: " in text for text in told) == len(told) - (rows["floor_ns"].isna()).sum() > 0
+    )
+    (line,) = [word for word in chart.figure.layout.annotations if "memory floor" in (word.text or "")]
+    assert line.hovertext == "by device_copy, measured in the same run"
+    frame = over_sizes.sizes(run, "tensor_transpose", cold, "perm=210")
+    chart = sizes.over_size(frame, over_sizes.regions(run, "tensor_transpose", "perm=210"), look(run), "percent_of_floor")
+    assert any(
+        ", memory, by device_copy" in text for trace in chart.figure.data for text in np.atleast_1d(trace.hovertext or "")
+    )
+
+
 def test_the_caches_of_a_processor_are_no_l2_of_a_gpu(tmp_path: Path) -> None:
     host = load(store.open_run(made_runs.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
     notes = [chart.note for chart in charts_of(host) if chart.name != "bank-conflicts"]

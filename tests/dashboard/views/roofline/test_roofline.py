@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.dashboard.core.test_queries_cells import COLD, frame, run_of, samples, variant
+from tests.dashboard.core.test_queries_cells import BY_SIZE, COLD, frame, run_of, samples, variant, with_ceilings
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
 from warpladder.dashboard.core.run_data import RunData, load
@@ -16,7 +16,7 @@ from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.roofline import chart as charts
 from warpladder.dashboard.views.roofline import query as queries
 from warpladder.data import metrics, store
-from warpladder.data.names import Phase
+from warpladder.data.names import Ceiling, Phase
 
 __all__ = ["open_app"]
 
@@ -109,7 +109,7 @@ def test_counted_points_are_of_operations_executed_and_bytes_moved_and_of_the_sa
     counted = pd.DataFrame(
         {
             "variant": ["v01_a", "v02_b"], "config": ["", ""], "case": ["n=1", "n=1"], "executed_flop": [90.0, 90.0],
-            "dram_bytes": [150.0, 150.0], "source_sha256": ["of v01_a", "another by now"],
+            "dram_bytes": [150.0, 150.0], "dram_read_bytes": [75.0, 75.0], "source_sha256": ["of v01_a", "another by now"],
         }
     )  # fmt: skip
     (row,) = queries.points(of_three(), "w", COLD, counted).to_dict("records")
@@ -121,7 +121,7 @@ def test_counted_points_are_of_operations_executed_and_bytes_moved_and_of_the_sa
 def test_cells_that_used_tensor_cores_have_no_counted_operations(counted: RunData) -> None:
     found = queries.executed(counted, "conv2d").set_index("variant")
     # 2 * 1000 + 500 operations; 100 bytes read and 150 written.
-    assert found[["executed_flop", "dram_bytes"]].to_numpy().tolist() == [[2500.0, 250.0]]
+    assert found[["executed_flop", "dram_bytes", "dram_read_bytes"]].to_numpy().tolist() == [[2500.0, 250.0, 100.0]]
     assert found.index.tolist() == ["v03_register_tile"]
 
 
@@ -145,6 +145,57 @@ def test_the_chart_states_what_is_nearest_and_names_each_point_with_its_precisio
         "tf32_mma / 3, for 3xTF32, 2.00 GFLOP/s",
     } <= roofs
     assert "on paper" in chart.figure.layout.xaxis.title.text
+
+
+def of_two_mixes() -> RunData:
+    """A case that only reads, at 4 GB/s, and one whose mix is a copy's, at 2 GB/s."""
+    cases = [CASES[0] | {"h2d_bytes": 100}, CASES[1] | {"h2d_bytes": 50, "d2h_bytes": 50, "flops": 30}]
+    timed = samples("v01_a", [100] * 6) + samples("v01_a", [100] * 6, "n=2")
+    return with_ceilings(run_of([variant("v01_a")], timed, cases=cases), {Ceiling.DEVICE_READ: 4.0})
+
+
+def test_memory_has_the_roof_of_each_mix_of_reads_and_writes() -> None:
+    data = of_two_mixes()
+    points = queries.points(data, "w", COLD).set_index("case")
+    assert points["memory_roof"].to_dict() == {"n=1": "device_read", "n=2": "device_copy"}
+    # 0.3 FLOP/byte: at 4 GB/s fp32_fma, 1 GFLOP/s, is the lower roof of 1.2; at 2 GB/s memory is, with 0.6.
+    assert points["roof_gflop_per_s"].to_dict() == pytest.approx({"n=1": 1.0, "n=2": 0.6})
+    assert points["percent_of_roof"].to_dict() == pytest.approx({"n=1": 30, "n=2": 50})
+    assert points["percent_of_roof"].to_dict() == pytest.approx(points["percent_of_floor"].to_dict())
+
+
+def test_over_sizes_of_several_mixes_the_lowest_and_the_highest_roof_of_memory_are_drawn() -> None:
+    data = of_two_mixes()
+    points, roofs = queries.points(data, "w", COLD), queries.roofs(data)
+    assert [(roof.name, roof.value) for roof in queries.slopes(points, roofs)] == [("device_copy", 2.0), ("device_read", 4.0)]
+    chart = charts.over_sizes(points, roofs, look(data))
+    words = {word.text for word in chart.figure.layout.annotations}
+    assert {"device_copy 2.00 GB/s", "device_read 4.00 GB/s"} <= words
+    one = charts.roofline(points[points["case"] == "n=2"], roofs, look(data))
+    assert not any("device_read" in word.text for word in one.figure.layout.annotations)
+    assert one.title.endswith("at 50.0 % of what memory allows (device_copy 2.00 GB/s)")
+
+
+def test_counted_bytes_have_the_roof_of_their_own_mix() -> None:
+    data = with_ceilings(of_three(), {Ceiling.DEVICE_READ: 4.0})
+    counted = pd.DataFrame(
+        {"variant": ["v01_a"], "config": [""], "case": ["n=1"], "executed_flop": [9.0], "dram_bytes": [100.0],
+         "dram_read_bytes": [50.0], "source_sha256": ["of v01_a"]}
+    )  # fmt: skip
+    for read, rate in ((50.0, 2.0), (100.0, 4.0)):
+        (row,) = queries.points(data, "w", COLD, counted.assign(dram_read_bytes=read)).to_dict("records")
+        assert row["memory_gb_per_s"] == pytest.approx(rate)
+
+
+def test_where_the_floor_is_a_time_by_size_the_roof_stays_a_rate_and_the_note_says_so() -> None:
+    words = "Those of memory are rates of large arrays; a percent of floor is of the time"
+    for data, floor_ns in ((of_three(), 50), (with_ceilings(of_three(), BY_SIZE), 40)):
+        points = queries.points(data, "w", COLD)
+        points = points[points["case"] == "n=1"]
+        row = points.set_index("variant").loc["v01_a"]
+        # 0.3 FLOP/byte at 2 GB/s, as without times by size; 100 bytes take 40 ns with a cold L2.
+        assert (row["memory_roof"], row["roof_gflop_per_s"], row["floor_ns"]) == ("device_copy", 0.6, pytest.approx(floor_ns))
+        assert (words in charts.roofline(points, queries.roofs(data), look(data)).note) == (floor_ns == 40)
 
 
 def test_over_sizes_the_marks_grow_with_the_size() -> None:
