@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from warpladder.collectors.core import trust
+from warpladder.collectors.core.declared import case_row
 from warpladder.data.names import Ceiling, Source, by_size
 from warpladder.workloads import registry
 
@@ -165,10 +166,7 @@ def findings_of(variant: str, durations_ns: Mapping[str, int], scope: str = "ope
     """Sources of the findings about a variant that took these times, by case, on a machine of these ceilings."""
     row = {"workload": "call_routes", "variant": variant, "config": "", "scope": scope, "cache": "hot", "twin": 0, "gpus": 1}
     rows = pd.DataFrame([{**row, "case": case, "duration_ns": ns} for case, ns in durations_ns.items() for _ in range(3)])
-    cases = [
-        {"workload": "call_routes", "case": case.name, "min_bytes": case.min_bytes, "params": json.dumps(dict(case.params))}
-        for case in map(ROUTES.case, durations_ns)
-    ]
+    cases = [case_row(ROUTES, case) for case in map(ROUTES.case, durations_ns)]
     of = ROUTES.variant(variant)
     variants = [{"workload": "call_routes", "variant": variant, "kind": of.kind, "role": of.role}]
     return {finding["source"] for finding in trust.check(rows, cases, variants, CEILINGS, 60_000_000)}
