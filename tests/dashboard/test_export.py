@@ -19,8 +19,9 @@ import pytest
 from choreographer.channels.pipe import Pipe
 from click.testing import CliRunner
 
+from tests.dashboard.core.test_queries_cells import BY_SIZE, run_of, with_ceilings
 from tests.synthetic import made_runs
-from warpladder.dashboard import answer, export
+from warpladder.dashboard import answer, export, report
 from warpladder.dashboard.cli import app
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui import browser, document, images, spreadsheet
@@ -297,3 +298,13 @@ def test_a_size_or_a_name_that_does_not_exist_is_one_line_and_exit_2(runs: Path,
         code, lines = command("host", "--out", tmp_path / "out", "--format", "csv", "--data-dir", runs, *arguments)
         assert code == 2 and lines.startswith(said) and lines.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_the_report_counts_the_times_of_memory_by_size_and_leaves_them_out() -> None:
+    data = run_of([], [])
+    for ceilings, words in (
+        (data, "in the same run.</p>"),
+        (with_ceilings(data, BY_SIZE), "The run has 4 times of memory by size"),
+    ):
+        note, shown = report._ceilings(ceilings)
+        assert words in note and "device_copy" in shown and "_bytes" not in shown
