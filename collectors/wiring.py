@@ -64,14 +64,14 @@ def _single_launch_bench(*arguments: Any) -> Bench:
     return SingleLaunchBench(*arguments)
 
 
-def _describe_host() -> Description:
+def _describe_host(by_size: bool) -> Description:
     from warpladder.collectors.core.environment import NO_GPU
     from warpladder.collectors.host.ceilings import host_ceilings
 
     return NO_GPU, host_ceilings()
 
 
-def _describe(ceilings: bool) -> Description:
+def _describe(by_size: bool, ceilings: bool) -> Description:
     from warpladder.collectors.cuda.bandwidths import DeviceMemory
     from warpladder.collectors.cuda.ceilings import cuda_ceilings
     from warpladder.collectors.cuda.device import current_device
@@ -80,7 +80,7 @@ def _describe(ceilings: bool) -> Description:
     device = current_device()
     if not ceilings:
         return device.facts(), []
-    rows = [*DeviceMemory(device).rows(), *cuda_ceilings(device), *host_ceilings()]
+    rows = [*DeviceMemory(device, by_size).rows(), *cuda_ceilings(device), *host_ceilings()]
     return device.facts(), sorted(rows, key=lambda row: found_by_size(row["name"]) is not None)  # the many rows come last
 
 

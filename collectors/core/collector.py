@@ -21,7 +21,8 @@ class Collector:
     Attributes:
         name: name of the collector, stored in runs.
         make_benches: returns the bench for each kind of variant that it runs, GPU kinds first. Called in the child.
-        describe: returns facts and ceilings of the device. Called in the child.
+        describe: returns facts and ceilings of the device; also its ceilings by size if the argument is true. Called in the
+            child.
         start_capture: starts the capture. Called in the child, before CUDA and NVTX are loaded.
         compile_ahead: compiles the kernels of a plan. Called in the recorder; an exception from its last argument ends it.
         averages: returns the sizes in bytes of the all-reduces of a plan, by number of ranks. Called in the recorder.
@@ -30,7 +31,7 @@ class Collector:
 
     name: str
     make_benches: Callable[[], Mapping[str, MakeBench]]
-    describe: Callable[[], Description]
+    describe: Callable[[bool], Description]
     start_capture: Callable[[], Capture]
     compile_ahead: Callable[[Plan, Told, Callable[[], object]], None]
     averages: Callable[[Plan], Mapping[int, Sequence[int]]]

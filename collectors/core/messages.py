@@ -15,7 +15,13 @@ CELL, STEP = 0, 1
 
 @dataclass(frozen=True)
 class Describe:
-    """Ask for the device's facts and ceilings. The answer is Described."""
+    """Ask for the device's facts and ceilings. The answer is Described.
+
+    Attributes:
+        by_size: also ceilings by size, which take longer.
+    """
+
+    by_size: bool = False
 
 
 @dataclass(frozen=True)

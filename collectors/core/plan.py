@@ -138,7 +138,7 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
         raise PlanError(f"{notes[0]}; ask for fewer with --gpus, or for larger cases")
     if not jobs:
         raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --cases full")
-    limits = limits or LIMITS["full" if cases else case_set]
+    limits = limits or replace(LIMITS["full" if cases else case_set], ceilings_by_size=case_set == "full" and not cases)
     if request.seconds:
         limits = replace(limits, seconds=request.seconds)
     if request.max_rounds:

@@ -178,7 +178,7 @@ class Recorder:
     def _describe(self) -> None:
         self._progress.start(len(self._plan.jobs) * self._plan.limits.processes + 1)
         self._progress.job("ceilings of this machine")
-        self._ask_ceilings(1, Describe(), "the device could not be described")
+        self._ask_ceilings(1, Describe(self._plan.limits.ceilings_by_size), "the device could not be described")
         for gpus, sizes in self._collector.averages(self._plan).items():
             why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
             self._ask_ceilings(gpus, DescribeAllReduce(tuple(sizes)), why)

@@ -35,6 +35,7 @@ class Limits:
             out of the run. None for no limit.
         processes: number of processes that take the rounds, one after another. A kernel's time differs from one process to the
             next, all variants alike, by about 1 % where it takes 5 to 20 us; see docs/measurement.md.
+        ceilings_by_size: memory is measured by size too before the first case, which takes seconds.
     """
 
     target: float = 0.005
@@ -44,6 +45,7 @@ class Limits:
     cell_timeout_s: float = 120.0
     budget_s: float | None = None
     processes: int = 1
+    ceilings_by_size: bool = False
 
     def of_process(self, process: int) -> "Limits":
         """The limits of a process, which all together give at most as many rounds, and about as narrow an interval, as one alone."""

@@ -147,7 +147,7 @@ def serve(
             progress[STEP] += 1
             try:
                 if isinstance(question, Describe):
-                    connection.send(Described(*collector.describe()))
+                    connection.send(Described(*collector.describe(question.by_size)))
                 elif isinstance(question, DescribeAllReduce):
                     connection.send(Described({}, ceilings_of(question)))
                 else:

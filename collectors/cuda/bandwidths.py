@@ -141,12 +141,17 @@ def ways_by_size(reads: int, writes: int, total: int) -> list[Way]:
 
 
 class DeviceMemory:
-    """Two buffers of a GPU, and the kernels that move their bytes."""
+    """Two buffers of a GPU, and the kernels that move their bytes.
 
-    def __init__(self, device: CudaDevice) -> None:
+    Args:
+        device: the GPU.
+        by_size: times by size are measured too.
+    """
+
+    def __init__(self, device: CudaDevice, by_size: bool) -> None:
         self._device = device
         self._size = min(_BYTES, device.memory_bytes // 8)
-        self._sizes = [size for size in SIZES if size <= self._size]
+        self._sizes = [size for size in SIZES if by_size and size <= self._size]
         every = {way for mix in MIXES.values() for way in ways(*mix)}
         every |= {way for mix in MIXES.values() for size in self._sizes for way in ways_by_size(*mix, size)}
         variant = CudaVariant("bandwidths", "bandwidths", "ceiling", source=_SOURCE)
@@ -156,7 +161,7 @@ class DeviceMemory:
             self._launch(way, 1)()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Rows of `ceilings`: a rate in GB/s for each mix, and its times in us by cache and size."""
+        """Rows of `ceilings`: a rate in GB/s for each mix, and, if asked for, its times in us by cache and size."""
         rows, rates = [], {}
         for name, mix in MIXES.items():
             found = {way: way.moved(self._size) / self._rate_ns(way) for way in ways(*mix)}

@@ -82,8 +82,12 @@ class Device:
         return START_NS + (READ_NS * read + HOT_WRITE_NS * written) * slower**self.differs, True
 
 
-def rows_of(bandwidths: ModuleType) -> dict[str, dict[str, Any]]:
-    return {row["name"]: row for row in bandwidths.DeviceMemory(Device()).rows()}
+def rows_of(bandwidths: ModuleType, by_size: bool = True) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in bandwidths.DeviceMemory(Device(), by_size).rows()}
+
+
+def test_where_times_by_size_are_not_asked_for_there_are_the_rates_alone(bandwidths: ModuleType) -> None:
+    assert set(rows_of(bandwidths, by_size=False)) == set(DEVICE_MIXES)
 
 
 def test_each_mix_has_the_rate_of_its_fastest_kernel_without_the_time_of_the_events(bandwidths: ModuleType) -> None:
