@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kThreads)
   const int of_tile = Shares{share, span}.slices(d / kInputs * across + h / kHidden * down);
   const float4 old = ((const float4*)w1)[i];
   float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 8
+#pragma unroll 4
   for (int s = 0; s < of_tile; ++s) {
     const float4 part = ((const float4*)(slices + (size_t)s * weights))[i];
     sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
