@@ -14,7 +14,6 @@ from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.mlp_gemm import wgmma
 from warpladder.workloads.tensor_transpose import rungs
 
-
 pytestmark = needs_compiler
 
 
