@@ -160,6 +160,7 @@ def reads_and_writes(cases: Mapping[Any, Any] | pd.DataFrame) -> tuple[_Floats, 
     """The bytes of `min_bytes` that are read, and those that are written.
 
     Inputs are read and outputs written, so that `h2d_bytes` and `d2h_bytes` tell the mix. Where both are 0 or null, half is read.
+    Inputs that are resident on the device are in neither, so that such a case counts as reading less than it does.
 
     Args:
         cases: columns `min_bytes`, `h2d_bytes`, `d2h_bytes` of cases; a frame, or a mapping of arrays or of one case's values.
