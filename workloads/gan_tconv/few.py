@@ -24,9 +24,10 @@ _OF: Final = Constants(Path(__file__).parent / "kernels" / "few_images.cuh")
 _TAPS: Final = KERNEL_SIZE**2
 _FLOAT: Final = 4
 _MOST_PER_THREAD: Final = 5  # images
-#: Blocks of a cluster -> clusters that run at once, one block a multiprocessor. A cluster lies within a GPC. Eight GPCs with 16 or more
-#: multiprocessors each are assumed.
-_AT_ONCE: Final[Mapping[int, int]] = {1: MULTIPROCESSORS, 2: MULTIPROCESSORS // 2, 4: 32, 8: 16}
+_SUMS_OF_IMAGE: Final = 16  # of a thread
+_AT_ONCE: Final = MULTIPROCESSORS  # blocks that run at once
+_MOST_SLICES: Final = 8
+_CHANNELS_A_SLICE: Final = 2  # that take as long as adding up the sums of a slice
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,10 @@ class Arithmetic:
     """How a rung multiplies.
 
     Attributes:
-        kernel: gives the name expression of a layer, from images a thread, blocks of a cluster, and whether outputs are rounded.
+        kernel: gives the name expression of a layer, from images a thread, slices of a unit, and whether outputs are rounded.
         depth: channels of a step.
         stages: steps in shared memory.
+        weights: images of a thread that take as long as reading a step's weights from shared memory.
         overhead: channels that take as long as the beginning and the end of a block.
         rounded: operands are rounded to TF32.
     """
@@ -44,6 +46,7 @@ class Arithmetic:
     kernel: Callable[[int, int, bool, Params], str]
     depth: int
     stages: int
+    weights: int
     overhead: int
     rounded: bool = False
 
@@ -54,31 +57,33 @@ class Plan:
 
     Attributes:
         per: images of a thread; a unit has twice as many.
-        cluster: blocks that share the channels of a unit.
+        slices: blocks that share the channels of a unit.
         slice: channels of a block.
         units: units of all images.
     """
 
     per: int
-    cluster: int
+    slices: int
     slice: int
     units: int
 
 
 def plan(case: Case, layer: Layer, arithmetic: Arithmetic) -> Plan:
-    """The plan with which the last block ends soonest."""
+    """The plan with which the last block ends soonest. The slices of all units run at once; otherwise a unit is one block."""
     squares, ranges = ceil_div(layer.side, _OF["kTile"]) ** 2, ceil_div(layer.out_channels, _OF["kColumns"])
 
-    def plan_of(per: int, cluster: int) -> Plan:
-        channels = ceil_div(layer.channels, cluster * arithmetic.depth) * arithmetic.depth
-        return Plan(per, cluster, channels, ceil_div(images_of(case), 2 * per) * squares * ranges)
+    def plan_of(per: int, slices: int) -> Plan:
+        channels = ceil_div(layer.channels, slices * arithmetic.depth) * arithmetic.depth
+        return Plan(per, slices, channels, ceil_div(images_of(case), 2 * per) * squares * ranges)
 
     def cost(plan: Plan) -> tuple[int, int]:
-        rounds = ceil_div(plan.units, _AT_ONCE[plan.cluster])
-        return rounds * (plan.slice * plan.per + arithmetic.overhead * _MOST_PER_THREAD), -plan.per
+        rounds = ceil_div(plan.units * plan.slices, _AT_ONCE)
+        adding = 0 if plan.slices == 1 else plan.slices * _CHANNELS_A_SLICE * plan.per
+        return rounds * (plan.slice * (plan.per + arithmetic.weights) + arithmetic.overhead * _MOST_PER_THREAD) + adding, -plan.per
 
-    plans = [plan_of(per, cluster) for per in range(1, _MOST_PER_THREAD + 1) for cluster in _AT_ONCE]
-    return min((plan for plan in plans if (plan.cluster - 1) * plan.slice < layer.channels), key=cost)
+    plans = [plan_of(per, slices) for per in range(1, _MOST_PER_THREAD + 1) for slices in range(1, _MOST_SLICES + 1)]
+    plans = [plan for plan in plans if plan.slices == 1 or plan.units * plan.slices <= _AT_ONCE]
+    return min((plan for plan in plans if (plan.slices - 1) * plan.slice < layer.channels), key=cost)
 
 
 def skip(case: Case, config: Params) -> str | None:
@@ -87,9 +92,14 @@ def skip(case: Case, config: Params) -> str | None:
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """`x0` to `x3`: pixels between layers, by [image][y][x][channel]."""
+    """`x0` to `x3`: pixels between layers, by [image][y][x][channel]. `partials`: sums of each slice. `arrived`: slices of each
+    unit that have left theirs."""
     images, side = images_of(case), side_of(case)
-    found = {"x0": Buffer((images, side, side, channels_of(case)))}
+    found = {
+        "x0": Buffer((images, side, side, channels_of(case))),
+        "partials": Buffer((_AT_ONCE, _SUMS_OF_IMAGE * _MOST_PER_THREAD * _OF["kGroup"])),
+        "arrived": Buffer((_AT_ONCE,), "int32", zeroed=True),
+    }
     for layer in layers(case)[:-1]:
         found[f"x{layer.number}"] = Buffer((images, 2 * layer.side, 2 * layer.side, layer.out_channels))
     return found
@@ -117,11 +127,11 @@ def _layer(case: Case, config: Params, layer: Layer, arithmetic: Arithmetic) -> 
     following = layers(case)[n]
     rows = 2 * made.per * _OF["kHalo"] ** 2 + _TAPS * _OF["kColumns"]
     return Launch(
-        arithmetic.kernel(made.per, made.cluster, arithmetic.rounded and not following.last, config),
-        (made.units * made.cluster, 1, 1),
+        arithmetic.kernel(made.per, made.slices, arithmetic.rounded and not following.last, config),
+        (made.units * made.slices, 1, 1),
         (_OF["kThreads"], 1, 1),
         _args(
-            *(f"x{n - 1}", f"w{n}", f"b{n}", f"bn{n}", f"x{n}", f"w{n + 1}", _weights(following)),
+            *(f"x{n - 1}", f"w{n}", f"b{n}", f"bn{n}", f"x{n}", f"w{n + 1}", _weights(following), "partials", "arrived"),
             *(layer.side, images_of(case), layer.channels, layer.out_channels, made.slice),
         ),
         arithmetic.stages * rows * arithmetic.depth * _FLOAT,
@@ -153,12 +163,13 @@ def _cpp(flag: bool) -> str:
 
 
 FMA: Final = Arithmetic(
-    lambda per, cluster, rounded, config: f"layer<{per}, {config['vector']}, {cluster}>", depth=16, stages=4, overhead=16
+    lambda per, slices, rounded, config: f"layer<{per}, {config['vector']}, {slices}>", depth=16, stages=4, weights=1, overhead=16
 )
 TENSOR_CORES: Final = Arithmetic(
-    lambda per, cluster, rounded, config: f"layer<{per}, {cluster}, {_cpp(rounded)}>",
+    lambda per, slices, rounded, config: f"layer<{per}, {slices}, {_cpp(rounded)}>",
     depth=16,
     stages=4,
+    weights=3,
     overhead=32,
     rounded=True,
 )

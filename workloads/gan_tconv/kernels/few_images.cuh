@@ -4,7 +4,8 @@
 // A unit is a square of kTile x kTile input pixels of 2 * per images, kColumns output channels and a slice of the input channels, with all
 // 25 taps: input (i, j) by weight (r, s) belongs to output (2i + r - 1, 2j + s - 1). For the outputs 2p + y and 2q + x of its pixels (p, q), y
 // and x 0 or 1, a unit needs the pixels (p + dy, q + dx), dy and dx -1, 0 or 1, by the weights (y + 1 - 2 dy, x + 1 - 2 dx). All units have the
-// same work. The slices of a unit are the blocks of a cluster: each adds up its share of the sums of all.
+// same work. A slice is a block. Where a unit has several, each leaves its sums in global memory, that is in L2, and the block that comes last
+// adds up the sums of all, in the order of the slices. Blocks need not run at the same time for that, as those of a cluster would.
 //
 // Pixels lie as [image][y][x][channel], weights as they are given.
 #ifndef GAN_TCONV_FEW_IMAGES
@@ -12,7 +13,6 @@
 
 #include "../../ptx.cuh"
 #include "../../hopper.cuh"
-#include "../../hopper_clusters.cuh"
 
 constexpr int kSize = 5, kTaps = kSize * kSize;
 constexpr int kTile = 4, kHalo = kTile + 2, kHaloPixels = kHalo * kHalo;  // pixels with those around them
@@ -44,11 +44,11 @@ struct Unit {
   int rank;  // of its slice
   int first_image, top, left, first_column;
 
-  template <int images, int cluster>
+  template <int images, int slices>
   static __device__ __forceinline__ Unit of_block(const Sizes& sizes) {
     const int tiles = (sizes.side + kTile - 1) / kTile, ranges = (sizes.out_channels + kColumns - 1) / kColumns;
-    const int unit = blockIdx.x / cluster, square = unit / ranges;
-    return {int(blockIdx.x % cluster), square / (tiles * tiles) * images, square / tiles % tiles * kTile, square % tiles * kTile,
+    const int unit = blockIdx.x / slices, square = unit / ranges;
+    return {int(blockIdx.x % slices), square / (tiles * tiles) * images, square / tiles % tiles * kTile, square % tiles * kTile,
             unit % ranges * kColumns};
   }
 };
@@ -61,12 +61,13 @@ struct Unit {
 //   multiply: adds a step to the sums; told whether there are pixels above and below the square
 //   position: a thread's number among those of its group, for `place`
 //   place: which output the sum i of a thread is, within the unit
-template <class Product, int cluster, bool round>
+template <class Product, int slices, bool round>
 struct Layer {
   static constexpr int per = Product::per, images = 2 * per, depth = Product::depth, stages = Product::stages;
   static constexpr int kVectors = depth / 4, kPixelRows = images * kHaloPixels, kWeightRows = kTaps * kColumns;
   static constexpr int kStage = (kPixelRows + kWeightRows) * depth, kSums = 16 * per;
-  static_assert(kStage * stages >= kSums * kGroup && kSums % cluster == 0);
+  static constexpr int kVectorsOfSums = kSums * kGroup / 4;
+  static_assert(kStage * stages >= kSums * kGroup);
 
   // Where this thread's vectors of a step come from, and go to.
   struct Copies {
@@ -132,11 +133,29 @@ struct Layer {
     }
   }
 
+  // Leaves the sums of this slice in global memory. Whether it is the last one of its unit to do so; then the others' can be read.
+  static __device__ __forceinline__ bool leave(const float* shared, float* partials, int* arrived) {
+    __shared__ bool last;
+    float4* to = reinterpret_cast<float4*>(partials) + blockIdx.x * kVectorsOfSums;
+#pragma unroll
+    for (int n = threadIdx.x; n < kVectorsOfSums; n += kThreads) to[n] = reinterpret_cast<const float4*>(shared)[n];
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      int* of_unit = arrived + blockIdx.x / slices;
+      last = atomicAdd(of_unit, 1) == slices - 1;
+      if (last) *of_unit = 0;  // for the next operation
+      __threadfence();
+    }
+    __syncthreads();
+    return last;
+  }
+
   static __device__ __forceinline__ void run(const float* in, const float* w, const float* bias, const float* bn, float* out,
-                                             const float* next, int next_floats, const Sizes& sizes) {
+                                             const float* next, int next_floats, float* partials, int* arrived, const Sizes& sizes) {
     extern __shared__ __align__(16) float shared[];
     __shared__ float scale[kColumns], shift[kColumns];
-    const Unit unit = Unit::of_block<images, cluster>(sizes);
+    const Unit unit = Unit::of_block<images, slices>(sizes);
     const int first = unit.rank * sizes.slice, end = min(first + sizes.slice, sizes.channels);
     const int steps = (end - first + depth - 1) / depth;
     {
@@ -168,34 +187,36 @@ struct Layer {
     }
     __syncthreads();
     join(shared, sums);
-    constexpr int kShare = kSums / cluster, kOwn = kShare / 2;  // sums of a block, and of a thread
-    static_assert(kShare % 2 == 0 && kThreads == 2 * kGroup);
-    const int thread = threadIdx.x % kGroup, own = unit.rank * kShare + threadIdx.x / kGroup;  // the first one
-    float totals[kOwn];
-    if constexpr (cluster > 1) {
-      cluster_sync();
+    __syncthreads();
+    const float4* from = reinterpret_cast<const float4*>(shared);
+    if constexpr (slices > 1) {
+      if (!leave(shared, partials, arrived)) return;
+      from = reinterpret_cast<const float4*>(partials) + blockIdx.x / slices * slices * kVectorsOfSums;  // of the unit
+    }
+    // All loads come before the first store, so that many are under way at once.
+    float4 totals[kVectorsOfSums / kThreads] = {};
+#pragma unroll 4
+    for (int rank = 0; rank < slices; ++rank)
 #pragma unroll
-      for (int n = 0; n < kOwn; ++n) {
-        totals[n] = 0.0f;
-#pragma unroll
-        for (int rank = 0; rank < cluster; ++rank) totals[n] += of_block(shared, rank)[(own + 2 * n) * kGroup + thread];
+      for (int n = 0; n < kVectorsOfSums / kThreads; ++n) {
+        const float4* vector = from + rank * kVectorsOfSums + n * kThreads + threadIdx.x;
+        const float4 x = slices > 1 ? __ldcg(vector) : *vector;
+        totals[n].x += x.x, totals[n].y += x.y, totals[n].z += x.z, totals[n].w += x.w;
       }
-      cluster_arrive();
-    } else {
-      __syncthreads();
 #pragma unroll
-      for (int n = 0; n < kOwn; ++n) totals[n] = shared[(own + 2 * n) * kGroup + thread];
-    }
+    for (int n = 0; n < kVectorsOfSums / kThreads; ++n) {
+      const int sum = 4 * (n * kThreads + threadIdx.x);
+      const float values[4] = {totals[n].x, totals[n].y, totals[n].z, totals[n].w};
 #pragma unroll
-    for (int n = 0; n < kOwn; ++n) {
-      const auto place = Product::place(thread, own + 2 * n);
-      const int image = unit.first_image + place.image, y = 2 * unit.top + place.y, x = 2 * unit.left + place.x;
-      const int k = unit.first_column + place.column;
-      if (image < sizes.images && y < 2 * sizes.side && x < 2 * sizes.side && k < sizes.out_channels)
-        out[(size_t)((image * 2 * sizes.side + y) * 2 * sizes.side + x) * sizes.out_channels + k] =
-            rounded_if(round, fmaxf(fmaf(totals[n], scale[place.column], shift[place.column]), 0.0f));
+      for (int e = 0; e < 4; ++e) {
+        const auto place = Product::place(sum % kGroup + e, sum / kGroup);
+        const int image = unit.first_image + place.image, y = 2 * unit.top + place.y, x = 2 * unit.left + place.x;
+        const int k = unit.first_column + place.column;
+        if (image < sizes.images && y < 2 * sizes.side && x < 2 * sizes.side && k < sizes.out_channels)
+          out[(size_t)((image * 2 * sizes.side + y) * 2 * sizes.side + x) * sizes.out_channels + k] =
+              rounded_if(round, fmaxf(fmaf(values[e], scale[place.column], shift[place.column]), 0.0f));
+      }
     }
-    if constexpr (cluster > 1) cluster_wait();  // nobody leaves while others read its shared memory
   }
 };
 

@@ -55,7 +55,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
       for (int step = 0; step < steps; ++step, ring.next()) {
         auto& now = stage[ring.stage];
         Mbarrier* full = &pipeline.full[ring.stage];
-        mbarrier_wait_cluster(&pipeline.empty[ring.stage], ring.parity ^ 1);
+        mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
         if (threadIdx.x == 0) {
           mbarrier_arrive_expect(full, sizeof now);
           for (int box = 0; box < kRows / 32; ++box) tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, full);
