@@ -39,9 +39,6 @@ class Overlapped:
             that is not `zeroed`.
         gathered: inputs that are the same on all ranks that share the case. Each rank copies a piece of them from its host, and NCCL
             gathers the other pieces: links between GPUs are wider than those to the host.
-        finish_first: with several streams, launches near the end of a part have a higher priority than those near the beginning of
-            another. Parts then end one after another, and the copies of their outputs begin early. Without it, parts that begin
-            together end together.
         together_bytes: inputs of at most so many bytes are copied whole, in one copy before all others. A copy takes some µs,
             however small it is, and the first kernels often wait for several small inputs. 0 copies each input by itself.
     """
@@ -49,7 +46,6 @@ class Overlapped:
     parts: Callable[[Case, Params], Sequence[Part]] = _whole
     streams: int = 1
     gathered: tuple[str, ...] = ()
-    finish_first: bool = False
     together_bytes: int = 0
     transfer: ClassVar = "overlapped"
 

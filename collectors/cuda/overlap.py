@@ -85,12 +85,7 @@ def overlap(
         refresh: enqueues the update of data derived from inputs, after the copies that the first kernel waits for.
         kernels: the current stream; it is the first stream of kernels.
     """
-    priorities = range(1 + max((priority for part in parts for priority in part.priorities), default=0))
-    streams = [
-        [cupy.cuda.Stream(non_blocking=True, priority=-priority) for priority in priorities]
-        for _ in range(1 + max(part.stream for part in parts))
-    ]
-    streams[0][0] = kernels
+    streams = [kernels, *(cupy.cuda.Stream(non_blocking=True) for _ in range(max(part.stream for part in parts)))]
     scratches = [scratch, *(_scratch_of(number, parts, scratch) for number in range(1, len(streams)))]
     bound = [_bound(part, loaded, copies, scratches[part.stream]) for part in parts]
     if bound[0].calls:
@@ -125,8 +120,8 @@ def _bound(
     for name, buffer in part.scratch.items():
         buffers[name] = scratch[name].reshape(-1)[: math.prod(buffer.shape)].reshape(buffer.shape)
     calls = [
-        BoundCall(waits, bind(launch, loaded[launch.kernel], buffers), makes, priority)
-        for launch, waits, makes, priority in zip(part.launches, part.waits, part.makes, part.priorities, strict=True)
+        BoundCall(waits, bind(launch, loaded[launch.kernel], buffers), makes)
+        for launch, waits, makes in zip(part.launches, part.waits, part.makes, strict=True)
     ]
     together = [BoundCopy(part.together, copies.together.copy)] if part.together and copies.together else []
     return BoundPart(

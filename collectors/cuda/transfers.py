@@ -21,7 +21,6 @@ from warpladder.workloads.api import (
 from warpladder.workloads.communication import AllReduce, RowsOf
 
 _ALIGNMENT_BYTES: Final = 256  # of an array that CUDA allocates
-_PRIORITIES: Final = 6  # of streams, on GPUs from Volta on; CUDA takes the highest that there is for a higher one
 
 #: A launch waits for a copy of rows, or for scratch of this name, which launches of an earlier part make for all parts.
 Awaited = BufferRows | str
@@ -41,7 +40,6 @@ class PartPlan:
         launches: its launches, in order.
         waits: for each launch, the copies and scratch that no earlier launch in its stream has waited for.
         makes: for each launch, names of scratch that it makes for parts in other streams.
-        priorities: for each launch, 0 or a higher number for a higher priority.
         copies_out: outputs that are complete when its launches are done.
     """
 
@@ -54,7 +52,6 @@ class PartPlan:
     launches: tuple[Launch, ...]
     waits: tuple[tuple[Awaited, ...], ...]
     makes: tuple[tuple[str, ...], ...]
-    priorities: tuple[int, ...]
     copies_out: tuple[BufferRows, ...]
 
 
@@ -114,7 +111,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
         planned.append(
             PartPlan(
                 *(part.case, number % streams, of_part, scratch, () if number else tuple(together.values()), tuple(copies_in)),
-                *(launches, waits, makes, _priorities(launches, how), copies_out),
+                *(launches, waits, makes, copies_out),
             )
         )
     return tuple(planned)
@@ -157,15 +154,6 @@ def _made_once(steps: Iterable[Step], scratch: Mapping[str, Buffer]) -> dict[str
     return {name: name for name, buffer in scratch.items() if name in taken and not buffer.zeroed}
 
 
-def _priorities(launches: Sequence[Launch], how: Overlapped) -> tuple[int, ...]:
-    """Return a priority for each launch, which grows from launch to launch. A launch with `once` has that of the next without."""
-    if not how.finish_first:
-        return (0,) * len(launches)
-    own = sum(not launch.once for launch in launches)
-    before = (sum(not launch.once for launch in launches[:number]) for number in range(len(launches)))
-    return tuple(max(0, min(number, own - 1) - max(0, own - _PRIORITIES)) for number in before)
-
-
 def _waits(
     launches: Iterable[Launch], pending: dict[str, Awaited], needed_first: Sequence[str]
 ) -> tuple[tuple[Awaited, ...], ...]:
@@ -195,13 +183,11 @@ class BoundCall:
     Attributes:
         waits, makes: see `PartPlan`.
         enqueue: enqueues it into a stream.
-        priority: see `PartPlan.priorities`.
     """
 
     waits: Sequence[Awaited]
     enqueue: Callable[[Any], object]
     makes: Sequence[str] = ()
-    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -240,13 +226,12 @@ class Overlap:
     """Enqueues parts in streams: copies to the device, kernels, copies to the host.
 
     All other streams wait for the first stream of kernels at the start, and it waits for them at the end. So waiting for it, or
-    capturing it in a CUDA graph, covers everything. Where launches have priorities, a stream of kernels is a stream for each
-    priority, and each launch waits for the one before it.
+    capturing it in a CUDA graph, covers everything.
 
     Args:
         parts: the parts in order.
         copies_in: stream of copies to the device.
-        kernels: one or several streams of kernels, each by priority; parts refer to them by number.
+        kernels: one or several streams of kernels; parts refer to them by number.
         copies_out: stream of copies to the host.
         gathers: stream of the gathering between ranks.
         make_event: makes an event without timing.
@@ -256,13 +241,13 @@ class Overlap:
         self,
         parts: Sequence[BoundPart],
         copies_in: Stream,
-        kernels: Sequence[Sequence[Stream]],
+        kernels: Sequence[Stream],
         copies_out: Stream,
         gathers: Stream,
         make_event: Callable[[], Event],
     ) -> None:
         self._parts, self._in, self._kernels, self._out, self._gathers = parts, copies_in, kernels, copies_out, gathers
-        self._start, self._all_in, self._all_out, self._all_gathered, self._turn = (make_event() for _ in range(5))
+        self._start, self._all_in, self._all_out, self._all_gathered = (make_event() for _ in range(4))
         copies = [copy for part in parts for copy in part.copies_in]
         self._copied: Final = {copy.rows: make_event() for copy in copies}
         self._piece_there: Final = {copy.rows: make_event() for copy in copies if copy.gather}
@@ -272,24 +257,20 @@ class Overlap:
 
     def enqueue(self) -> None:
         """Enqueue everything. When the first stream of kernels is done, everything is."""
-        latest = [by_priority[0] for by_priority in self._kernels]
-        first, *others = latest
+        first, *others = self._kernels
         self._after(self._start, first, *others, self._in, self._out, self._gathers)
         for part in self._parts:
             for copy in part.copies_in:
                 self._copy_in(copy)
         for part, done in zip(self._parts, self._done, strict=True):
+            kernels = self._kernels[part.stream]
             for call in part.calls:
-                kernels = self._kernels[part.stream][call.priority]
-                if kernels is not latest[part.stream]:
-                    self._after(self._turn, latest[part.stream], kernels)
-                    latest[part.stream] = kernels
                 for event in {id(event): event for event in map(self._there.__getitem__, call.waits)}.values():
                     kernels.wait_event(event)
                 call.enqueue(kernels)
                 for made in call.makes:
                     self._there[made].record(kernels)
-            self._after(done, latest[part.stream], self._out)
+            self._after(done, kernels, self._out)
             for copy_out in part.copies_out:
                 copy_out(self._out)
         self._after(self._all_in, self._in, first)

@@ -43,7 +43,7 @@ class Arithmetic:
         rounded: operands are rounded to TF32.
     """
 
-    kernel: Callable[[int, int, bool, Params], str]
+    kernel: Callable[[int, int, bool], str]
     depth: int
     stages: int
     weights: int
@@ -79,7 +79,9 @@ def plan(case: Case, layer: Layer, arithmetic: Arithmetic) -> Plan:
     def cost(plan: Plan) -> tuple[int, int]:
         rounds = ceil_div(plan.units * plan.slices, _AT_ONCE)
         adding = 0 if plan.slices == 1 else plan.slices * _CHANNELS_A_SLICE * plan.per
-        return rounds * (plan.slice * (plan.per + arithmetic.weights) + arithmetic.overhead * _MOST_PER_THREAD) + adding, -plan.per
+        return rounds * (
+            plan.slice * (plan.per + arithmetic.weights) + arithmetic.overhead * _MOST_PER_THREAD
+        ) + adding, -plan.per
 
     plans = [plan_of(per, slices) for per in range(1, _MOST_PER_THREAD + 1) for slices in range(1, _MOST_SLICES + 1)]
     plans = [plan for plan in plans if plan.slices == 1 or plan.units * plan.slices <= _AT_ONCE]
@@ -105,12 +107,12 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     return found
 
 
-def launches(case: Case, config: Params, arithmetic: Arithmetic) -> Sequence[Launch]:
+def launches(case: Case, arithmetic: Arithmetic) -> Sequence[Launch]:
     """One operation. Each kernel asks L2 for the weights of the next layer."""
     *middle, last = layers(case)
     return [
         _dense(case, arithmetic.rounded),
-        *(_layer(case, config, layer, arithmetic) for layer in middle),
+        *(_layer(case, layer, arithmetic) for layer in middle),
         _last(case, last),
     ]
 
@@ -122,12 +124,12 @@ def _dense(case: Case, rounded: bool) -> Launch:
     return Launch(f"dense<{_cpp(rounded)}>", grid, (_OF["kThreads"], 1, 1), args)
 
 
-def _layer(case: Case, config: Params, layer: Layer, arithmetic: Arithmetic) -> Launch:
+def _layer(case: Case, layer: Layer, arithmetic: Arithmetic) -> Launch:
     n, made = layer.number, plan(case, layer, arithmetic)
     following = layers(case)[n]
     rows = 2 * made.per * _OF["kHalo"] ** 2 + _TAPS * _OF["kColumns"]
     return Launch(
-        arithmetic.kernel(made.per, made.slices, arithmetic.rounded and not following.last, config),
+        arithmetic.kernel(made.per, made.slices, arithmetic.rounded and not following.last),
         (made.units * made.slices, 1, 1),
         (_OF["kThreads"], 1, 1),
         _args(
@@ -162,11 +164,9 @@ def _cpp(flag: bool) -> str:
     return str(flag).lower()
 
 
-FMA: Final = Arithmetic(
-    lambda per, slices, rounded, config: f"layer<{per}, {config['vector']}, {slices}>", depth=16, stages=4, weights=1, overhead=16
-)
+FMA: Final = Arithmetic(lambda per, slices, rounded: f"layer<{per}, {slices}>", depth=16, stages=4, weights=1, overhead=16)
 TENSOR_CORES: Final = Arithmetic(
-    lambda per, slices, rounded, config: f"layer<{per}, {slices}, {_cpp(rounded)}>",
+    lambda per, slices, rounded: f"layer<{per}, {slices}, {_cpp(rounded)}>",
     depth=16,
     stages=4,
     weights=3,

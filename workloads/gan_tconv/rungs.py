@@ -140,12 +140,11 @@ def parts_of(most: int) -> Callable[[Case, Params], Sequence[Part]]:
 def _parts_of_warpgroups(case: Case, config: Params) -> Sequence[Part]:
     """Smaller parts, because quick kernels wait longer, in proportion, for the first and the last copy. Two streams keep
     multiprocessors busy."""
-    return parts_of(_PART // 2 if images_of(case) >= _MANY else _PART // 4)(case, config)
+    return parts_of(3 * _PART // 4 if images_of(case) >= _MANY else _PART // 4)(case, config)
 
 
 _LARGE_WEIGHTS: Final = ("w0", "w1", "w2")  # 19.7 of the 20.5 MB of weights
-_WARPGROUPS: Final = Overlapped(_parts_of_warpgroups, streams=2, gathered=_LARGE_WEIGHTS)
-_IN_ORDER: Final = replace(_WARPGROUPS, streams=3, finish_first=True, together_bytes=_TOGETHER_BYTES)
+_WARPGROUPS: Final = Overlapped(_parts_of_warpgroups, streams=2, gathered=_LARGE_WEIGHTS, together_bytes=_TOGETHER_BYTES)
 
 
 def _report_rung(
@@ -194,21 +193,19 @@ def _phases_rung(
     )
 
 
-def _few_images_rung(name: str, title: str, arithmetic: few.Arithmetic, configs: tuple[Params, ...] = ({},)) -> CudaVariant:
+def _few_images_rung(name: str, title: str, arithmetic: few.Arithmetic) -> CudaVariant:
     return CudaVariant(
         name=name,
         title=title,
         role="rung",
         precision="tf32" if arithmetic.rounded else "fp32",
-        configs=configs,
         source=_KERNELS / f"{name}.cu",
-        launches=lambda case, config: few.launches(case, config, arithmetic),
+        launches=lambda case, config: few.launches(case, arithmetic),
         scratch=few.scratch,
         skip=few.skip,
         min_compute_capability=(9, 0),
         graph=True,
         end_to_end=Overlapped(parts_of(_PART)),
-        draft=True,
     )
 
 
@@ -264,7 +261,7 @@ CUDA_VARIANTS: Final = (
         graph=True,
         end_to_end=_WARPGROUPS,
     ),
-    _few_images_rung("v14_few_images", "Few images", few.FMA, ({"vector": 4}, {"vector": 2})),
+    _few_images_rung("v14_few_images", "Few images", few.FMA),
     _few_images_rung("v15_few_images_tf32", "Few images, TF32", few.TENSOR_CORES),
     CudaVariant(
         name="v16_rounded_on_load_tf32",
@@ -278,7 +275,6 @@ CUDA_VARIANTS: Final = (
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
         graph=True,
-        end_to_end=_IN_ORDER,
-        draft=True,
+        end_to_end=_WARPGROUPS,
     ),
 )

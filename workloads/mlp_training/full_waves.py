@@ -61,13 +61,13 @@ class Tile:
         return _FLOAT * _OF["kStages"] * _OF["kDepth"] * (_OF["kRows"] + self.columns + padding)
 
 
-#: By the sums of a thread.
-TILES: Final[Mapping[str, Tile]] = {"8x8": Tile(8, 4, 2, 2.7), "8x14": Tile(14, 2, 2, 2.3), "8x16": Tile(16, 2, 2, 2.6)}
+#: Of x w1, a thread with 8 x 8 sums, and of x^T dz1, one with 8 x 14.
+FORWARD: Final = Tile(8, 4, 2, 2.7)
+BACKWARD: Final = Tile(14, 2, 2, 2.3)
 
 
-def forward_line(size: Size, config: Params) -> Line:
+def forward_line(size: Size, tile: Tile = FORWARD) -> Line:
     """Of x w1: whole tiles, parts of tiles or even shares, whichever takes the least time by rounds of blocks and memory's traffic."""
-    tile = TILES[config["forward"]]
     tiles, depth = tile.count(size.hidden, size.batch), ceil_div(size.inputs, _OF["kDepth"])
     most = max(1, depth // _LEAST_STAGES)
     lines = [shares.parts_of_tiles(tiles, depth, parts) for parts in range(1, most + 1)]
@@ -80,14 +80,10 @@ def forward_line(size: Size, config: Params) -> Line:
     return min(lines, key=time_us)
 
 
-def backward_line(size: Size, config: Params) -> Line:
-    """Of x^T dz1: even shares, or the number of parts of a tile that the config says."""
-    tile = TILES[config["backward"]]
+def backward_line(size: Size, tile: Tile = BACKWARD) -> Line:
+    """Of x^T dz1: even shares."""
     tiles, depth = tile.count(size.hidden, size.inputs), ceil_div(size.batch, _OF["kDepth"])
-    most = max(1, depth // _LEAST_STAGES)
-    if config["parts"]:
-        return shares.parts_of_tiles(tiles, depth, min(config["parts"], most))
-    return shares.even_shares(tiles, depth, min(tile.slots, tiles * most))
+    return shares.even_shares(tiles, depth, min(tile.slots, tiles * max(1, depth // _LEAST_STAGES)))
 
 
 def skip(case: Case, config: Params) -> str | None:
@@ -101,30 +97,29 @@ def skip(case: Case, config: Params) -> str | None:
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     """As `shares.scratch` says."""
     size = size_of(case)
-    return shares.scratch(size, forward_line(size, config), backward_line(size, config), (size.batch, size.hidden))
+    return shares.scratch(size, forward_line(size), backward_line(size), (size.batch, size.hidden))
 
 
 def launches(case: Case, config: Params) -> Sequence[Launch]:
     """Forward in two launches, backward, update."""
     size = size_of(case)
-    ahead, back = TILES[config["forward"]], TILES[config["backward"]]
-    forward, backward = forward_line(size, config), backward_line(size, config)
+    forward, backward = forward_line(size), backward_line(size)
     extents = tuple(map(np.int32, (size.batch, size.inputs, size.hidden)))
     return (
         Launch(
-            f"forward_hidden{ahead.template}",
+            f"forward_hidden{FORWARD.template}",
             (forward.blocks, 1, 1),
-            (ahead.threads, 1, 1),
+            (FORWARD.threads, 1, 1),
             ("x", "w1", "b1", "z1", *extents, *forward.scalars),
-            ahead.shared_bytes(padding=4),
+            FORWARD.shared_bytes(padding=4),
         ),
-        shares.output_layer(size, forward, ahead.columns, tf32=False),
+        shares.output_layer(size, forward, FORWARD.columns, tf32=False),
         Launch(
-            f"backward_weights{back.template}",
+            f"backward_weights{BACKWARD.template}",
             (backward.blocks, 1, 1),
-            (back.threads, 1, 1),
+            (BACKWARD.threads, 1, 1),
             ("x", "dz1", "dw1", *extents, shares.rates(case)[0], *backward.scalars),
-            back.shared_bytes(padding=0),
+            BACKWARD.shared_bytes(padding=0),
         ),
-        shares.update(case, backward, (back.columns, _OF["kRows"]), (ceil_div(size.hidden, _OF["kRows"]), 1)),
+        shares.update(case, backward, (BACKWARD.columns, _OF["kRows"]), (ceil_div(size.hidden, _OF["kRows"]), 1)),
     )

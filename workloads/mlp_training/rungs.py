@@ -14,19 +14,6 @@ _FINAL: Final = Constants(KERNELS / "v03_final.cu")
 #: Blocks that a product is cut into: four for each multiprocessor of a GPU of 132. Two were slower at every batch.
 _BLOCKS: Final = ({"blocks": 528},)
 
-_WIDE_TILES: Final = (
-    {"columns": 256, "parts": 0},
-    {"columns": 256, "parts": 4},
-    {"columns": 128, "parts": 0},
-    {"columns": 64, "parts": 0},
-)
-_FULL_WAVES: Final = (
-    {"forward": "8x8", "backward": "8x14", "parts": 0},
-    {"forward": "8x16", "backward": "8x14", "parts": 0},
-    {"forward": "8x16", "backward": "8x14", "parts": 9},
-    {"forward": "8x14", "backward": "8x14", "parts": 0},
-)
-
 
 def _shared_tile(case: Case, config: Params) -> Sequence[Launch]:
     tile = _ON_THE_GPU["kTile"]
@@ -91,7 +78,7 @@ CUDA_VARIANTS: Final = (
         title="Warpgroups, TF32",
         role="rung",
         precision="tf32",
-        configs=_WIDE_TILES,
+        configs=({"columns": 256}, {"columns": 64}),
         source=KERNELS / "v08_warpgroups_tf32.cu",
         launches=wide_tiles.launches,
         scratch=wide_tiles.scratch,
@@ -99,19 +86,16 @@ CUDA_VARIANTS: Final = (
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
         graph=True,
-        draft=True,
     ),
     CudaVariant(
         name="v09_full_waves",
         title="Large tiles, full waves",
         role="rung",
-        configs=_FULL_WAVES,
         source=KERNELS / "v09_full_waves.cu",
         launches=full_waves.launches,
         scratch=full_waves.scratch,
         skip=full_waves.skip,
         min_compute_capability=(8, 0),  # cp.async
         graph=True,
-        draft=True,
     ),
 )

@@ -16,7 +16,9 @@ from warpladder.workloads.mlp_training.wgmma import SPARE_BLOCKS, pitch_of
 _OF: Final = Constants(Path(__file__).resolve().parent / "kernels" / "v08_warpgroups_tf32.cu")
 _FLOAT: Final = 4
 #: Stages that fit shared memory, by the columns of a tile.
-_STAGES: Final = {64: 8, 128: 6, 256: 4}
+_STAGES: Final = {64: 8, 256: 4}
+#: Parts of a tile on the way back, by its columns; without a number, even shares.
+_PARTS: Final = {256: 4}
 #: Fewest stages along k of a part of a tile.
 _LEAST_STAGES: Final = 4
 
@@ -29,13 +31,14 @@ def forward_line(size: Size, config: Params) -> Line:
 
 
 def backward_line(size: Size, config: Params) -> Line:
-    """Of x^T dz1: whole tiles, one a block, where they are nearly as many as multiprocessors; otherwise even shares, or `parts`."""
+    """Of x^T dz1: whole tiles, one a block, where they are nearly as many as multiprocessors; otherwise parts of tiles or even
+    shares."""
     tiles, depth = _tiles(size.inputs, size.hidden, config["columns"]), ceil_div(size.batch, _OF["kDepth"])
     most = MULTIPROCESSORS - SPARE_BLOCKS
     if most / 2 < tiles <= most:
         return shares.whole_tiles(tiles, depth, most)
-    if config["parts"]:
-        return shares.parts_of_tiles(tiles, depth, min(config["parts"], max(1, depth // _LEAST_STAGES)))
+    if parts := _PARTS.get(config["columns"]):
+        return shares.parts_of_tiles(tiles, depth, min(parts, max(1, depth // _LEAST_STAGES)))
     return shares.even_shares(tiles, depth, min(MULTIPROCESSORS, max(tiles, tiles * depth // _LEAST_STAGES)))
 
 

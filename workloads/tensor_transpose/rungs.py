@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, TensorMap, ceil_div
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
+from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, ceil_div
 from warpladder.workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE
 from warpladder.workloads.tensor_transpose.problem import copy_reference, out_strides_of, perm_of, shape_of
 
@@ -16,18 +15,6 @@ _PADDING: Final = {"report": REPORT_PADDING, "fewest": FEWEST_PADDING}
 
 _COPY: Final = Constants(_KERNELS / "v01_copy.cu")
 _PADDED_TILE: Final = Constants(_KERNELS / "v09_padded_tile.cu")
-_BLOCK_WALKS: Final = Constants(_KERNELS / "v12_block_walks.cu")
-_WALKS: Final = {
-    "down_group_planes": _BLOCK_WALKS["kDownGroupPlanesAcross"],
-    "group_down_planes": _BLOCK_WALKS["kGroupDownPlanesAcross"],
-    "down_group_across": _BLOCK_WALKS["kDownGroupAcrossPlanes"],
-    "across_down": _BLOCK_WALKS["kAcrossDownPlanes"],
-}
-#: A walk, and how many columns or planes it takes together.
-_WALKS_TRIED: Final = (("down_group_planes", 2), ("group_down_planes", 2), ("down_group_across", 16), ("across_down", 1))
-_FLOAT: Final = 4
-_TMA_BOX: Final = Constants(_KERNELS / "v13_tma_tile.cu")["kBox"]
-_TMA_LEAVING: Final = Constants(_KERNELS / "v13_tma_tile.cu").within("transpose")["kLeaving"]
 _BLOCKS_PER_SM: Final = {64: 16, 128: 8, 256: 6}  # by threads of the swizzled tile: what its registers allow
 
 
@@ -175,35 +162,6 @@ def _swizzled_tile(case: Case, config: Params) -> tuple[Launch, ...]:
     return (Launch(kernel, grid, (threads, 1, 1), stack.args),)
 
 
-def _block_walks(case: Case, config: Params) -> tuple[Launch, ...]:
-    stack = plane_stack(case)
-    width, height = (int(side) for side in config["tile"].split("x"))
-    kernel = _template(
-        *("transpose", width, height, config["threads"], config["blocks"], stack.vectorizes),
-        *(_WALKS[config["walk"]], config["group"]),
-    )
-    tiles = ceil_div(stack.width, width) * ceil_div(stack.height, height) * stack.planes
-    args = (*stack.args, np.int32(stack.planes))
-    return (Launch(kernel, (tiles, 1, 1), (config["threads"], 1, 1), args, _FLOAT * width * height),)
-
-
-def _tma_tile(case: Case, config: Params) -> tuple[Launch, ...]:
-    stack, perm = plane_stack(case), perm_of(case)
-    width, height = (int(side) for side in config["tile"].split("x"))
-    in_rows_first, out_rows_first = perm[2] == 1, perm[1] == 2
-    in_box = (1, height, _TMA_BOX) if in_rows_first else (height, 1, _TMA_BOX)
-    out_box = (1, width, _TMA_BOX) if out_rows_first else (width, 1, _TMA_BOX)
-    kernel = _template(
-        *("transpose", width, height, config["threads"], config["stages"], config["blocks"]),
-        *(in_rows_first, out_rows_first, config["group"]),
-    )
-    tiles = ceil_div(stack.width, width) * ceil_div(stack.height, height) * stack.planes
-    maps = (TensorMap("x", in_box, 128), TensorMap("y", out_box, 128))
-    shared = _FLOAT * width * height * (config["stages"] + _TMA_LEAVING) + ALIGNMENT_BYTES
-    grid = (min(tiles, config["blocks"] * MULTIPROCESSORS), 1, 1)
-    return (Launch(kernel, grid, (config["threads"], 1, 1), (*maps, *_int32(stack.height, stack.width, stack.planes)), shared),)
-
-
 def _copy_rows(case: Case) -> tuple[Launch, ...]:
     """(1,0,2) moves rows. (0,1,2) is the same with one long first dimension and a second dimension of extent one."""
     dim0, dim1, dim2 = shape_of(case)
@@ -302,35 +260,5 @@ CUDA_VARIANTS: Final = (
         source=_KERNELS / "v11_swizzled_tile.cu",
         configs=({"tile": 64, "threads": 256}, {"tile": 64, "threads": 128}, {"tile": 32, "threads": 64}),
         launches=_swizzled_tile,
-    ),
-    CudaVariant(
-        name="v12_block_walks",
-        title="Other walks of the blocks",
-        role="rung",
-        source=_KERNELS / "v12_block_walks.cu",
-        configs=(
-            *({"tile": "64x64", "threads": 256, "blocks": 6, "walk": walk, "group": group} for walk, group in _WALKS_TRIED),
-            {"tile": "128x64", "threads": 256, "blocks": 3, "walk": "down_group_planes", "group": 1},
-            {"tile": "64x128", "threads": 512, "blocks": 3, "walk": "down_group_planes", "group": 1},
-        ),
-        skip=_needs_planes,
-        launches=_block_walks,
-        draft=True,
-    ),
-    CudaVariant(
-        name="v13_tma_tile",
-        title="Tiles by the TMA",
-        role="rung",
-        source=_KERNELS / "v13_tma_tile.cu",
-        configs=(
-            *({"tile": "64x64", "threads": 256, "stages": 2, "blocks": 3, "group": group} for group in (1, 2, 8)),
-            {"tile": "128x32", "threads": 256, "stages": 2, "blocks": 3, "group": 1},
-            {"tile": "32x128", "threads": 256, "stages": 2, "blocks": 3, "group": 1},
-        ),
-        skip=_needs_vectors,
-        launches=_tma_tile,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
-        draft=True,
     ),
 )

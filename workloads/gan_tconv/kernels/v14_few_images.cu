@@ -1,33 +1,24 @@
 // Idea: Few images are few tiles of a matrix product: the first layer of ten has 48 of 64 x 64, for 132 multiprocessors. A block here has 16 input
 //     pixels, 16 output channels, 64 input channels and all 25 taps, so that each of the three layers is 128 blocks of the same work. The
-//     blocks that share the input channels are a thread block cluster and add up their sums through distributed shared memory. Weights are
-//     read where they lie, each once, and no kernel rearranges them: an operation is five kernels instead of twelve. A thread holds the 25
-//     weights of four channels for the 4 x 4 pixels of five images, each of which it reads once.
-// Bottleneck: The multiply-add units: 2000 of the 2130 instructions of the loop are theirs. Of the products with pixels outside the image only
-//     those of whole rows are left out.
+//     blocks that share the input channels leave their sums in L2, and the last of them adds up all. Weights are read where they lie, each
+//     once, and no kernel rearranges them: an operation is five kernels instead of twelve. A thread holds the 25 weights of four channels
+//     for the 4 x 4 pixels of five images, each of which it reads once.
+// Bottleneck: The multiply-add units: 2000 of the 2130 instructions of the loop are theirs, and on an H200 they are busy for 54 % of a layer's
+//     time at two warps a scheduler. Of the products with pixels outside the image only those of whole rows are left out.
 // Next: Tensor cores.
-// Source: Own work.
+// Source: Own work. As clusters that add up through distributed shared memory the blocks of a unit were slower: 15 clusters of 8 run at once on
+//     an H200, and 30 of 4, so that 16 and 32 took two rounds.
 
 #include "few_images.cuh"
 
-// A thread has one output channel of the 4 x 4 outputs around a quad, 2 x 2 input pixels, of `per` images. It holds the 25 weights of `vector`
+// A thread has one output channel of the 4 x 4 outputs around a quad, 2 x 2 input pixels, of `per` images. It holds the 25 weights of four
 // channels while it reads each of the 4 x 4 pixels in and around the quad once.
-template <int per_, int vector>
+template <int per_>
 struct Fma {
   static constexpr int per = per_, depth = 16, stages = 4;
 
   static __device__ __forceinline__ int weight_vector(int row, int n) { return n ^ row / 2 % 4; }
   static __device__ __forceinline__ int pixel_vector(int, int n) { return n; }
-
-  static __device__ __forceinline__ void read(float (&to)[vector], const float* from) {
-    if constexpr (vector == 4) {
-      const float4 four = *reinterpret_cast<const float4*>(from);
-      to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
-    } else {
-      const float2 two = *reinterpret_cast<const float2*>(from);
-      to[0] = two.x, to[1] = two.y;
-    }
-  }
 
   // Of the two warps of a scheduler one has upper quads and the other lower ones, which are at different edges of the image.
   static __device__ __forceinline__ int position() { return threadIdx.x % kGroup ^ threadIdx.x / kGroup * 32; }
@@ -39,11 +30,11 @@ struct Fma {
     pixels += (images * kHaloPixels + quad / 2 * 2 * kHalo + quad % 2 * 2) * depth + share;
     weights += column * depth;
 #pragma unroll 1
-    for (int c = 0; c < depth / 2; c += vector) {
-      float by[kTaps][vector];
-      const float* from = weights + 4 * weight_vector(column, (share + c) / 4) + c % 4;
+    for (int c = 0; c < depth / 2; c += 4) {
+      float4 by[kTaps];
+      const float* from = weights + 4 * weight_vector(column, (share + c) / 4);
 #pragma unroll
-      for (int tap = 0; tap < kTaps; ++tap) read(by[tap], from + tap * kColumns * depth);
+      for (int tap = 0; tap < kTaps; ++tap) by[tap] = *reinterpret_cast<const float4*>(from + tap * kColumns * depth);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if ((i == 0 && !(above || quad / 2)) || (i == 3 && !(below || quad / 2 == 0))) continue;
@@ -51,10 +42,8 @@ struct Fma {
         for (int n = 0; n < per; ++n)
 #pragma unroll
           for (int j = 0; j < 4; ++j) {
-            float x[vector];
-            read(x, pixels + (n * kHaloPixels + i * kHalo + j) * depth + c);
-#pragma unroll
-            for (int v = 0; v < vector; ++v)
+            const float4 x = *reinterpret_cast<const float4*>(pixels + (n * kHaloPixels + i * kHalo + j) * depth + c);
+            const auto multiply_by = [&](float of, float float4::*channel) {
 #pragma unroll
               for (int r = 0; r < kSize; ++r)
 #pragma unroll
@@ -63,8 +52,10 @@ struct Fma {
                   const int to_y = 2 * i + r - 3, to_x = 2 * j + s - 3;
                   if (to_y < 0 || to_y > 3 || to_x < 0 || to_x > 3) continue;
                   float& sum = sums[16 * n + 4 * to_y + to_x];
-                  sum = fmaf(x[v], by[r * kSize + s][v], sum);
+                  sum = fmaf(of, by[r * kSize + s].*channel, sum);
                 }
+            };
+            multiply_by(x.x, &float4::x), multiply_by(x.y, &float4::y), multiply_by(x.z, &float4::z), multiply_by(x.w, &float4::w);
           }
       }
     }
@@ -76,10 +67,10 @@ struct Fma {
   }
 };
 
-template <int per, int vector, int slices>
+template <int per, int slices>
 __global__ void __launch_bounds__(kThreads, 1)
     layer(const float* __restrict__ in, const float* __restrict__ w, const float* __restrict__ bias, const float* __restrict__ bn,
           float* __restrict__ out, const float* __restrict__ next, int next_floats, float* __restrict__ partials, int* arrived,
           int side, int images, int channels, int out_channels, int slice) {
-  Layer<Fma<per, vector>, slices, false>::run(in, w, bias, bn, out, next, next_floats, partials, arrived, {side, images, channels, out_channels, slice});
+  Layer<Fma<per>, slices, false>::run(in, w, bias, bn, out, next, next_floats, partials, arrived, {side, images, channels, out_channels, slice});
 }

@@ -1,22 +1,14 @@
 // Idea: The two blocks of a cluster have tiles one below the other, which need the same columns of B. Each fetches half of them, and the TMA writes
-//     it into the shared memory of both (multicast): a block asks L2 for 32 KB a stage in place of 48. The TMA rounds both operands to TF32 as
-//     it loads them, so that nothing is cut off, and nothing is left to do where A goes through registers. A small product takes one block a
-//     cluster.
-// Bottleneck: Not measured yet.
-// Next: Three such products in place of one, for the error of float32.
+//     it into the shared memory of both (multicast): a block asks L2 for 32 KB a stage in place of 48.
+// Bottleneck: The tensor cores, as before, and the power that they draw: at n = 8192 on an H200 both rungs are slowed down to stay within
+//     700 W, and fewer bytes from L2 leave more of it to the products.
+// Next: Nothing that we know of. Clusters of 4 take nearly twice the time: 30 of them run at once, which is 120 of 132 multiprocessors.
 // Source: PTX ISA, cp.async.bulk.tensor with .multicast::cluster; clusters alike in NVIDIA's CUTLASS 3.
 
 #include "../../hopper.cuh"
 #include "../../hopper_clusters.cuh"
 #include "wgmma_tile.cuh"
-
-constexpr int kProducers = 128, kConsumers = 256;
-
-template <int columns>
-struct Stage {
-  float a[kRows * kDepth];
-  float b[columns * kDepth];
-};
+#include "tf32_product.cuh"
 
 // First row and column of the tiles of a cluster, by their number: bands as those of place_tile.
 template <int columns, int blocks>
@@ -43,7 +35,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
 
   const int rank = cluster_rank(), clusters = gridDim.x / blocks;
   const int tiles = ((m + kClusterRows - 1) / kClusterRows) * ((n + columns - 1) / columns);
-  const int steps = (k + 2 * kDepth - 1) / (2 * kDepth) * 2;  // even: two sets of fragments take turns
+  const int steps = steps_of(k);
   Ring<stages> ring;
 
   if (threadIdx.x < kProducers) {
@@ -74,30 +66,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
     };
     for (int tile = blockIdx.x / blocks; tile < tiles; tile += clusters) {
       float sums[columns / 2];
-      unsigned values[2][16];
-      int previous = 0;
-#pragma unroll 1
-      for (int step = 0; step < steps; step += 2) {
-#pragma unroll
-        for (int turn = 0; turn < 2; ++turn) {
-          auto& now = stage[ring.stage];
-          mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
-#pragma unroll
-          for (int i = 0; i < 16; ++i) values[turn][i] = __float_as_uint(fragments.load(now.a, i / 4, i % 4));
-          const unsigned long long operand = wgmma_operand(now.b);
-          wgmma_fence();
-#pragma unroll
-          for (int i = 0; i < 4; ++i) wgmma_tf32(sums, values[turn] + 4 * i, operand + 2 * i, step + turn + i > 0);
-          wgmma_commit();
-          wgmma_wait<1>();
-          if (step + turn > 0) release(previous);
-          previous = ring.stage;
-          ring.next();
-        }
-      }
-      wgmma_wait<0>();
-      wgmma_keep(sums);
-      release(previous);
+      multiply_tile<columns>(sums, steps, stage, pipeline, ring, fragments, release);
       int row, column;
       place_tiles<columns, blocks>(tile, m, n, row, column);
       store_tile(sums, c, d, row + rank * kRows, column, fragments, m, n, alpha, beta);
