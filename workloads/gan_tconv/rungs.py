@@ -206,6 +206,7 @@ def _few_images_rung(name: str, title: str, arithmetic: few.Arithmetic) -> CudaV
         min_compute_capability=(9, 0),
         graph=True,
         end_to_end=Overlapped(parts_of(_PART)),
+        draft=True,
     )
 
 
@@ -276,5 +277,6 @@ CUDA_VARIANTS: Final = (
         only_architecture="sm_90a",
         graph=True,
         end_to_end=_WARPGROUPS,
+        draft=True,
     ),
 )
