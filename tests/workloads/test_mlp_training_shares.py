@@ -12,7 +12,6 @@ from warpladder.workloads.mlp_training.shares import Line
 from warpladder.workloads.mlp_training.workload import WORKLOAD
 
 BATCHES = (1, 37, 100, 333, 400, 800, 1024, 2048, 5000, 8192, 8193, 65536)
-EVEN, WIDE = {"forward": "8x16", "backward": "8x14", "parts": 0}, {"columns": 256, "parts": 0}
 
 
 def parts_by_tile(line: Line) -> list[list[int]]:
@@ -49,19 +48,18 @@ def test_slices_are_the_most_blocks_that_share_a_tile(line):
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize(
-    ("of", "name"), [(full_waves, "v09_full_waves"), (wide_tiles, "v08_warpgroups_tf32")], ids=["full_waves", "wide_tiles"]
-)
-def test_every_share_has_a_stage_and_the_line_has_all_of_them(of, name, batch):
-    size, depth_of_stage = Size(batch, 784, 1000), {full_waves: 16, wide_tiles: 32}[of]
-    for config in WORKLOAD.variant(name).configs:
-        for line, steps in ((of.forward_line(size, config), 784), (of.backward_line(size, config), batch)):
-            depth = -(-steps // depth_of_stage)
-            assert line.span >= depth, "no stage is left out"
-            assert line.span == depth or line.span - line.share < depth, "the last part of a tile has a stage"
-            assert line.whole or line.span % line.share == 0 or line.span == depth, (
-                "a share may cross tiles only without padding"
-            )
+@pytest.mark.parametrize("columns", [None, 64, 256])  # of a wide tile, or full waves
+def test_every_share_has_a_stage_and_the_line_has_all_of_them(columns, batch):
+    size, config = Size(batch, 784, 1000), {"columns": columns}
+    if columns:
+        forward, backward = wide_tiles.forward_line(size, config), wide_tiles.backward_line(size, config)
+    else:
+        forward, backward = full_waves.forward_line(size), full_waves.backward_line(size)
+    for line, steps in ((forward, 784), (backward, batch)):
+        depth = -(-steps // (32 if columns else 16))
+        assert line.span >= depth, "no stage is left out"
+        assert line.span == depth or line.span - line.share < depth, "the last part of a tile has a stage"
+        assert line.whole or line.span % line.share == 0 or line.span == depth, "a share may cross tiles only without padding"
 
 
 @pytest.mark.parametrize("batch", BATCHES)
@@ -76,14 +74,14 @@ def test_blocks_of_tf32_fit_the_multiprocessors_at_once(batch):
 
 def test_a_step_in_tf32_at_8192_rows_and_at_800():
     variant = WORKLOAD.variant("v08_warpgroups_tf32")
-    large = variant.launches(make_case({"batch": 8192}), WIDE)
+    large = variant.launches(make_case({"batch": 8192}), {"columns": 256})
     assert [(launch.kernel, launch.grid[0]) for launch in large] == [
         ("forward_hidden<256, 4>", 128),  # 8 x 32 tiles, two a block
         ("output_layer<4, true, true>", 128),
-        ("backward_slices<256, 4>", 131),
+        ("backward_slices<256, 4>", 112),  # 7 x 4 tiles in 4 parts
         ("update<128, 256>", 766 + 44),
     ]
-    small = variant.launches(make_case({"batch": 800}), {"columns": 64, "parts": 0})
+    small = variant.launches(make_case({"batch": 800}), {"columns": 64})
     assert [(launch.kernel, launch.grid[0]) for launch in small] == [
         ("forward_hidden<64, 8>", 104),
         ("output_layer<4, true, true>", 100),
@@ -96,9 +94,9 @@ def test_a_step_in_tf32_at_8192_rows_and_at_800():
 
 def test_a_step_in_full_waves_has_two_blocks_a_multiprocessor():
     variant = WORKLOAD.variant("v09_full_waves")
-    launches = variant.launches(make_case({"batch": 8192}), EVEN)
+    launches = variant.launches(make_case({"batch": 8192}), {})
     assert [(launch.kernel, launch.grid[0], launch.block[0]) for launch in launches] == [
-        ("forward_hidden<16, 2, 2>", 512, 128),  # 8 x 64 tiles: 1.94 rounds of 264
+        ("forward_hidden<8, 4, 2>", 512, 256),  # 8 x 64 tiles: 1.94 rounds of 264
         ("output_layer<4, false, true>", 128, 256),
         ("backward_weights<14, 2, 2>", 264, 128),  # 8 x 7 tiles of 512 stages, in shares of 109
         ("update<112, 128>", 766 + 44, 256),
@@ -127,22 +125,20 @@ def emulated_error(name: str, size: dict[str, int], config: dict, order: str) ->
 
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
-@pytest.mark.parametrize("tile", ["8x8", "8x14", "8x16"])
-def test_tiles_of_float32_whose_shares_begin_and_end_in_the_middle_of_tiles(monkeypatch, tile, order):
+def test_tiles_of_float32_whose_shares_begin_and_end_in_the_middle_of_tiles(monkeypatch, order):
     size = {"batch": 150, "inputs": 132, "hidden": 260}
-    config = {"forward": tile, "backward": tile, "parts": 0}
     for line, steps in (("forward_line", 9), ("backward_line", 10)):
-        tiles = getattr(full_waves, line)(size_of(make_case(size)), config).tiles
-        monkeypatch.setattr(full_waves, line, lambda size, config, tiles=tiles, steps=steps: Line(tiles, steps, 7))
+        tiles = getattr(full_waves, line)(size_of(make_case(size))).tiles
+        monkeypatch.setattr(full_waves, line, lambda size, tiles=tiles, steps=steps: Line(tiles, steps, 7))
         assert tiles == 6
-    assert emulated_error("v09_full_waves", size, config, order) < TOLERANCES["fp32"] / 5
+    assert emulated_error("v09_full_waves", size, {}, order) < TOLERANCES["fp32"] / 5
 
 
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize("columns", [64, 256])
 def test_tiles_of_tf32_whose_shares_begin_and_end_in_the_middle_of_tiles(monkeypatch, columns, order):
-    size, config = {"batch": 200, "inputs": 132, "hidden": 260}, {"columns": columns, "parts": 0}
+    size, config = {"batch": 200, "inputs": 132, "hidden": 260}, {"columns": columns}
     line = wide_tiles.backward_line(size_of(make_case(size)), config)
     monkeypatch.setattr(wide_tiles, "backward_line", lambda size, config: Line(line.tiles, 7, 5))
     error = emulated_error("v08_warpgroups_tf32", size, config, order)
@@ -151,7 +147,7 @@ def test_tiles_of_tf32_whose_shares_begin_and_end_in_the_middle_of_tiles(monkeyp
 
 @needs_compiler
 def test_whole_tiles_of_tf32_one_after_another_with_the_update(monkeypatch):
-    size, config = {"batch": 70, "inputs": 132, "hidden": 260}, {"columns": 64, "parts": 0}
+    size, config = {"batch": 70, "inputs": 132, "hidden": 260}, {"columns": 64}
     monkeypatch.setattr(wide_tiles, "backward_line", lambda size, config: Line(10, 3, 6))
     monkeypatch.setattr(wide_tiles, "forward_line", lambda size, config: Line(6, 5, 10))
     kernels = [launch.kernel for launch in WORKLOAD.variant("v08_warpgroups_tf32").launches(make_case(size), config)]
@@ -163,7 +159,7 @@ def test_whole_tiles_of_tf32_one_after_another_with_the_update(monkeypatch):
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize(
     ("name", "config", "most"),
-    [("v08_warpgroups_tf32", {"columns": 64, "parts": 0}, 8e-5), ("v09_full_waves", EVEN, TOLERANCES["fp32"] / 5)],
+    [("v08_warpgroups_tf32", {"columns": 64}, 8e-5), ("v09_full_waves", {}, TOLERANCES["fp32"] / 5)],
 )
 def test_blocks_of_the_output_layer_have_samples_one_after_another(name, config, most, order):
     size = {"batch": 1101, "inputs": 12, "hidden": 260}

@@ -1,6 +1,5 @@
 """Blocks that compute one tile after another, on an emulated GPU of so few multiprocessors that each block has several tiles."""
 
-from types import ModuleType
 from typing import get_args
 
 import numpy as np
@@ -12,7 +11,6 @@ from warpladder.collectors.core.verify import Verdict, compare, poison
 from warpladder.workloads import registry
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.mlp_gemm import wgmma
-from warpladder.workloads.tensor_transpose import rungs
 
 pytestmark = needs_compiler
 
@@ -35,19 +33,16 @@ def verdicts(workload: str, name: str, case_name: str) -> list[Verdict]:
 
 
 @pytest.mark.parametrize(
-    ("workload", "name", "module", "multiprocessors", "case_name"),
+    ("name", "case_name"),
     [
-        ("mlp_gemm", "v12_wgmma_tf32", wgmma, 2, "shape=300x136x300"),
-        ("mlp_gemm", "v13_wgmma_3xtf32", wgmma, 2, "shape=300x136x300"),
-        ("mlp_gemm", "v14_shared_columns_tf32", wgmma, 2, "shape=600x136x300"),
-        ("tensor_transpose", "v13_tma_tile", rungs, 1, "shape=12x132x100,perm=021"),
+        ("v12_wgmma_tf32", "shape=300x136x300"),
+        ("v13_wgmma_3xtf32", "shape=300x136x300"),
+        ("v14_shared_columns_tf32", "shape=600x136x300"),
     ],
 )
-def test_a_block_with_several_tiles_computes_all_of_them(
-    workload: str, name: str, module: ModuleType, multiprocessors: int, case_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MULTIPROCESSORS", multiprocessors)
-    assert all(verdict.ok for verdict in verdicts(workload, name, case_name))
+def test_a_block_with_several_tiles_computes_all_of_them(name: str, case_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wgmma, "MULTIPROCESSORS", 2)
+    assert all(verdict.ok for verdict in verdicts("mlp_gemm", name, case_name))
 
 
 def test_the_tma_s_rounding_leaves_the_error_of_two_rounded_operands() -> None:

@@ -253,21 +253,19 @@ def test_a_resident_input_that_does_not_exist_is_refused() -> None:
 
 
 @pytest.mark.parametrize("resident", [False, True])
-@pytest.mark.parametrize(
-    ("streams", "finish_first", "together_bytes"), [(1, False, 0), (2, False, 1 << 19), (3, True, 1 << 19), (3, True, 0)]
-)
+@pytest.mark.parametrize(("streams", "together_bytes"), [(1, 0), (2, 1 << 19), (3, 1 << 19), (3, 0)])
 @pytest.mark.parametrize("name", ["v09_graph", "v13_warpgroups_tf32"])
 def test_every_launch_comes_after_all_that_it_reads_was_copied_or_made(
-    name: str, streams: int, finish_first: bool, together_bytes: int, resident: bool
+    name: str, streams: int, together_bytes: int, resident: bool
 ) -> None:
     """1,000 images in eight parts, by the launches of the ladder; and scratch is free again when the next part takes it."""
-    how = Overlapped(parts_of(128), streams=streams, finish_first=finish_first, together_bytes=together_bytes)
+    how = Overlapped(parts_of(128), streams=streams, together_bytes=together_bytes)
     variant: Any = replace(GAN.variant(name), end_to_end=how)  # type: ignore[call-arg]
     case = GAN.case("images=1000" + (",weights=resident" if resident else ""))
     plan = plan_parts(GAN, case, variant, variant.configs[0])
     log: list[tuple[Any, frozenset[Any]]] = []
     inward, outward, gathers = (FakeStream(each, log) for each in ("in", "out", "gathers"))
-    kernels = [[FakeStream(f"{slot} {priority}", log) for priority in range(6)] for slot in range(streams)]
+    kernels = [FakeStream(f"kernels {slot}", log) for slot in range(streams)]
     overlap = Overlap([bound(number, part) for number, part in enumerate(plan)], inward, kernels, outward, gathers, FakeEvent)
     overlap.enqueue()
     after = dict(log)
@@ -286,7 +284,7 @@ def test_every_launch_comes_after_all_that_it_reads_was_copied_or_made(
                 assert {(0, made_by[buffer]) for buffer in names_of(launch) if buffer in made_by} <= found
             assert before is None or {(before, earlier) for earlier in range(len(plan[before].launches))} <= found
         assert {(number, at) for at in range(len(part.launches))} <= after["out", number]
-    assert kernels[0][0].after == set(after)
+    assert kernels[0].after == set(after)
 
 
 def copies_of(part: PartPlan) -> list[tuple[BufferRows, ...]]:
@@ -306,7 +304,6 @@ def bound(number: int, part: PartPlan) -> BoundPart:
         return lambda stream: stream.enqueue(what)
 
     calls = [
-        BoundCall(waits, log((number, at)), makes, priority)
-        for at, (waits, makes, priority) in enumerate(zip(part.waits, part.makes, part.priorities, strict=True))
+        BoundCall(waits, log((number, at)), makes) for at, (waits, makes) in enumerate(zip(part.waits, part.makes, strict=True))
     ]
     return BoundPart([BoundCopy(rows, log(rows)) for rows in copies_of(part)], calls, [log(("out", number))], part.stream)

@@ -204,29 +204,6 @@ def test_parts_that_are_not_the_case_are_refused(parts, message):
         planned(*parts)
 
 
-def priorities_of(*once, finish_first=True):
-    """Of the launches of two parts: one for each argument, with `once` where it says so."""
-
-    def steps(case, config):
-        return [Launch(f"k{number}", (1, 1, 1), (1, 1, 1), ("x", "y"), once=made) for number, made in enumerate(once)]
-
-    variant = overlapped(replace(variant_of((4, 0), (6, 4)), launches=steps), finish_first=finish_first)
-    return [part.priorities for part in plan_parts(workload_of(variant), case_of(10), variant, {})]
-
-
-def test_priorities_grow_towards_the_end_of_a_part():
-    assert priorities_of(False, False, False) == [(0, 1, 2), (0, 1, 2)]
-    assert priorities_of(False, False, False, finish_first=False) == [(0, 0, 0), (0, 0, 0)]
-
-
-def test_what_is_launched_once_has_the_priority_of_the_launch_that_needs_it():
-    assert priorities_of(True, False, True, True, False, True) == [(0, 0, 1, 1, 1, 1), (0, 1)]
-
-
-def test_of_more_launches_than_priorities_the_first_ones_share_the_lowest():
-    assert priorities_of(*[False] * 8)[0] == (0, 0, 0, 1, 2, 3, 4, 5)
-
-
 @dataclass
 class FakeStream:
     """Keeps what was enqueued in it, with what must be done before."""
@@ -276,7 +253,7 @@ def enqueued(*others, gathered=()):
     ]
     kernels.enqueue("before")
     streams = [kernels, FakeStream("beside", log)][: len({part.stream for part in parts})]
-    Overlap(parts, inward, [[stream] for stream in streams], outward, gathers, FakeEvent).enqueue()
+    Overlap(parts, inward, streams, outward, gathers, FakeEvent).enqueue()
     return dict(log), kernels
 
 
@@ -293,29 +270,6 @@ def test_a_part_in_a_stream_of_its_own_waits_for_what_the_first_makes_for_all_an
     assert after["a1"] == {"before", "in x0", "in w", "in x1", "a0"}
     assert "c0" not in after["b1"] and "in w" in after["b1"]
     assert kernels.after == set(after)
-
-
-def test_launches_of_any_priority_come_after_those_before_them_and_hold_up_no_other_stream():
-    """Two streams of kernels of two priorities: the second part begins low again, and the third is in the other stream."""
-    log = []
-    low, high, other_low, other_high, inward, outward, gathers = (FakeStream(str(number), log) for number in range(7))
-
-    def part(name, stream):
-        calls = [
-            BoundCall([], lambda stream, what=f"{name}{priority}": stream.enqueue(what), priority=priority)
-            for priority in (0, 1, 1)
-        ]
-        return BoundPart([], calls, [lambda stream: stream.enqueue(f"out {name}")], stream)
-
-    low.enqueue("before")
-    streams = [[low, high], [other_low, other_high]]
-    Overlap([part("a", 0), part("b", 1), part("c", 0)], inward, streams, outward, gathers, FakeEvent).enqueue()
-    after = dict(log)
-    assert after["a1"] >= {"before", "a0"} and after["out a"] >= {"a0", "a1"}
-    assert after["c0"] >= {"a0", "a1"} and after["c1"] >= {"c0"}
-    assert after["b1"] == {"before", "b0", "b1"}
-    assert (high.after >= {"a1", "c1"}, "c0" in low.after) == (True, True)
-    assert low.after == set(after)
 
 
 def test_copies_overlap_the_kernels_of_other_parts():
