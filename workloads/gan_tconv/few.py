@@ -24,10 +24,9 @@ _OF: Final = Constants(Path(__file__).parent / "kernels" / "few_images.cuh")
 _TAPS: Final = KERNEL_SIZE**2
 _FLOAT: Final = 4
 _MOST_PER_THREAD: Final = 5  # images
-_SUMS_OF_IMAGE: Final = 16  # of a thread
-_AT_ONCE: Final = MULTIPROCESSORS  # blocks that run at once
-_MOST_SLICES: Final = 8
-_CHANNELS_A_SLICE: Final = 2  # that take as long as adding up the sums of a slice
+#: Blocks of a cluster -> clusters that run at once, one block a multiprocessor. A cluster lies within a GPC. Those of 2, 4 and 8 are what
+#: Nsight Compute says of an H200 (`launch__cluster_max_active`), whose GPCs differ in size; the others are at least so many.
+_AT_ONCE: Final[Mapping[int, int]] = {1: MULTIPROCESSORS, 2: MULTIPROCESSORS // 2, 3: 40, 4: 30, 5: 20, 6: 18, 7: 15, 8: 15}
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Plan:
 
 
 def plan(case: Case, layer: Layer, arithmetic: Arithmetic) -> Plan:
-    """The plan with which the last block ends soonest. The slices of all units run at once; otherwise a unit is one block."""
+    """The plan with which the last block ends soonest."""
     squares, ranges = ceil_div(layer.side, _OF["kTile"]) ** 2, ceil_div(layer.out_channels, _OF["kColumns"])
 
     def plan_of(per: int, slices: int) -> Plan:
@@ -77,14 +76,10 @@ def plan(case: Case, layer: Layer, arithmetic: Arithmetic) -> Plan:
         return Plan(per, slices, channels, ceil_div(images_of(case), 2 * per) * squares * ranges)
 
     def cost(plan: Plan) -> tuple[int, int]:
-        rounds = ceil_div(plan.units * plan.slices, _AT_ONCE)
-        adding = 0 if plan.slices == 1 else plan.slices * _CHANNELS_A_SLICE * plan.per
-        return rounds * (
-            plan.slice * (plan.per + arithmetic.weights) + arithmetic.overhead * _MOST_PER_THREAD
-        ) + adding, -plan.per
+        rounds = ceil_div(plan.units, _AT_ONCE[plan.slices])
+        return rounds * (plan.slice * (plan.per + arithmetic.weights) + arithmetic.overhead * _MOST_PER_THREAD), -plan.per
 
-    plans = [plan_of(per, slices) for per in range(1, _MOST_PER_THREAD + 1) for slices in range(1, _MOST_SLICES + 1)]
-    plans = [plan for plan in plans if plan.slices == 1 or plan.units * plan.slices <= _AT_ONCE]
+    plans = [plan_of(per, slices) for per in range(1, _MOST_PER_THREAD + 1) for slices in _AT_ONCE]
     return min((plan for plan in plans if (plan.slices - 1) * plan.slice < layer.channels), key=cost)
 
 
@@ -94,14 +89,9 @@ def skip(case: Case, config: Params) -> str | None:
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """`x0` to `x3`: pixels between layers, by [image][y][x][channel]. `partials`: sums of each slice. `arrived`: slices of each
-    unit that have left theirs."""
+    """`x0` to `x3`: pixels between layers, by [image][y][x][channel]."""
     images, side = images_of(case), side_of(case)
-    found = {
-        "x0": Buffer((images, side, side, channels_of(case))),
-        "partials": Buffer((_AT_ONCE, _SUMS_OF_IMAGE * _MOST_PER_THREAD * _OF["kGroup"])),
-        "arrived": Buffer((_AT_ONCE,), "int32", zeroed=True),
-    }
+    found = {"x0": Buffer((images, side, side, channels_of(case)))}
     for layer in layers(case)[:-1]:
         found[f"x{layer.number}"] = Buffer((images, 2 * layer.side, 2 * layer.side, layer.out_channels))
     return found
@@ -133,7 +123,7 @@ def _layer(case: Case, layer: Layer, arithmetic: Arithmetic) -> Launch:
         (made.units * made.slices, 1, 1),
         (_OF["kThreads"], 1, 1),
         _args(
-            *(f"x{n - 1}", f"w{n}", f"b{n}", f"bn{n}", f"x{n}", f"w{n + 1}", _weights(following), "partials", "arrived"),
+            *(f"x{n - 1}", f"w{n}", f"b{n}", f"bn{n}", f"x{n}", f"w{n + 1}", _weights(following)),
             *(layer.side, images_of(case), layer.channels, layer.out_channels, made.slice),
         ),
         arithmetic.stages * rows * arithmetic.depth * _FLOAT,

@@ -4,8 +4,7 @@
 // A unit is a square of kTile x kTile input pixels of 2 * per images, kColumns output channels and a slice of the input channels, with all
 // 25 taps: input (i, j) by weight (r, s) belongs to output (2i + r - 1, 2j + s - 1). For the outputs 2p + y and 2q + x of its pixels (p, q), y
 // and x 0 or 1, a unit needs the pixels (p + dy, q + dx), dy and dx -1, 0 or 1, by the weights (y + 1 - 2 dy, x + 1 - 2 dx). All units have the
-// same work. A slice is a block. Where a unit has several, each leaves its sums in global memory, that is in L2, and the block that comes last
-// adds up the sums of all, in the order of the slices. Blocks need not run at the same time for that, as those of a cluster would.
+// same work. The slices of a unit are the blocks of a cluster: each adds up its share of the sums of all.
 //
 // Pixels lie as [image][y][x][channel], weights as they are given.
 #ifndef GAN_TCONV_FEW_IMAGES
@@ -13,6 +12,7 @@
 
 #include "../../ptx.cuh"
 #include "../../hopper.cuh"
+#include "../../hopper_clusters.cuh"
 
 constexpr int kSize = 5, kTaps = kSize * kSize;
 constexpr int kTile = 4, kHalo = kTile + 2, kHaloPixels = kHalo * kHalo;  // pixels with those around them
@@ -66,7 +66,6 @@ struct Layer {
   static constexpr int per = Product::per, images = 2 * per, depth = Product::depth, stages = Product::stages;
   static constexpr int kVectors = depth / 4, kPixelRows = images * kHaloPixels, kWeightRows = kTaps * kColumns;
   static constexpr int kStage = (kPixelRows + kWeightRows) * depth, kSums = 16 * per;
-  static constexpr int kVectorsOfSums = kSums * kGroup / 4;
   static_assert(kStage * stages >= kSums * kGroup);
 
   // Where this thread's vectors of a step come from, and go to.
@@ -133,26 +132,8 @@ struct Layer {
     }
   }
 
-  // Leaves the sums of this slice in global memory. Whether it is the last one of its unit to do so; then the others' can be read.
-  static __device__ __forceinline__ bool leave(const float* shared, float* partials, int* arrived) {
-    __shared__ bool last;
-    float4* to = reinterpret_cast<float4*>(partials) + blockIdx.x * kVectorsOfSums;
-#pragma unroll
-    for (int n = threadIdx.x; n < kVectorsOfSums; n += kThreads) to[n] = reinterpret_cast<const float4*>(shared)[n];
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      int* of_unit = arrived + blockIdx.x / slices;
-      last = atomicAdd(of_unit, 1) == slices - 1;
-      if (last) *of_unit = 0;  // for the next operation
-      __threadfence();
-    }
-    __syncthreads();
-    return last;
-  }
-
   static __device__ __forceinline__ void run(const float* in, const float* w, const float* bias, const float* bn, float* out,
-                                             const float* next, int next_floats, float* partials, int* arrived, const Sizes& sizes) {
+                                             const float* next, int next_floats, const Sizes& sizes) {
     extern __shared__ __align__(16) float shared[];
     __shared__ float scale[kColumns], shift[kColumns];
     const Unit unit = Unit::of_block<images, slices>(sizes);
@@ -187,36 +168,34 @@ struct Layer {
     }
     __syncthreads();
     join(shared, sums);
-    __syncthreads();
-    const float4* from = reinterpret_cast<const float4*>(shared);
+    constexpr int kStep = 2 * slices, kOwn = (kSums + kStep - 1) / kStep;  // a thread has every kStep-th sum
+    const int thread = threadIdx.x % kGroup, own = 2 * unit.rank + threadIdx.x / kGroup;
+    float totals[kOwn] = {};
     if constexpr (slices > 1) {
-      if (!leave(shared, partials, arrived)) return;
-      from = reinterpret_cast<const float4*>(partials) + blockIdx.x / slices * slices * kVectorsOfSums;  // of the unit
+      cluster_sync();
+#pragma unroll
+      for (int n = 0; n < kOwn; ++n)
+        if (kSums % kStep == 0 || own + n * kStep < kSums) {
+#pragma unroll
+          for (int rank = 0; rank < slices; ++rank) totals[n] += of_block(shared, rank)[(own + n * kStep) * kGroup + thread];
+        }
+      cluster_arrive();
+    } else {
+      __syncthreads();
+#pragma unroll
+      for (int n = 0; n < kOwn; ++n) totals[n] = shared[(own + n * kStep) * kGroup + thread];
     }
-    // All loads come before the first store, so that many are under way at once.
-    float4 totals[kVectorsOfSums / kThreads] = {};
-#pragma unroll 4
-    for (int rank = 0; rank < slices; ++rank)
 #pragma unroll
-      for (int n = 0; n < kVectorsOfSums / kThreads; ++n) {
-        const float4* vector = from + rank * kVectorsOfSums + n * kThreads + threadIdx.x;
-        const float4 x = slices > 1 ? __ldcg(vector) : *vector;
-        totals[n].x += x.x, totals[n].y += x.y, totals[n].z += x.z, totals[n].w += x.w;
-      }
-#pragma unroll
-    for (int n = 0; n < kVectorsOfSums / kThreads; ++n) {
-      const int sum = 4 * (n * kThreads + threadIdx.x);
-      const float values[4] = {totals[n].x, totals[n].y, totals[n].z, totals[n].w};
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const auto place = Product::place(sum % kGroup + e, sum / kGroup);
-        const int image = unit.first_image + place.image, y = 2 * unit.top + place.y, x = 2 * unit.left + place.x;
-        const int k = unit.first_column + place.column;
-        if (image < sizes.images && y < 2 * sizes.side && x < 2 * sizes.side && k < sizes.out_channels)
-          out[(size_t)((image * 2 * sizes.side + y) * 2 * sizes.side + x) * sizes.out_channels + k] =
-              rounded_if(round, fmaxf(fmaf(values[e], scale[place.column], shift[place.column]), 0.0f));
-      }
+    for (int n = 0; n < kOwn; ++n) {
+      const int sum = own + n * kStep;
+      const auto place = Product::place(thread, sum);
+      const int image = unit.first_image + place.image, y = 2 * unit.top + place.y, x = 2 * unit.left + place.x;
+      const int k = unit.first_column + place.column;
+      if (sum < kSums && image < sizes.images && y < 2 * sizes.side && x < 2 * sizes.side && k < sizes.out_channels)
+        out[(size_t)((image * 2 * sizes.side + y) * 2 * sizes.side + x) * sizes.out_channels + k] =
+            rounded_if(round, fmaxf(fmaf(totals[n], scale[place.column], shift[place.column]), 0.0f));
     }
+    if constexpr (slices > 1) cluster_wait();  // nobody leaves while others read its shared memory
   }
 };
 

@@ -83,9 +83,9 @@ struct TensorCores {
 };
 
 template <int per, int slices, bool round>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __cluster_dims__(slices, 1, 1) __launch_bounds__(kThreads, 1)
     layer(const float* __restrict__ in, const float* __restrict__ w, const float* __restrict__ bias, const float* __restrict__ bn,
-          float* __restrict__ out, const float* __restrict__ next, int next_floats, float* __restrict__ partials, int* arrived,
-          int side, int images, int channels, int out_channels, int slice) {
-  Layer<TensorCores<per>, slices, round>::run(in, w, bias, bn, out, next, next_floats, partials, arrived, {side, images, channels, out_channels, slice});
+          float* __restrict__ out, const float* __restrict__ next, int next_floats, int side, int images, int channels, int out_channels,
+          int slice) {
+  Layer<TensorCores<per>, slices, round>::run(in, w, bias, bn, out, next, next_floats, {side, images, channels, out_channels, slice});
 }
