@@ -49,12 +49,15 @@ def prepare_library(
         check_stream: check that its work is all on the timed stream. Ranks would call it a different number of times.
 
     Raises:
-        Unavailable: something that it needs is not installed.
+        Unavailable: something that it needs is not installed, or cannot be imported here.
         Failed: its work is not on the timed stream.
     """
     more = (communicator,) if communicator else ()
     with torch_bridge.own_choice_of_stream():
-        enqueue = _installed(lambda: variant.prepare(case, inputs, MappingProxyType(outputs), *more))
+        try:
+            enqueue = _installed(lambda: variant.prepare(case, inputs, MappingProxyType(outputs), *more))
+        except ImportError as error:
+            raise Unavailable(f"needs a package that is installed but cannot be imported: {error}") from error
         device.stream.use()  # `prepare` may have changed CuPy's current stream
         if check_stream and not more:
             of_torch = torch_bridge.current_stream() not in (None, device.stream.ptr)

@@ -19,12 +19,13 @@ pytestmark = pytest.mark.gpu
 
 FAULTY = Path(__file__).parent / "faulty_kernels.py"
 QUICK = replace(LIMITS["quick"], seconds=0.3, cell_timeout_s=15.0, budget_s=None)
+WITH_SIZES = replace(QUICK, ceilings_by_size=True)
 
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     data_dir = tmp_path_factory.mktemp("data")
-    run_id, _ = Recorder(make_plan(Request(files=[FAULTY]), QUICK), collector_of("cuda_events")).record(data_dir, "", [])
+    run_id, _ = Recorder(make_plan(Request(files=[FAULTY]), WITH_SIZES), collector_of("cuda_events")).record(data_dir, "", [])
     return store.open_run(data_dir / run_id)
 
 

@@ -2,16 +2,34 @@
 
 import pytest
 
+from warpladder.collectors.host import ceilings
 from warpladder.collectors.host.ceilings import SMALL_VARIABLE, host_ceilings
 
 
-@pytest.mark.parametrize(("small", "copied", "side"), [("", "128 MiB", 1024), ("1", "1 MiB", 64)])
+@pytest.mark.parametrize(("small", "copied", "sides"), [("", "128 MiB", (1024, 2048, 4096)), ("1", "1 MiB", (64,))])
 def test_each_ceiling_says_how_much_it_moved_or_multiplied(
-    monkeypatch: pytest.MonkeyPatch, small: str, copied: str, side: int
+    monkeypatch: pytest.MonkeyPatch, small: str, copied: str, sides: tuple[int, ...]
 ) -> None:
     monkeypatch.setenv(SMALL_VARIABLE, small)
     copy, product = host_ceilings()
     assert (copy["name"], copy["unit"]) == ("host_copy", "GB/s")
     assert copy["method"].startswith(f"copy of {copied} by ") and copy["value"] > 0
     assert (product["name"], product["unit"]) == ("host_fma", "TFLOP/s")
-    assert f"{side} x {side} matrices" in product["method"] and product["value"] > 0
+    assert any(f"{side} x {side} matrices" in product["method"] for side in sides) and product["value"] > 0
+
+
+@pytest.mark.parametrize(
+    ("durations_ms", "expected"),
+    [
+        ([2.0, 10.0, 90.0], (2 * 2048**3 / 10e6 / 1000, 2048)),  # the largest is not the quickest
+        ([2.0, 9.0, 60.0], (2 * 4096**3 / 60e6 / 1000, 4096)),
+        ([51.0], (2 * 1024**3 / 51e6 / 1000, 1024)),  # on few cores a larger product would take too long
+    ],
+)
+def test_the_rate_is_that_of_the_quickest_product_among_short_ones(
+    monkeypatch: pytest.MonkeyPatch, durations_ms: list[float], expected: tuple[float, int]
+) -> None:
+    times = iter(durations_ms)
+    monkeypatch.setattr(ceilings, "_product_ns", lambda side: 1e6 * next(times))
+    assert ceilings._best_rate(1024, 4096) == pytest.approx(expected)
+    assert next(times, None) is None
