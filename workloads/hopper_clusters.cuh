@@ -35,8 +35,8 @@ __device__ __forceinline__ T* of_block(T* shared, unsigned rank) {
 // -- Barriers of other blocks -----------------------------------------------------------------------------------------------------
 
 // Arrives at the barrier of a block of the cluster that lies where `barrier` lies in this one. Tells that block that this thread has read; what
-// the thread has written it need not see. `.release.cluster` would be a fence of the whole GPU (MEMBAR.ALL.GPU), 37 % of the time
-// of a matrix product.
+// the thread has written it need not see: `.release.cluster` would be a fence of the whole GPU (MEMBAR.ALL.GPU), with which the matrix
+// product of n = 4096 took 517 us in place of 378 on an H200.
 __device__ __forceinline__ void mbarrier_arrive_remote(Mbarrier* barrier, unsigned rank) {
   asm volatile("{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(
                    shared_address(barrier)),
