@@ -23,7 +23,7 @@ def test_each_ceiling_says_how_much_it_moved_or_multiplied(
     [
         ([2.0, 10.0, 90.0], (2 * 2048**3 / 10e6 / 1000, 2048)),  # the largest is not the quickest
         ([2.0, 9.0, 60.0], (2 * 4096**3 / 60e6 / 1000, 4096)),
-        ([51.0], (2 * 1024**3 / 51e6 / 1000, 1024)),  # on few cores a larger product would take too long
+        ([16.0], (2 * 1024**3 / 16e6 / 1000, 1024)),  # on few cores a larger product would take too long
     ],
 )
 def test_the_rate_is_that_of_the_quickest_product_among_short_ones(
