@@ -1,10 +1,10 @@
 // Thread block clusters of Hopper (sm_90a): the blocks of a cluster run at the same time and reach each other's shared memory. Copies by the TMA to
-// several blocks, from shared to global memory, and of three axes; launches that overlap with the one before. After hopper.cuh.
+// several blocks. After hopper.cuh.
 //
 // A kernel of clusters is `__global__ void __cluster_dims__(n, 1, 1) ...`, its grid a multiple of n. Before a block touches another's
 // shared memory, both are at a cluster_sync() after they have prepared it; a block ends after a cluster_sync() behind the last such access.
-// Source: PTX ISA, sections 9.7.8 (mapa), 9.7.9 (cp.async.bulk.tensor, multicast, bulk groups), 9.7.13 (barrier.cluster, mbarrier,
-// griddepcontrol). The tests' emulator has its own functions of these names and types.
+// Source: PTX ISA, sections 9.7.8 (mapa), 9.7.9 (cp.async.bulk.tensor, multicast), 9.7.13 (barrier.cluster, mbarrier). The tests' emulator has
+// its own functions of these names and types.
 #ifndef WARPLADDER_EMULATOR
 
 // -- The cluster ----------------------------------------------------------------------------------------------------------------
@@ -55,44 +55,5 @@ __device__ __forceinline__ void tma_load_multicast(void* shared, const TensorMap
       "l"(&map), "r"(x), "r"(y), "r"(shared_address(barrier)), "h"(mask)
       : "memory");
 }
-
-__device__ __forceinline__ void tma_load_3d(void* shared, const TensorMap& map, int x, int y, int z, Mbarrier* barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
-          shared_address(shared)),
-      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier))
-      : "memory");
-}
-
-// A box of shared memory to the tensor; elements outside of it are left out. Before it, threads that wrote the box call
-// fence_proxy_async() and meet; after it, the same thread commits.
-__device__ __forceinline__ void tma_store(const void* shared, const TensorMap& map, int x, int y) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x), "r"(y),
-               "r"(shared_address(shared))
-               : "memory");
-}
-
-__device__ __forceinline__ void tma_store_3d(const void* shared, const TensorMap& map, int x, int y, int z) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map), "r"(x), "r"(y),
-               "r"(z), "r"(shared_address(shared))
-               : "memory");
-}
-
-// Makes a group of this thread's stores since the last group.
-__device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-
-// Waits until all of this thread's groups but the last `groups` have read shared memory. A block ends after tma_store_wait_read<0>().
-template <int groups>
-__device__ __forceinline__ void tma_store_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(groups) : "memory");
-}
-
-// -- Launches that overlap: what they do depends on an attribute of the launch, and without it nothing ----------------------------------
-
-// The next kernel may start, when all blocks have called this or ended.
-__device__ __forceinline__ void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-
-// Waits until the kernels before have ended and what they wrote is seen.
-__device__ __forceinline__ void wait_for_previous_grid() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 #endif

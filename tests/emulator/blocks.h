@@ -57,7 +57,7 @@ struct Thread {
   std::uintptr_t waits_at;
   unsigned cluster_arrivals;          // at the cluster's barrier, and waits for it
   unsigned cluster_waits;
-  Deferred deferred[2];               // by Async
+  Deferred deferred;
   alignas(16) unsigned char slot[slot_bytes];
 };
 

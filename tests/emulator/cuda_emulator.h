@@ -80,12 +80,11 @@ void barrier_arrive(unsigned long long* barrier, unsigned expected_bytes);
 void barrier_complete(unsigned long long* barrier, std::size_t bytes);
 void wait_for_phase(const unsigned long long* barrier, unsigned parity);  // until the phase of this parity has ended
 
-// What a thread starts and waits for by groups: products of warpgroups, stores by the TMA. It is done at once where threads run from first to last,
-// and as late as it may be where they run from last to first.
-enum class Async { product, store };
-void start_async(Async kind, std::function<void()> work);
-void commit_async(Async kind);
-void wait_async(Async kind, unsigned groups);  // for all groups but the last ones
+// What a thread starts and waits for by groups: products of warpgroups. It is done at once where threads run from first to last, and as late as
+// it may be where they run from last to first.
+void start_async(std::function<void()> work);
+void commit_async();
+void wait_async(unsigned groups);  // for all groups but the last ones
 
 // Clusters.
 unsigned cluster_rank();

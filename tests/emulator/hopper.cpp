@@ -68,28 +68,18 @@ bool make_copies() {
   return any;
 }
 
-void store_box(const void* shared, const TensorMap& map, const int* at, unsigned axes) {
-  Copy copy = {checked_box(shared, map, axes, EMULATOR_CALLER), static_cast<unsigned char*>(const_cast<void*>(shared)), {}, nullptr};
-  std::copy(at, at + axes, copy.at);
-  start_async(Async::store, [copy] {
-    for_each_of_box(copy.map, copy.shared, copy.at, [](const float* from, float* to) {
-      if (to) *to = *from;
-    });
-  });
-}
-
-void start_async(Async kind, std::function<void()> work) {
+void start_async(std::function<void()> work) {
   if (!late) work(), work = nullptr;
-  current->deferred[int(kind)].open.push_back(std::move(work));
+  current->deferred.open.push_back(std::move(work));
 }
 
-void commit_async(Async kind) {
-  Deferred& deferred = current->deferred[int(kind)];
+void commit_async() {
+  Deferred& deferred = current->deferred;
   deferred.groups.push_back(std::move(deferred.open));
   deferred.open.clear();
 }
 
-void wait_async(Async kind, unsigned groups) { current->deferred[int(kind)].wait(groups); }
+void wait_async(unsigned groups) { current->deferred.wait(groups); }
 
 // ---- Counting barriers
 

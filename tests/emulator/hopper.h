@@ -38,8 +38,8 @@ inline void copy_register(float& to, float from) { to = from; }
 
 // ---- wgmma. Rows of a product do not meet, so that each warp multiplies its 16 of the 64 by itself.
 inline void wgmma_fence() {}
-inline void wgmma_commit() { emulator::commit_async(emulator::Async::product); }
-template <int groups> EMULATOR_INLINE void wgmma_wait() { emulator::wait_async(emulator::Async::product, groups); }
+inline void wgmma_commit() { emulator::commit_async(); }
+template <int groups> EMULATOR_INLINE void wgmma_wait() { emulator::wait_async(groups); }
 template <class T, int count> void wgmma_keep(T (&)[count]) {}
 
 namespace emulator {
@@ -115,11 +115,11 @@ inline double bf16_products(unsigned a, unsigned b) {
 /// Starts sums = (add ? sums : 0) + a * b, a in registers or by a descriptor.
 template <int count, class Product>
 void start_wgmma(float (&sums)[count], const unsigned* a, unsigned long long b, bool add, Product product) {
-  start_async(Async::product, [&sums, rows = WgmmaRowsOfA(a), of_b = WgmmaOperand(b), add, product] { multiply(sums, rows, of_b, add, product); });
+  start_async([&sums, rows = WgmmaRowsOfA(a), of_b = WgmmaOperand(b), add, product] { multiply(sums, rows, of_b, add, product); });
 }
 template <int count, class Product>
 void start_wgmma(float (&sums)[count], unsigned long long a, unsigned long long b, bool add, Product product) {
-  start_async(Async::product, [&sums, of_a = WgmmaOperand(a), of_b = WgmmaOperand(b), add, product] {
+  start_async([&sums, of_a = WgmmaOperand(a), of_b = WgmmaOperand(b), add, product] {
     multiply(sums, WgmmaRowsOfA(of_a), of_b, add, product);
   });
 }

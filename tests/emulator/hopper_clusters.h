@@ -15,7 +15,6 @@ template <class T> EMULATOR_INLINE T* of_block(T* shared, unsigned rank) {
 }
 
 EMULATOR_INLINE void mbarrier_arrive_remote(Mbarrier* barrier, unsigned rank) { emulator::barrier_arrive(of_block(barrier, rank), 0); }
-EMULATOR_INLINE void mbarrier_wait_cluster(Mbarrier* barrier, unsigned parity) { emulator::wait_for_phase(barrier, parity); }
 
 EMULATOR_INLINE void tma_load_multicast(void* shared, const TensorMap& map, int x, int y, Mbarrier* barrier, unsigned short mask) {
   const int at[] = {x, y};
@@ -23,21 +22,3 @@ EMULATOR_INLINE void tma_load_multicast(void* shared, const TensorMap& map, int 
   for (unsigned rank = 0; rank < 8; rank++)
     if (mask >> rank & 1) emulator::load_box(of_block(static_cast<char*>(shared), rank), map, at, 2, of_block(barrier, rank));
 }
-
-EMULATOR_INLINE void tma_load_3d(void* shared, const TensorMap& map, int x, int y, int z, Mbarrier* barrier) {
-  const int at[] = {x, y, z};
-  emulator::load_box(shared, map, at, 3, barrier);
-}
-EMULATOR_INLINE void tma_store(const void* shared, const TensorMap& map, int x, int y) {
-  const int at[] = {x, y};
-  emulator::store_box(shared, map, at, 2);
-}
-EMULATOR_INLINE void tma_store_3d(const void* shared, const TensorMap& map, int x, int y, int z) {
-  const int at[] = {x, y, z};
-  emulator::store_box(shared, map, at, 3);
-}
-EMULATOR_INLINE void tma_store_commit() { emulator::commit_async(emulator::Async::store); }
-template <int groups> EMULATOR_INLINE void tma_store_wait_read() { emulator::wait_async(emulator::Async::store, groups); }
-
-EMULATOR_INLINE void launch_dependents() {}
-EMULATOR_INLINE void wait_for_previous_grid() {}

@@ -27,9 +27,8 @@ void yield_as(State state) {
 void thread_main() {
   for (;;) {  // a fiber serves every block in turn
     running->call(running_arguments);
-    for (int kind = 0; kind < 2; kind++)
-      if (const std::size_t count = current->deferred[kind].count())
-        fail("ends with %zu %s that it has not waited for", count, kind == int(Async::product) ? "products of its warpgroup" : "stores by the TMA");
+    if (const std::size_t count = current->deferred.count())
+      fail("ends with %zu products of its warpgroup that it has not waited for", count);
     yield_as(State::returned);
   }
 }

@@ -50,7 +50,7 @@ def test_a_multicast_comes_to_all_blocks_of_its_mask_and_remote_arrivals_free_it
       cluster_sync();
       if (threadIdx.x == 0) {
         for (int step = 0; step < 3; ++step) {
-          mbarrier_wait_cluster(&empty, step % 2 ^ 1);
+          mbarrier_wait(&empty, step % 2 ^ 1);
           mbarrier_arrive_expect(&full, sizeof tile);
           tma_load_multicast(tile + rank * 8 * 32, x, 0, step * 16 + rank * 8, &full, 3);
         }
@@ -95,7 +95,7 @@ STEPS
     ("steps", "what"),
     [
         (
-            "  if (cluster_rank() == 1 && threadIdx.x == 0) mbarrier_wait_cluster(&barrier, 0);",
+            "  if (cluster_rank() == 1 && threadIdx.x == 0) mbarrier_wait(&barrier, 0);",
             r"tiny.cu:7: k, block \(1, 0, 0\): deadlock: of 64 threads, .* 1 at a barrier that counts, 0 at the barrier of the cluster, 63",
         ),
         (
@@ -142,13 +142,11 @@ def test_kernels_of_clusters_declare_dynamic_shared_memory_inside():
         emulate_on_hopper(source, grid=(2, 1, 1), compiled=False)
 
 
-def test_threads_that_have_returned_are_not_waited_for_at_the_barrier_of_the_cluster_and_launches_may_overlap():
+def test_threads_that_have_returned_are_not_waited_for_at_the_barrier_of_the_cluster():
     source = """
     __global__ void __cluster_dims__(2, 1, 1) k(const float* x, float* y) {
-      wait_for_previous_grid();
       if (cluster_rank() == 1 && threadIdx.x < 32) return;
       cluster_sync();
-      launch_dependents();
       y[threadIdx.x % 32] = cluster_rank();
     }"""
     assert emulate_on_hopper(source, grid=(2, 1, 1), block=(64, 1, 1)).tolist() == [1] * 32

@@ -61,14 +61,6 @@ def test_a_box_comes_with_its_pieces_exchanged_and_zeros_outside_of_the_tensor(o
     assert np.array_equal(y.reshape(16, 32), exchanged(box_of(tensor, first, (16, 32))))
 
 
-def test_a_box_of_three_axes_of_a_reshaped_buffer_lies_as_it_is_without_swizzle():
-    tensor = RNG.random((6, 5, 8), np.float32)
-    source = loads("tma_load_3d(box, x, 4, -1, 2, &full)", 3 * 4 * 8)
-    args = (TensorMap("x", (3, 4, 8), 0, tensor.shape), "y")
-    y = emulate_on_hopper(source, x=tensor.ravel(), y=np.zeros(96, np.float32), args=args)
-    assert np.array_equal(y.reshape(3, 4, 8), box_of(tensor, (2, -1, 4), (3, 4, 8)))
-
-
 def test_a_box_is_rounded_to_tf32_as_it_is_copied_if_the_map_says_so():
     # By hand: 13 bits of fraction go, ties to even, also into the exponent; infinity and what is exact stay.
     pairs = {0x3F800FFF: 0x3F800000, 0x3F801000: 0x3F800000, 0x3F801001: 0x3F802000, 0xBF803000: 0xBF804000, 0x3FFFFFFF: 0x40000000,
@@ -94,42 +86,6 @@ def test_a_block_that_ends_before_its_box_is_there_is_an_error():
     source, args = loads("tma_load(box, x, 0, 0, &full)", 64, ""), (TensorMap("x", (2, 32), 128), "y")
     with pytest.raises(EmulationError, match="the block ends while the TMA copies to its shared memory"):
         emulate_on_hopper(source, x=np.ones((2, 32), np.float32), y=np.zeros(64, np.float32), args=args, order="backward")
-
-
-STORE = """
-__global__ void k(const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap y) {
-  __shared__ __align__(1024) float box[COUNT];
-  for (int i = threadIdx.x; i < COUNT; i += 32) box[i] = i;
-  fence_proxy_async();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    STORE;
-    tma_store_commit();
-    WAIT;
-    box[0] = -1;
-  }
-}"""
-
-
-def stores(copy, count, wait="tma_store_wait_read<0>()"):
-    return STORE.replace("STORE", copy).replace("COUNT", str(count)).replace("WAIT", wait)
-
-
-@ORDERS
-def test_a_stored_box_is_cut_at_the_edges_of_the_tensor(order):
-    y = np.full((6, 8), -1, np.float32)
-    args = (TensorMap("x", (32,)), TensorMap("y", (4, 8)))
-    emulate_on_hopper(stores("tma_store(box, y, -2, 4)", 32), y=y, args=args, order=order)
-    assert (y[:4] == -1).all()
-    assert y[4:].tolist() == [[2, 3, 4, 5, 6, 7, -1, -1], [10, 11, 12, 13, 14, 15, -1, -1]]
-
-
-def test_a_stored_box_of_three_axes_and_the_wait_that_it_needs():
-    y, args = np.full((3, 2, 4), -1, np.float32), (TensorMap("x", (32,)), TensorMap("y", (2, 2, 4)))
-    emulate_on_hopper(stores("tma_store_3d(box, y, 0, 0, 1)", 16), y=y, args=args)
-    assert y.ravel().tolist() == [-1] * 8 + list(range(16))
-    with pytest.raises(EmulationError, match=r"thread \(0, 0, 0\): ends with 1 stores by the TMA that it has not waited for"):
-        emulate_on_hopper(stores("tma_store_3d(box, y, 0, 0, 1)", 16, ""), y=y, args=args)
 
 
 PRODUCT = """
@@ -241,7 +197,6 @@ def test_a_phase_ends_when_all_have_arrived_and_the_bytes_are_there_in_any_order
         (1, "    mbarrier_arrive(&other);", "tiny.cu:8: .*an mbarrier is used that mbarrier_init has not made"),
         (1, "    tma_load(y, x, 0, 0, &full);", "tiny.cu:8: .*is in no shared memory"),
         (1, "    tma_load(box + 4, x, 0, 0, &full);", "tiny.cu:8: .*multiple of 128 bytes of shared memory"),
-        (1, "    tma_load_3d(box, x, 0, 0, 0, &full);", "tiny.cu:8: .*a tensor map of 2 axes is taken for a copy of 3"),
     ],
 )
 def test_a_barrier_that_is_used_wrongly_is_an_error_and_no_hang(arrivals, steps, what):
