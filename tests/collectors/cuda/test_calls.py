@@ -18,5 +18,5 @@ def test_a_library_that_is_installed_but_cannot_be_imported_is_skipped_with_the_
         raise ImportError("_driver.so: undefined symbol: cuArrayCreate_v2")
 
     bench = bench_of(install_events(monkeypatch, []), registry.load("gan_tconv").case("images=3"))
-    with pytest.raises(Unavailable, match="installed but cannot be imported: _driver.so: undefined symbol: cuArrayCreate_v2"):
+    with pytest.raises(Unavailable, match=r"installed but cannot be imported: _driver\.so: undefined symbol: cuArrayCreate_v2"):
         bench.prepare(LibraryVariant("broken", "Broken", "peer", prepare=prepare), {})
