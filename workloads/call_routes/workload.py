@@ -72,7 +72,6 @@ WORKLOAD = Workload(
     tolerance={"fp32": 0.0},
     axes=problem.AXES,
     make_case=problem.case,
-    draft=True,
 )
 
 

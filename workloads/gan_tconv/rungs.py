@@ -206,7 +206,6 @@ def _few_images_rung(name: str, title: str, arithmetic: few.Arithmetic) -> CudaV
         min_compute_capability=(9, 0),
         graph=True,
         end_to_end=Overlapped(parts_of(_PART)),
-        draft=True,
     )
 
 
@@ -277,6 +276,5 @@ CUDA_VARIANTS: Final = (
         only_architecture="sm_90a",
         graph=True,
         end_to_end=_WARPGROUPS,
-        draft=True,
     ),
 )

@@ -78,7 +78,7 @@ WGMMA_VARIANTS: Final = (
         precision="tf32",
         configs=({"columns": 256, "stages": 4}, {"columns": 64, "stages": 8}),
         source=KERNELS / "v12_wgmma_tf32.cu",
-        launches=partial(_launches, kernel="v12_wgmma_tf32"),
+        launches=partial(_launches, kernel="v12_wgmma_tf32", tf32=True),
         scratch=_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
@@ -106,6 +106,5 @@ WGMMA_VARIANTS: Final = (
         scratch=_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        draft=True,
     ),
 )

@@ -86,7 +86,6 @@ CUDA_VARIANTS: Final = (
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
         graph=True,
-        draft=True,
     ),
     CudaVariant(
         name="v09_full_waves",
@@ -98,6 +97,5 @@ CUDA_VARIANTS: Final = (
         skip=full_waves.skip,
         min_compute_capability=(8, 0),  # cp.async
         graph=True,
-        draft=True,
     ),
 )
