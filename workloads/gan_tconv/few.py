@@ -24,10 +24,9 @@ _OF: Final = Constants(Path(__file__).parent / "kernels" / "few_images.cuh")
 _TAPS: Final = KERNEL_SIZE**2
 _FLOAT: Final = 4
 _MOST_PER_THREAD: Final = 5  # images
-#: Blocks of a cluster -> clusters that run at once, one block a multiprocessor. A cluster lies within a GPC. Nsight Compute says 66 of
-#: 2 blocks, 30 of 4 and 15 of 8 on an H200 (`launch__cluster_max_active`): so its GPCs have 18, 18, 18, 18, 18, 16, 16 and 10
-#: multiprocessors, or the like. These give the other numbers, of which some are taken off, for GPUs differ.
-_AT_ONCE: Final[Mapping[int, int]] = {1: MULTIPROCESSORS, 2: MULTIPROCESSORS // 2, 3: 40, 4: 30, 5: 20, 6: 18, 7: 15, 8: 15}
+#: Blocks of a cluster -> clusters that run at once, one block a multiprocessor. Nsight Compute says so of an H200
+#: (`launch__cluster_max_active`), where a cluster lies within a GPC. Of other numbers of blocks nothing was measured.
+_AT_ONCE: Final[Mapping[int, int]] = {1: MULTIPROCESSORS, 2: MULTIPROCESSORS // 2, 3: 39, 4: 30, 6: 17, 8: 15}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,10 @@ def recorded(folder: Path, name: str, cases: Sequence[str]) -> store.Run:
     limits = replace(LIMITS["quick"], seconds=0.1, cell_timeout_s=120.0, budget_s=None, processes=1)
     plan = make_plan(Request(files=[EXAMPLES / name], cases=cases), limits)
     run_id, _ = Recorder(plan, collector_of("cuda_events")).record(folder, "", [])
-    return store.open_run(folder / run_id)
+    run = store.open_run(folder / run_id)
+    results = run.table("results")
+    assert set(results["status"]) == {"ok"}, results.query("status != 'ok'")[["variant", "config", "detail"]].to_dict("records")
+    return run
 
 
 @pytest.mark.parametrize(
@@ -39,10 +42,8 @@ def test_every_variant_is_right_and_timed_cold_and_hot(
     for module in modules:
         pytest.importorskip(module)
     run = recorded(tmp_path, name, cases)
-    results = run.table("results")
-    assert set(results["status"]) == {"ok"}, results.query("status != 'ok'")[["variant", "config", "detail"]].to_dict("records")
     timed = run.table("samples").query("scope == 'device'").groupby("cache")["variant"].agg(set)
-    assert timed["cold"] == timed["hot"] == set(results["variant"]) - on_host
+    assert timed["cold"] == timed["hot"] == set(run.table("results")["variant"]) - on_host
 
 
 def test_the_kernel_of_triton_is_not_behind_what_pytorch_does_without_it(tmp_path: Path) -> None:

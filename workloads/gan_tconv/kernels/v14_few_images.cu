@@ -1,13 +1,13 @@
 // Idea: Few images are few tiles of a matrix product: the first layer of ten has 48 of 64 x 64, for 132 multiprocessors. A block here has 16 input
-//     pixels, 16 output channels, 64 to 96 input channels and all 25 taps, so that the three layers are 96 to 128 blocks of the same work. The
+//     pixels, 16 output channels, 64 to 128 input channels and all 25 taps, so that each of three layers is 96 or 128 blocks. The
 //     blocks that share the input channels are a thread block cluster and add up their sums through distributed shared memory. Weights are
 //     read where they lie, each once, and no kernel rearranges them: an operation is five kernels instead of twelve. A thread holds the 25
-//     weights of four channels for the 4 x 4 pixels of five images, each of which it reads once.
-// Bottleneck: The multiply-add units: 2000 of the 2130 instructions of the loop are theirs, and on an H200 they are busy for 54 % of a layer's
-//     time at two warps a scheduler. Of the products with pixels outside the image only those of whole rows are left out.
+//     weights of four channels for the 4 x 4 pixels of up to five images, each of which it reads once.
+// Bottleneck: The multiply-add units: 2000 of the 2130 instructions of the loop are theirs, and on an H200 they are busy for 49 to 54 % of a
+//     layer's time at two warps a scheduler. Of the products with pixels outside the image only those of whole rows are left out.
 // Next: Tensor cores.
-// Source: Own work. Of clusters of 8 only 15 run at once on an H200, and 30 of 4, so that 16 and 32 took two rounds. Where the slices left their
-//     sums in L2 for the last one to add up, TF32 was slower by 10 us.
+// Source: Own work. On an H200, ten images take 119 us by clusters of 6, 2 and 2. Clusters of 8 take 154, for 15 of them run at once, so
+//     that 16 take two rounds. Slices that leave their sums in L2 for the last one to add up take 148.
 
 #include "few_images.cuh"
 

@@ -2,8 +2,9 @@
 //     so that neither is rearranged. A warp has all four outputs around its pixels: it reads a pixel once for up to four taps. Weights are
 //     rounded in registers, by one addition, pixels at the end of the layer before. The dense and the last layer stay in float32: ten images
 //     then have an error of 2.1e-4 instead of 3.2e-4, by a calculation of these roundings in float64.
-// Bottleneck: Latency. A block fetches 195 kB for 4.1 million multiply-adds, and begins when a quarter of them are there; on an H200 its warps
-//     issue an instruction in 20 to 27 % of the cycles. Five kernels for ten images also begin and end five times.
+// Bottleneck: Latency. With ten images a block of the first layer fetches 292 kB for 6.1 million multiply-adds, and begins when a sixth of
+//     them is there; on an H200 its warps issue an instruction in 22 to 26 % of the cycles. Five kernels for ten images also begin and end
+//     five times.
 // Next: -
 // Source: Own work.
 
