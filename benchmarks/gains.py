@@ -104,6 +104,14 @@ GAINS: Final[Mapping[str, tuple[Gain, ...]]] = {
         Gain("mlp_gemm", "n=2048", "v07_warp_tile", "v08_split_sums"),
         Gain("mlp_gemm", "n=4096", "v07_warp_tile", "v08_split_sums"),
     ),
+    "equal-shares": (
+        Gain("gan_tconv", "images=10", "v09_graph", "v14_few_images"),
+        Gain("gan_tconv", "images=10", "v13_warpgroups_tf32", "v15_few_images_tf32"),
+        Gain("mlp_training", "batch=8192", "v04_fused", "v09_full_waves"),
+        Gain("mlp_training", "batch=8192", "v06_one_product", "v08_warpgroups_tf32"),
+        Gain("mlp_training", "batch=800", "v06_one_product", "v08_warpgroups_tf32"),
+        Gain("mlp_training", "batch=100", "v04_fused", "v09_full_waves"),
+    ),
     "uniform-weights": (
         Gain("cnn_conv", "layer=2,batch=10000", "v07_map_a_lane", "v09_channel_at_a_time"),
         Gain("cnn_conv", "layer=2,batch=10000", "v02_parallel", "v03_constant_weights[over=grid]"),
@@ -165,6 +173,20 @@ GAINS: Final[Mapping[str, tuple[Gain, ...]]] = {
         Gain("cnn_conv", "layer=2,batch=10000", "v10_toeplitz_tf32", "v13_warpgroups_tf32"),
         Gain("mlp_training", "batch=100", "v05_three_products", "v07_warpgroups_3xtf32"),
         Gain("cnn_conv", "layer=2,batch=100", "v10_toeplitz_tf32", "v13_warpgroups_tf32"),
+    ),
+    "rounded-on-load": (
+        Gain("gan_tconv", "images=10", "v13_warpgroups_tf32", "v16_rounded_on_load_tf32"),
+        Gain("gan_tconv", "images=100", "v13_warpgroups_tf32", "v16_rounded_on_load_tf32"),
+        Gain("gan_tconv", "images=1000", "v13_warpgroups_tf32", "v16_rounded_on_load_tf32"),
+    ),
+    "clusters": (
+        Gain("gan_tconv", "images=3", "v09_graph", "v14_few_images"),
+        Gain("gan_tconv", "images=10", "v13_warpgroups_tf32", "v15_few_images_tf32"),
+        Gain("gan_tconv", "images=100", "v09_graph", "v14_few_images"),
+        Gain("gan_tconv", "images=1000", "v09_graph", "v14_few_images"),
+        Gain("mlp_gemm", "n=4096", "v12_wgmma_tf32", "v14_shared_columns_tf32"),
+        Gain("mlp_gemm", "n=8192", "v12_wgmma_tf32", "v14_shared_columns_tf32"),
+        Gain("mlp_gemm", "n=1024", "v12_wgmma_tf32", "v14_shared_columns_tf32"),
     ),
     "overlapped-copies": (
         Gain("gan_tconv", "images=10", "v05_mixed", "v06_pinned", "end_to_end"),

@@ -31,6 +31,8 @@ DEVICE_MIXES: Final[Mapping[str, float]] = {
 }
 #: The same of the processor's memory.
 HOST_MIXES: Final[Mapping[str, float]] = {Ceiling.HOST_COPY: 1 / 2}
+#: Bytes read and written by the copy that is measured on the processor. Its caches may hold fewer.
+HOST_COPY_BYTES: Final = 1 << 28
 #: Shares of reads that differ by no more than this are one mix.
 _SAME_MIX: Final = 0.005
 _NS_PER_US: Final = 1000.0

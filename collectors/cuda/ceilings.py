@@ -1,5 +1,6 @@
 """Measures ceilings of the current GPU: arithmetic rates, transfer rates and launch latencies. `bandwidths` has its memory's."""
 
+import statistics
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +12,7 @@ from cupy.cuda import runtime
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import EMPTY_KERNELS, REPETITIONS, CudaDevice
 from warpladder.collectors.cuda.launch import bind, load
-from warpladder.collectors.host.host_clock import median_duration_ns
+from warpladder.collectors.host.host_clock import durations_ns
 from warpladder.data.names import Ceiling
 from warpladder.workloads.api import Constants, CudaVariant, Launch
 from warpladder.workloads.hopper import ALIGNMENT_BYTES, WARPGROUP_THREADS
@@ -95,7 +96,7 @@ def _transfers(device: CudaDevice) -> list[dict[str, Any]]:
             if name in (Ceiling.H2D_PAGEABLE, Ceiling.H2D_PINNED)
             else (host, target.data.ptr, _TRANSFER_BYTES, runtime.memcpyDeviceToHost)
         )
-        duration_ns = median_duration_ns(partial(runtime.memcpy, *arguments), REPETITIONS)
+        duration_ns = statistics.median(durations_ns(partial(runtime.memcpy, *arguments), REPETITIONS))
         method = f"cudaMemcpy of {_TRANSFER_BYTES >> 20} MiB, {memory} host memory, by the host's clock, {_MEDIAN}"
         rows.append(_row(device, name, _TRANSFER_BYTES / duration_ns, "GB/s", method))
     return rows

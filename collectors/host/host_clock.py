@@ -1,6 +1,5 @@
 """Collector `host_clock`: times host variants by `perf_counter_ns`. Needs no GPU and no tool."""
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -214,12 +213,12 @@ def _parts_ns(operation: HostOperation) -> dict[str, int]:
     return found
 
 
-def median_duration_ns(call: Callable[[], object], repetitions: int) -> float:
-    """Median time of a call in ns by the host's clock. The first call is not counted."""
+def durations_ns(call: Callable[[], object], repetitions: int) -> list[int]:
+    """Times of a call in ns by the host's clock. The first call is not counted."""
     call()
     durations = []
     for _ in range(repetitions):
         started = perf_counter_ns()
         call()
         durations.append(perf_counter_ns() - started)
-    return statistics.median(durations)
+    return durations

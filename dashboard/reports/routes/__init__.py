@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports.detail import Detail
+from warpladder.dashboard.reports.detail import Detail, Names
 from warpladder.dashboard.reports.routes import query
 from warpladder.dashboard.ui.view import OfRun
 
@@ -20,5 +20,10 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
         yield chart.routes(query.timed(frame), look)
 
 
-#: Without `names` while the workload is a draft, which no shipped run has: Names(query.WORKLOAD, cases=query.CASES, scopes=tuple(query.STEPS)).
-DETAIL = Detail("routes", "Routes from Python", OfRun("details", _charts), place=1)
+DETAIL = Detail(
+    "routes",
+    "Routes from Python",
+    OfRun("details", _charts),
+    place=1,
+    names=Names(query.WORKLOAD, cases=query.CASES, scopes=tuple(query.STEPS)),
+)

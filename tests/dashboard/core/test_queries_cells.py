@@ -11,6 +11,7 @@ from tests.synthetic.made_runs import row
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.data.bandwidths import HOST_COPY_BYTES
 from warpladder.data.names import Ceiling, Phase, by_size
 
 COLD = Timing("device", "cold")
@@ -114,6 +115,17 @@ def test_the_floor_of_memory_is_that_of_the_mix_of_the_case(inputs: int, outputs
     data = run_of([variant("v01_a")], samples("v01_a", STEADY), cases=[{**case, "h2d_bytes": inputs, "d2h_bytes": outputs}])
     data = with_ceilings(data, {Ceiling.DEVICE_READ: 4.0})
     assert (only(data)["floor_ns"], only(data)["floor_ceiling"]) == (pytest.approx(floor_ns), named)
+
+
+@pytest.mark.parametrize(
+    ("min_bytes", "floor_ns", "bound"),
+    [(HOST_COPY_BYTES, 2 * HOST_COPY_BYTES, "memory"), (HOST_COPY_BYTES - 1, 10, "compute")],  # 0.5 bytes and 0.1 operations a ns
+)
+def test_the_memory_of_the_processor_bounds_only_what_its_caches_do_not_hold(min_bytes: int, floor_ns: float, bound: str) -> None:
+    case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 1, "min_bytes": min_bytes}
+    timed = samples("numpy", STEADY, scope="operation", cache="hot")
+    found = only(run_of([variant("numpy", role="host", kind="host")], timed, cases=[case]))
+    assert (found["floor_ns"], found["floor_bound"]) == (pytest.approx(floor_ns), bound)
 
 
 #: 100 bytes copied: 40 ns with a cold L2, 25 ns with a hot one; 200 bytes: 60 and 70 ns.
