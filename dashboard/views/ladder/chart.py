@@ -275,7 +275,7 @@ def _gain(row: _Row) -> str:
 
 def _title(known: list[_Row], look: Look, timed: pd.DataFrame) -> str:
     """The fastest rung with its percent of floor, the fastest of each other precision, and the peers that are faster than
-    these.
+    these. No peer of fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster.
     """
     rungs = [row for row in known if row.role == "rung"]
     shown = rungs or [row for row in known if row.role != "specimen"] or known
@@ -289,13 +289,19 @@ def _title(known: list[_Row], look: Look, timed: pd.DataFrame) -> str:
     further = "".join(
         f"; {look.named(row.workload, row.variant)} is {format_ratio(_median(best) / _median(row))} as fast" for row in others
     )
-    faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(known, row, look) for row in fastest))))
+    alone = [row for row in fastest if not _replaced(row, fastest)]
+    faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(known, row, look) for row in alone))))
     peers = f"; faster peers: {faster}" if faster else ""
     return f"{best.workload}, {best.case}: {look.named(best.workload, best.variant)} {floor}{over}{further}{peers}"
 
 
 def _median(row: _Row) -> float:
     return row.median_ns.value
+
+
+def _replaced(rung: _Row, fastest: list[_Row]) -> bool:
+    """Whether a faster rung has the precision of the peers that this one is compared with: fp32, for a rung in 3xTF32."""
+    return any(row.precision == PEERS_OF.get(rung.precision) and _median(row) < _median(rung) for row in fastest)
 
 
 def _faster_peer(known: list[_Row], rung: _Row, look: Look) -> str:
