@@ -37,7 +37,7 @@ from streamlit.util import calc_hash
 from warpladder.data import store
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-RUN: Final = store.RECORDED / "20261122T160555Z-h200-mlp-training-5224"
+RUN: Final = store.RECORDED / "20261123T165210Z-h200-mlp-training-8f59"
 PAGES: Final = ("overview", "ladder", "roofline", "counters", "gpus", "trust")
 REPEATS: Final = 5
 GOAL_CLICK_S: Final = 0.3

@@ -31,7 +31,7 @@ DEVICE_MIXES: Final[Mapping[str, float]] = {
 }
 #: The same of the processor's memory.
 HOST_MIXES: Final[Mapping[str, float]] = {Ceiling.HOST_COPY: 1 / 2}
-#: Bytes read and written by the copy that is measured on the processor. Its caches may hold fewer.
+#: Bytes read and written by the copy whose rate is measured on the processor. Its caches may hold fewer.
 HOST_COPY_BYTES: Final = 1 << 28
 #: Shares of reads that differ by no more than this are one mix.
 _SAME_MIX: Final = 0.005
@@ -138,7 +138,16 @@ def device_memory(ceilings: Mapping[str, float], cache: str = "") -> Memory:
         cache: `cold` or `hot`, for the times by size with such an L2. Without it, and in runs that did not measure them for each of
             their mixes, the memory has rates alone.
     """
-    memory = _memory(ceilings, DEVICE_MIXES)
+    return _with_curves(_memory(ceilings, DEVICE_MIXES), ceilings, cache)
+
+
+def host_memory(ceilings: Mapping[str, float]) -> Memory:
+    """The processor's memory, of ceilings by name in their units. Its operations are timed with warm caches alone."""
+    return _with_curves(_memory(ceilings, HOST_MIXES), ceilings, "hot")
+
+
+def _with_curves(memory: Memory, ceilings: Mapping[str, float], cache: str) -> Memory:
+    """The memory with the times by size of each of its mixes, where all of them were measured."""
     found: dict[str, dict[int, float]] = {name: {} for name in memory.names}
     for name, value in ceilings.items():
         of = found_by_size(name)
@@ -151,11 +160,6 @@ def device_memory(ceilings: Mapping[str, float], cache: str = "") -> Memory:
         for by_size, ns_per_byte in zip(found.values(), memory.ns_per_byte, strict=True)
     ]
     return Memory(memory.names, memory.shares, memory.ns_per_byte, tuple(curves), cache)
-
-
-def host_memory(ceilings: Mapping[str, float]) -> Memory:
-    """The processor's memory, of ceilings by name in their units."""
-    return _memory(ceilings, HOST_MIXES)
 
 
 def reads_and_writes(cases: Mapping[Any, Any] | pd.DataFrame) -> tuple[_Floats, _Floats]:

@@ -92,7 +92,8 @@ def found_by_size(name: str) -> tuple[str, str, int] | None:
 #: Names of ceilings by their bytes, of N bytes.
 CEILINGS_BY_BYTES: Final[Mapping[str, str]] = {
     by_size("MIX", "CACHE", "N"): (
-        "a kernel that reads and writes N bytes in the mix of `MIX`, such as `device_copy`, with a `cold` or `hot` L2, us"
+        "a kernel that reads and writes N bytes in the mix of `MIX`, such as `device_copy`, with a `cold` or `hot` L2, us; of "
+        "`host_copy`, a thread that copies its share of N bytes"
     ),
     nccl_allreduce("N"): "NCCL's average of one array of N bytes, us",
 }

@@ -13,8 +13,9 @@ from warpladder.data.names import Source
 #: How many times faster than its floor of memory a case may plausibly be. It is slightly above 1 for a cold cache, since two
 #: measurements of the same device differ, and larger if data can stay in a cache of the GPU or the processor.
 CEILING_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 4.0, ("host", "hot"): 20.0}
-#: The same against times of a GPU by size, which say what its caches do. Hot times differ more between buffers of the same sizes.
-BY_SIZE_MARGIN: Final = {"cold": 1.1, "hot": 1.25}
+#: The same against times by size, which say what caches do. Hot times differ more between buffers of the same sizes, and those of a
+#: processor between one moment and another.
+BY_SIZE_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 1.25, ("host", "hot"): 4.0}
 #: If the work grows by at least WORK_GROWS, the time must grow by at least TIME_GROWS.
 WORK_GROWS: Final = 8.0
 TIME_GROWS: Final = 1.3
@@ -64,7 +65,7 @@ def _memories(ceilings: RowDicts) -> _Memories:
 
 
 def _margin(memories: _Memories, key: tuple[str, str]) -> float:
-    return BY_SIZE_MARGIN[key[1]] if memories[key].curves else CEILING_MARGIN[key]
+    return (BY_SIZE_MARGIN if memories[key].curves else CEILING_MARGIN)[key]
 
 
 def _above_ceiling(medians: pd.DataFrame, memories: _Memories, l2_bytes: int) -> Iterable[dict[str, Any]]:
@@ -79,7 +80,8 @@ def _above_ceiling(medians: pd.DataFrame, memories: _Memories, l2_bytes: int) ->
         least_ns = memory.time_ns(read, written)
         if least_ns * (1 - in_l2 / max(row["min_bytes"], 1)) > row["margin"] * max(row["duration_ns"], 1):
             rate, least = row["min_bytes"] / max(row["duration_ns"], 1), row["min_bytes"] / least_ns
-            such = f"so many bytes with a {memory.cache} L2" if memory.curves else "such reads and writes"
+            l2 = f" with a {memory.cache} L2" if row["memory"][0] == "gpu" else ""
+            such = f"so many bytes{l2}" if memory.curves else "such reads and writes"
             text = (
                 f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to move {least:,.0f} GB/s of {such}: "
                 "the work is not done, or not waited for"

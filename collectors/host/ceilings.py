@@ -1,4 +1,4 @@
-"""Measures the ceilings of this machine's processor: copy bandwidth and FMA rate.
+"""Measures the ceilings of this machine's processor: copy bandwidth, the times of copies by size, and FMA rate.
 
 Each is that of the quickest of some executions: other processes of the machine can only make them slower.
 """
@@ -11,45 +11,69 @@ import numpy as np
 
 from warpladder.collectors.host.host_clock import durations_ns
 from warpladder.data.bandwidths import HOST_COPY_BYTES
-from warpladder.data.names import Ceiling
+from warpladder.data.names import Ceiling, by_size
 
 #: If this environment variable is set, the sizes are small. For tests, which check the rows and not the figures.
 SMALL_VARIABLE: Final = "WARPLADDER_SMALL_CEILINGS"
-_REPETITIONS: Final = 15
+_REPETITIONS: Final = 9
+_REPETITIONS_OF_A_SHARE: Final = 50
+#: Bytes read and written of the times by size, below `HOST_COPY_BYTES`.
+_SIZES: Final = (1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
+_PAGE: Final = 4096
 _LARGEST_SIDE: Final = 4096
 _LONG_NS: Final = 15e6  # of a product: the next takes eight times as long, and is repeated
 
 
 def host_ceilings() -> list[dict[str, Any]]:
-    """Rows of `ceilings` for the processor: GB/s and TFLOP/s."""
+    """Rows of `ceilings` for the processor: GB/s, TFLOP/s, and microseconds by size.
+
+    Threads of Python take long to start, compared with a copy within the caches. So the time by size is that of one thread with its
+    share of the bytes, which no number of threads can be ahead of. At the size of the rate it is that of all threads.
+    """
     threads = len(os.sched_getaffinity(0))
     small = bool(os.environ.get(SMALL_VARIABLE))
-    copied_bytes = 1 << 20 if small else HOST_COPY_BYTES // 2
+    moved_bytes = 1 << 21 if small else HOST_COPY_BYTES
+    all_ns = _copy_ns(moved_bytes, threads)
     rate, side = _best_rate(64, 64) if small else _best_rate(1024, _LARGEST_SIDE)
-    quickest = f"quickest of {_REPETITIONS}"
+    copied = f"copy of {moved_bytes >> 21} MiB by {threads} threads, bytes read and written, quickest of {_REPETITIONS}"
+    product = f"single-precision product of {side} x {side} matrices by NumPy's BLAS, quickest of {_REPETITIONS}"
+    share = f"copy by one of {threads} threads of its share, bytes read and written, quickest of {_REPETITIONS_OF_A_SHARE}"
+    by_bytes = {size: (_share_ns(size, threads), share) for size in _SIZES if size < moved_bytes}
+    by_bytes[moved_bytes] = (all_ns, copied)
     return [
-        {
-            "name": Ceiling.HOST_COPY,
-            "device": "cpu",
-            "value": 2 * copied_bytes / _copy_ns(copied_bytes, threads),
-            "unit": "GB/s",
-            "method": f"copy of {copied_bytes >> 20} MiB by {threads} threads, bytes read and written, {quickest}",
-        },
-        {
-            "name": Ceiling.HOST_FMA,
-            "device": "cpu",
-            "value": rate,
-            "unit": "TFLOP/s",
-            "method": f"single-precision product of {side} x {side} matrices by NumPy's BLAS, {quickest}",
-        },
+        _row(Ceiling.HOST_COPY, moved_bytes / all_ns, "GB/s", copied),
+        _row(Ceiling.HOST_FMA, rate, "TFLOP/s", product),
+        *(_row(by_size(Ceiling.HOST_COPY, "hot", size), ns / 1000, "us", how) for size, (ns, how) in by_bytes.items()),
     ]
 
 
-def _copy_ns(copied_bytes: int, threads: int) -> float:
-    source, target = np.ones(copied_bytes, np.uint8), np.zeros(copied_bytes, np.uint8)
+def _row(name: str, value: float, unit: str, how: str) -> dict[str, Any]:
+    return {"name": name, "device": "cpu", "value": value, "unit": unit, "method": how}
+
+
+def _copy_ns(moved_bytes: int, threads: int) -> float:
+    """Time of a copy in ns that reads and writes so many bytes in all."""
+    target, source = _target_and_source(moved_bytes // 2)
     parts = list(zip(np.array_split(target, threads), np.array_split(source, threads), strict=True))
     with ThreadPoolExecutor(threads) as pool:
         return min(durations_ns(lambda: list(pool.map(lambda part: np.copyto(*part), parts)), _REPETITIONS))
+
+
+def _share_ns(moved_bytes: int, threads: int) -> float:
+    """Time in ns in which one of the threads copies its share of so many bytes read and written."""
+    target, source = _target_and_source(moved_bytes // 2 // threads)
+    return min(durations_ns(lambda: np.copyto(target, source), _REPETITIONS_OF_A_SHARE))
+
+
+def _target_and_source(nbytes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays of bytes.
+
+    Within their pages, the target begins half a page behind the source. Where it begins within a cache line behind the source, x86
+    processors take up to ten times as long for a copy of 128 or 256 KiB.
+    """
+    both = np.ones(2 * nbytes + 2 * _PAGE, np.uint8)
+    first = (nbytes // _PAGE + 1) * _PAGE + _PAGE // 2
+    return both[first : first + nbytes], both[:nbytes]
 
 
 def _best_rate(side: int, largest: int) -> tuple[float, int]:

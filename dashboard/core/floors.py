@@ -53,8 +53,8 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
 
     - memory: the least time for the bytes of the case in their mix of reads and writes, at their size and with the L2 of the row; see
       `bandwidths.Memory`. In `end_to_end` the copies leave the L2 as they like, so that the shorter of both times counts. A run
-      without times by size, and a row without a cache, has a rate for each mix; a run that measured only `device_copy` has one rate,
-      as the host (`host_copy`), where the case has at least `HOST_COPY_BYTES`;
+      without times by size, and a row without a cache, has a rate for each mix; a run that measured only `device_copy` has one rate.
+      Without times by size the host's rate bounds only cases of at least `HOST_COPY_BYTES`, which its caches do not hold;
     - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host:
       `host_fma`); none on a GPU for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
@@ -91,11 +91,13 @@ def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times
     def by(memory: Memory) -> _Times:
         return memory.time_ns(*moved), memory.named(*moved)
 
-    host = by(memory_of(data, on_gpu=False))
+    memory = memory_of(data, on_gpu=False)
+    host = by(memory)
+    if not memory.curves:
+        host = np.where(sum(moved) >= HOST_COPY_BYTES, host[0], np.nan), host[1]
     rate, cold, hot = (by(memory_of(data, on_gpu=True, cache=cache)) for cache in ("", "cold", "hot"))
     end_to_end = (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
     caches = [(frame["cache"] == cache).to_numpy(dtype=bool) & ~end_to_end for cache in ("cold", "hot")]
-    host = np.where(sum(moved) >= HOST_COPY_BYTES, host[0], np.nan), host[1]
     chosen = [~on_gpu, caches[0] | (end_to_end & (cold[0] < hot[0])), caches[1] | end_to_end]
     times, names = (np.select(chosen, of, last) for *of, last in zip(host, cold, hot, rate, strict=True))
     return times, names

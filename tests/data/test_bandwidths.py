@@ -142,6 +142,12 @@ def test_the_host_has_one_mix() -> None:
     assert (memory.time_ns(70, 30), memory.named(70, 30)) == (200, "host_copy")
 
 
+def test_the_host_s_times_by_size_are_those_of_warm_caches() -> None:
+    memory = host_memory({Ceiling.HOST_COPY: 0.5} | by_sizes(Ceiling.HOST_COPY, "hot", {100: 40, 200: 400}))
+    assert (memory.time_ns(50, 50), memory.time_ns(100, 100), memory.time_ns(300, 100)) == (40, 400, 800)
+    assert memory.named(50, 50) == "host_copy by size (hot)"
+
+
 def test_inputs_are_read_and_outputs_written_and_half_is_where_neither_is_known() -> None:
     cases = pd.DataFrame(
         {"min_bytes": [300, 300, 300, None], "h2d_bytes": [200, 0, None, 1], "d2h_bytes": [100, 0, None, 1]}, dtype=float

@@ -90,7 +90,7 @@ def test_the_run_tells_what_it_was_without_paths_of_the_machine(run: store.Run) 
     assert run.info["command"] == "warpladder record --workload bad.py"
     assert run.info["label"] == "bad ones"
     assert run.info["device_count"] == 0
-    assert set(run.table("ceilings")["name"]) == {"host_copy", "host_fma"}
+    assert set(run.table("ceilings")["name"]) >= {"host_copy", "host_fma"}
     assert (run.table("ceilings")["value"] > 0).all()
 
 

@@ -73,7 +73,7 @@ def test_what_a_killed_recording_has_finished_the_next_one_makes_a_run(
     assert re.search(rf"was cut off: \d+ cases kept as run {run.run_id}\n$", said) and said.count("\n") == 1
     check_kept(run, {"n=100", "n=101", "n=102"}, "the recording was cut off before it")
     assert run.info["label"] == "cut off"
-    assert set(run.table("ceilings")["name"]) == {"host_copy", "host_fma"}
+    assert set(run.table("ceilings")["name"]) >= {"host_copy", "host_fma"}
     assert Source.CUT_OFF in set(run.table("diagnostics")["source"])
     assert not list(recording.data_dir.glob(".*"))
     salvage(recording.data_dir)

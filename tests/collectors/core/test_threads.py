@@ -89,7 +89,7 @@ def test_a_thread_verifies_and_samples_in_rounds_with_a_twin(tmp_path: Path) -> 
     assert "0.01" in found.loc["wrong", "detail"] and "input x" in found.loc["changes_its_input", "detail"]
     samples = run.table("samples").query("case == 'n=1000'")
     assert set(samples["variant"]) == {"total"} and set(samples["twin"]) == {0, 1}
-    assert set(run.table("ceilings")["name"]) == {"host_copy", "host_fma"}
+    assert set(run.table("ceilings")["name"]) >= {"host_copy", "host_fma"}
 
 
 def test_a_loop_without_end_is_ended_and_the_others_are_measured(tmp_path: Path) -> None:

@@ -128,6 +128,15 @@ def test_by_size_a_cell_is_held_against_its_own_cache_and_the_size_of_the_l2_sav
         assert f"to move {least} GB/s of so many bytes with a {cache} L2: the work is not done" in told[0]["text"]
 
 
+@pytest.mark.parametrize(("duration_ns", "expected"), [(2510, 0), (2490, 1)])
+def test_a_processor_may_be_four_times_as_fast_as_its_times_by_size(duration_ns: int, expected: int) -> None:
+    ceilings = [*CEILINGS, {"name": by_size(Ceiling.HOST_COPY, "hot", 1_000_000), "value": 10.0}]
+    rows = pd.DataFrame(samples("cpu", 1_000_000, duration_ns, "operation", "hot"))
+    told = trust.check(rows, [case(1_000_000)], VARIANTS, ceilings, None)
+    assert [row["source"] for row in told] == [Source.ABOVE_CEILING] * expected
+    assert all("to move 100 GB/s of so many bytes: the work is not done" in row["text"] for row in told)
+
+
 def test_by_size_a_hot_time_that_does_not_grow_is_distrusted_with_a_narrow_margin() -> None:
     # 7 MB more take a hot L2 1.1 us, with the margin 0.88: more than the small case takes. By rates they take 0.44 us with that of 4.
     rows = pd.DataFrame(

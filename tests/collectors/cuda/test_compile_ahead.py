@@ -110,7 +110,7 @@ def test_a_module_that_cannot_be_imported_or_ends_its_process_costs_the_recordin
     )  # fmt: skip
     run = store.open_run(tmp_path / "runs" / done.stdout.splitlines()[-1])
     assert set(run.table("results")["status"]) == {"ok"}
-    assert set(run.table("ceilings")["name"]) == {"host_copy", "host_fma"}
+    assert set(run.table("ceilings")["name"]) >= {"host_copy", "host_fma"}
 
 
 OWN = """

@@ -124,7 +124,7 @@ def test_the_floor_of_memory_is_that_of_the_mix_of_the_case(inputs: int, outputs
         (HOST_COPY_BYTES - 1, 10, "compute"),
     ],  # 0.5 bytes and 0.1 operations a ns
 )
-def test_the_memory_of_the_processor_bounds_only_what_its_caches_do_not_hold(
+def test_without_times_by_size_the_memory_of_the_processor_bounds_only_what_its_caches_do_not_hold(
     min_bytes: int, floor_ns: float, bound: str
 ) -> None:
     case = {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 1, "min_bytes": min_bytes}
