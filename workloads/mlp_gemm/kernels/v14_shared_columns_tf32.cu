@@ -1,7 +1,7 @@
 // Idea: The two blocks of a cluster have tiles one below the other, which need the same columns of B. Each fetches half of them, and the TMA writes
 //     it into the shared memory of both (multicast): a block asks L2 for 32 KB a stage in place of 48.
-// Bottleneck: The tensor cores, as before, and the power that they draw: at n = 8192 on an H200 both rungs are slowed down to stay within
-//     700 W, and fewer bytes from L2 leave more of it to the products.
+// Bottleneck: The tensor cores, as before. L2 does not limit v12_wgmma_tf32, so that fewer bytes from it gain nothing: on an H200 the time is
+//     the same at n = 2048 and 4096, and 3 % longer at 8192. It is longer at small sizes too, where the blocks of a cluster wait for each other.
 // Next: Nothing that we know of. Clusters of 4 take nearly twice the time: 30 of them run at once, which is 120 of 132 multiprocessors.
 // Source: PTX ISA, cp.async.bulk.tensor with .multicast::cluster; clusters alike in NVIDIA's CUTLASS 3.
 
