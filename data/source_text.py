@@ -17,6 +17,12 @@ _OF_CUDA: Final = re.compile(
     r"(cuda|cub|thrust|nv|crt|cooperative_groups)/|cu(da|rand|Complex)|cooperative_groups|(mma|math_\w+|device_\w+|vector_\w+|nvrtc)\.h"
 )
 
+_RAW: Final = r'R"(?P<end>[^()\\\s]*)\(.*?\)(?P=end)"'
+_COMMENT: Final = re.compile(
+    rf"""(?P<literal>{_RAW}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\\n])*')|//(?:\\\n|[^\n])*|/\*.*?\*/""", re.DOTALL
+)
+_LINE: Final = re.compile(r"[ \t]*#[ \t]*line\b")
+
 
 class MissingInclude(Exception):
     """An included file is not there. The message names the source, the line and the file."""
@@ -78,6 +84,12 @@ class _Reader:
 
 def _whole_lines(text: str) -> str:
     return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def code(text: str) -> list[str]:
+    """The lines of a source without its comments, its `#line` directives and what is empty then."""
+    bare = _COMMENT.sub(lambda match: match["literal"] or "\n" * match[0].count("\n") or " ", text)
+    return [line.rstrip() for line in bare.splitlines() if line.strip() and not _LINE.match(line)]
 
 
 def files_of(file: Path, folders: Sequence[Path] = ()) -> set[Path]:

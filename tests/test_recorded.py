@@ -18,8 +18,6 @@ ROOT = Path(__file__).resolve().parent.parent
 GOOD, BAD = store.list_runs([store.RECORDED])
 #: Two medians of the same time on one device differ by no more, at times of buffers that lie elsewhere.
 MOST_PERCENT_OF_FLOOR = 104
-#: Workload -> rungs that no run of all full cases has yet. One run with every variant has them, at some full cases.
-NEWER = {"gan_tconv": {"v14_few_images", "v15_few_images_tf32", "v16_rounded_on_load_tf32"}}
 
 
 def test_every_recorded_run_opens() -> None:
@@ -70,7 +68,7 @@ def test_every_declared_variant_but_later_peers_is_in_the_run_unless_it_was_aske
         recorded = set(results["variant"])
         assert recorded <= set(declared)
         if "--variants" not in run.info["command"]:
-            missing = set(declared) - recorded - NEWER.get(name, set())
+            missing = set(declared) - recorded
             assert {declared[each].role for each in missing} <= {"peer"}
 
 
@@ -80,7 +78,7 @@ def test_one_run_of_the_recorded_has_every_variant_of_a_workload_and_one_every_f
 ) -> None:
     declared = [variant for variant in registry.load(name).variants if not variant.draft]
     assert {variant.name for variant in declared} in [set(results["variant"]) for results in results_of(name)]
-    ours = {variant.name for variant in declared if variant.role != "peer"} - NEWER.get(name, set())
+    ours = {variant.name for variant in declared if variant.role != "peer"}
     of_full_runs = [results for results in results_of(name) if set(results["case"]) == full_cases(name)]
     assert any(ours <= set(results["variant"]) for results in of_full_runs)
 

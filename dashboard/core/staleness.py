@@ -12,8 +12,9 @@ from warpladder.data import source_text
 def stale_variants(data: RunData, root: Path) -> pd.DataFrame:
     """Variants whose recorded source differs from the file at their source_path below `root`.
 
-    A `.cu` file is compared by the SHA-256 of its text, with its includes in place as `warpladder.workloads.api.read_source` puts them. A
-    Python file holds several variants, so it is searched for the recorded text.
+    A `.cu` file is compared with its includes in place, as `warpladder.workloads.api.read_source` puts them: by the SHA-256 of its text, and
+    where that differs by its code, so that an edited comment does not count. A Python file holds several variants, so it is searched for
+    the recorded text.
 
     Returns:
         `workload`, `variant`, `source_path` and `reason`. A variant has no row where it has no source_path, or one outside
@@ -41,4 +42,5 @@ def _reason(file: Path, text: str, sha256: str) -> str | None:
         now = file.read_text(errors="replace")
         return None if text in now else "the function was changed since it was measured"
     now = source_text.read(file, lenient=True)
-    return None if hashlib.sha256(now.encode()).hexdigest() == sha256 else "the file was changed since it was measured"
+    same = hashlib.sha256(now.encode()).hexdigest() == sha256 or source_text.code(now) == source_text.code(text)
+    return None if same else "the file was changed since it was measured"
