@@ -5,6 +5,7 @@ The baseline runs twice in every round. The difference between its two copies is
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -98,7 +99,8 @@ class RoundsResult:
         rows: rows of `samples`.
         stopped: cell -> why its sampling stopped.
         discarded: number of throttled samples that were repeated.
-        kept_throttled: number of samples that stayed throttled and were kept.
+        taken: cell -> number of samples that were kept.
+        kept_throttled: cell -> number of those that stayed throttled.
         pending: cells whose clock stopped before the device was done.
         not_held: cells whose work could not be queued before the clock started.
     """
@@ -106,7 +108,8 @@ class RoundsResult:
     rows: list[dict[str, Any]] = field(default_factory=list)
     stopped: dict[Cell, str] = field(default_factory=dict)
     discarded: int = 0
-    kept_throttled: int = 0
+    taken: Counter[Cell] = field(default_factory=Counter)
+    kept_throttled: Counter[Cell] = field(default_factory=Counter)
     pending: set[Cell] = field(default_factory=set)
     not_held: set[Cell] = field(default_factory=set)
 
@@ -118,10 +121,17 @@ class RoundsResult:
             how: scope and cache.
         """
         if self.discarded:
-            yield "info", Source.THROTTLING, f"{where}: {self.discarded} samples taken under throttling were taken again", None
-        if self.kept_throttled:
-            text = f"{where}: {self.kept_throttled} samples stayed throttled and were kept; see throttle_reasons"
+            text = f"{where}: samples taken under throttling, and taken again: {self.discarded}"
+            yield "info", Source.THROTTLING, text, None
+        if kept := self.kept_throttled.total():
+            text = (
+                f"{where}: samples that stayed throttled, and were kept: {kept} of {self.taken.total()}; see throttle_reasons"
+            )
             yield "warning", Source.THROTTLING, text, None
+        for cell in sorted((cell for cell, kept in self.kept_throttled.items() if 2 * kept >= self.taken[cell]), key=str):
+            shares = f"{self.kept_throttled[cell]} of {self.taken[cell]} samples"
+            text = f"{shares} stayed throttled, so its {how.scope} {how.cache} time is that of a slowed clock"
+            yield "warning", Source.THROTTLING, text, cell
         for cell in sorted(self.pending, key=str):
             text = f"the {how.scope} clock was stopped while the device was still at work: the call was never synchronised"
             yield "warning", Source.NEVER_SYNCHRONIZED, text, cell
@@ -165,7 +175,9 @@ def run_rounds(
             entry = entries[index]
             reading, retaken = _take_unthrottled(entry, number, take)
             result.discarded += retaken
-            result.kept_throttled += reading.throttled
+            result.taken[entry.cell] += 1
+            if reading.throttled:
+                result.kept_throttled[entry.cell] += 1
             if reading.pending:
                 result.pending.add(entry.cell)
             if not reading.held:

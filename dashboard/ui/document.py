@@ -29,7 +29,7 @@ h1 { font-size: 26px; margin: 0; } h2 { font-size: 20px; margin: 40px 0 8px; } h
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; } dt, .note, summary { color: #626973; }
 dd { margin: 0; overflow-wrap: anywhere; } .note { font-size: 13px; margin: 2px 0 8px; }
 summary { cursor: pointer; font-size: 13px; }
-.wrap td, .wrap th { white-space: normal; vertical-align: top; }
+.wrap td, .wrap th { white-space: pre-line; vertical-align: top; }
 .wrap td:last-child { min-width: 180px; }
 .answer td:nth-child(n+5):nth-child(-n+6) { white-space: nowrap; } .scroll { overflow: auto; max-height: 420px; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }

@@ -106,7 +106,7 @@ def _list_findings(found: pd.DataFrame) -> None:
                 widgets.badge(row["severity"], _COLORS.get(row["severity"], "gray"))
                 st.markdown(f"**{plain(row['source'].replace('_', ' '))}** {plain(about)}", width="content")
                 st.caption(plain(where), width="content")
-            st.markdown(f":small[{plain(row['text'])}]")
+            st.markdown("  \n".join(f":small[{plain(line)}]" for line in row["text"].splitlines()))
 
 
 def _verdicts(run: store.Run) -> None:

@@ -12,7 +12,7 @@ _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "
 
 
 def findings(data: RunData) -> pd.DataFrame:
-    """The diagnostics, with those of one kind about one variant joined.
+    """The diagnostics, with those of one kind joined: those about one variant, and those about the run.
 
     Returns:
         `severity` (errors first), `source`, and
@@ -20,7 +20,7 @@ def findings(data: RunData) -> pd.DataFrame:
         - `workload`, `variant`, `role`: of the variant; empty for a finding about the run;
         - `cells`: number of diagnostics joined;
         - `example`: case and config of the first one; empty where it has none;
-        - `text`: the text of the first one. Its figures differ by cell.
+        - `text`: about a variant, the text of the first one, whose figures differ by cell; about the run, all texts, a line each.
     """
     rows = data.diagnostics.merge(data.variants[["workload", "variant", "role"]], on=["workload", "variant"], how="left")
     about = ["workload", "variant", "role"]
@@ -30,8 +30,11 @@ def findings(data: RunData) -> pd.DataFrame:
         for cell in rows[["case", "config"]].itertuples(index=False)
     ]
     grouped = rows.groupby(["severity", "source", *about], sort=False, as_index=False).agg(
-        cells=("text", "size"), example=("example", "first"), text=("text", "first")
+        cells=("text", "size"), example=("example", "first"), text=("text", list)
     )
+    grouped["text"] = [
+        texts[0] if variant else "\n".join(texts) for variant, texts in zip(grouped["variant"], grouped["text"], strict=True)
+    ]
     order = grouped["severity"].map({name: place for place, name in enumerate(_SEVERITY_ORDER)})
     return grouped.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
 

@@ -21,6 +21,7 @@ from warpladder.collectors.core.verdicts import Cell
 from warpladder.data.names import Phase
 
 A, B = (Cell("w", name, "", "n=1") for name in "ab")
+HOW = Pass("device", "cold")
 ENTRIES = (Entry(A), Entry(B), Entry(A, twin=1))
 
 
@@ -32,7 +33,7 @@ def run(
     first_round: int = 0,
 ) -> RoundsResult:
     rng, turn = np.random.default_rng(0), Turn(process, first_round, limits or Limits())
-    return run_rounds(ENTRIES, Pass("device", "cold"), take, turn, rng, gpus=1, clock=clock)
+    return run_rounds(ENTRIES, HOW, take, turn, rng, gpus=1, clock=clock)
 
 
 def test_every_entry_runs_once_in_every_round() -> None:
@@ -100,7 +101,8 @@ def test_a_throttled_sample_is_taken_again_and_counted() -> None:
     throttled = iter([True] + [False] * 1000)
     result = run(lambda entry, number: Reading(1000, throttled=next(throttled)))
     assert result.discarded == 1
-    assert result.kept_throttled == 0
+    assert not result.kept_throttled
+    assert [(severity, cell) for severity, _, _, cell in result.doubts("w/n=1, device cold", HOW)] == [("info", None)]
 
 
 def test_a_sample_that_stays_throttled_is_kept_and_counted() -> None:
@@ -112,8 +114,19 @@ def test_a_sample_that_stays_throttled_is_kept_and_counted() -> None:
 
     result = run(take)
     assert calls[B, 0, 0] == RETRIES + 1
-    assert result.kept_throttled == 10
+    assert result.kept_throttled == {B: 10}
     assert result.discarded == 10 * RETRIES
+
+
+@pytest.mark.parametrize(("throttled", "flagged"), [(4, []), (5, [A])])
+def test_a_cell_is_distrusted_where_at_least_half_of_its_samples_stayed_throttled(throttled: int, flagged: list[Cell]) -> None:
+    result = run(lambda entry, number: Reading(1000, throttled=entry.cell == A and number < throttled))
+    doubts = [(text, cell) for severity, _, text, cell in result.doubts("w/n=1, device cold", HOW) if severity == "warning"]
+    assert doubts[0] == (
+        f"w/n=1, device cold: samples that stayed throttled, and were kept: {2 * throttled} of 30; see throttle_reasons",
+        None,
+    )
+    assert [cell for _, cell in doubts[1:]] == flagged
 
 
 def test_a_clock_stopped_too_early_marks_the_cell() -> None:

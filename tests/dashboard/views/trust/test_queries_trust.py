@@ -25,6 +25,18 @@ def test_findings_stand_together_by_variant_with_errors_first() -> None:
     ]  # fmt: skip
 
 
+def test_findings_about_the_run_keep_each_text() -> None:
+    said = [
+        {"severity": "warning", "source": "throttling", "text": "w/n=1: 3 of 30"},
+        {"severity": "warning", "source": "throttling", "text": "w/n=2: 5 of 30"},
+        {"severity": "warning", "source": "throttling", "text": "15 of 30", "workload": "w", "variant": "v01_a", "case": "n=2"},
+    ]
+    found = trust.findings(run_of([], [], diagnostics=said))
+    assert found[["variant", "cells", "text"]].to_numpy().tolist() == [
+        ["", 2, "w/n=1: 3 of 30\nw/n=2: 5 of 30"], ["v01_a", 1, "15 of 30"],
+    ]  # fmt: skip
+
+
 def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
     results = [
         {"workload": "w", "variant": name, "case": "n=1", "status": status, "detail": detail}
