@@ -8,6 +8,7 @@ import numpy as np
 from cupy.cuda import driver, runtime
 from cupy.cuda.function import Module
 
+from warpladder.collectors.core.bench import Unavailable
 from warpladder.collectors.core.verify import poison
 from warpladder.collectors.cuda.compiled import CompiledModule
 from warpladder.collectors.cuda.tensor_maps import encode
@@ -15,8 +16,8 @@ from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffer, Buffers, Launch, TensorMap
 from warpladder.workloads.communication import RowsOf
 
+_STATIC_SHARED: Final = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 _MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-_STATIC_SHARED_LIMIT: Final = 48 * 1024
 
 
 def load(module: CompiledModule) -> dict[str, Any]:
@@ -34,15 +35,28 @@ def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callabl
         launch: the launch; its arguments name buffers.
         function: its kernel, as `load` returns it.
         buffers: arrays on the device, by name.
+
+    Raises:
+        Unavailable: the GPU has less shared memory a block than the launch needs.
     """
     arguments = tuple(_argument(value, buffers) for value in launch.args)
-    if launch.dynamic_shared_bytes > _STATIC_SHARED_LIMIT:
-        driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, launch.dynamic_shared_bytes)
+    if launch.dynamic_shared_bytes > driver.funcGetAttribute(
+        _MAX_DYNAMIC_SHARED, function.ptr
+    ):  # it may have more for another launch
+        _allow_shared(launch, function)
 
     def enqueue(stream: Any = None) -> None:
         function(launch.grid, launch.block, arguments, shared_mem=launch.dynamic_shared_bytes, stream=stream)
 
     return enqueue
+
+
+def _allow_shared(launch: Launch, function: Any) -> None:
+    needed = driver.funcGetAttribute(_STATIC_SHARED, function.ptr) + launch.dynamic_shared_bytes
+    most = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
+    if needed > most:
+        raise Unavailable(f"{launch.kernel} needs {needed:,} bytes of shared memory a block, and this GPU has {most:,}")
+    driver.funcSetAttribute(function.ptr, _MAX_DYNAMIC_SHARED, launch.dynamic_shared_bytes)
 
 
 def make_scratch(declared: Mapping[str, Buffer]) -> Buffers:

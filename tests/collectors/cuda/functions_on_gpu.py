@@ -14,7 +14,7 @@ bench = warpladder.Benchmark("affine", n=[1 << 12, 1 << 22])
 #: Variants that must be measured.
 RIGHT = (
     *("eager", "compiled", "with_triton", "with_cupy", "raw_kernel", "with_numba", "into", "in_place", "joined", "from_host"),
-    *("of_source", "strided", "captured_random"),
+    *("of_source", "much_shared", "strided", "captured_random"),
 )
 #: Variant -> verdict, and a part of its reason.
 WRONG = {
@@ -31,6 +31,7 @@ WRONG = {
     "too_short": ("wrong_result", "output out has shape"),
     "kept": ("wrong_result", "other inputs"),
     "out_of_bounds": ("launch_error", ""),
+    "too_much_shared": ("skipped", "affine needs 300,000 bytes of shared memory a block, and this GPU has"),
 }
 
 
@@ -82,14 +83,16 @@ def raw_kernel(x, out):
     affine((-(-x.size // 256),), (256,), (x, out, np.int32(x.size)))
 
 
-bench.cuda(
-    SOURCE.replace('extern "C" ', "") + "\n",
-    kernel="affine",
-    grid=lambda n: -(-n // 256),
-    block=256,
-    args=("x", "out", "n"),
-    name="of_source",
-)
+for variant, shared in (("of_source", 0), ("much_shared", 60_000), ("too_much_shared", 300_000)):
+    bench.cuda(
+        SOURCE.replace('extern "C" ', "") + "\n",
+        kernel="affine",
+        grid=lambda n: -(-n // 256),
+        block=256,
+        args=("x", "out", "n"),
+        shared=shared,
+        name=variant,
+    )
 
 
 @numba_cuda.jit
