@@ -40,9 +40,7 @@ def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callabl
         Unavailable: the GPU has less shared memory a block than the launch needs.
     """
     arguments = tuple(_argument(value, buffers) for value in launch.args)
-    if launch.dynamic_shared_bytes > driver.funcGetAttribute(
-        _MAX_DYNAMIC_SHARED, function.ptr
-    ):  # it may have more for another launch
+    if launch.dynamic_shared_bytes:
         _allow_shared(launch, function)
 
     def enqueue(stream: Any = None) -> None:
@@ -52,6 +50,8 @@ def bind(launch: Launch, function: Any, buffers: Mapping[str, Array]) -> Callabl
 
 
 def _allow_shared(launch: Launch, function: Any) -> None:
+    if launch.dynamic_shared_bytes <= driver.funcGetAttribute(_MAX_DYNAMIC_SHARED, function.ptr):
+        return  # another launch of the kernel may need more than this one: the limit is never lowered
     needed = driver.funcGetAttribute(_STATIC_SHARED, function.ptr) + launch.dynamic_shared_bytes
     most = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
     if needed > most:

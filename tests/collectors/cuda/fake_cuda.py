@@ -151,9 +151,9 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
     facts: dict[ModuleType, dict[str, Any]] = {
         function: {"Module": lambda: SimpleNamespace(load=lambda cubin: None, get_function=kernel, get_global_var=kernel)},
         cuda: {
-            "nccl": FakeNccl(log), "driver": MagicMock(funcGetAttribute=lambda which, kernel: 48 << 10), "runtime": runtime, "function": function,
+            "nccl": FakeNccl(log), "driver": MagicMock(funcGetAttribute=lambda which, kernel: 0), "runtime": runtime, "function": function,
             "Event": lambda **_: SimpleNamespace(record=lambda stream: log.append("event"), synchronize=lambda: None),
-            "Stream": lambda **options: FakeStream(log, **options), "Device": lambda *_: SimpleNamespace(id=0),
+            "Stream": lambda **options: FakeStream(log, **options), "Device": lambda *_: SimpleNamespace(id=0, attributes={"MaxSharedMemoryPerBlockOptin": 227 << 10}),
             "get_elapsed_time": lambda start, stop: 0.033, "alloc_pinned_memory": _Pinned,
             "MemoryPool": MagicMock, "using_allocator": lambda allocate: nullcontext(),
         },
