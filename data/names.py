@@ -219,5 +219,5 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.TRACING: "what a tracer did to the times, or why a run has no trace",
     Source.TRUST: "the run could not be checked",
     Source.VARIANT_FROM: "ranges or launches that were taken as measurements",
-    Source.WAITS_INSIDE: "a call that waits for the device inside",
+    Source.WAITS_INSIDE: "a call that waits for the device inside, or samples whose work was queued late",
 }

@@ -102,7 +102,7 @@ class RoundsResult:
         taken: cell -> number of samples that were kept.
         kept_throttled: cell -> number of those that stayed throttled.
         pending: cells whose clock stopped before the device was done.
-        not_held: cells whose work could not be queued before the clock started.
+        not_held: cell -> number of its samples whose work was not all queued before the clock started.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -111,7 +111,7 @@ class RoundsResult:
     taken: Counter[Cell] = field(default_factory=Counter)
     kept_throttled: Counter[Cell] = field(default_factory=Counter)
     pending: set[Cell] = field(default_factory=set)
-    not_held: set[Cell] = field(default_factory=set)
+    not_held: Counter[Cell] = field(default_factory=Counter)
 
     def doubts(self, where: str, how: Pass) -> Iterator[tuple[str, str, str, Cell | None]]:
         """Severity, source, text and cell of each diagnostic about the rounds.
@@ -128,16 +128,23 @@ class RoundsResult:
                 f"{where}: samples that stayed throttled, and were kept: {kept} of {self.taken.total()}; see throttle_reasons"
             )
             yield "warning", Source.THROTTLING, text, None
-        for cell in sorted((cell for cell, kept in self.kept_throttled.items() if 2 * kept >= self.taken[cell]), key=str):
+        for cell in self._mostly(self.kept_throttled):
             shares = f"{self.kept_throttled[cell]} of {self.taken[cell]} samples"
             text = f"{shares} stayed throttled, so its {how.scope} {how.cache} time is that of a slowed clock"
             yield "warning", Source.THROTTLING, text, cell
         for cell in sorted(self.pending, key=str):
             text = f"the {how.scope} clock was stopped while the device was still at work: the call was never synchronised"
             yield "warning", Source.NEVER_SYNCHRONIZED, text, cell
-        for cell in sorted(self.not_held, key=str):
+        if late := self.not_held.total():
+            text = f"{where}: samples that include time of the host, for their work was queued late: {late} of {self.taken.total()}"
+            yield "info", Source.WAITS_INSIDE, text, None
+        for cell in self._mostly(self.not_held):
             text = f"the call waits for the device inside, so its {how.scope} {how.cache} time includes time of the host"
             yield "warning", Source.WAITS_INSIDE, text, cell
+
+    def _mostly(self, samples: Counter[Cell]) -> list[Cell]:
+        """Cells of whose samples at least half are among these: the median is then one of them, or next to one."""
+        return sorted((cell for cell, count in samples.items() if 2 * count >= self.taken[cell]), key=str)
 
 
 def run_rounds(
@@ -181,7 +188,7 @@ def run_rounds(
             if reading.pending:
                 result.pending.add(entry.cell)
             if not reading.held:
-                result.not_held.add(entry.cell)
+                result.not_held[entry.cell] += 1
             durations[entry].append(reading.duration_ns)
             result.rows += sample_rows(entry, how, gpus, turn, number, position, reading)
         done += 1

@@ -129,6 +129,15 @@ def test_a_cell_is_distrusted_where_at_least_half_of_its_samples_stayed_throttle
     assert [cell for _, cell in doubts[1:]] == flagged
 
 
+@pytest.mark.parametrize(("late", "flagged"), [(0, []), (1, []), (4, []), (5, [A]), (10, [A])])
+def test_a_call_waits_inside_where_at_least_half_of_its_samples_were_queued_late(late: int, flagged: list[Cell]) -> None:
+    result = run(lambda entry, number: Reading(1000, held=entry.cell != A or number >= late))
+    doubts = list(result.doubts("w/n=1, device cold", HOW))
+    counted = f"w/n=1, device cold: samples that include time of the host, for their work was queued late: {2 * late} of 30"
+    assert [text for severity, _, text, _ in doubts if severity == "info"] == [counted][: bool(late)]
+    assert [cell for severity, _, _, cell in doubts if severity == "warning"] == flagged
+
+
 def test_a_clock_stopped_too_early_marks_the_cell() -> None:
     assert run(lambda entry, number: Reading(1000, pending=entry.cell == B)).pending == {B}
 
