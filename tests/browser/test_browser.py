@@ -62,16 +62,22 @@ def test_a_chart_is_downloaded_as_csv_html_svg_and_png(page: "sync_api.Page", ad
 
 
 def test_a_dark_browser_gets_dark_charts(browser: "sync_api.Browser", address: str) -> None:
-    backgrounds = {}
+    colours = {}
     for scheme in ("light", "dark"):
         context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme=scheme)
         page = context.new_page()
         open_page(page, f"{address}/ladder?run=gpu")
-        text = page.locator(".js-plotly-plot .ytick text, .js-plotly-plot .xtick text").first
-        expect(text).to_be_visible(timeout=PATIENCE_MS)
-        backgrounds[scheme] = text.evaluate("element => getComputedStyle(element).fill")
+        ticks = ".js-plotly-plot .ytick text, .js-plotly-plot .xtick text"
+        expect(page.locator(ticks).first).to_be_visible(timeout=PATIENCE_MS)
+        # In one step: a text that a redrawn chart has taken out of the page has no colour.
+        colour = page.wait_for_function(
+            "ticks => { const text = document.querySelector(ticks); return text && getComputedStyle(text).fill; }",
+            arg=ticks,
+            timeout=PATIENCE_MS,
+        )
+        colours[scheme] = colour.json_value()
         context.close()
-    assert backgrounds["light"] != backgrounds["dark"]
+    assert colours["light"] != colours["dark"]
 
 
 def test_the_browser_itself_refuses_what_a_page_asks_of_another_machine(browser: "sync_api.Browser", address: str) -> None:
