@@ -37,7 +37,7 @@ def doubled(tmp_path_factory: pytest.TempPathFactory) -> CFunction:
 
 def test_without_a_gpu_the_launch_fails_with_cuda_s_code(doubled: CFunction) -> None:
     if Path("/dev/nvidiactl").exists():
-        pytest.skip("this machine has a GPU")
+        pytest.skip("is about machines without a GPU; this one has one")
     with pytest.raises(CallFailed, match=r"doubled of libdoubled\.so returned \d+; ") as failed:
         doubled(np.ones(4, np.float32), np.zeros(4, np.float32), 4, None)
     assert failed.value.code in (35, 100)  # cudaErrorInsufficientDriver, cudaErrorNoDevice

@@ -114,7 +114,7 @@ def test_a_shell_runs_pipes(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="the example is written in C")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler, cc: the example is written in C")
 def test_the_example_of_the_page_gives_the_table_that_it_shows(tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     page = ROOT / "docs" / "versus.md"
