@@ -149,6 +149,7 @@ class Source:
     CEILINGS: Final = "ceilings"
     COLLECTOR: Final = "collector"
     COLUMNS: Final = "columns"
+    CONSTANT_REFERENCE: Final = "constant_reference"
     COPIES: Final = "copies"
     COUNTERS: Final = "counters"
     CUDA: Final = "cuda"
@@ -161,6 +162,7 @@ class Source:
     INPUTS: Final = "inputs"
     INPUTS_CHANGED: Final = "inputs_changed"
     INTERRUPTED: Final = "interrupted"
+    KEPT_RESULTS: Final = "kept_results"
     LAUNCHES: Final = "launches"
     LOST: Final = "lost"
     NEVER_SYNCHRONIZED: Final = "never_synchronized"
@@ -189,6 +191,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.CEILINGS: "ceilings could not be measured",
     Source.COLLECTOR: "a case could not be measured at all",
     Source.COLUMNS: "columns that a report lacks",
+    Source.CONSTANT_REFERENCE: "a reference that hardly depends on the inputs, so that no variant can be trusted",
     Source.COPIES: "copies of a report with unknown values",
     Source.COUNTERS: "no counters could be read",
     Source.CUDA: "a report without CUDA activity or calls",
@@ -199,8 +202,9 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.GPUS: "numbers of GPUs that a case cannot be shared among",
     Source.GRAPHS: "CUDA graphs that were traced as a whole",
     Source.INPUTS: "there are no other inputs to verify with",
-    Source.INPUTS_CHANGED: "a variant changed the inputs of others",
+    Source.INPUTS_CHANGED: "a variant changed the inputs of others; older runs alone have it",
     Source.INTERRUPTED: "the user interrupted the recording",
+    Source.KEPT_RESULTS: "a variant that is slower with inputs that it has not seen",
     Source.LAUNCHES: "device work whose launch is not in the report",
     Source.LOST: "samples whose device work is not in the trace",
     Source.NEVER_SYNCHRONIZED: "the clock was stopped while the device was at work",

@@ -7,6 +7,7 @@ NVRTC where there is no GPU. `docs/own-workload.md` has a complete example of 40
 
 import hashlib
 import inspect
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -90,6 +91,10 @@ TOLERANCE: Final[Mapping[str, float]] = {
     "int": 0.0,
     "mixed": 0.0,
 }
+
+
+#: Unit roundoff of the type that sums are accumulated in, by precision: fp32 unless it is fp64.
+_ROUNDOFF: Final[Mapping[str, float]] = {**dict.fromkeys(TOLERANCE, 2.0**-24), "fp64": 2.0**-53, "int": 0.0, "mixed": 0.0}
 
 
 class NotInstalled(Exception):
@@ -352,6 +357,22 @@ class Workload:
     def variant(self, name: str) -> Variant:
         """The variant of that name. Raises KeyError."""
         return {variant.name: variant for variant in self.variants}[name]
+
+    def tolerance_at(self, variant: Variant, case: Case) -> float:
+        """The largest relative L2 error of a variant that passes at a case.
+
+        A default of `TOLERANCE` grows with the length n of the sums that make an output, to u √n at least, where u is the unit roundoff
+        of the accumulator. Rounding errors of n terms grow like u √n with high probability (Higham and Mary, A new approach to
+        probabilistic rounding error analysis, SIAM J. Sci. Comput. 41, 2019), and sums in order reach 0.41 u √n. n is flops / 2 or the
+        number of inputs, whichever is larger, for each element of the outputs, and at most the number of inputs.
+        """
+        precision = variant.precision_at(case)
+        tolerance = self.tolerance[precision]
+        if tolerance != TOLERANCE[precision]:
+            return tolerance  # of the workload's own
+        inputs, outputs = (sum(math.prod(buffer.shape) for buffer in each.values()) for each in self.buffers(case))
+        length = min(max(case.flops / 2, inputs) / max(outputs, 1), inputs)
+        return max(tolerance, _ROUNDOFF[precision] * math.sqrt(length))
 
     def case(self, name: str) -> Case:
         """The declared case of that name, or the case that the axes make from it.

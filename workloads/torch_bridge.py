@@ -40,13 +40,13 @@ def use_current_stream() -> None:
 
 def use_current_stream_if_on_gpu() -> None:
     """The same, if PyTorch has used the GPU."""
-    if _on_gpu():
+    if is_on_gpu():
         use_current_stream()
 
 
 def current_stream() -> int | None:
     """Address of the stream that PyTorch enqueues on, 0 for the default one; None if PyTorch does not use the GPU yet."""
-    return int(sys.modules["torch"].cuda.current_stream().cuda_stream) if _on_gpu() else None
+    return int(sys.modules["torch"].cuda.current_stream().cuda_stream) if is_on_gpu() else None
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def own_choice_of_stream() -> Iterator[None]:
 
     After the block it enqueues on CuPy's current stream. So no variant depends on the stream that another one chose.
     """
-    if _on_gpu():
+    if is_on_gpu():
         torch = sys.modules["torch"]
         torch.cuda.set_stream(torch.cuda.default_stream())
     try:
@@ -67,7 +67,7 @@ def own_choice_of_stream() -> Iterator[None]:
 def free_memory() -> None:
     """Give the GPU memory back that PyTorch keeps for later tensors. Does nothing after an error that left the GPU unusable."""
     with suppress(RuntimeError):
-        if _on_gpu():
+        if is_on_gpu():
             sys.modules["torch"].cuda.empty_cache()
 
 
@@ -81,10 +81,20 @@ def forget_compiled() -> None:
         dynamo.reset()
 
 
-def _on_gpu() -> bool:
+def is_on_gpu() -> bool:
     """Whether PyTorch has been imported and has used the GPU. The check itself must not initialise it."""
     torch = sys.modules.get("torch")
     return torch is not None and bool(torch.cuda.is_initialized())
+
+
+def empty_like(array: Array) -> Array:
+    """An uninitialised CuPy array like another one, in memory that PyTorch allocates."""
+    import cupy
+    import torch
+
+    memory = torch.empty(max(array.nbytes, 1), dtype=torch.uint8, device="cuda")
+    held = cupy.cuda.UnownedMemory(memory.data_ptr(), memory.numel(), memory)
+    return cupy.ndarray(array.shape, array.dtype, cupy.cuda.MemoryPointer(held, 0))
 
 
 def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = False) -> Callable[[], None]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from random import Random
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
@@ -43,6 +44,7 @@ class Reading:
         throttled: the device reduced its clock while the repetition ran.
         pending: the clock stopped while the device was still at work.
         held: all work was queued before the clock started; False if the operation itself waited for the device.
+        inputs: number of the input set that the last execution used; None if its outputs cannot be compared.
         ranks: each rank's reading, if several ranks did the repetition together; this reading then covers all of them.
     """
 
@@ -52,6 +54,7 @@ class Reading:
     throttled: bool = False
     pending: bool = False
     held: bool = True
+    inputs: int | None = None
     ranks: "tuple[Reading, ...]" = ()
 
 
@@ -62,6 +65,7 @@ def of_all(ranks: Sequence[Reading]) -> Reading:
         throttled=any(each.throttled for each in ranks),
         pending=any(each.pending for each in ranks),
         held=all(each.held for each in ranks),
+        inputs=ranks[0].inputs,
         ranks=tuple(ranks),
     )
 
@@ -91,11 +95,14 @@ class Failed(Exception):
     Attributes:
         status, detail: columns of its row in `results`.
         lasting: the process that failed cannot go on.
+        errors: the columns about errors, if outputs were compared.
     """
 
-    def __init__(self, status: str, detail: str, lasting: bool = False) -> None:
+    def __init__(
+        self, status: str, detail: str, lasting: bool = False, errors: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.lasting = status, detail, lasting
+        self.status, self.detail, self.lasting, self.errors = status, detail, lasting, errors
 
 
 class Ended(BaseException):
@@ -124,12 +131,15 @@ class Operation:
             outputs in host memory. None if it uses the bench's default copies.
         from_batch: runs once the batch of executions that hot samples time, such as a CUDA graph, and returns the outputs.
             None if hot samples time the same calls as cold ones.
+        from_changing_batch: runs a CUDA graph of two executions whose inputs change in between, and returns the outputs of the second, for
+            the set that was loaded before. None if hot samples time no graph.
         outputs: turns what `run` returned into the outputs by name, outside of the time; None if it wrote the bench's outputs.
         first_call_ns: host time of the first call, until the device was done; 0 if it was not timed.
         parts: named parts of an operation by scope, in order. Each takes what the one before it returned.
         passes: passes of the bench that apply to the operation; None for all.
         note: remark for readers of its samples; may be empty.
         first_uses: times its first use in fresh processes; None if that is not asked.
+        last_inputs: number of the input set of its last execution; None before the first.
     """
 
     run: Callable[[], Any]
@@ -138,12 +148,14 @@ class Operation:
     synchronizes: bool = True
     from_end_to_end: Callable[[], Buffers] | None = None
     from_batch: Callable[[], Buffers] | None = None
+    from_changing_batch: Callable[[], Buffers] | None = None
     outputs: Callable[[Any], Buffers | None] = lambda returned: returned
     first_call_ns: int = 0
     parts: tuple[tuple[str, Callable[..., Any]], ...] = ()
     passes: tuple[Pass, ...] | None = None
     note: str = ""
     first_uses: Callable[[], Iterable[FirstUse]] | None = None
+    last_inputs: int | None = None
 
     def remark(self, text: str) -> None:
         """Add a remark to the note."""
@@ -182,7 +194,8 @@ ONE_PROCESS = OneProcess()
 class Bench(Protocol):
     """The buffers of one case on one device.
 
-    Variants must not change the inputs. `changed` names the inputs that one has changed.
+    Variants read the inputs from the same buffers at each execution. The bench keeps several input sets, and fills the buffers from one
+    of them. Variants must not change the inputs. `changed` names the inputs that one has changed.
 
     Attributes:
         gpus: number of GPUs that a sample uses, 0 on the host; the number of ranks if several share the case.
@@ -201,6 +214,18 @@ class Bench(Protocol):
         """Share the case with other ranks. Must be called before `prepare`."""
         ...
 
+    def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Keep these input sets. The inputs that the bench was made with are the first of them."""
+        ...
+
+    def use(self, number: int) -> None:
+        """Fill the input buffers from one of the sets."""
+        ...
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Fill the input buffers from inputs that are none of the sets."""
+        ...
+
     def prepare(self, variant: Variant, config: Params) -> Operation:
         """Make a variant ready to run. Raises Unavailable if this machine lacks something that it needs."""
         ...
@@ -210,28 +235,54 @@ class Bench(Protocol):
         ...
 
     def poison(self, again: bool) -> None:
-        """Fill all output buffers, as `warpladder.collectors.core.verify.poison` does."""
+        """Fill all output buffers, as `warpladder.collectors.core.verify.poison` does, and free memory that outputs may get."""
         ...
 
     def changed(self) -> tuple[str, ...]:
         """Return the names of the inputs that have changed, and restore them."""
         ...
 
-    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Replace the inputs by others of the same shapes and types."""
-        ...
-
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
         """Return the references in the memory that the outputs are in (host or device)."""
         ...
 
-    def sample(self, operation: Operation, how: Pass) -> Reading:
-        """Take one sample."""
+    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
+        """Take one sample.
+
+        Args:
+            seed: chooses the input set of each execution; see `next_inputs`. None for a single execution on what is loaded.
+        """
+        ...
+
+    def left(self) -> Buffers:
+        """Return the outputs that the last sample, or `run`, left, by name."""
+        ...
+
+    def release(self) -> None:
+        """Overwrite the arrays that the last execution allocated for its outputs, and free them."""
         ...
 
     def close(self) -> None:
         """Free the buffers."""
         ...
+
+
+def next_inputs(count: int, loaded: int | None, last: int | None, chance: Random) -> int:
+    """Choose the input set of the next execution at random.
+
+    It is neither the one that the buffers hold, which the execution before left right outputs for, nor that of the operation's own
+    last execution, as far as there are others.
+
+    Args:
+        count: number of sets.
+        loaded: number of the set in the buffers; None for other inputs.
+        last: number of the set of the operation's last execution.
+    """
+    every = range(count)
+    choices = (
+        [number for number in every if number not in (loaded, last)] or [number for number in every if number != last] or every
+    )
+    return chance.choice(choices)
 
 
 MakeBench = Callable[[Workload, Case, Mapping[str, np.ndarray]], Bench]

@@ -1,11 +1,12 @@
 """Measures one case: verify every cell, sample in rounds, verify again. Runs in the child process, on any bench.
 
-The reference is computed before any variant runs, from inputs that variants cannot access. A variant is wrong if its first
-outputs are wrong, if it changes an input, if its outputs are wrong after the rounds, or if it gives the same outputs for
-other inputs. Each process of a run has inputs of its own. The first one verifies with other inputs besides.
+References of two input sets are computed before any variant runs, from inputs of their own. Each execution reads another input set
+than the one before it. A variant is wrong if its outputs for either set are wrong, before the rounds, after them, or in a timed
+sample that is chosen at random, or if it changes an input. Each process of a run has inputs of its own.
 """
 
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from warpladder.collectors.core import kept_results
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     Bench,
@@ -24,21 +26,20 @@ from warpladder.collectors.core.bench import (
     Pass,
     Reading,
     Unavailable,
-    check_declared,
-    writes,
 )
 from warpladder.collectors.core.failures import CellCrashed, classify, is_sticky
 from warpladder.collectors.core.jobs import Job
+from warpladder.collectors.core.judge import Inspections, Judge
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
-from warpladder.collectors.core.problem import Problem
+from warpladder.collectors.core.problem import Problems
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.range_texts import TWIN, WARM_UP, sample_text
 from warpladder.collectors.core.reporter import Reporter
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
 from warpladder.collectors.core.verdicts import Cell, result_row
-from warpladder.collectors.core.verify import Verdict, compare, overlapping, widened_outputs
+from warpladder.collectors.core.verify import Verdict
 from warpladder.data.names import Phase, Source
-from warpladder.workloads.api import Buffers, Case, Variant, Workload, format_params
+from warpladder.workloads.api import Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.
 WARM_UPS = 3
@@ -68,24 +69,23 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
         CellCrashed: the process must be replaced before the other cells can go on.
     """
     case = workload.case(job.case)
-    seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode())]
-    seed += [1 + turn.process] if turn.process else []
-    rng = np.random.default_rng(seed)
-    problem = Problem(workload, case, rng)
-    problem.compute(workload.variant(cell.variant) for cell in job.cells if workload.variant(cell.variant).kind in benches)
-    for doubt in problem.doubts() if turn.process == 0 else ():
-        report.diagnostic("warning", Source.REFERENCE, f"{workload.name}/{case.name}: {doubt}")
+    seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode()), turn.process]
+    problems = Problems(workload, case, seed)
+    variants = [variant for cell in job.cells if (variant := workload.variant(cell.variant)).kind in benches]
+    problems.compute(variants)
+    if turn.process == 0:
+        _tell_doubts(workload, case, problems, variants, report)
     if case.min_bytes is None:
-        report.case(problem.case_bytes())
-    other = None if turn.process else Problem(workload, case, np.random.default_rng([*seed, 1]))
+        report.case(problems.sets[0].case_bytes())
     for make, kinds in _by_bench(benches).items():
         cells = [cell for cell in job.cells if workload.variant(cell.variant).kind in kinds]
         if not cells:
             continue
         with nvtx_range(workload.name), nvtx_range(case.name):
-            bench = make(workload, case, problem.inputs)
+            bench = make(workload, case, problems.sets[0].inputs)
             try:
-                _BenchRun(bench, workload, case, problem, other, turn, rng, report).measure(cells)
+                bench.keep([problem.inputs for problem in problems.sets])
+                _BenchRun(bench, workload, case, problems, turn, np.random.default_rng(seed), report).measure(cells)
             except CellCrashed:
                 raise  # the process ends; on an unusable device, freeing would raise another exception in its place
             except Exception:
@@ -103,6 +103,23 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
             report.result(result_row(cell, "skipped", why))
 
 
+def _tell_doubts(workload: Workload, case: Case, problems: Problems, variants: Sequence[Variant], report: Reporter) -> None:
+    """Report what makes the inputs and references of a case doubtful."""
+    where = f"{workload.name}/{case.name}"
+    for doubt in problems.sets[0].doubts():
+        report.diagnostic("warning", Source.REFERENCE, f"{where}: {doubt}")
+    if problems.why_one:
+        report.diagnostic("warning", Source.INPUTS, f"{where}: {problems.why_one}")
+    if len(problems.sets) > 1 and (
+        same := problems.same_for_all(max(workload.tolerance_at(variant, case) for variant in variants))
+    ):
+        text = (
+            f"the reference's {', '.join(same)} hardly depend{'s' if len(same) == 1 else ''} on the inputs: a variant that reads none of "
+            "them may pass, so no variant is the best; make inputs whose outputs differ, such as numbers of both signs"
+        )
+        report.diagnostic("warning", Source.CONSTANT_REFERENCE, text, {"workload": workload.name, "case": case.name})
+
+
 class _BenchRun:
     """The cells of one case that run on one bench."""
 
@@ -111,17 +128,18 @@ class _BenchRun:
         bench: Bench,
         workload: Workload,
         case: Case,
-        problem: Problem,
-        other: Problem | None,
+        problems: Problems,
         turn: Turn,
         rng: np.random.Generator,
         report: Reporter,
     ) -> None:
         self._bench, self._workload, self._case = bench, workload, case
-        self._problem, self._other, self._turn, self._rng, self._report = problem, other, turn, rng, report
+        self._problems, self._turn, self._rng, self._report = problems, turn, rng, report
+        self._judge = Judge(bench, workload, case, problems)
         self._stopped: dict[Cell, list[str]] = {}
         self._wrong: set[Cell] = set()
         self._told: set[tuple[Cell, tuple[str, ...]]] = set()
+        self._durations: dict[tuple[Cell, Pass], list[int]] = defaultdict(list)
 
     def measure(self, cells: Sequence[Cell]) -> None:
         with ProcessState() as self._state:
@@ -129,7 +147,6 @@ class _BenchRun:
 
     def _measure(self, cells: Sequence[Cell]) -> None:
         ready = {cell: found for cell in cells if (found := self._verified(cell))}
-        self._problem.forget(self._bench)
         failed: set[Cell] = set()
         rows: list[dict[str, Any]] = []
         for how in self._bench.passes:
@@ -139,7 +156,9 @@ class _BenchRun:
                 rows += taken
                 failed |= lost
         remaining = [found for cell, found in ready.items() if cell not in failed]
-        failed |= self._verify_again(remaining)
+        failed |= self._time_new_inputs(remaining)
+        failed |= self._verify_again([found for found in remaining if found.cell not in failed])
+        self._judge.forget()
         self._report.samples([row for row in rows if Cell.of(row) not in self._wrong])
         for found in remaining:
             if found.cell not in failed:
@@ -155,14 +174,16 @@ class _BenchRun:
         self._report.working_on(cell)
         variant = self._workload.variant(cell.variant)
         config = next(c for c in variant.configs if format_params(c) == cell.config)
-        tolerance = self._workload.tolerance[variant.precision_at(self._case)]
+        tolerance = self._judge.tolerance(variant)
         try:
             if why_not := variant.skip(self._case, config):
                 raise Unavailable(why_not)
-            self._problem.check(variant)
+            for problem in self._problems.sets[: self._judge.referenced]:
+                problem.check(variant)
+            self._bench.use(0)
             operation = self._bench.prepare(variant, config)
-            verdict = self._judge(variant, operation, tolerance, again=False)
-            self._refuse_changed()
+            self._judge.refuse_changed()
+            verdict = self._judge.all_sets(variant, operation)
         except Unavailable as reason:
             self._report.result(result_row(cell, "skipped", str(reason)))
             return None
@@ -174,7 +195,7 @@ class _BenchRun:
         finally:
             self._restore(cell)
         if not verdict.ok:
-            self._report_wrong(cell, verdict, tolerance)
+            self._fail(cell, Failed("wrong_result", verdict.detail, errors=verdict.columns(tolerance)))
             return None
         if operation.resources:
             taken = operation.resources
@@ -201,103 +222,66 @@ class _BenchRun:
             self._report.diagnostic("warning", Source.FIRST_USE, text, cell)
 
     def _verify_again(self, ready: Sequence[_Ready]) -> set[Cell]:
-        """Verify cells after their last round, once for each way in which they were timed, and then with other inputs. A cell
-        fails the second check if its outputs still match the first inputs. Returns the cells that failed; they are reported."""
+        """Verify cells after their last round, once for each way in which they were timed. Returns the cells that failed; they are
+        reported."""
+
+        def check(found: _Ready) -> None:
+            number = int(self._rng.integers(self._judge.referenced))
+            variant = self._workload.variant(found.cell.variant)
+            verdict = self._judge.every_way(variant, found.operation, number, again=True)
+            if not verdict.ok:
+                detail = f"right at first, and wrong after it was timed: {verdict.detail}"
+                raise Failed("wrong_result", detail, errors=verdict.columns(found.tolerance))
+
+        return {found.cell for found in ready if not self._attempt(found.cell, partial(check, found))}
+
+    def _time_new_inputs(self, ready: Sequence[_Ready]) -> set[Cell]:
+        """Time cells with inputs that they have not seen. Returns the cells that failed; they are reported."""
+        if len(self._problems.sets) == 1:
+            return set()
+        suspects = [
+            kept_results.Suspect(found.cell, found.operation, how, times)
+            for found in ready
+            for (cell, how), times in self._durations.items()
+            if cell == found.cell and how == next(each for each in self._bench.passes if found.operation.takes(each))
+        ]
         failed: set[Cell] = set()
-        for check in (self._still_right, self._right_anew):
-            if check == self._right_anew and not (len(failed) < len(ready) and self._load_other()):
-                break
-            for found in ready:
-                if found.cell in failed:
-                    continue
-                self._report.working_on(found.cell)
-                try:
-                    verdict = check(found)
-                    self._refuse_changed()
-                except Ended:
-                    raise
-                except BaseException as error:
-                    failed.add(found.cell)
-                    self._fail(found.cell, error)
-                    continue
-                finally:
-                    self._restore(found.cell)
-                if not verdict.ok:
-                    failed.add(found.cell)
-                    self._report_wrong(found.cell, verdict, found.tolerance)
-        for problem in filter(None, (self._problem, self._other)):
-            problem.forget(self._bench)
+        for _ in range(kept_results.TRIES):
+            suspects, lost = self._still_slower(suspects)
+            failed |= lost
+        for suspect in suspects:
+            self._report.diagnostic("warning", Source.KEPT_RESULTS, suspect.text, suspect.cell)
         return failed
 
-    def _still_right(self, found: _Ready) -> Verdict:
-        variant = self._workload.variant(found.cell.variant)
-        verdict = self._judge(variant, found.operation, found.tolerance, again=True)
-        return replace(verdict, detail=f"right at first, and wrong after it was timed: {verdict.detail}")
+    def _still_slower(self, suspects: Sequence[kept_results.Suspect]) -> tuple[list[kept_results.Suspect], set[Cell]]:
+        """Time suspects with one more input set. Returns those that are slower than their samples, and the cells that failed."""
+        slower: list[kept_results.Suspect] = []
+        failed: set[Cell] = set()
+        inputs = self._problems.new() if suspects else {}
 
-    def _right_anew(self, found: _Ready) -> Verdict:
-        variant = self._workload.variant(found.cell.variant)
-        self._bench.poison(again=False)
-        found.operation.refresh()
-        outputs = self._bench.run(found.operation)
-        verdict = self._compared(outputs, self._problem, variant, found.tolerance)
-        if not verdict.ok:  # as it should be: the outputs do not match the first inputs
-            return found.verdict
-        # In rare cases other inputs have the same outputs within the tolerance.
-        assert self._other
-        anew = self._compared(outputs, self._other, variant, found.tolerance)
-        return replace(anew, detail=f"with other inputs it gives the outputs of the first ones: {anew.detail}")
+        def check(suspect: kept_results.Suspect) -> None:
+            self._bench.load(inputs)
+            if kept_results.is_slower(suspect, self._bench, int(self._rng.integers(1 << 62))):
+                slower.append(suspect)
 
-    def _load_other(self) -> bool:
-        """Load other inputs into the bench; False if the workload always makes the same inputs, and in later processes."""
-        if self._other is None:
-            return False
-        first = self._problem.inputs
+        for suspect in suspects:
+            if not self._attempt(suspect.cell, partial(check, suspect)):
+                failed.add(suspect.cell)
+        return slower, failed
+
+    def _attempt(self, cell: Cell, step: Callable[[], None]) -> bool:
+        """Do a step of a cell. If it fails, report the cell's verdict and return False."""
+        self._report.working_on(cell)
         try:
-            other = self._other.inputs
-        except Exception as error:
-            text = f"{self._where}: no other inputs could be made to verify with ({classify(error)[1]})"
-            self._report.diagnostic("warning", Source.INPUTS, text)
+            step()
+        except Ended:
+            raise
+        except BaseException as error:
+            self._fail(cell, error)
             return False
-        if all(np.array_equal(first[name], other[name]) for name in first):
-            text = "the inputs are the same at each call, so that a variant that keeps its first outputs is not found"
-            self._report.diagnostic("warning", Source.INPUTS, f"{self._where}: {text}; make them from `rng`")
-            return False
-        self._bench.load(other)
+        finally:
+            self._restore(cell)
         return True
-
-    def _judge(self, variant: Variant, operation: Operation, tolerance: float, again: bool) -> Verdict:
-        """Verify every way in which the operation runs. Returns the first failing verdict, else that of the plain run."""
-        ways = {
-            "": partial(self._bench.run, operation),
-            "from end to end: ": operation.from_end_to_end,
-            "in the batch that is timed hot: ": operation.from_batch,
-        }
-        verdicts = []
-        for way, run in ways.items():
-            if run is not None:
-                self._bench.poison(again)
-                verdict = self._judge_outputs(variant, run(), tolerance)
-                if not verdict.ok:
-                    return replace(verdict, detail=f"{way}{verdict.detail}")
-                verdicts.append(verdict)
-        return verdicts[0]
-
-    def _judge_outputs(self, variant: Variant, outputs: Any, tolerance: float) -> Verdict:
-        fault = check_declared(outputs, self._workload.buffers(self._case)[1])
-        if not fault and variant.role != "specimen" and (same := overlapping(outputs, self._bench.inputs)):
-            fault = f"output {same[0]} is a view of input {same[1]}: nothing was computed"
-        if fault:
-            return Verdict(False, float("nan"), float("nan"), 0, fault)
-        return self._compared(outputs, self._problem, variant, tolerance)
-
-    def _compared(self, outputs: Buffers, problem: Problem, variant: Variant, tolerance: float) -> Verdict:
-        values = widened_outputs(outputs, self._workload.buffers(self._case)[1])
-        return compare(values, problem.right(variant, self._bench), tolerance)
-
-    def _refuse_changed(self) -> None:
-        """Restore the inputs; raise Failed if one had changed."""
-        if changed := self._bench.changed():
-            raise Failed("wrong_result", writes(changed))
 
     def _restore(self, cell: Cell) -> None:
         """Restore what a cell changed for the whole process, and say it once."""
@@ -307,60 +291,61 @@ class _BenchRun:
             text = f"changes {', '.join(changed)} for its whole process; restored after each execution, for the other variants"
             self._report.diagnostic("warning", Source.PROCESS_STATE, text, cell)
 
-    def _report_wrong(self, cell: Cell, verdict: Verdict, tolerance: float) -> None:
-        self._wrong.add(cell)
-        self._report.result(result_row(cell, "wrong_result", verdict.detail, verdict.columns(tolerance)))
-
     # -- sampling --------------------------------------------------------------------------------------------------
 
     def _sample(self, active: Sequence[_Ready], how: Pass) -> tuple[list[dict[str, Any]], set[Cell]]:
-        """Sample the cells. Returns rows of `samples`, and the cells whose sampling failed; these are reported.
-
-        If an input changed during the rounds, all samples are taken again, and the inputs are compared after each sample.
-        """
+        """Sample the cells. Returns rows of `samples`, and the cells whose sampling failed; these are reported."""
         failed: set[Cell] = set()
-        watched = False
         while remaining := [found for found in active if found.cell not in failed]:
             try:
-                found = self._rounds({ready.cell: ready.operation for ready in remaining}, how, watched)
+                found = self._rounds({ready.cell: ready for ready in remaining}, how)
             except SampleFailed as failure:
                 assert failure.__cause__
                 failed.add(failure.cell)
                 self._fail(failure.cell, failure.__cause__)
                 continue
-            changed = self._bench.changed()
-            if not changed:
-                self._keep(found, how)
-                return found.rows, failed
-            if not watched:
-                text = f"{how.scope} {how.cache}: a variant changed {', '.join(changed)}; all samples were taken again"
-                self._report.diagnostic("warning", Source.INPUTS_CHANGED, f"{self._where}, {text}")
-            watched = True
+            self._keep(found, how)
+            return found.rows, failed
         return [], failed
 
-    def _rounds(self, operations: Mapping[Cell, Operation], how: Pass, watched: bool) -> RoundsResult:
-        """Sample the operations in rounds; with `watched`, compare the inputs after each sample."""
+    def _rounds(self, ready: Mapping[Cell, _Ready], how: Pass) -> RoundsResult:
+        """Sample the cells in rounds. The outputs of some samples are compared."""
+        limits = self._turn.limits
+        inspections = Inspections(self._rng, limits.min_rounds)
 
         def take(entry: Entry, number: int, mark: str = "") -> Reading:
-            self._report.working_on(entry.cell)
-            config = f"[{entry.cell.config}]" if entry.cell.config else ""
+            cell = entry.cell
+            self._report.working_on(cell)
+            config = f"[{cell.config}]" if cell.config else ""
             sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
             try:
-                with nvtx_range(f"{entry.cell.variant}{config}"), nvtx_range(sample, number):
-                    reading = self._bench.sample(operations[entry.cell], how)
+                with nvtx_range(f"{cell.variant}{config}"), nvtx_range(sample, number):
+                    reading = self._bench.sample(ready[cell].operation, how, int(self._rng.integers(1 << 62)))
             finally:
-                self._restore(entry.cell)
-            if watched:
-                self._refuse_changed()
+                self._restore(cell)
+            if not mark and reading.inputs is not None:
+                self._durations[cell, how].append(reading.duration_ns)
+                if inspections.is_due(cell) and reading.inputs < self._judge.referenced:
+                    self._inspect(ready[cell], reading.inputs)
+                    inspections.done(cell)
+            self._bench.release()
             return reading
 
-        limits = self._turn.limits
-        limits = replace(limits, min_rounds=1, max_rounds=WARM_UPS, seconds=limits.seconds / 10)
-        warm_ups = replace(self._turn, limits=limits)
-        entries = [Entry(cell) for cell in operations]
+        for cell in ready:
+            self._durations.pop((cell, how), None)
+        few = replace(limits, min_rounds=1, max_rounds=WARM_UPS, seconds=limits.seconds / 10)
+        warm_ups = replace(self._turn, limits=few)
+        entries = [Entry(cell) for cell in ready]
         run_rounds(entries, how, partial(take, mark=WARM_UP), warm_ups, self._rng, gpus=self._bench.gpus)
-        entries.append(Entry(self._baseline(list(operations)), twin=1))
+        entries.append(Entry(self._baseline(list(ready)), twin=1))
         return run_rounds(entries, how, take, self._turn, self._rng, gpus=self._bench.gpus)
+
+    def _inspect(self, found: _Ready, number: int) -> None:
+        """Compare what a timed sample left. Raises Failed if it is wrong."""
+        verdict = self._judge.left(self._workload.variant(found.cell.variant), number)
+        if not verdict.ok:
+            detail = f"right at first, and wrong in a timed sample: {verdict.detail}"
+            raise Failed("wrong_result", detail, errors=verdict.columns(found.tolerance))
 
     def _keep(self, found: RoundsResult, how: Pass) -> None:
         """Note why sampling stopped, and report what makes the samples doubtful."""
@@ -384,7 +369,7 @@ class _BenchRun:
             raise CellCrashed(cell, status, detail)
         if status == "wrong_result":
             self._wrong.add(cell)
-        self._report.result(result_row(cell, status, detail))
+        self._report.result(result_row(cell, status, detail, getattr(error, "errors", {})))
         self._bench.changed()  # it may have changed an input before it failed
 
 

@@ -1,21 +1,29 @@
-"""The inputs and references of a case. Variants cannot access them."""
+"""The input sets of a case, and their references."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from warpladder.collectors.core.bench import Bench, Ended
 from warpladder.collectors.core.declared import copied_bytes
-from warpladder.collectors.core.verify import check_inputs, check_reference, doubts_of
+from warpladder.collectors.core.failures import classify
+from warpladder.collectors.core.verify import check_inputs, check_reference, doubts_of, same_for_all_inputs
 from warpladder.workloads.api import Array, Case, Variant, Workload
 
 Reference = Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
+#: Input sets that have references, and those that timed executions use besides: two sets could only alternate.
+REFERENCED: Final = 2
+SETS: Final = 3
+#: Above so many bytes of inputs, timed executions use the referenced sets alone, and references are copied for each comparison.
+_LARGE_BYTES: Final = 1 << 30
+
+
 class Problem:
-    """Inputs of a case, and its references. Each reference is computed once and used by all variants and benches.
+    """One input set of a case, and its references. Each reference is computed once and used by all variants and benches.
 
     Attributes:
         inputs: read-only arrays by name, made at the first access.
@@ -47,6 +55,11 @@ class Problem:
         min_bytes = sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values()))
         return {**key, "min_bytes": min_bytes, "h2d_bytes": to_device, "d2h_bytes": to_host}
 
+    @property
+    def found(self) -> Iterable[object]:
+        """The references that were computed, each as outputs by name or as the exception that its function raised."""
+        return self._right.values()
+
     def compute(self, variants: Iterable[Variant]) -> None:
         """Compute the references of these variants. If a reference function raises, `check` and `right` raise its exception."""
         for variant in variants:
@@ -65,10 +78,16 @@ class Problem:
             return error
         return found
 
+    @property
+    def usual(self) -> Mapping[str, np.ndarray] | None:
+        """The outputs of the workload's own reference, if it was computed and did not raise."""
+        found = self._right.get(self._workload.reference)
+        return None if isinstance(found, BaseException) else found
+
     def doubts(self) -> list[str]:
         """What is doubtful about the workload's reference, as sentences for a reader of the run."""
-        found = self._right.get(self._workload.reference)
-        if found is None or isinstance(found, BaseException):
+        found = self.usual
+        if found is None:
             return []
         tolerances = (self._workload.tolerance[variant.precision_at(self._case)] for variant in self._workload.variants)
         return doubts_of(found, self._workload.buffers(self._case)[1], exact=not any(tolerances))
@@ -87,10 +106,70 @@ class Problem:
     def right(self, variant: Variant, bench: Bench) -> Mapping[str, Array]:
         """Return the reference outputs in the memory of the bench's outputs (host or device)."""
         key = (variant.reference or self._workload.reference, id(bench))
-        if key not in self._placed:
-            self._placed[key] = bench.place(self.check(variant))
-        return self._placed[key]
+        if key in self._placed:
+            return self._placed[key]
+        right = self.check(variant)
+        placed = bench.place(right)
+        if sum(array.nbytes for array in right.values()) <= _LARGE_BYTES:
+            self._placed[key] = placed
+        return placed
 
     def forget(self, bench: Bench) -> None:
         """Free the copies made for a bench."""
         self._placed = {key: value for key, value in self._placed.items() if key[1] != id(bench)}
+
+
+class Problems:
+    """The input sets of a case in one process: those that timed executions choose from, and new ones.
+
+    Args:
+        workload, case: whose inputs are made.
+        seed: numbers that the generators of all sets are seeded from.
+
+    Attributes:
+        sets: the sets that executions choose from; one where the workload always makes the same inputs.
+        why_one: why there is one set; empty where there are more.
+    """
+
+    def __init__(self, workload: Workload, case: Case, seed: Sequence[int]) -> None:
+        self._workload, self._case, self._seed, self._made = workload, case, seed, 0
+        self.sets = [self._make()]
+        self.why_one = ""
+
+    def _make(self) -> Problem:
+        self._made += 1
+        return Problem(self._workload, self._case, np.random.default_rng([*self._seed, self._made]))
+
+    def compute(self, variants: Sequence[Variant]) -> None:
+        """Make the sets, and compute the references of these variants, before any variant runs."""
+        first = self.sets[0]
+        first.compute(variants)
+        if all(isinstance(found, BaseException) for found in first.found):
+            return  # no variant can be verified; each tells why
+        other = self._make()
+        try:
+            inputs = other.inputs
+        except Ended:
+            raise
+        except BaseException as error:
+            self.why_one = f"no other inputs could be made to verify with ({classify(error)[1]})"
+            return
+        if all(np.array_equal(first.inputs[name], inputs[name]) for name in inputs):
+            same = "the inputs are the same at each call, so that a variant that keeps its first outputs is not found"
+            self.why_one = f"{same}; make them from `rng`"
+            return
+        other.compute(variants)
+        self.sets.append(other)
+        if sum(array.nbytes for array in inputs.values()) <= _LARGE_BYTES:
+            self.sets += [self._make() for _ in range(SETS - REFERENCED)]
+
+    def new(self) -> Mapping[str, np.ndarray]:
+        """Inputs that no variant has seen. Raises what the function for the inputs raises."""
+        return self._make().inputs
+
+    def same_for_all(self, tolerance: float) -> list[str]:
+        """The outputs that are nearly the same for two sets; see `verify.same_for_all_inputs`."""
+        pair = [problem.usual for problem in self.sets[:REFERENCED]]
+        if len(pair) < REFERENCED or pair[0] is None or pair[1] is None:
+            return []
+        return same_for_all_inputs(pair[0], pair[1], tolerance)

@@ -1,5 +1,6 @@
 """The interface of what receives the measurements of a case."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from warpladder.collectors.core.verdicts import Cell
@@ -16,7 +17,9 @@ class Reporter(Protocol):
 
     def samples(self, rows: list[dict[str, Any]]) -> None: ...
 
-    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None: ...
+    def diagnostic(self, severity: str, source: str, text: str, about: Cell | Mapping[str, str] | None = None) -> None:
+        """Called with a finding about a cell, about all cells that have these columns, or about the run."""
+        ...
 
     def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
 

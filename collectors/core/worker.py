@@ -78,8 +78,9 @@ class PipeReporter:
     def samples(self, rows: list[dict[str, Any]]) -> None:
         self._send(Samples(conform("samples", rows)))
 
-    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None:
-        self._send(Diagnostic(diagnostic_row(severity, source, text, cell.key if cell else {})))
+    def diagnostic(self, severity: str, source: str, text: str, about: Cell | Mapping[str, str] | None = None) -> None:
+        key = about.key if isinstance(about, Cell) else about or {}
+        self._send(Diagnostic(diagnostic_row(severity, source, text, key)))
 
     def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None:
         self._send(Taken(cell, registers, shared_bytes, spill_bytes))

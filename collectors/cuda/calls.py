@@ -9,8 +9,9 @@ from typing import Any, Final, Protocol
 import cupy
 
 from warpladder.collectors.core.bench import PARTS, Failed, Unavailable, check_importable
+from warpladder.collectors.core.verify import poison_free_memory
 from warpladder.collectors.cuda.first_use import first_uses
-from warpladder.collectors.cuda.launch import graph_of
+from warpladder.collectors.cuda.launch import allocators, graph_of
 from warpladder.collectors.cuda.operation import OPERATION, CudaOperation
 from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TORCH, Device, fault_of, look
 from warpladder.data import hand_over
@@ -105,6 +106,7 @@ def prepare_function(
     operation.first_call_ns = time.perf_counter_ns() - started
     if variant.own_stream:
         operation.passes, operation.note = (OPERATION,), _OWN_STREAM
+        operation.refresh = partial(_refresh_when_done, device, call.refresh)
     elif check_stream:
 
         def once() -> Buffers | None:
@@ -130,8 +132,18 @@ def _check_stream(
     outputs: Mapping[str, Array],
     cure: str,
 ) -> None:
-    if fault := fault_of(look(device, call, inputs, outputs), cure):
+    def poison_free() -> None:
+        for allocate in allocators():
+            poison_free_memory(outputs, False, allocate)
+
+    if fault := fault_of(look(device, call, inputs, outputs, poison_free), cure):
         raise Failed("launch_error", fault)
+
+
+def _refresh_when_done(device: CallDevice, refresh: Callable[[], object]) -> None:
+    """Take over the inputs once the timed stream has filled them, for a library that reads them in a stream of its own."""
+    device.wait()
+    refresh()
 
 
 def _restore(own: Mapping[str, Array], inputs: Mapping[str, Array]) -> None:

@@ -3,7 +3,10 @@
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
@@ -21,16 +24,18 @@ from warpladder.collectors.core.bench import (
     Resources,
     Unavailable,
     check_importable,
+    next_inputs,
 )
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.range_texts import executions_text
-from warpladder.collectors.core.verify import poison
+from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
 from warpladder.collectors.cuda.calls import prepare_function, prepare_library
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import batch_size, cold_executions, current_device
 from warpladder.collectors.cuda.gpu_state import is_throttled
-from warpladder.collectors.cuda.launch import copy_to_host, graph_of, load, make_scratch
+from warpladder.collectors.cuda.input_sets import InputSets
+from warpladder.collectors.cuda.launch import allocators, copy_to_host, graph_of, load, make_scratch
 from warpladder.collectors.cuda.operation import COLD, END_TO_END, HOT, OPERATION, CudaOperation
 from warpladder.collectors.cuda.overlap import copies_of, overlap
 from warpladder.collectors.cuda.parts import parts_ns
@@ -50,6 +55,7 @@ from warpladder.workloads.api import (
     Variant,
     Workload,
     WorkloadError,
+    WrongOutput,
     kernels_of,
 )
 from warpladder.workloads.functions.variant import FunctionVariant
@@ -73,13 +79,16 @@ class CudaBench:
         self._workload = workload
         self._case = case
         self.communicator: BenchCommunicator = ONE_PROCESS
-        self._host_inputs = inputs
         self.inputs: Mapping[str, Array] = MappingProxyType({name: cupy.asarray(array) for name, array in inputs.items()})
-        self._prints = self._fingerprints()
+        self._sets = InputSets(self.device, self.inputs, inputs)
         self._lent: Lent | None = None  # inputs on the host, for programs that take them there
         self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._host_outputs = {name: np.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._pinned = PinnedBuffers(inputs, self._host_outputs)
+        self._on_host: Mapping[str, np.ndarray] = inputs  # what `_lent` and `_pinned` hold
+        self._left: Callable[[], Buffers] = lambda: self.outputs
+        self._last: CudaOperation | None = None
+        self._returned: Any = None  # what the last execution of `_last` returned
 
     def join(self, communicator: BenchCommunicator) -> None:
         """Share the case. Outputs move to one block of memory, so that one all-reduce can average several."""
@@ -112,7 +121,8 @@ class CudaBench:
     def _prepare_program(self, variant: LibraryVariant) -> Operation:
         if self._case.resident:
             raise Unavailable("takes all its inputs on the host, and the case has some on the device")
-        self._lent = self._lent or Lent(self._host_inputs)
+        self._load_host()
+        self._lent = self._lent or Lent(self._on_host)
         with torch_bridge.own_choice_of_stream():
             run = variant.prepare(self._case, self._lent.arrays, self._host_outputs)
         return CudaOperation(run, passes=(OPERATION, END_TO_END), on_host=True)
@@ -184,15 +194,66 @@ class CudaBench:
         self.device.stream.synchronize()
         return self.place(self._pinned.outputs)
 
+    # -- inputs and outputs ------------------------------------------------------------------------------------------
+
+    def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
+        self._sets.keep(sets)
+
+    def use(self, number: int) -> None:
+        self._sets.use(number)
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._sets.load(inputs)
+
+    def _load_host(self) -> None:
+        """Bring the inputs on the host to the set that the device has, for work that starts there."""
+        if self._sets.on_host is not self._on_host:
+            self._on_host = self._sets.on_host
+            self._pinned.load(self._on_host)
+            if self._lent:
+                self._lent.load(self._on_host)
+
+    def _next_inputs(self, operation: CudaOperation, chance: Random | None) -> None:
+        """Fill the input buffers for the next execution, and what the operation derives from them."""
+        if chance is not None:
+            self._sets.use(next_inputs(self._sets.count, self._sets.loaded, operation.last_inputs, chance))
+        operation.last_inputs = self._sets.loaded
+        if operation.on_host:
+            self._load_host()
+        operation.refresh()
+        operation.before()
+
     def run(self, operation: Operation) -> Buffers:
         assert isinstance(operation, CudaOperation)
         self._use_stream()
-        operation.before()
-        returned = operation.run()
+        self._load_host()  # for the ways that start on the host
+        self._start(operation)
+        self._next_inputs(operation, None)
+        self._returned = operation.run()
+        return self.left()
+
+    def _start(self, operation: CudaOperation) -> None:
+        """Free what the operation before left, and note where this one leaves its outputs."""
+        self.release()
+        self._last = operation
+        self._left = (lambda: self.place(self._host_outputs)) if operation.on_host else self._outputs_returned
+
+    def _outputs_returned(self) -> Buffers:
+        """The outputs of the last execution, on the device."""
+        assert self._last
+        return self._last.outputs(self._returned) or self.outputs
+
+    def left(self) -> Buffers:
         self.device.stream.synchronize()
-        if operation.on_host:
-            return self.place(self._host_outputs)
-        return operation.outputs(returned) or self.outputs
+        return self._left()
+
+    def release(self) -> None:
+        if self._returned is not None and self._last and not self._last.on_host:
+            with suppress(WrongOutput):
+                outputs = self._outputs_returned()
+                if isinstance(outputs, Mapping) and outputs is not self.outputs:
+                    overwrite(outputs, self.inputs)
+        self._returned = None
 
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
         return {name: cupy.asarray(array) for name, array in references.items()}
@@ -201,48 +262,40 @@ class CudaBench:
         poison(self.outputs, again)
         poison(self._host_outputs, again)
         poison(self._pinned.outputs, again)
+        for allocate in allocators():
+            poison_free_memory(self.outputs, again, allocate)
 
     def changed(self) -> tuple[str, ...]:
-        prints = self._fingerprints()
-        names = [name for name, found in prints.items() if found != self._prints[name]]
-        for name in names:
-            self.inputs[name].set(self._host_inputs[name], self.device.stream)
-        self.device.stream.synchronize()
-        return tuple(dict.fromkeys((*names, *(self._lent.changed() if self._lent else ()))))
-
-    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        self._host_inputs = inputs
-        for name, array in inputs.items():
-            self.inputs[name].set(array, self.device.stream)
-        self._pinned.load(inputs)
-        if self._lent:
-            self._lent.load(inputs)
-        self._prints = self._fingerprints()
-
-    def _fingerprints(self) -> dict[str, int]:
-        return {name: self.device.fingerprint(array) for name, array in self.inputs.items()}
+        return tuple(dict.fromkeys((*self._sets.changed(), *(self._lent.changed() if self._lent else ()))))
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
-    def sample(self, operation: Operation, how: Pass) -> Reading:
+    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
         assert isinstance(operation, CudaOperation)
         self._use_stream()
+        self._start(operation)
+        chance = None if seed is None else Random(seed)
         self.communicator.wait()
-        return {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how](operation)
+        take = {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how]
+        return replace(take(operation, chance), inputs=self._sets.loaded)
 
-    def _cold(self, operation: CudaOperation) -> Reading:
+    def _cold(self, operation: CudaOperation, chance: Random | None) -> Reading:
         """Take the mean of executions that each start after an L2 flush. Their number depends on the events' resolution."""
-        return self._mean(operation, self.device.flush_l2)
+        return self._mean(operation, self.device.flush_l2, chance)
 
-    def _mean(self, operation: CudaOperation, between: Callable[[], object]) -> Reading:
-        """Take the mean of executions that are timed one by one, with the work of `between` before each."""
+    def _mean(self, operation: CudaOperation, between: Callable[[], object], chance: Random | None) -> Reading:
+        """Take the mean of executions that are timed one by one, with other inputs and the work of `between` before each."""
 
         def prepare() -> None:
-            operation.before()
+            self._next_inputs(operation, chance)
             between()
 
-        executions = cold_executions(self._about_ns(operation))
-        duration_ns, held = self.device.each_ns(operation.run, executions, prepare, self.communicator.wait)
+        def execute() -> None:
+            self._returned = None  # frees the memory, which the next call takes again
+            self._returned = operation.run()
+
+        executions = cold_executions(self._about_ns(operation)) if chance else 1
+        duration_ns, held = self.device.each_ns(execute, executions, prepare, self.communicator.wait)
         return self._reading(round(duration_ns), held=held)
 
     def _about_ns(self, operation: CudaOperation) -> int:
@@ -256,74 +309,97 @@ class CudaBench:
         operation.before()
         return self.device.time_queued(operation.run, meet=self.communicator.wait)[0]
 
-    def _hot(self, operation: CudaOperation) -> Reading:
+    def _hot(self, operation: CudaOperation, chance: Random | None) -> Reading:
         if operation.own_inputs:  # to be restored before each execution, so that no batch can be timed
-            return self._mean(operation, lambda: None)
+            return self._mean(operation, lambda: None, chance)
         if not operation.batch:
             self._make_batch(operation)
+        self._next_inputs(operation, chance)
         # One execution before the clock starts: else the first of a batch finds the caches as another variant left them.
         duration_ns, held = self.device.batch_ns(operation.replay, operation.batch, operation.run, self.communicator.wait)
+        self._left = lambda: operation.outputs(operation.of_batch()) or self.outputs
         return self._reading(max(round(duration_ns), 1), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
         """Make a batch long enough to time: a CUDA graph, or plain launches if the operation cannot be captured."""
         operation.batch = batch_size(self._about_ns(operation))
-        stream = self.device.stream
+        stream, returned = self.device.stream, [None]
+        operation.of_batch = lambda: returned[-1]
+        execute = _keeping(returned, operation.enqueue or operation.run)
+        plain = _keeping(returned, operation.run)
         if operation.batch == 1:
-            operation.replay = operation.run
+            operation.replay = plain
             return
-        returned: list[Any] = []
-
-        def enqueue() -> None:
-            returned.clear()  # frees the memory, which the next call takes again
-            returned.append((operation.enqueue or operation.run)())
-
         why = "" if operation.captures else " (PyTorch computes gradients in threads of its own)"
         try:
             if not why:
-                operation.replay = graph_of(self.device.stream, enqueue, operation.batch)
+                operation.replay = graph_of(stream, execute, operation.batch)
         except Exception as error:  # of CUDA, or of a library that refuses before CUDA does
             why = f" ({' '.join(str(error).split())[:200]})"
         if self.communicator.largest(bool(why)):  # all ranks must use a graph, or none
-            operation.replay = lambda: [operation.run() for _ in range(operation.batch)]
+            operation.replay = lambda: [plain() for _ in range(operation.batch)]
             operation.remark(f"hot: {operation.batch} queued launches, as no CUDA graph could be captured{why}")
         else:
-            operation.from_batch = lambda: self._run_batch(operation, returned[-1])
+            operation.from_batch = partial(self._run_batch, operation)
+            operation.from_changing_batch = partial(self._run_changing_batch, operation)
         operation.replay()
         stream.synchronize()
 
-    def _run_batch(self, operation: CudaOperation, returned: Any) -> Buffers:
+    def _run_batch(self, operation: CudaOperation) -> Buffers:
+        self._next_inputs(operation, None)
         operation.replay()
         self.device.stream.synchronize()
-        return operation.outputs(returned) or self.outputs
+        return operation.outputs(operation.of_batch()) or self.outputs
 
-    def _operation(self, operation: CudaOperation) -> Reading:
+    def _run_changing_batch(self, operation: CudaOperation) -> Buffers:
+        """Run a graph of two executions. The first reads another set than the one that is loaded, and the second reads that one."""
+        loaded, returned = self._sets.loaded, [None]
+        assert loaded is not None
+        execute = _keeping(returned, operation.enqueue or operation.run)
+
+        def enqueue() -> None:
+            execute()
+            self._sets.enqueue(loaded)
+            operation.refresh()
+            execute()
+
+        replay = graph_of(self.device.stream, enqueue)
+        self._sets.use((loaded + 1) % self._sets.count)
+        operation.refresh()
+        replay()
+        self._sets.use(loaded)
+        self.device.stream.synchronize()
+        return operation.outputs(returned[-1]) or self.outputs
+
+    def _operation(self, operation: CudaOperation, chance: Random | None) -> Reading:
         stream = self.device.stream
-        operation.before()
+        self._next_inputs(operation, chance)
         stream.synchronize()
         started = time.perf_counter_ns()
-        operation.run()
+        returned = operation.run()
         if operation.synchronizes:
             stream.synchronize()
         duration_ns = time.perf_counter_ns() - started
         pending = not stream.done
         stream.synchronize()
+        self._returned = returned
         phases = parts_ns(operation, self.device, self.communicator)
         return self._reading(duration_ns, phases=phases, pending=pending)
 
-    def _end_to_end(self, operation: CudaOperation) -> Reading:
+    def _end_to_end(self, operation: CudaOperation, chance: Random | None) -> Reading:
         if operation.on_host:
-            return self._operation(operation)
+            return self._operation(operation, chance)
+        self._next_inputs(operation, chance)
+        self._load_host()
         if operation.overlapped:
             return self._end_to_end_overlapped(operation.overlapped)
-        host = self._pinned.arrays if operation.pinned else {**self._host_inputs, **self._host_outputs}
+        host = self._pinned.arrays if operation.pinned else {**self._on_host, **self._host_outputs}
+        self._left = lambda: self.place({name: host[name] for name in self._host_outputs})
         moved = self._moved(operation.own_inputs or self.inputs)
         sizes = [array.nbytes for array in (*moved.values(), *self.outputs.values())]
         allocate_ns, free_ns = self.device.time_allocation(sizes)
         stream, marks = self.device.stream, [cupy.cuda.Event() for _ in range(4)]
-        if self._case.resident:
-            operation.before()  # its own copies of resident inputs
-            stream.synchronize()
+        stream.synchronize()
         self.communicator.wait()  # the time for allocating differs between ranks
         started = time.perf_counter_ns()
         marks[0].record(stream)
@@ -331,7 +407,8 @@ class CudaBench:
             array.set(host[name], stream)
         operation.refresh()
         marks[1].record(stream)
-        outputs = operation.outputs(operation.run()) or self.outputs
+        self._returned = operation.run()
+        outputs = operation.outputs(self._returned) or self.outputs
         marks[2].record(stream)
         for name in self._host_outputs:
             copy_to_host(outputs[name], host[name], stream)
@@ -348,6 +425,8 @@ class CudaBench:
 
     def _end_to_end_overlapped(self, enqueue: Callable[[], object]) -> Reading:
         """Time one execution with overlapped copies. It has no phases, because copies and kernels overlap."""
+        self._left = lambda: self.place(self._pinned.outputs)
+        self.device.stream.synchronize()
         started = time.perf_counter_ns()
         enqueue()
         self.device.stream.synchronize()
@@ -355,6 +434,8 @@ class CudaBench:
 
     def close(self) -> None:
         self.inputs, self.outputs, self._pinned, self._lent = {}, {}, PinnedBuffers({}, {}), None
+        self._returned, self._last, self._left = None, None, dict
+        self._sets.close()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
         cupy.get_default_memory_pool().free_all_blocks()
         torch_bridge.forget_compiled()
@@ -380,7 +461,7 @@ class SingleLaunchBench(CudaBench):
         super().__init__(*arguments)
         self._looked_at: list[Operation] = []
 
-    def sample(self, operation: Operation, how: Pass) -> Reading:
+    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
         started = time.perf_counter_ns()
         if not any(operation is each for each in self._looked_at):
             self._looked_at.append(operation)
@@ -388,3 +469,13 @@ class SingleLaunchBench(CudaBench):
             with self.device.profiled(), nvtx_range(executions_text(1)):
                 operation.run()
         return Reading(time.perf_counter_ns() - started, state=self.device.state.read())
+
+
+def _keeping(returned: list[Any], execute: Callable[[], Any]) -> Callable[[], None]:
+    """A function that executes, and keeps what was returned last as the only element of a list."""
+
+    def keep() -> None:
+        returned.clear()  # frees the memory, which the next call takes again
+        returned.append(execute())
+
+    return keep

@@ -96,6 +96,12 @@ def graph_of(stream: Any, enqueue: Callable[[], object], times: int = 1) -> Call
     return launch
 
 
+def allocators() -> list[Callable[[Array], Array]]:
+    """Functions that allocate an uninitialised array like another one, from the memory of CuPy, and of PyTorch if it uses the GPU."""
+    of_torch = torch_bridge.empty_like if torch_bridge.is_on_gpu() else None
+    return [cupy.empty_like, *filter(None, [of_torch])]
+
+
 def _argument(value: Any, buffers: Mapping[str, Array]) -> Any:
     if isinstance(value, TensorMap):
         return encode(value, buffers[value.buffer].shape, buffers[value.buffer].data.ptr)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from warpladder.collectors.core.bench import Operation, Pass
 from warpladder.workloads.api import Array
@@ -32,6 +32,7 @@ class CudaOperation(Operation):
         once_ns: rough time of one execution; 0 before it has been timed.
         batch: executions of a hot sample; 0 before the first.
         replay: enqueues the batch.
+        of_batch: gives what the last execution of the batch returned.
         on_host: it reads and writes host memory, and does its copies itself.
         enqueue: enqueues its kernels one by one, if `run` launches a graph of them; another graph cannot contain that graph.
         pinned: it copies from and to page-locked memory.
@@ -45,6 +46,7 @@ class CudaOperation(Operation):
     once_ns: int = 0
     batch: int = 0
     replay: Callable[[], object] = field(default=lambda: None)
+    of_batch: Callable[[], Any] = field(default=lambda: None)
     on_host: bool = False
     enqueue: Callable[[], object] | None = None
     pinned: bool = False

@@ -102,13 +102,20 @@ class Device(Protocol):
         ...
 
 
-def look(device: Device, call: Callable[[], Buffers | None], inputs: Buffers, outputs: Buffers) -> dict[str, Prints]:
+def look(
+    device: Device,
+    call: Callable[[], Buffers | None],
+    inputs: Buffers,
+    outputs: Buffers,
+    poison_free: Callable[[], object] = lambda: None,
+) -> dict[str, Prints]:
     """Make a call up to three times, and take the fingerprints of the last one's outputs.
 
     Args:
         device: the GPU that the call uses.
         call: enqueues one operation; returns the outputs if it allocates them itself.
         inputs, outputs: the arrays that it was prepared with. The content of the outputs is undefined afterwards.
+        poison_free: poisons free memory, so that an output that the call allocates and never writes does not seem to change.
 
     Returns:
         fingerprints by name of an output. Empty if the call cannot be checked: it waits for the device, does not change an
@@ -129,6 +136,7 @@ def look(device: Device, call: Callable[[], Buffers | None], inputs: Buffers, ou
         return {}
     saved = {name: given[name].copy() for name in outputs} if given is not None else {}
     poison({name: (given or outputs)[name] for name in outputs})
+    poison_free()
     device.wait()
     started = time.perf_counter()
     written = call() or outputs

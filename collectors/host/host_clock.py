@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from random import Random
 from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,10 +23,11 @@ from warpladder.collectors.core.bench import (
     Reading,
     Unavailable,
     check_importable,
+    next_inputs,
     same,
     writes,
 )
-from warpladder.collectors.core.verify import poison
+from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
 from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload, WrongOutput
@@ -76,12 +78,15 @@ class HostBench:
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
         _, outputs = workload.buffers(case)
         self._case = case
+        self._sets: Sequence[Mapping[str, np.ndarray]] = (inputs,)
+        self._loaded: int | None = 0
         self._lent = Lent(inputs)
         self.inputs: Mapping[str, Array] = self._lent.arrays
         self.communicator: BenchCommunicator = ONE_PROCESS
         self.outputs: Mapping[str, Array] = MappingProxyType(
             {name: np.empty(buffer.shape, buffer.storage) for name, buffer in outputs.items()}
         )
+        self._returned: Buffers | None = None  # arrays that the last execution allocated
 
     def join(self, communicator: BenchCommunicator) -> None:
         self.communicator = communicator
@@ -155,39 +160,64 @@ class HostBench:
             run(copies, {name: np.empty_like(array) for name, array in self.outputs.items()})
         return tuple(name for name, array in self.inputs.items() if not same(array, copies[name]))
 
+    def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
+        self._sets = sets
+
+    def use(self, number: int) -> None:
+        self._lent.load(self._sets[number])
+        self._loaded = number
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._lent.load(inputs)
+        self._loaded = None
+
     def run(self, operation: Operation) -> Buffers:
         assert isinstance(operation, HostOperation)
+        operation.refresh()
         operation.before()
-        returned = operation.outputs(operation.run())
-        return self.outputs if returned is None else returned
+        self._returned = operation.outputs(operation.run())
+        operation.last_inputs = self._loaded
+        return self.left()
+
+    def left(self) -> Buffers:
+        return self.outputs if self._returned is None else self._returned
+
+    def release(self) -> None:
+        returned, self._returned = self._returned, None
+        if isinstance(returned, Mapping):
+            overwrite(returned, self.inputs)
 
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:
         return references
 
     def poison(self, again: bool) -> None:
         poison(self.outputs, again)
+        poison_free_memory(self.outputs, again, lambda like: np.empty(like.shape, like.dtype))
 
     def changed(self) -> tuple[str, ...]:
         return self._lent.changed()
 
-    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        self._lent.load(inputs)
-
-    def sample(self, operation: Operation, how: Pass) -> Reading:
+    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
         assert isinstance(operation, HostOperation)
+        self.release()
+        if seed is not None:
+            self.use(next_inputs(len(self._sets), self._loaded, operation.last_inputs, Random(seed)))
+        operation.refresh()
         timed = operation.communicator
         if timed:
             timed.spent_ns = 0
         operation.before()
         self.communicator.wait()
         started = perf_counter_ns()
-        operation.run()
+        returned = operation.run()
         duration_ns = perf_counter_ns() - started
+        operation.last_inputs = self._loaded
         phases = {Phase.ALLREDUCE: timed.spent_ns} if timed else _parts_ns(operation)
-        return Reading(duration_ns, phases, NO_GPU_STATE)
+        self._returned = operation.outputs(returned)
+        return Reading(duration_ns, phases, NO_GPU_STATE, inputs=self._loaded)
 
     def close(self) -> None:
-        self.inputs, self.outputs = {}, {}
+        self.inputs, self.outputs, self._sets, self._returned = {}, {}, (), None
         torch_bridge.forget_compiled()
 
 

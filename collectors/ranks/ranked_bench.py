@@ -165,13 +165,13 @@ class Prepare:
         return Prepared(operation.resources, operation.passes, operation.note, operation.from_end_to_end is not None)
 
 
-#: How a rank runs an operation for verification: by `Bench.run`, or by this attribute of `Operation`.
-Way = Literal["run", "from_end_to_end", "from_batch"]
+#: Where a rank's outputs come from: `Bench.run`, this attribute of `Operation`, or what the last sample left.
+Way = Literal["run", "from_end_to_end", "from_batch", "left"]
 
 
 @dataclass(frozen=True)
 class Execute:
-    """Run an operation once. Returns its outputs in host memory."""
+    """Run an operation once, or take what it left. Returns its outputs in host memory."""
 
     number: int
     way: Way = "run"
@@ -180,7 +180,13 @@ class Execute:
         workload, share, bench = local.there()
         operation = local.operations[self.number]
         local.communicator.wait()
-        outputs = bench.run(operation) if self.way == "run" else getattr(operation, self.way)()
+        match self.way:
+            case "run":
+                outputs = bench.run(operation)
+            case "left":
+                outputs = bench.left()
+            case way:
+                outputs = getattr(operation, way)()
         declared = workload.buffers(share)[1]
         fault = check_declared(outputs, declared) or _wrong_shape(outputs, share_of=declared)
         if fault:
@@ -230,14 +236,45 @@ class Changed:
 
 
 @dataclass(frozen=True)
+class Keep:
+    """Keep the share's input sets."""
+
+    sets: tuple[Buffers, ...]
+
+    def do(self, local: Local) -> None:
+        *_, bench = local.there()
+        bench.keep(self.sets)
+
+
+@dataclass(frozen=True)
+class Use:
+    """Fill the share's input buffers from one of its sets."""
+
+    number: int
+
+    def do(self, local: Local) -> None:
+        *_, bench = local.there()
+        bench.use(self.number)
+
+
+@dataclass(frozen=True)
 class Load:
-    """Replace the share's inputs."""
+    """Fill the share's input buffers from inputs that are none of its sets."""
 
     inputs: Buffers
 
     def do(self, local: Local) -> None:
         *_, bench = local.there()
         bench.load(self.inputs)
+
+
+@dataclass(frozen=True)
+class Release:
+    """Overwrite and free what the last execution allocated for its outputs."""
+
+    def do(self, local: Local) -> None:
+        *_, bench = local.there()
+        bench.release()
 
 
 @dataclass(frozen=True)
@@ -254,11 +291,12 @@ class Sample:
 
     number: int
     how: Pass
+    seed: int | None
 
     def do(self, local: Local) -> Sampled:
         *_, bench = local.there()
         operation = local.operations[self.number]
-        return Sampled(bench.sample(operation, self.how), operation.from_batch is not None)
+        return Sampled(bench.sample(operation, self.how, self.seed), operation.from_batch is not None)
 
 
 @dataclass(frozen=True)
@@ -308,6 +346,7 @@ class RankedBench:
             [Open(ref, case.name, rank, ranks.size, kind, share) for rank, share in enumerate(self._shares(inputs))]
         )
         self.passes: tuple[Pass, ...] = opened[0]
+        self._last: RankedOperation | None = None
 
     def _shares(self, inputs: Mapping[str, np.ndarray]) -> list[Buffers]:
         """Split the inputs into each rank's rows."""
@@ -336,7 +375,16 @@ class RankedBench:
         )
 
     def run(self, operation: Operation) -> Buffers:
+        assert isinstance(operation, RankedOperation)
+        self._last = operation
         return operation.run() or {}
+
+    def left(self) -> Buffers:
+        assert self._last
+        return self._gathered(Execute(self._last.number, "left"))
+
+    def release(self) -> None:
+        self._each(Release())
 
     def _gathered(self, command: Execute) -> Buffers:
         """Assemble the outputs from the rows of all ranks. An output that all ranks have whole must be equal on all."""
@@ -358,12 +406,19 @@ class RankedBench:
     def changed(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for names in self._each(Changed()) for name in names))
 
+    def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
+        self._all_do([Keep(shares) for shares in zip(*map(self._shares, sets), strict=True)])
+
+    def use(self, number: int) -> None:
+        self._each(Use(number))
+
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
         self._all_do([Load(share) for share in self._shares(inputs)])
 
-    def sample(self, operation: Operation, how: Pass) -> Reading:
+    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
         assert isinstance(operation, RankedOperation)
-        sampled: list[Sampled] = self._each(Sample(operation.number, how))
+        self._last = operation
+        sampled: list[Sampled] = self._each(Sample(operation.number, how, seed))
         if all(each.has_batch for each in sampled):
             operation.from_batch = partial(self._gathered, Execute(operation.number, "from_batch"))
         return of_all([each.reading for each in sampled])

@@ -96,13 +96,6 @@ def half(case: Case, inputs: Any) -> dict[str, Any]:
     return {"y": inputs["x"].astype(np.float64)}
 
 
-def changes_input_once(case: Case, inputs: Any, outputs: Any) -> None:
-    """Nobody can say who it was, as it happens among others and never again."""
-    honest(case, inputs, outputs)
-    if count("changes_input_once") == 7:
-        ctypes.memset(inputs["x"].ctypes.data, 0, 4)
-
-
 def says_that_it_writes(case: Case, inputs: Any, outputs: Any) -> dict[str, Any]:
     return doubles_in_place(case, inputs, outputs)
 
@@ -136,7 +129,6 @@ WORKLOAD = Workload(
         HostVariant("first", "honest", "host", run=honest),
         *(_variant(cheat) for cheat in CHEATS[1:]),
         _variant(identity, reference=half),
-        _variant(changes_input_once),
         _variant(says_that_it_writes, writes_inputs=True),
         HostVariant("last", "honest", "host", run=honest),
     ),

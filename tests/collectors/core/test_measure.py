@@ -1,6 +1,6 @@
 """Measuring a case on a bench made for the test: which operations are sampled how, and what is verified before."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +46,25 @@ class TwoPasses:
     def changed(self) -> tuple[str, ...]:
         return ()
 
+    def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
+        self.sets = sets
+
+    def use(self, number: int) -> None:
+        self.inputs = self.sets[number]
+
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
         self.inputs = inputs
+
+    def left(self) -> Mapping[str, np.ndarray]:
+        return self.outputs
+
+    def release(self) -> None:
+        pass
 
     def place(self, references: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         return references
 
-    def sample(self, operation: Operation, how: Pass) -> Reading:
+    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
         return Reading(100)
 
     def close(self) -> None:

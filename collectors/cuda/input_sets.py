@@ -1,0 +1,95 @@
+"""The input sets of a case on the GPU, and the buffers that variants read, which are filled from one of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import cupy
+import numpy as np
+
+from warpladder.collectors.cuda.device import CudaDevice
+from warpladder.workloads.api import Array
+
+#: The sets stay on the host if they would take more than this share of the free memory.
+_MOST_OF_FREE: Final = 0.25
+
+
+class InputSets:
+    """The input sets of a case.
+
+    Args:
+        device: the GPU.
+        buffers: the arrays that variants read, by name. They hold the first set.
+        first: the first set, on the host.
+
+    Attributes:
+        loaded: number of the set that the buffers hold; None if they hold other inputs.
+        on_host: the inputs that the buffers hold, on the host.
+    """
+
+    def __init__(self, device: CudaDevice, buffers: Mapping[str, Array], first: Mapping[str, np.ndarray]) -> None:
+        self._device, self._buffers = device, buffers
+        self._hosted: Sequence[Mapping[str, np.ndarray]] = (first,)
+        self._sets: Sequence[Mapping[str, Array]] = ()
+        self.loaded: int | None = 0
+        self.on_host = first
+        self._prints: list[dict[str, int]] = [self._fingerprints()]
+        self._loaded_prints = self._prints[0]
+
+    @property
+    def count(self) -> int:
+        return len(self._hosted)
+
+    def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Keep these sets, on the device if they fit. The first is the one that is loaded."""
+        self._hosted, self._prints = sets, []
+        wanted = sum(array.nbytes for each in sets for array in each.values())
+        if wanted <= _MOST_OF_FREE * cupy.cuda.Device().mem_info[0]:
+            self._sets = [{name: cupy.asarray(array) for name, array in each.items()} for each in sets]
+        for number in reversed(range(len(sets))):  # ends with the first
+            self._put(number)
+            self._prints.insert(0, self._fingerprints())
+        self._became(0)
+
+    def use(self, number: int) -> None:
+        """Fill the buffers from a set."""
+        self._put(number)
+        self._became(number)
+
+    def enqueue(self, number: int) -> None:
+        """Enqueue copies that fill the buffers from a set; a CUDA graph can hold them if the sets are on the device."""
+        self._put(number)
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Fill the buffers from inputs that are none of the sets."""
+        self._set(inputs)
+        self.loaded, self.on_host, self._loaded_prints = None, inputs, self._fingerprints()
+
+    def changed(self) -> tuple[str, ...]:
+        """Return the names of the buffers that no longer hold what was loaded, and restore them."""
+        prints = self._fingerprints()
+        names = tuple(name for name, found in prints.items() if found != self._loaded_prints[name])
+        if names:
+            self._set({name: self.on_host[name] for name in names})
+        return names
+
+    def close(self) -> None:
+        """Free the memory."""
+        self._buffers, self._sets, self._hosted = {}, (), ()
+
+    def _put(self, number: int) -> None:
+        if not self._sets:
+            self._set(self._hosted[number])
+            return
+        for name, array in self._sets[number].items():
+            self._buffers[name].data.copy_from_device_async(array.data, array.nbytes, self._device.stream)
+
+    def _set(self, inputs: Mapping[str, np.ndarray]) -> None:
+        for name, array in inputs.items():
+            self._buffers[name].set(array, self._device.stream)
+        self._device.stream.synchronize()
+
+    def _became(self, number: int) -> None:
+        self.loaded, self.on_host, self._loaded_prints = number, self._hosted[number], self._prints[number]
+
+    def _fingerprints(self) -> dict[str, int]:
+        return {name: self._device.fingerprint(array) for name, array in self._buffers.items()}
