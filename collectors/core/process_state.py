@@ -1,10 +1,13 @@
 """The settings of a process that a variant can change for the others. They are restored after each of its executions."""
 
+import ctypes
 import os
+import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,14 +15,23 @@ import numpy as np
 #: Its name, a function that gets it, and one that sets it.
 _Setting = tuple[str, Callable[[], Any], Callable[[Any], object]]
 _STDOUT, _STDERR = 1, 2
+#: Bytes that hold any C library's `fenv_t`.
+_ENVIRONMENT_BYTES: Final = 256
+#: Machine -> the offset of the control register of floating-point arithmetic in glibc's `fenv_t`, and the mask of its bits that flush
+#: numbers to zero and choose the rounding: MXCSR's FTZ, RC and DAZ (Intel SDM, volume 1, section 10.2.3), FPCR's FZ, RMode and FZ16 (Arm ARM, C5.2.8).
+_FLOATING_POINT: Final = {"x86_64": (28, 0xE040), "aarch64": (0, 0x01C80000)}
 #: Above the file descriptors that programs use by number.
 _ASIDE: Final = 200
 
 
 class ProcessState:
-    """The settings as they are when this is made; those of PyTorch as they are when it is first seen."""
+    """The settings as they are when this is made; those of PyTorch as they are when it is first seen; and the arithmetic of a new
+    process, which a library can change where it is imported."""
 
     def __init__(self) -> None:
+        for _, get, put in _of_arithmetic():
+            if get() != 0:
+                put(0)
         self._settings = {setting: setting[1]() for setting in _of_python()}
         self._kept = {number: kept for number in (_STDOUT, _STDERR) if (kept := _kept_aside(number)) is not None}
         self._has_torch = False
@@ -67,14 +79,58 @@ class ProcessState:
 
 
 def _of_python() -> tuple[_Setting, ...]:
-    """The settings of Python and NumPy."""
+    """The settings of Python, NumPy and the thread that measures."""
     return (
+        *_of_arithmetic(),
+        *_of_scheduler(),
+        ("Numba's number of threads", _threads_of_numba, _set_threads_of_numba),
         ("NumPy's error handling", np.geterr, lambda state: np.seterr(**state)),
         ("the working folder", os.getcwd, os.chdir),
         ("sys.stdout", lambda: _open_file("stdout"), lambda file: _set_file("stdout", file)),
         ("sys.stderr", lambda: _open_file("stderr"), lambda file: _set_file("stderr", file)),
         ("the filters of warnings", _errors, _set_errors),
     )
+
+
+def _of_arithmetic() -> Iterator[_Setting]:
+    """Whether small numbers are flushed to zero, and how numbers are rounded. Nothing where the C library cannot tell."""
+    place = _FLOATING_POINT.get(platform.machine())
+    library = ctypes.CDLL(None)
+    if place is None or platform.libc_ver()[0] != "glibc" or not hasattr(library, "fegetenv"):
+        return
+    offset, mask = place
+    environment = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
+
+    def get() -> int:
+        library.fegetenv(environment)
+        return ctypes.c_uint32.from_buffer(environment, offset).value & mask
+
+    def put(bits: int) -> None:
+        library.fegetenv(environment)
+        register = ctypes.c_uint32.from_buffer(environment, offset)
+        register.value = register.value & ~mask & 0xFFFFFFFF | bits
+        library.fesetenv(environment)
+
+    yield "how floating-point numbers are rounded", get, put
+
+
+def _of_scheduler() -> Iterator[_Setting]:
+    """The processors that the thread may run on, where the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        yield "the processors that it may run on", partial(os.sched_getaffinity, 0), partial(os.sched_setaffinity, 0)
+
+
+def _threads_of_numba() -> int | None:
+    """The number of threads that Numba's parallel functions use; None for all of them."""
+    parallel = sys.modules.get("numba.np.ufunc.parallel")
+    if parallel is None or not parallel._is_initialized:  # asking Numba itself would start its threads
+        return None
+    threads = int(parallel.get_num_threads())
+    return None if threads == sys.modules["numba"].config.NUMBA_NUM_THREADS else threads
+
+
+def _set_threads_of_numba(threads: int | None) -> None:
+    sys.modules["numba.np.ufunc.parallel"].set_num_threads(threads or sys.modules["numba"].config.NUMBA_NUM_THREADS)
 
 
 def _of_torch(torch: Any) -> tuple[_Setting, ...]:

@@ -1,11 +1,14 @@
 """Settings of a process are restored after a variant changed them, and what ends a measuring thread is no verdict."""
 
+import ctypes
 import os
+import platform
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -17,6 +20,38 @@ from warpladder.collectors.core.verdicts import Cell
 
 def _descriptors() -> int:
     return len(list(Path("/dev/fd").iterdir()))
+
+
+def flush_to_zero() -> None:
+    """As a library that was compiled with -ffast-math does when it is loaded, through the C library's own environment."""
+    library, environment = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+    library.fegetenv(environment)
+    at, bits = (28, 0x8040) if platform.machine() == "x86_64" else (0, 1 << 24)
+    ctypes.c_uint32.from_buffer(environment, at).value |= bits
+    library.fesetenv(environment)
+
+
+def smallest_product() -> float:
+    """0 where numbers below the smallest normal one are flushed."""
+    return float(np.float32(1e-38) * np.float32(0.01))
+
+
+def os_affinity() -> set[int]:
+    return os.sched_getaffinity(0)
+
+
+def test_the_changes_of_these_tests_are_seen_where_nothing_restores_them() -> None:
+    with ProcessState() as state:
+        flush_to_zero()
+        assert smallest_product() == 0
+        state.restore()
+        assert smallest_product() > 0
+
+
+def test_a_library_that_flushed_to_zero_where_it_was_imported_flushes_nobody_s_numbers() -> None:
+    flush_to_zero()
+    with ProcessState() as state:
+        assert smallest_product() > 0 and state.restore() == ()
 
 
 def test_what_is_as_before_is_not_named() -> None:
@@ -31,6 +66,9 @@ def test_what_is_as_before_is_not_named() -> None:
         (lambda: os.chdir("/"), os.getcwd, "the working folder"),
         (lambda: setattr(sys, "stderr", None), lambda: sys.stderr, "sys.stderr"),
         (lambda: warnings.simplefilter("error"), lambda: list(warnings.filters), "the filters of warnings"),
+        (lambda: flush_to_zero(), lambda: smallest_product(), "how floating-point numbers are rounded"),
+        (lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}), os_affinity, "the processors that it may run on"),
+        (lambda: numba.set_num_threads(1), numba.get_num_threads, "Numba's number of threads"),
     ],
 )
 def test_a_changed_setting_is_restored_and_named(change: Callable[[], object], get: Callable[[], object], name: str) -> None:

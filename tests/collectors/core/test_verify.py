@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from warpladder.collectors.core.verify import compare, overlapping, poison
+from warpladder.collectors.core.verify import (
+    compare,
+    overlapping,
+    overwrite,
+    poison,
+    poison_free_memory,
+    same_for_all_inputs,
+)
 
 
 def verdict(output: np.ndarray, reference: np.ndarray, tolerance: float = 1e-6):  # type: ignore[no-untyped-def]
@@ -49,6 +56,86 @@ def test_zero_tolerance_asks_for_equality() -> None:
     off = reference.copy()
     off[50] = np.nextafter(off[50], np.float32(9))
     assert not verdict(off, reference, tolerance=0).ok
+
+
+def noise(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def test_two_rows_of_many_that_are_zero_are_wrong_though_the_norm_of_all_hardly_changes() -> None:
+    reference = noise((10_000, 64))
+    output = reference.astype(np.float32)
+    output[[17, 4711]] = 0
+    found = verdict(output, reference, tolerance=1.6e-2)
+    assert found.rel_l2_error < 1.6e-2  # sqrt(2 / 10,000)
+    assert (
+        not found.ok
+        and "of elements 301056 to 302079 is above 0.096, 6 times the tolerance, as in 2 of 625 tiles" in found.detail
+    )
+
+
+def test_a_small_output_is_judged_beside_a_large_one() -> None:
+    y, mean = noise((1000,)), np.array(0.25)
+    found = compare({"y": y, "mean": np.array(0.25125)}, {"y": y, "mean": mean}, 2e-6)
+    assert (found.ok, found.detail) == (False, "mean: relative L2 error 0.005 is above the tolerance 2e-06")
+    assert math.isclose(found.rel_l2_error, 0.005)
+
+
+def test_one_wrong_element_of_many_is_the_largest_error() -> None:
+    reference = np.ones(1 << 20)
+    reference[0] = 1e3
+    output = reference.copy()
+    output[0] = 1e3 * (1 + 1e-2)
+    reference[1:1024] = 1e3  # so that its tile does not tell
+    output[1:1024] = 1e3
+    found = verdict(output, reference, tolerance=1e-3)
+    assert (
+        not found.ok and found.detail == "the largest error, 0.01 of the largest element, is above 0.008, 8 times the tolerance"
+    )
+
+
+def test_an_output_that_cancels_out_is_judged_by_the_size_of_the_others() -> None:
+    y, zero = noise((1000,)), 1e-17 * noise((1000,), 1)
+    rounded = {"y": y, "dx": np.float32(1e-8) * noise((1000,), 2).astype(np.float32)}
+    assert compare(rounded, {"y": y, "dx": zero}, 2e-6).ok
+    assert not compare({"y": y, "dx": noise((1000,), 2)}, {"y": y, "dx": zero}, 2e-6).ok
+
+
+def test_the_rounding_of_elements_that_cancel_out_is_no_error_of_their_tile() -> None:
+    reference = np.concatenate([noise((4096,)), 1e-6 * noise((1024,), 1)])
+    output = reference + 1e-7 * noise(reference.shape, 2)
+    assert verdict(output, reference, tolerance=1e-6).ok
+
+
+@pytest.mark.parametrize("elements", [1, 1023, 1025, 5000, (1 << 16) + 7])
+def test_the_last_elements_are_judged_with_their_neighbours(elements: int) -> None:
+    reference = noise((elements,))
+    output = reference + 1e-7 * noise((elements,), 1)
+    assert verdict(output, reference, tolerance=1e-6).ok
+    output[-1] = reference[-1] + 9
+    assert not verdict(output, reference, tolerance=1e-6).ok
+
+
+def test_references_that_hardly_differ_between_inputs_are_named() -> None:
+    first = {"sums": np.ones(100), "y": noise((100,)), "status": np.zeros(1, np.int64)}
+    second = {"sums": np.ones(100) + 1e-16, "y": noise((100,), 1), "status": np.zeros(1, np.int64)}
+    assert same_for_all_inputs(first, second, 2e-6) == ["sums"]
+    assert same_for_all_inputs({"status": first["status"]}, {"status": second["status"]}, 0.0) == ["status"]
+    products = [np.random.default_rng(seed).random((2, 64, 4096)) for seed in (0, 1)]
+    of_positive = [{"c": a @ b.T} for a, b in products]
+    assert same_for_all_inputs(of_positive[0], of_positive[1], 2e-6) == []  # fp32 tells a guess from the product
+    assert same_for_all_inputs(of_positive[0], of_positive[1], 1.6e-2) == ["c"]  # bf16 does not
+
+
+def test_memory_that_is_handed_out_next_is_poisoned_and_what_is_freed_is_overwritten() -> None:
+    shape = (1 << 18,)
+    kept = np.full(shape, 7, np.float32)
+    overwrite({"y": kept, "x": (x := np.ones(3)), "r": np.broadcast_to(np.ones(1), (3,))}, {"x": x})
+    assert np.isnan(kept).all() and (x == 1).all()
+    del kept
+    poison_free_memory({"y": np.empty(shape, np.float32)}, False, lambda like: np.empty(like.shape, like.dtype))
+    again = np.empty(shape, np.float32)
+    assert not (again == 7).any()
 
 
 def test_a_missing_output_and_a_wrong_shape_are_named() -> None:
