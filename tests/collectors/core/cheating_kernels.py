@@ -83,6 +83,27 @@ def library_does_less_in_a_graph(case: Case, inputs: Any, outputs: Any) -> Calla
     return run
 
 
+def library_launches_once_in_a_graph(case: Case, inputs: Any, outputs: Any) -> Callable[[], None]:
+    """The first execution of each capture computes."""
+    import cupy
+
+    state = {"captured": False}
+
+    def run() -> None:
+        capturing = cupy.cuda.get_current_stream().is_capturing()
+        if not (capturing and state["captured"]):
+            cupy.multiply(inputs["x"], 2, out=outputs["y"])
+        state["captured"] = capturing
+
+    return run
+
+
+def library_never_writes(case: Case, inputs: Any, outputs: Any) -> Callable[[], Any]:
+    import cupy
+
+    return lambda: {"y": cupy.empty_like(inputs["x"])}
+
+
 def library_returns_a_view(case: Case, inputs: Any, outputs: Any) -> Callable[[], Any]:
     return lambda: {"y": inputs["x"][:]}
 
@@ -104,25 +125,27 @@ def library(prepare: Callable[..., Any], **options: Any) -> LibraryVariant:
     return LibraryVariant(prepare.__name__, prepare.__name__, "peer", prepare=prepare, **options)
 
 
+N = 100_003
 CHANGES_X = "changes its input x, which the other variants read"
-AFTER = "right at first, and wrong after it was timed: "
+IN_A_SAMPLE = "right at first, and wrong in a timed sample: "
 VERDICTS: Final = {
     "zeroes_input": CHANGES_X,
     "doubles_in_place": CHANGES_X,
     "doubles_in_place_graph": CHANGES_X,
-    "wrong_from_the_fourth": AFTER + "relative L2 error",
-    "wrong_from_the_fourth_graph": AFTER + "relative L2 error",
+    "wrong_from_the_fourth": IN_A_SAMPLE + "relative L2 error",
+    "wrong_from_the_fourth_graph": IN_A_SAMPLE + "relative L2 error",
     "changes_input_later": CHANGES_X,
-    "writes_only_over_nan": AFTER + "relative L2 error",
+    "writes_only_over_nan": "with other inputs: relative L2 error",
     "library_zeroes_input": CHANGES_X,
-    "library_keeps_a_copy": "with other inputs it gives the outputs of the first ones",
-    "library_returns_the_same_again": "with other inputs it gives the outputs of the first ones",
-    "library_does_less_in_a_graph": AFTER + "in the batch that is timed hot: ",
+    "library_keeps_a_copy": "with other inputs: relative L2 error",
+    "library_returns_the_same_again": f"with other inputs: {N} of {N} elements of y are not finite",
+    "library_does_less_in_a_graph": "in the batch that is timed hot: ",
+    "library_launches_once_in_a_graph": "in a batch whose inputs change: ",
+    "library_never_writes": f"{N} of {N} elements of y are not finite: never written",
     "library_returns_a_view": "output y is a view of input x: nothing was computed",
     "program_writes_its_input": CHANGES_X,
 }
 
-N = 100_003
 WORKLOAD = Workload(
     name="cheating_kernels",
     title="Doubling on a GPU, not done",
@@ -140,6 +163,8 @@ WORKLOAD = Workload(
         library(library_keeps_a_copy),
         library(library_returns_the_same_again),
         library(library_does_less_in_a_graph),
+        library(library_launches_once_in_a_graph),
+        library(library_never_writes),
         library(library_returns_a_view, reference=copied),
         library(program_writes_its_input, device_only=False),
         LibraryVariant("last", "CuPy", "peer", prepare=doubles),
