@@ -154,7 +154,15 @@ class CudaBench:
 
         refresh()
         enqueue, pinned = streams.enqueue, not isinstance(variant.end_to_end, Pageable)
-        operation = CudaOperation(enqueue, resources, refresh, enqueue=enqueue, pinned=pinned, allreduces=allreduces)
+        operation = CudaOperation(
+            enqueue,
+            resources,
+            refresh,
+            enqueue=enqueue,
+            pinned=pinned,
+            allreduces=allreduces,
+            has_constants=bool(variant.constants),
+        )
         if operation.waits:
             operation.passes = (OPERATION, END_TO_END)
         if allreduces:
@@ -285,9 +293,12 @@ class CudaBench:
 
     def _mean(self, operation: CudaOperation, between: Callable[[], object], chance: Random | None) -> Reading:
         """Take the mean of executions that are timed one by one, with other inputs and the work of `between` before each."""
+        self._next_inputs(operation, chance)
+        # A copy into constants empties the caches of constants, which no execution of a sample but the first finds empty.
+        renew = operation.before if operation.has_constants else partial(self._next_inputs, operation, chance)
 
         def prepare() -> None:
-            self._next_inputs(operation, chance)
+            renew()
             between()
 
         def execute() -> None:

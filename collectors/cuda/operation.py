@@ -39,6 +39,7 @@ class CudaOperation(Operation):
         overlapped: enqueues overlapped copies and kernels; None if they run one after another.
         allreduces: its all-reduces, if ranks share the case.
         captures: a CUDA graph can hold it.
+        has_constants: it copies inputs into constants of its kernels. All executions of a sample then read one input set.
         own_inputs: its own copies of the inputs, which it changes; empty if it reads those of the bench.
         before: enqueues what restores them. It is called before each execution, outside of the time.
     """
@@ -53,6 +54,7 @@ class CudaOperation(Operation):
     overlapped: Callable[[], object] | None = None
     allreduces: tuple[Averaging, ...] = ()
     captures: bool = True
+    has_constants: bool = False
     own_inputs: Mapping[str, Array] = field(default_factory=dict)
     before: Callable[[], object] = field(default=lambda: None)
 
