@@ -246,11 +246,19 @@ class Bench(Protocol):
         """Return the references in the memory that the outputs are in (host or device)."""
         ...
 
-    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
-        """Take one sample.
+    def draw(self, operation: Operation, seed: int | None) -> None:
+        """Fill the input buffers for the operation's next execution, and what it derives from them.
 
         Args:
-            seed: chooses the input set of each execution; see `next_inputs`. None for a single execution on what is loaded.
+            seed: chooses one of the sets; see `next_inputs`. None to leave in the buffers what was loaded.
+        """
+        ...
+
+    def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
+        """Take one sample, after `draw`.
+
+        Args:
+            seed: chooses the input sets of further executions. None for a single execution.
         """
         ...
 

@@ -55,10 +55,12 @@ def is_slower(suspect: Suspect, bench: Bench, seed: int) -> bool:
         whether the execution is slower than both. The sample is taken at the same time, so that a machine that became slower does not
         count.
     """
+    bench.draw(suspect.operation, None)
     new_ns = bench.sample(suspect.operation, suspect.how, None).duration_ns
     bench.release()
     if not _is_slower(new_ns, median(suspect.seen_ns)):
         return False
+    bench.draw(suspect.operation, seed)
     seen_ns = bench.sample(suspect.operation, suspect.how, seed).duration_ns
     bench.release()
     suspect.new_ns.append(new_ns)

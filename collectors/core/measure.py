@@ -318,9 +318,12 @@ class _BenchRun:
             self._report.working_on(cell)
             config = f"[{cell.config}]" if cell.config else ""
             sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
+            operation, seed = ready[cell].operation, int(self._rng.integers(1 << 62))
             try:
-                with nvtx_range(f"{cell.variant}{config}"), nvtx_range(sample, number):
-                    reading = self._bench.sample(ready[cell].operation, how, int(self._rng.integers(1 << 62)))
+                with nvtx_range(f"{cell.variant}{config}"):
+                    self._bench.draw(operation, seed)
+                    with nvtx_range(sample, number):
+                        reading = self._bench.sample(operation, how, seed)
             finally:
                 self._restore(cell)
             if not mark and reading.inputs is not None:

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -221,22 +221,25 @@ class CudaBench:
             if self._lent:
                 self._lent.load(self._on_host)
 
-    def _next_inputs(self, operation: CudaOperation, chance: Random | None) -> None:
-        """Fill the input buffers for the next execution, and what the operation derives from them."""
+    def draw(self, operation: Operation, seed: int | None) -> None:
+        self._draw(operation, None if seed is None else Random(seed))
+
+    def _draw(self, operation: Operation, chance: Random | None) -> None:
+        assert isinstance(operation, CudaOperation)
         if chance is not None:
             self._sets.use(next_inputs(self._sets.count, self._sets.loaded, operation.last_inputs, chance))
         operation.last_inputs = self._sets.loaded
         if operation.on_host:
             self._load_host()
         operation.refresh()
-        operation.before()
 
     def run(self, operation: Operation) -> Buffers:
         assert isinstance(operation, CudaOperation)
         self._use_stream()
         self._load_host()  # for the ways that start on the host
         self._start(operation)
-        self._next_inputs(operation, None)
+        self._draw(operation, None)
+        operation.before()
         self._returned = operation.run()
         return self.left()
 
@@ -278,14 +281,18 @@ class CudaBench:
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
-    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
+    def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         assert isinstance(operation, CudaOperation)
         self._use_stream()
         self._start(operation)
-        chance = None if seed is None else Random(seed)
         self.communicator.wait()
-        take = {COLD: self._cold, HOT: self._hot, OPERATION: self._operation, END_TO_END: self._end_to_end}[how]
-        return replace(take(operation, chance), inputs=self._sets.loaded)
+        match how:
+            case Pass("device", _):
+                chance = None if seed is None else Random(seed)
+                reading = self._cold(operation, chance) if how == COLD else self._hot(operation, chance)
+            case _:
+                reading = self._operation(operation) if how == OPERATION else self._end_to_end(operation)
+        return replace(reading, inputs=self._sets.loaded)
 
     def _cold(self, operation: CudaOperation, chance: Random | None) -> Reading:
         """Take the mean of executions that each start after an L2 flush. Their number depends on the events' resolution."""
@@ -293,12 +300,14 @@ class CudaBench:
 
     def _mean(self, operation: CudaOperation, between: Callable[[], object], chance: Random | None) -> Reading:
         """Take the mean of executions that are timed one by one, with other inputs and the work of `between` before each."""
-        self._next_inputs(operation, chance)
         # A copy into constants empties the caches of constants, which no execution of a sample but the first finds empty.
-        renew = operation.before if operation.has_constants else partial(self._next_inputs, operation, chance)
+        others = None if operation.has_constants else chance
+        renew: Iterator[Random | None] = itertools.chain([None], itertools.repeat(others))
 
         def prepare() -> None:
-            renew()
+            if (chance := next(renew)) is not None:
+                self._draw(operation, chance)
+            operation.before()
             between()
 
         def execute() -> None:
@@ -325,7 +334,6 @@ class CudaBench:
             return self._mean(operation, lambda: None, chance)
         if not operation.batch:
             self._make_batch(operation)
-        self._next_inputs(operation, chance)
         # One execution before the clock starts: else the first of a batch finds the caches as another variant left them.
         duration_ns, held = self.device.batch_ns(operation.replay, operation.batch, operation.run, self.communicator.wait)
         self._left = lambda: operation.outputs(operation.of_batch()) or self.outputs
@@ -357,7 +365,7 @@ class CudaBench:
         stream.synchronize()
 
     def _run_batch(self, operation: CudaOperation) -> Buffers:
-        self._next_inputs(operation, None)
+        self._draw(operation, None)
         operation.replay()
         self.device.stream.synchronize()
         return operation.outputs(operation.of_batch()) or self.outputs
@@ -382,9 +390,9 @@ class CudaBench:
         self.device.stream.synchronize()
         return operation.outputs(returned[-1]) or self.outputs
 
-    def _operation(self, operation: CudaOperation, chance: Random | None) -> Reading:
+    def _operation(self, operation: CudaOperation) -> Reading:
         stream = self.device.stream
-        self._next_inputs(operation, chance)
+        operation.before()
         stream.synchronize()
         started = time.perf_counter_ns()
         returned = operation.run()
@@ -397,10 +405,9 @@ class CudaBench:
         phases = parts_ns(operation, self.device, self.communicator)
         return self._reading(duration_ns, phases=phases, pending=pending)
 
-    def _end_to_end(self, operation: CudaOperation, chance: Random | None) -> Reading:
+    def _end_to_end(self, operation: CudaOperation) -> Reading:
         if operation.on_host:
-            return self._operation(operation, chance)
-        self._next_inputs(operation, chance)
+            return self._operation(operation)
         self._load_host()
         if operation.overlapped:
             return self._end_to_end_overlapped(operation.overlapped)
@@ -410,6 +417,7 @@ class CudaBench:
         sizes = [array.nbytes for array in (*moved.values(), *self.outputs.values())]
         allocate_ns, free_ns = self.device.time_allocation(sizes)
         stream, marks = self.device.stream, [cupy.cuda.Event() for _ in range(4)]
+        operation.before()  # its own copies of resident inputs
         stream.synchronize()
         self.communicator.wait()  # the time for allocating differs between ranks
         started = time.perf_counter_ns()
@@ -472,7 +480,7 @@ class SingleLaunchBench(CudaBench):
         super().__init__(*arguments)
         self._looked_at: list[Operation] = []
 
-    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
+    def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         started = time.perf_counter_ns()
         if not any(operation is each for each in self._looked_at):
             self._looked_at.append(operation)

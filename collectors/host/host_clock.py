@@ -173,10 +173,9 @@ class HostBench:
 
     def run(self, operation: Operation) -> Buffers:
         assert isinstance(operation, HostOperation)
-        operation.refresh()
+        self.draw(operation, None)
         operation.before()
         self._returned = operation.outputs(operation.run())
-        operation.last_inputs = self._loaded
         return self.left()
 
     def left(self) -> Buffers:
@@ -197,12 +196,15 @@ class HostBench:
     def changed(self) -> tuple[str, ...]:
         return self._lent.changed()
 
-    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
-        assert isinstance(operation, HostOperation)
-        self.release()
+    def draw(self, operation: Operation, seed: int | None) -> None:
         if seed is not None:
             self.use(next_inputs(len(self._sets), self._loaded, operation.last_inputs, Random(seed)))
+        operation.last_inputs = self._loaded
         operation.refresh()
+
+    def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
+        assert isinstance(operation, HostOperation)
+        self.release()
         timed = operation.communicator
         if timed:
             timed.spent_ns = 0
@@ -211,7 +213,6 @@ class HostBench:
         started = perf_counter_ns()
         returned = operation.run()
         duration_ns = perf_counter_ns() - started
-        operation.last_inputs = self._loaded
         phases = {Phase.ALLREDUCE: timed.spent_ns} if timed else _parts_ns(operation)
         self._returned = operation.outputs(returned)
         return Reading(duration_ns, phases, NO_GPU_STATE, inputs=self._loaded)

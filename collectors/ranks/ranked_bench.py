@@ -278,6 +278,18 @@ class Release:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """Fill the share's input buffers for an operation's next execution."""
+
+    number: int
+    seed: int | None
+
+    def do(self, local: Local) -> None:
+        *_, bench = local.there()
+        bench.draw(local.operations[self.number], self.seed)
+
+
+@dataclass(frozen=True)
 class Sampled:
     """A sample of a rank, and whether the operation now has its own batch."""
 
@@ -415,7 +427,11 @@ class RankedBench:
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
         self._all_do([Load(share) for share in self._shares(inputs)])
 
-    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
+    def draw(self, operation: Operation, seed: int | None) -> None:
+        assert isinstance(operation, RankedOperation)
+        self._each(Draw(operation.number, seed))
+
+    def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         assert isinstance(operation, RankedOperation)
         self._last = operation
         sampled: list[Sampled] = self._each(Sample(operation.number, how, seed))

@@ -116,7 +116,9 @@ class Timed:
     def __init__(self, new_ns: Sequence[int], seen_ns: Sequence[int]) -> None:
         self._new, self._seen = iter(new_ns), iter(seen_ns)
 
-    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
+    def draw(self, operation: Operation, seed: int | None) -> None: ...
+
+    def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         return Reading(next(self._new if seed is None else self._seen))
 
     def release(self) -> None: ...

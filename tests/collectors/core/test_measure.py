@@ -64,7 +64,10 @@ class TwoPasses:
     def place(self, references: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         return references
 
-    def sample(self, operation: Operation, how: Pass, seed: int | None = None) -> Reading:
+    def draw(self, operation: Operation, seed: int | None) -> None:
+        pass
+
+    def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         return Reading(100)
 
     def close(self) -> None:

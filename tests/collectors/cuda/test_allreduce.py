@@ -269,7 +269,7 @@ def test_an_operation_that_waits_inside_has_no_device_time_and_a_timed_allreduce
     bench, operation = prepared(cuda_events, "v01_host_staged", FakeCommunicator(log))
     assert not operation.takes(cuda_events.COLD)
     log.clear()
-    reading = bench.sample(operation, cuda_events.OPERATION)
+    reading = bench.sample(operation, cuda_events.OPERATION, 0)
     overhead_ns = bench.device.empty_kernels.event_overhead_ns
     assert reading.phases_ns == {Phase.ALLREDUCE: round(33_000 - overhead_ns)}
     assert "hold_stream" not in log  # nothing would let it go
@@ -277,7 +277,7 @@ def test_an_operation_that_waits_inside_has_no_device_time_and_a_timed_allreduce
 
 def test_a_process_alone_times_no_allreduce(cuda_events: ModuleType, log: list[object]) -> None:
     bench, operation = prepared(cuda_events, "v02_nccl", OneProcess())  # type: ignore[arg-type]
-    assert bench.sample(operation, cuda_events.OPERATION).phases_ns == {}
+    assert bench.sample(operation, cuda_events.OPERATION, 0).phases_ns == {}
     assert operation.takes(cuda_events.COLD)
 
 

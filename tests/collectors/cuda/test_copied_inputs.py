@@ -208,7 +208,7 @@ def test_copies_before_the_kernels_leave_resident_inputs_out(
     bench = bench_of(cuda_events, case)
     operation = bench.prepare(GAN.variant("v06_pinned"), {})
     log.clear()
-    bench.sample(operation, cuda_events.END_TO_END)
+    bench.sample(operation, cuda_events.END_TO_END, 0)
     assert log.count(" in") == copied
 
 

@@ -41,7 +41,7 @@ def main() -> None:
         one = alone.run(alone.prepare(variant, {}))
         right = compare(weights, WORKLOAD.reference(case, inputs), WORKLOAD.tolerance["fp32"])
         same = all(np.allclose(weights[name], one[name], rtol=1e-5, atol=1e-6) for name in one)
-        reading = together.sample(operation, Pass("operation", "hot"))
+        reading = together.sample(operation, Pass("operation", "hot"), None)
         timed = all(0 < of.phases_ns[Phase.ALLREDUCE] < of.duration_ns for of in reading.ranks)
         print(
             f"batch {case.params['batch']}: {'the same' if same else 'other'} weights, {right.detail or 'right'}, timed {timed}"

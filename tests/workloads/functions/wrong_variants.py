@@ -193,11 +193,9 @@ CHANGES: Final = {
     "writes_by_pointer_later": _variant(
         "y = x * TWO; count('later') > 6 and ctypes.memset(x.ctypes.data, 0, 64); return y", detail="changes its input x"
     ),
-    "keeps_its_first_output": _variant("return kept.setdefault('y', x * TWO)", detail="gives the outputs of the first ones"),
-    "copies_its_first_output": _variant(
-        "return kept.setdefault('z', x * TWO).copy()", detail="gives the outputs of the first ones"
-    ),
-    "wrong_later": _variant("return x * TWO * (count('wrong') < 9)", detail="right at first, and wrong after it was timed"),
+    "keeps_its_first_output": _variant("return kept.setdefault('y', x * TWO)", detail="with other inputs: "),
+    "copies_its_first_output": _variant("return kept.setdefault('z', x * TWO).copy()", detail="with other inputs: "),
+    "wrong_later": _variant("return x * TWO * (count('wrong') < 9)", detail="right at first, and wrong in a timed sample"),
     "returns_before_it_computes": _variant(
         """y = np.zeros_like(x)
     threading.Timer(0.2, lambda: np.multiply(x, 2, out=y)).start()
