@@ -87,7 +87,13 @@ class Restored:
 
 @dataclass(frozen=True)
 class Unmoved:
-    """It is right, and gains nothing: its time is that of an honest variant or more."""
+    """It is right, and gains nothing: its time is that of an honest variant or more.
+
+    Attributes:
+        than: the honest variant; the baseline by default.
+    """
+
+    than: str = ""
 
 
 Outcome = Wrong | Flagged | Restored | Unmoved

@@ -93,6 +93,28 @@ def returns_zeros(x: Any) -> Any:
     return np.zeros_like(x)
 
 
+weightless = warpladder.Benchmark("specimens_zero_weights", rows=[256], n=[256])
+
+
+@weightless.inputs
+def weights_of_zero(rows: int, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    return {"x": rng.standard_normal((rows, n), np.float32), "w": np.zeros((n, n), np.float32), "bias": np.ones(n, np.float32)}
+
+
+@weightless.reference
+def linear(x: Any, w: Any, bias: Any) -> Any:
+    return x @ w + bias
+
+
+weightless.variant(linear, name="multiplied", baseline=True)
+
+
+@found.specimen(weightless, Kind.CONSTANT, JAXBENCH, CONSTANT)
+def returns_the_bias(x: Any, w: Any, bias: Any) -> Any:
+    """It returns the bias, since the weights are zero as a layer of a network is made."""
+    return np.broadcast_to(bias, x.shape).copy()
+
+
 # -- wrong in few places -----------------------------------------------------------------------------------------------------------
 
 halves = warpladder.Benchmark("specimens_half", rows=[1_000_000], n=[2])

@@ -83,11 +83,18 @@ OUT_OF_SCOPE: Final = (
         "Frames, and what they hold, are memory of the process. " + _MEMORY,
     ),
     OutOfScope(
+        "predicts_its_inputs",
+        Kind.HARNESS,
+        "It seeds a generator as the harness does, and computes the outputs of the timed inputs before they are asked for.",
+        f"{REFERENCE_KERNELS}/pull/142",
+        "Seeds are kept in the run, so that a recording can be repeated. Code that reads the process that measures can find them.",
+    ),
+    OutOfScope(
         "persisting_l2",
         Kind.CLOCK,
         "It has the L2 cache keep its inputs, so that flushing leaves them there.",
         f"{PYGPUBENCH}/pull/49",
-        "Persisting accesses are a documented means to be fast. What is timed cold is then as hot as the variant can make it.",
+        "A flush of the L2 cache does not evict lines that persist, so that cold times are too short. A time below the floor is flagged.",
     ),
     OutOfScope(
         "falls_back_to_a_library",
