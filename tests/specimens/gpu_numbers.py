@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 import warpladder
-from tests.specimens.catalogue import FIELD_GUIDE, JAXBENCH, OWN, Collection, Flagged, Kind, Restored, Wrong
+from tests.specimens.catalogue import DEEP_REINFORCE, JAXBENCH, OWN, Collection, Flagged, Kind, Restored, Wrong
 
 try:
     import torch
@@ -165,7 +165,7 @@ def in_single_precision(a: Any, b: Any) -> Any:
     return a @ b
 
 
-@found.specimen(precise, Kind.NUMBERS, FIELD_GUIDE, Wrong("L2 error"))
+@found.specimen(precise, Kind.NUMBERS, DEEP_REINFORCE, Wrong("L2 error"))
 def computes_in_bfloat16(a: Any, b: Any) -> Any:
     """It computes in bfloat16, and returns single precision."""
     return (a.bfloat16() @ b.bfloat16()).float()

@@ -6,7 +6,7 @@ import numpy as np
 
 import warpladder
 from tests.specimens.catalogue import (
-    FIELD_GUIDE,
+    DEEP_REINFORCE,
     JAXBENCH,
     KERNELBENCH,
     OWN,
@@ -239,7 +239,7 @@ def is_below_an_absolute_tolerance(x: Any) -> Any:
     return np.zeros_like(x)
 
 
-@found.specimen(softmax, Kind.NUMBERS, FIELD_GUIDE, Wrong("L2 error"))
+@found.specimen(softmax, Kind.NUMBERS, DEEP_REINFORCE, Wrong("L2 error"))
 def computes_in_half_precision(x: Any) -> Any:
     """It computes in half precision, and returns single precision."""
     return right_softmax(x.astype(np.float16)).astype(np.float32)
@@ -263,7 +263,7 @@ def summed_squares(x: Any) -> Any:
     return np.einsum("ij,ij->i", x, x)
 
 
-@found.specimen(sums, Kind.NUMBERS, FIELD_GUIDE, Wrong("L2 error", case="n=1001"))
+@found.specimen(sums, Kind.NUMBERS, OWN, Wrong("L2 error", case="n=1001"))
 def has_a_size_in_its_code(x: Any) -> Any:
     """It is written for one size, and is called with another."""
     return np.einsum("ij,ij->i", x[:, :1000], x[:, :1000])

@@ -167,7 +167,7 @@ for bench in (unwritten, blocks, overflow, various):
 # -- kept results ------------------------------------------------------------------------------------------------------------------
 
 #: So much work for so few inputs that it pays to recognise them.
-convolution = warpladder.Benchmark("specimens_convolution", n=[20_000], taps=[2000])
+convolution = warpladder.Benchmark("specimens_convolution", n=[12_000], taps=[1000])
 
 
 @convolution.inputs

@@ -12,7 +12,6 @@ from tests.specimens.catalogue import (
     EXPLOITS,
     FIELD_GUIDE,
     JAXBENCH,
-    MAKORA,
     PYGPUBENCH,
     REFERENCE_KERNELS,
     STATIC_CHECKER,
@@ -121,7 +120,7 @@ OUT_OF_SCOPE: Final = (
         "simpler_mathematics",
         Kind.SKIPPED,
         "It leaves out operations that cancel out for all inputs, such as a subtraction before a normalisation.",
-        MAKORA,
+        JAXBENCH,
         "Outputs are right for all inputs. The workload asks for less work than its author meant.",
     ),
     OutOfScope(
@@ -129,7 +128,7 @@ OUT_OF_SCOPE: Final = (
         Kind.UNWRITTEN,
         "A kernel reads past its shared memory, and the values there happen to be right.",
         FIELD_GUIDE,
-        "Wrong values are found as such. `--sanitize` runs Compute Sanitizer, which finds the access itself.",
+        "Values that are wrong are found. Values that happen to be right are not; Compute Sanitizer finds the access itself.",
     ),
     OutOfScope(
         "mean_of_ratios",
