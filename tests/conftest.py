@@ -35,6 +35,7 @@ SLOW = {
     "test_export",
     "test_fuzz",
     "test_gan_tconv",
+    "test_host",
     "test_hostile_links",
     "test_kernels",
     "test_large",

@@ -137,9 +137,10 @@ def on_host(value: Any) -> np.ndarray:
         case "torch":
             if str(value.layout) != "torch.strided":
                 raise ValueError("it is a sparse tensor; make it dense")
-            tensor = value.detach().resolve_conj().resolve_neg().cpu()
+            torch = sys.modules["torch"]
+            # The class's own method: an object can have others of the same names, which compute outside of the time.
+            tensor = torch.Tensor.detach(value).resolve_conj().resolve_neg().cpu()
             if dtype in STORAGE:
-                torch = sys.modules["torch"]
                 return tensor.view(getattr(torch, _SIGNED[STORAGE[dtype]])).numpy().view(STORAGE[dtype])  # type: ignore[no-any-return]
             try:
                 return tensor.numpy()  # type: ignore[no-any-return]
@@ -322,7 +323,7 @@ def _on_device(value: Any, library: str, dtype: str) -> Array:
         return value
     cupy = _cupy()
     if library == "torch":
-        value = value.detach().resolve_conj().resolve_neg()
+        value = sys.modules["torch"].Tensor.detach(value).resolve_conj().resolve_neg()
         itemsize = value.element_size()
         address, strides = value.data_ptr(), [step * itemsize for step in value.stride()]
         storage = np.dtype(STORAGE.get(dtype, dtype))

@@ -48,6 +48,16 @@ WRONG: Final[dict[str, tuple[str, str, str]]] = {
     "a_view_of_the_input": ("return x.view(8, 9)", "wrong_result", "output out is a view of input x: nothing was computed"),
     "writes_its_input": ("return x.mul_(2).clone()", "wrong_result", "changes its input x, which the other variants read"),
     "keeps_its_first_output": ("return calls.setdefault('y', x * 2)", "wrong_result", "gives the outputs of the first ones"),
+    "of_a_class_of_its_own": (
+        "return (x * 2).detach().as_subclass(type('Lazy', (torch.Tensor,), {}))",
+        "wrong_result",
+        "a Lazy; return an array",
+    ),
+    "with_a_method_of_its_own": (
+        "y = torch.zeros_like(x); y.detach = lambda: x.detach() * 2; return y",
+        "wrong_result",
+        "relative L2 error 1 is above",
+    ),
     "raises": ("return x @ x", "launch_error", r"bench\.py:\d+: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
     "another_device": ("return x.to('cuda') * 2", "launch_error", "(AssertionError|RuntimeError)"),
     "differentiable": ("return x.requires_grad_() * 2", "ok", ""),

@@ -1,0 +1,65 @@
+"""Specimens on the host are caught, and the honest variants among them are not blamed."""
+
+from collections import Counter
+
+import pytest
+
+from tests.specimens import honest_host, host_numbers, host_process, host_results, out_of_scope
+from tests.specimens.catalogue import Honest, Kind, Restored, Specimen, joined
+from tests.specimens.outcomes import Recorded, record
+
+FILES = (host_results, host_numbers, host_process, honest_host)
+SPECIMENS, HONEST = joined(*(file.found for file in FILES))
+# Recorded once, not by each worker.
+pytestmark = pytest.mark.xdist_group("specimens")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return record(
+        [f"{file.__name__.rpartition('.')[2]}.py" for file in FILES], "host_clock", tmp_path_factory.mktemp("specimens")
+    )
+
+
+def _name(found: Specimen | Honest) -> str:
+    kind = found.kind if isinstance(found, Specimen) else found.library
+    return f"{kind}: {found.variant}".replace(" ", "_")
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=_name)
+def test_a_specimen_is_caught(specimen: Specimen, run: Recorded) -> None:
+    if host_process.CPUS == 1 and any(isinstance(each, Restored) for each in specimen.outcomes):
+        pytest.skip("one processor, so that neither affinity nor threads can change")
+    assert not run.fault_of(specimen)
+
+
+@pytest.mark.parametrize("honest", HONEST, ids=_name)
+def test_an_honest_variant_is_timed_and_not_blamed(honest: Honest, run: Recorded) -> None:
+    fault = run.fault_of_honest(honest)
+    if fault.startswith("skipped: "):
+        pytest.skip(fault)
+    assert not fault
+
+
+def test_every_class_has_its_specimens_and_their_sources() -> None:
+    counts = Counter(each.kind for each in SPECIMENS)
+    assert dict(counts) == {
+        Kind.UNWRITTEN: 4,
+        Kind.KEPT: 9,
+        Kind.SKIPPED: 6,
+        Kind.CONSTANT: 4,
+        Kind.NUMBERS: 8,
+        Kind.ELSEWHERE: 3,
+        Kind.INPUTS: 2,
+        Kind.SETTINGS: 4,
+        Kind.CLOCK: 1,
+        Kind.HARNESS: 1,
+    }
+    assert all(each.idea and each.source and each.outcomes for each in SPECIMENS)
+    assert len({(each.workload, each.variant) for each in SPECIMENS}) == len(SPECIMENS)
+
+
+def test_what_is_out_of_scope_has_a_source_and_a_reason() -> None:
+    found = out_of_scope.OUT_OF_SCOPE
+    assert all(each.idea and each.source.startswith("https://") and each.reason for each in found)
+    assert len({each.name for each in found}) == len(found)
