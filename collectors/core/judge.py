@@ -1,6 +1,8 @@
 """Judges the outputs of a case's operations: in each way that they run, with each input set that has references."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -8,11 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.collectors.core.bench import Bench, Failed, Operation, check_declared, writes
-from warpladder.collectors.core.problem import REFERENCED, Problems
+from warpladder.collectors.core.problem import VERIFIED, Problems
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.core.verify import Verdict, compare, overlapping, widened_outputs
 from warpladder.workloads.api import Buffers, Case, Variant, Workload
 
+#: The part of the time of the rounds that comparisons of timed outputs may take, beside the few that are always made.
+_SHARE: Final = 0.2
 #: Before the first input set, and before the others.
 _PREFIXES: Final = ("", "with other inputs: ")
 
@@ -27,29 +31,38 @@ class Judge:
     def __init__(self, bench: Bench, workload: Workload, case: Case, problems: Problems) -> None:
         self._bench, self._workload, self._case, self._problems = bench, workload, case, problems
 
-    @property
-    def referenced(self) -> int:
-        """Number of input sets that have references. They are the first ones."""
-        return min(REFERENCED, len(self._problems.sets))
+    def all_sets(self, variant: Variant, operation: Operation, settle: Callable[[], object]) -> Verdict:
+        """The verdict on every way of running with two sets: the first that fails, else that of the plain run with the first set.
 
-    def all_sets(self, variant: Variant, operation: Operation) -> Verdict:
-        """The verdict on every way of running with every set: the first that fails, else that of the plain run with the first set."""
+        `every_way` has the arguments.
+        """
         verdicts = []
-        for number in range(self.referenced):
+        for number in range(min(VERIFIED, self._problems.referenced)):
             # The second set finds large numbers in its outputs instead of NaN: code may write only where it finds NaN.
-            verdict = self.every_way(variant, operation, number, again=number > 0)
+            verdict = self.every_way(variant, operation, number, number > 0, settle)
             if not verdict.ok:
                 return verdict
             verdicts.append(verdict)
         return verdicts[0]
 
-    def every_way(self, variant: Variant, operation: Operation, number: int, again: bool) -> Verdict:
-        """The verdict on every way in which an operation runs, with one input set. Raises Failed if an input was changed."""
+    def every_way(
+        self, variant: Variant, operation: Operation, number: int, again: bool, settle: Callable[[], object]
+    ) -> Verdict:
+        """The verdict on every way in which an operation runs, with one input set.
+
+        Args:
+            number: of the set.
+            again: poison the outputs with large numbers, instead of NaN.
+            settle: called after each run, before its outputs are compared.
+
+        Raises:
+            Failed: an input was changed.
+        """
         ways: dict[str, Callable[[], Buffers] | None] = {
             "": partial(self._bench.run, operation),
             "from end to end: ": operation.from_end_to_end,
             "in the batch that is timed hot: ": operation.from_batch,
-            "in a batch whose inputs change: ": operation.from_changing_batch if self.referenced > 1 else None,
+            "in a batch whose inputs change: ": operation.from_changing_batch if len(self._problems.sets) > 1 else None,
         }
         verdicts = []
         for way, run in ways.items():
@@ -57,7 +70,9 @@ class Judge:
                 continue
             self._bench.use(number)
             self._bench.poison(again)
-            verdict = self._judged(variant, run(), number)
+            outputs = run()
+            settle()
+            verdict = self._judged(variant, outputs, number)
             self._bench.release()
             self.refuse_changed()
             if not verdict.ok:
@@ -101,24 +116,35 @@ class Judge:
 
 
 class Inspections:
-    """Chooses the timed samples whose outputs are compared: at random, and ever fewer as the rounds of a pass go on.
+    """Chooses the timed samples whose outputs are compared.
+
+    One of the first samples of each cell is chosen at random, and ever fewer of the later ones. All others are chosen as long as the
+    comparisons take a small part of the time.
 
     Args:
         chance: chooses.
         within: one of so many first samples of each cell is chosen.
+        clock: returns seconds; replaced in tests.
     """
 
-    def __init__(self, chance: np.random.Generator, within: int) -> None:
-        self._chance, self._within = chance, max(within, 1)
+    def __init__(self, chance: np.random.Generator, within: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._chance, self._within, self._clock = chance, max(within, 1), clock
         self._taken: dict[Cell, int] = {}
         self._due: dict[Cell, int] = {}
+        self._started, self._spent_s = clock(), 0.0
 
     def is_due(self, cell: Cell) -> bool:
         """Count a sample of a cell. Returns whether its outputs are to be compared, if that is possible."""
         taken = self._taken[cell] = self._taken.get(cell, 0) + 1
-        return taken > self._due.setdefault(cell, int(self._chance.integers(self._within)))
+        due = self._due.setdefault(cell, int(self._chance.integers(self._within)))
+        return taken > due or self._spent_s <= _SHARE * (self._clock() - self._started)
 
-    def done(self, cell: Cell) -> None:
-        """Choose the next sample of a cell whose outputs were compared."""
+    @contextmanager
+    def inspect(self, cell: Cell) -> Iterator[None]:
+        """Run the block that compares the outputs of a cell, count its time, and choose the cell's next sample."""
+        started = self._clock()
+        yield
+        self._spent_s += self._clock() - started
         taken = self._taken[cell]
-        self._due[cell] = taken + int(self._chance.integers(2 * taken + 1))
+        if taken > self._due[cell]:
+            self._due[cell] = taken + int(self._chance.integers(2 * taken + 1))

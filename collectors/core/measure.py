@@ -178,12 +178,12 @@ class _BenchRun:
         try:
             if why_not := variant.skip(self._case, config):
                 raise Unavailable(why_not)
-            for problem in self._problems.sets[: self._judge.referenced]:
+            for problem in self._problems.sets[: self._problems.referenced]:
                 problem.check(variant)
             self._bench.use(0)
             operation = self._bench.prepare(variant, config)
             self._judge.refuse_changed()
-            verdict = self._judge.all_sets(variant, operation)
+            verdict = self._judge.all_sets(variant, operation, partial(self._restore, cell))
         except Unavailable as reason:
             self._report.result(result_row(cell, "skipped", str(reason)))
             return None
@@ -226,9 +226,9 @@ class _BenchRun:
         reported."""
 
         def check(found: _Ready) -> None:
-            number = int(self._rng.integers(self._judge.referenced))
+            number = int(self._rng.integers(self._problems.referenced))
             variant = self._workload.variant(found.cell.variant)
-            verdict = self._judge.every_way(variant, found.operation, number, again=True)
+            verdict = self._judge.every_way(variant, found.operation, number, True, partial(self._restore, found.cell))
             if not verdict.ok:
                 detail = f"right at first, and wrong after it was timed: {verdict.detail}"
                 raise Failed("wrong_result", detail, errors=verdict.columns(found.tolerance))
@@ -260,8 +260,7 @@ class _BenchRun:
         inputs = self._problems.new() if suspects else {}
 
         def check(suspect: kept_results.Suspect) -> None:
-            self._bench.load(inputs)
-            if kept_results.is_slower(suspect, self._bench, int(self._rng.integers(1 << 62))):
+            if kept_results.is_slower(suspect, self._bench, inputs, int(self._rng.integers(1 << 62))):
                 slower.append(suspect)
 
         for suspect in suspects:
@@ -328,9 +327,9 @@ class _BenchRun:
                 self._restore(cell)
             if not mark and reading.inputs is not None:
                 self._durations[cell, how].append(reading.duration_ns)
-                if inspections.is_due(cell) and reading.inputs < self._judge.referenced:
-                    self._inspect(ready[cell], reading.inputs)
-                    inspections.done(cell)
+                if inspections.is_due(cell) and reading.inputs < self._problems.referenced:
+                    with inspections.inspect(cell):
+                        self._inspect(ready[cell], reading.inputs)
             self._bench.release()
             return reading
 

@@ -1,5 +1,6 @@
 """The input sets of a case, and their references."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -15,9 +16,11 @@ from warpladder.workloads.api import Array, Case, Variant, Workload
 Reference = Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
-#: Input sets that have references, and those that timed executions use besides: two sets could only alternate.
-REFERENCED: Final = 2
+#: Input sets that variants are verified with, and those that timed executions choose from: two sets could only alternate.
+VERIFIED: Final = 2
 SETS: Final = 3
+#: Sets that only timed executions use have references if those of the first set took at most so many seconds.
+_QUICK_S: Final = 1.0
 #: Above so many bytes of inputs, timed executions use the referenced sets alone, and references are copied for each comparison.
 _LARGE_BYTES: Final = 1 << 30
 
@@ -128,12 +131,14 @@ class Problems:
 
     Attributes:
         sets: the sets that executions choose from; one where the workload always makes the same inputs.
+        referenced: number of sets that have references. They are the first ones.
         why_one: why there is one set; empty where there are more.
     """
 
     def __init__(self, workload: Workload, case: Case, seed: Sequence[int]) -> None:
         self._workload, self._case, self._seed, self._made = workload, case, seed, 0
         self.sets = [self._make()]
+        self.referenced = 1
         self.why_one = ""
 
     def _make(self) -> Problem:
@@ -142,8 +147,9 @@ class Problems:
 
     def compute(self, variants: Sequence[Variant]) -> None:
         """Make the sets, and compute the references of these variants, before any variant runs."""
-        first = self.sets[0]
+        first, started = self.sets[0], time.monotonic()
         first.compute(variants)
+        is_quick = time.monotonic() - started <= _QUICK_S
         if all(isinstance(found, BaseException) for found in first.found):
             return  # no variant can be verified; each tells why
         other = self._make()
@@ -158,10 +164,12 @@ class Problems:
             same = "the inputs are the same at each call, so that a variant that keeps its first outputs is not found"
             self.why_one = f"{same}; make them from `rng`"
             return
-        other.compute(variants)
         self.sets.append(other)
         if sum(array.nbytes for array in inputs.values()) <= _LARGE_BYTES:
-            self.sets += [self._make() for _ in range(SETS - REFERENCED)]
+            self.sets += [self._make() for _ in range(SETS - VERIFIED)]
+        self.referenced = len(self.sets) if is_quick else VERIFIED
+        for problem in self.sets[1 : self.referenced]:
+            problem.compute(variants)
 
     def new(self) -> Mapping[str, np.ndarray]:
         """Inputs that no variant has seen. Raises what the function for the inputs raises."""
@@ -169,7 +177,7 @@ class Problems:
 
     def same_for_all(self, tolerance: float) -> list[str]:
         """The outputs that are nearly the same for two sets; see `verify.same_for_all_inputs`."""
-        pair = [problem.usual for problem in self.sets[:REFERENCED]]
-        if len(pair) < REFERENCED or pair[0] is None or pair[1] is None:
+        pair = [problem.usual for problem in self.sets[:VERIFIED]]
+        if len(pair) < VERIFIED or pair[0] is None or pair[1] is None:
             return []
         return same_for_all_inputs(pair[0], pair[1], tolerance)

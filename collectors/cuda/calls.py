@@ -1,8 +1,8 @@
 """Prepares variants that call a library or a user's function: on the timed stream, with the stream checked."""
 
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
@@ -100,10 +100,10 @@ def prepare_function(
         operation.note = "writes its inputs, which are copied anew before each execution, outside of the time"
     operation.before()
     device.wait()
-    started = time.perf_counter_ns()
+    started = perf_counter_ns()
     call.run()
     device.wait()
-    operation.first_call_ns = time.perf_counter_ns() - started
+    operation.first_call_ns = perf_counter_ns() - started
     if variant.own_stream:
         operation.passes, operation.note = (OPERATION,), _OWN_STREAM
         operation.refresh = partial(_refresh_when_done, device, call.refresh)

@@ -1,12 +1,12 @@
 """The current GPU: its stream, timing events, the flush of its L2, and fingerprints of arrays."""
 
 import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any, Final
 
 import cupy
@@ -126,12 +126,12 @@ class CudaDevice:
 
     def time_allocation(self, sizes: Sequence[int]) -> tuple[int, int]:
         """Host times in ns of cudaMalloc and cudaFree for buffers of these sizes in bytes, outside of CuPy's memory pool."""
-        started = time.perf_counter_ns()
+        started = perf_counter_ns()
         pointers = [runtime.malloc(size) for size in sizes]
-        allocated = time.perf_counter_ns()
+        allocated = perf_counter_ns()
         for pointer in pointers:
             runtime.free(pointer)
-        return allocated - started, time.perf_counter_ns() - allocated
+        return allocated - started, perf_counter_ns() - allocated
 
     def flush_l2(self) -> None:
         """Enqueue kernels that leave neither inputs nor dirty lines in the L2."""

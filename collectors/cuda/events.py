@@ -1,12 +1,12 @@
 """Collector `cuda_events`: times GPU variants by CUDA events on the device and by the host's clock."""
 
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from random import Random
+from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any
 
@@ -394,11 +394,11 @@ class CudaBench:
         stream = self.device.stream
         operation.before()
         stream.synchronize()
-        started = time.perf_counter_ns()
+        started = perf_counter_ns()
         returned = operation.run()
         if operation.synchronizes:
             stream.synchronize()
-        duration_ns = time.perf_counter_ns() - started
+        duration_ns = perf_counter_ns() - started
         pending = not stream.done
         stream.synchronize()
         self._returned = returned
@@ -420,7 +420,7 @@ class CudaBench:
         operation.before()  # its own copies of resident inputs
         stream.synchronize()
         self.communicator.wait()  # the time for allocating differs between ranks
-        started = time.perf_counter_ns()
+        started = perf_counter_ns()
         marks[0].record(stream)
         for name, array in moved.items():
             array.set(host[name], stream)
@@ -433,7 +433,7 @@ class CudaBench:
             copy_to_host(outputs[name], host[name], stream)
         marks[3].record(stream)
         stream.synchronize()
-        duration_ns = time.perf_counter_ns() - started
+        duration_ns = perf_counter_ns() - started
         h2d, compute, d2h = (round(cupy.cuda.get_elapsed_time(a, b) * 1e6) for a, b in itertools.pairwise(marks))
         copied = {Phase.H2D: h2d, Phase.COMPUTE: compute, Phase.D2H: d2h}
         return self._reading(duration_ns, phases={Phase.ALLOCATE: allocate_ns, **copied, Phase.FREE: free_ns})
@@ -446,10 +446,10 @@ class CudaBench:
         """Time one execution with overlapped copies. It has no phases, because copies and kernels overlap."""
         self._left = lambda: self.place(self._pinned.outputs)
         self.device.stream.synchronize()
-        started = time.perf_counter_ns()
+        started = perf_counter_ns()
         enqueue()
         self.device.stream.synchronize()
-        return self._reading(time.perf_counter_ns() - started)
+        return self._reading(perf_counter_ns() - started)
 
     def close(self) -> None:
         self.inputs, self.outputs, self._pinned, self._lent = {}, {}, PinnedBuffers({}, {}), None
@@ -481,13 +481,13 @@ class SingleLaunchBench(CudaBench):
         self._looked_at: list[Operation] = []
 
     def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
-        started = time.perf_counter_ns()
+        started = perf_counter_ns()
         if not any(operation is each for each in self._looked_at):
             self._looked_at.append(operation)
             self.device.stream.synchronize()
             with self.device.profiled(), nvtx_range(executions_text(1)):
                 operation.run()
-        return Reading(time.perf_counter_ns() - started, state=self.device.state.read())
+        return Reading(perf_counter_ns() - started, state=self.device.state.read())
 
 
 def _keeping(returned: list[Any], execute: Callable[[], Any]) -> Callable[[], None]:

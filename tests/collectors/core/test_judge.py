@@ -1,6 +1,6 @@
 """Which input sets executions read, which samples are looked at, what passes, and which variants keep results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpladder.collectors.core import kept_results
+from warpladder.collectors.core import kept_results, problem
 from warpladder.collectors.core.bench import Operation, Pass, Reading, next_inputs
 from warpladder.collectors.core.judge import Inspections
 from warpladder.collectors.core.problem import SETS, Problems
@@ -28,19 +28,34 @@ def test_an_execution_never_reads_the_set_that_is_loaded_nor_that_of_the_operati
     assert next_inputs(1, 0, 0, chance) == 0
 
 
-def test_the_first_looks_are_among_the_first_samples_and_later_ones_become_rare() -> None:
-    looks = []
-    for seed in range(20):
-        inspections = Inspections(np.random.default_rng(seed), within=6)
-        due = []
-        for number in range(200):
-            if inspections.is_due(CELL):
-                inspections.done(CELL)
-                due.append(number)
-        assert due[0] < 6
-        looks.append(len(due))
-    assert len({tuple(map(int, np.random.default_rng(seed).integers(6, size=1))) for seed in range(20)}) > 3
-    assert 3 <= np.mean(looks) <= 12
+def looks(seed: int, look_s: float) -> list[int]:
+    """The samples that are looked at, of 200 that take a second each and whose comparison takes so long."""
+    now = [0.0]
+    inspections = Inspections(np.random.default_rng(seed), within=6, clock=lambda: now[0])
+    found = []
+    for number in range(200):
+        now[0] += 1
+        if inspections.is_due(CELL):
+            with inspections.inspect(CELL):
+                now[0] += look_s
+            found.append(number)
+    return found
+
+
+def test_every_sample_is_looked_at_where_that_is_quick() -> None:
+    assert looks(0, look_s=0.01) == list(range(200))
+
+
+def test_a_slow_comparison_is_made_of_one_of_the_first_samples_at_random_and_ever_more_rarely() -> None:
+    of_seeds = [looks(seed, look_s=100.0) for seed in range(20)]
+    assert all(found[0] == 0 and found[1] < 12 for found in of_seeds)
+    assert len(set(map(tuple, of_seeds))) > 10
+    assert 3 <= np.mean([len(found) for found in of_seeds]) <= 12
+
+
+def test_a_fifth_of_the_time_goes_into_comparisons_at_most() -> None:
+    found = looks(0, look_s=1.0)
+    assert 0.15 * 200 <= len(found) <= 0.3 * 200
 
 
 def workload(make_inputs: Any, **options: Any) -> Workload:
@@ -66,9 +81,15 @@ def problems(make_inputs: Any) -> Problems:
 def test_two_sets_have_references_and_a_third_one_keeps_their_order_open() -> None:
     found = problems(lambda case, rng: {"x": rng.random(3, np.float32)})
     assert len(found.sets) == SETS and not found.why_one
-    assert [problem.usual is not None for problem in found.sets] == [True, True, False]
+    assert [each.usual is not None for each in found.sets] == [True, True, True]
     new = found.new()
-    assert not any(np.array_equal(new["x"], problem.inputs["x"]) for problem in found.sets)
+    assert not any(np.array_equal(new["x"], each.inputs["x"]) for each in found.sets)
+
+
+def test_a_third_reference_is_left_out_where_references_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(problem, "_QUICK_S", -1.0)
+    found = problems(lambda case, rng: {"x": rng.random(3, np.float32)})
+    assert [each.usual is not None for each in found.sets] == [True, True, False] and found.referenced == 2
 
 
 def test_a_workload_that_always_makes_the_same_inputs_has_one_set_and_the_reason() -> None:
@@ -86,7 +107,7 @@ def test_inputs_that_can_be_made_once_leave_one_set_and_the_reason() -> None:
         return {"x": rng.random(3, np.float32)}
 
     found = problems(make)
-    assert found.why_one == "no other inputs could be made to verify with (test_judge.py:85: RuntimeError: the file was read)"
+    assert found.why_one == "no other inputs could be made to verify with (test_judge.py:106: RuntimeError: the file was read)"
 
 
 @pytest.mark.parametrize(
@@ -111,28 +132,31 @@ def test_the_tolerance_of_fp32_grows_with_the_square_root_of_the_length_of_sums(
 
 
 class Timed:
-    """A bench whose executions take these times: on new inputs, and on those of its sets."""
+    """A bench whose executions take these times: on new inputs, and before and after that on those of its sets."""
 
-    def __init__(self, new_ns: Sequence[int], seen_ns: Sequence[int]) -> None:
-        self._new, self._seen = iter(new_ns), iter(seen_ns)
+    def __init__(self, new_ns: int, before_ns: int, after_ns: int) -> None:
+        self._times = iter([before_ns, new_ns, after_ns])
+
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None: ...
 
     def draw(self, operation: Operation, seed: int | None) -> None: ...
 
     def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
-        return Reading(next(self._new if seed is None else self._seen))
+        return Reading(next(self._times))
 
     def release(self) -> None: ...
 
 
-def is_slower(new_ns: int, now_ns: int) -> bool:
+def is_slower(new_ns: int, before_ns: int = 100_000, after_ns: int = 100_000) -> bool:
     suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [90_000, 100_000, 110_000])
-    return kept_results.is_slower(suspect, Timed([new_ns], [now_ns]), 1)  # type: ignore[arg-type]
+    return kept_results.is_slower(suspect, Timed(new_ns, before_ns, after_ns), {}, 1)  # type: ignore[arg-type]
 
 
-def test_a_cell_is_slower_with_new_inputs_if_a_sample_at_the_same_time_is_not() -> None:
-    assert is_slower(200_000, 100_000)
-    assert not is_slower(140_000, 100_000)  # within what executions scatter
-    assert not is_slower(200_000, 190_000)  # the machine became slower
+def test_a_cell_is_slower_with_new_inputs_if_samples_at_the_same_time_are_not() -> None:
+    assert is_slower(300_000)
+    assert not is_slower(190_000)  # within what executions scatter
+    assert not is_slower(300_000, before_ns=290_000)  # the machine became slower
+    assert not is_slower(300_000, after_ns=290_000)
 
 
 def test_the_finding_has_both_times() -> None:
