@@ -182,6 +182,7 @@ class _BenchRun:
                 problem.check(variant)
             self._bench.use(0)
             operation = self._bench.prepare(variant, config)
+            self._restore(cell)
             self._judge.refuse_changed()
             verdict = self._judge.all_sets(variant, operation, partial(self._restore, cell))
         except Unavailable as reason:
