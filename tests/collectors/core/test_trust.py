@@ -13,7 +13,8 @@ from warpladder.data.names import Ceiling, Source, by_size
 from warpladder.workloads import registry
 
 VARIANTS = [
-    {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))
+    {"workload": "w", "variant": name, "kind": kind, "role": "rung", "precision": "fp32"}
+    for name, kind in (("gpu", "cuda"), ("cpu", "host"))
 ]
 CEILINGS = [{"name": Ceiling.DEVICE_COPY, "value": 4000.0}, {"name": Ceiling.HOST_COPY, "value": 30.0}]
 
@@ -22,6 +23,7 @@ def case(n: int) -> dict[str, Any]:
     return {
         "workload": "w",
         "case": f"n={n}",
+        "flops": 0,
         "min_bytes": n,
         "h2d_bytes": n // 2,
         "d2h_bytes": n // 2,
@@ -177,7 +179,7 @@ def findings_of(variant: str, durations_ns: Mapping[str, int], scope: str = "ope
     rows = pd.DataFrame([{**row, "case": case, "duration_ns": ns} for case, ns in durations_ns.items() for _ in range(3)])
     cases = [case_row(ROUTES, case) for case in map(ROUTES.case, durations_ns)]
     of = ROUTES.variant(variant)
-    variants = [{"workload": "call_routes", "variant": variant, "kind": of.kind, "role": of.role}]
+    variants = [{"workload": "call_routes", "variant": variant, "kind": of.kind, "role": of.role, "precision": of.precision}]
     return {finding["source"] for finding in trust.check(rows, cases, variants, CEILINGS, 60_000_000)}
 
 

@@ -296,9 +296,22 @@ def test_table_4_has_the_best_number_of_gpus_a_node_for_its_eight_sizes() -> Non
 def test_the_reports_finding_holds_only_where_every_larger_number_is_slower(
     two: tuple[float, ...], four: tuple[float, ...], said: str, ranks: int
 ) -> None:
-    same = {"workload": "gan_tconv", "scope": "end_to_end", "kind": "cuda", "case": "images=10", "size_rank": 0}
+    same = {
+        "workload": "gan_tconv",
+        "scope": "end_to_end",
+        "kind": "cuda",
+        "case": "images=10",
+        "size_rank": 0,
+        "flags": (),
+        "n": 6,
+    }
     ends = ("speedup_low", "speedup", "speedup_high")
-    rows = [{**same, "ranks": count, **dict(zip(ends, values, strict=True))} for count, values in ((2, two), (4, four))]
+    every = ((1, (1.0, 1.0, 1.0)), (2, two), (4, four))
+    rows = [{**same, "ranks": count, **dict(zip(ends, values, strict=True))} for count, values in every]
     found = gpu_guidance.finding(pd.DataFrame(rows))
     assert found and (found.verdict, found.ranks, found.case) == (said, ranks, "images=10")
+    few = gpu_guidance.finding(pd.DataFrame(rows).assign(n=5))
+    assert few and few.verdict == "open", "five samples on a side decide nothing"
+    flagged = pd.DataFrame(rows).assign(flags=[("waits_inside",), (), ()])
+    assert (found := gpu_guidance.finding(flagged)) and found.verdict == "open"
     assert gpu_guidance.finding(pd.DataFrame(rows).assign(scope="device")) is None
