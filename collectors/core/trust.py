@@ -69,7 +69,7 @@ def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes:
     for row in told[found["arithmetic"]].to_dict("records"):
         rate, least = (row["flops"] / max(time, 1) / 1000 for time in (row["median_ns"], row["least_ns"]))
         text = (
-            f"{rate:,.3g} TFLOP/s, where {row['ceiling']} was measured to reach {least:,.3g}: the work is not done, not waited for, "
+            f"{_rate(rate)} TFLOP/s, where {row['ceiling']} was measured to reach {_rate(least)}: the work is not done, not waited for, "
             f"or not done in {row['precision']}, or the case counts more operations than it needs"
         )
         yield _finding(Source.ABOVE_CEILING, text, row)
@@ -123,6 +123,10 @@ def _repeats_skipped(device: pd.DataFrame, values: Mapping[str, float], l2_bytes
             f"{row['most']:.3g} times: executions after the first of a batch do less work"
         )
         yield _finding(Source.REPEATS_SKIPPED, text, {**row, "cache": "hot"})
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _finding(source: str, text: str, row: Mapping[Any, Any]) -> dict[str, Any]:

@@ -315,7 +315,8 @@ def _tied_with(known: list[_Row], best: _Row, look: Look) -> str:
     second = min(others, key=_median, default=None)
     if second is None or (second.variant == best.baseline and best.verdict == "tied"):
         return ""
-    return f", tied with {look.named(second.workload, second.variant)}"
+    joined = " and" if best.verdict == "tied" and best.variant != best.baseline else ", tied with"
+    return f"{joined} {look.named(second.workload, second.variant)}"
 
 
 def _beside(best: _Row, row: _Row) -> str:
