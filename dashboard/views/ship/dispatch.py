@@ -15,7 +15,8 @@ from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.noise import UNDECIDED, Noise, noise_of
 from warpladder.dashboard.core.run_data import Entry, Rounds, RunData
 from warpladder.dashboard.core.trusted import is_trusted
-from warpladder.dashboard.views.ship.query import Case, Contest, loss_of, mean_loss
+from warpladder.dashboard.views.ship.losses import loss_of, mean_loss
+from warpladder.dashboard.views.ship.query import Case, Contest
 
 #: The losses in percent that a dispatch may accept to save a branch.
 TOLERANCES: Final = (0.0, 1.0, 2.0, 5.0)

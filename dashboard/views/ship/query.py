@@ -26,6 +26,7 @@ from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import doubt, is_trusted, passed_over
 from warpladder.dashboard.ui.doubts import about
+from warpladder.dashboard.views.ship.losses import loss_of, mean_loss
 
 Among = Literal["rungs", "peers", "hosts"]
 Judge = Literal["mean", "worst"]
@@ -164,24 +165,6 @@ class Shipment:
     surpassed: float
     missing: tuple[str, ...]
     equals: int = 0
-
-
-def loss_of(ratio: Estimate) -> Estimate:
-    """A ratio of times as a loss in percent: 3 for 1.03."""
-    return Estimate(*(100 * (end - 1) for end in (ratio.value, ratio.low, ratio.high)))
-
-
-def mean_loss(ratios: Sequence[Estimate]) -> Estimate:
-    """The geometric mean of ratios as a loss in percent.
-
-    Cases are measured apart from each other, so the halves of their intervals are added in quadrature, in logarithms.
-    """
-    if not ratios:
-        return Estimate.unknown()
-    middle, low, high = np.log([(each.value, max(each.low, 1e-12), each.high) for each in ratios]).T
-    down, up = (math.sqrt(float(np.sum(half**2))) / len(ratios) for half in (middle - low, high - middle))
-    mean = float(middle.mean())
-    return Estimate(*(100 * math.expm1(end) for end in (mean, mean - down, mean + up)))
 
 
 @lru_cache(maxsize=4)
