@@ -179,7 +179,7 @@ def _in_run(name: str, gain: Gain) -> Measured | None:
     entries = [Entry(side["variant"], side["config"], gain.gpus, 0) for side in (before, after)]
     ratio = paired_ratio(*(rounds[entry] for entry in entries))
     noise = noise_of(rounds, data.hosts(gain.workload)).between(before["variant"], after["variant"])
-    told = verdict(ratio.low, ratio.high, noise)
+    told = verdict(ratio.low, ratio.high, ratio.n, noise)
     precisions = (before["precision"], after["precision"])
     return Measured(gain, name, precisions, before["median_ns"], after["median_ns"], ratio.estimate, told)
 

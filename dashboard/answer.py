@@ -28,9 +28,9 @@ from warpladder.dashboard.views.overview.query import overview
 from warpladder.data import store
 
 _FIGURES: Final = [
-    "workload", "precision", "case", "scope", "cache", "best", "best_config", "best_ns", "best_ns_low", "best_ns_high",
-    "percent_of_floor", "baseline", "baseline_config", "speedup", "speedup_low", "speedup_high",
-    "peer", "peer_config", "over_peer", "over_peer_low", "over_peer_high",
+    "workload", "precision", "case", "scope", "cache", "best", "best_config", "tied_with", "best_ns", "best_ns_low", "best_ns_high",
+    "percent_of_floor", "baseline", "baseline_config", "speedup", "speedup_low", "speedup_high", "speedup_verdict",
+    "peer", "peer_config", "over_peer", "over_peer_low", "over_peer_high", "over_peer_verdict",
 ]  # fmt: skip
 HEADINGS: Final = (
     "workload",
@@ -46,9 +46,9 @@ HEADINGS: Final = (
 
 
 def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
-    """A row for each workload and precision, as in `views.overview.query`, with `run_id`, `peer_tied` and `distrust` (text).
+    """A row for each workload and precision, as in `views.overview.query`, with `run_id` and `distrust` (text).
 
-    `peer_tied` is true where the interval of `over_peer` holds 1, and null without a peer.
+    `distrust` has the faster cells that were passed over, then the reasons to distrust figures of the workload.
 
     Args:
         root: as in `views.overview.query.overview`.
@@ -56,9 +56,8 @@ def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
     found = overview(data, root)
     rows = found[_FIGURES].copy()
     rows.insert(0, "run_id", str(data.info["run_id"]))
-    tied = (found["over_peer_low"] <= 1) & (found["over_peer_high"] >= 1)
-    rows["peer_tied"] = tied.astype("boolean").mask(found["over_peer"].isna())
-    rows["distrust"] = ["; ".join(badges) for badges in found["badges"]]
+    told = zip(found["doubts"], found["badges"], strict=True)
+    rows["distrust"] = ["; ".join(filter(None, (doubts, *badges))) for doubts, badges in told]
     return rows
 
 
@@ -80,12 +79,13 @@ def texts(rows: pd.DataFrame) -> list[tuple[str, ...]]:
 
 
 def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    time = format_estimate(Estimate.of(row, "best_ns"), format_duration)
+    best_ns = Estimate.of(row, "best_ns")
+    time = format_estimate(best_ns, format_duration) if best_ns.known else NOTHING
     return (
         str(row["workload"]),
         word(str(row["precision"])),
         str(row["case"]),
-        _variant(row, "best"),
+        _best(row),
         time,
         format_percent(row["percent_of_floor"]),
         _over_baseline(row),
@@ -94,18 +94,32 @@ def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
     )
 
 
-def _over_baseline(row: Mapping[Any, Any]) -> str:
-    if pd.isna(row["speedup"]):
+def _best(row: Mapping[Any, Any]) -> str:
+    if pd.isna(row["best"]):
         return NOTHING
+    return f"{_variant(row, 'best')}{f', tied with {tied}' if isinstance(tied := row['tied_with'], str) else ''}"
+
+
+def _over_baseline(row: Mapping[Any, Any]) -> str:
     best, baseline = ((row[who], row[f"{who}_config"]) for who in ("best", "baseline"))
-    return ITSELF if best == baseline else f"{format_ratio(row['speedup'])} {_variant(row, 'baseline')}"
+    if best == baseline and isinstance(best[0], str):
+        return ITSELF
+    return _over(row, "speedup", "baseline")
 
 
 def _over_peer(row: Mapping[Any, Any]) -> str:
-    if pd.isna(row["over_peer"]):
+    return _over(row, "over_peer", "peer", with_ends=True)
+
+
+def _over(row: Mapping[Any, Any], name: str, other: str, *, with_ends: bool = False) -> str:
+    """A ratio, or `tied with` and the ends of the interval, and the variant that it is over."""
+    verdict = row[f"{name}_verdict"]
+    if verdict == "unknown":
+        return "unknown"
+    if pd.isna(row[name]):
         return NOTHING
-    said = "tied with" if row["peer_tied"] else f"{format_ratio(row['over_peer'])}"
-    return f"{said} {_variant(row, 'peer')} ({format_ends(Estimate.of(row, 'over_peer'), format_ratio)})"
+    said = f"{'tied with' if verdict == 'tied' else format_ratio(row[name])} {_variant(row, other)}"
+    return f"{said} ({format_ends(Estimate.of(row, name), format_ratio)})" if with_ends or verdict == "tied" else said
 
 
 def _variant(row: Mapping[Any, Any], name: str) -> str:

@@ -174,6 +174,7 @@ class Source:
     PROCESS_STATE: Final = "process_state"
     PROGRAMS: Final = "programs"
     REFERENCE: Final = "reference"
+    REPEATS_SKIPPED: Final = "repeats_skipped"
     REPORT: Final = "report"
     TABLES: Final = "tables"
     THROTTLING: Final = "throttling"
@@ -185,7 +186,7 @@ class Source:
 
 
 SOURCES: Final[Mapping[str, str]] = {
-    Source.ABOVE_CEILING: "a case would have to move its bytes faster than memory was measured to",
+    Source.ABOVE_CEILING: "a time below the floor of memory, of arithmetic or of copies, by more than a margin",
     Source.AGREEMENT: "how far CUDA events and the trace agree on the same executions",
     Source.ATTRIBUTION: "device work that no range launched, or that was attributed by time",
     Source.CEILINGS: "ceilings could not be measured",
@@ -216,6 +217,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.PROCESS_STATE: "a variant changed a setting of its whole process",
     Source.REFERENCE: "a reference that verifies less than it should",
     Source.PROGRAMS: "how whole programs were measured, and what they left behind",
+    Source.REPEATS_SKIPPED: "a kernel that is faster in a hot batch than a hot L2 can explain",
     Source.REPORT: "a report that is incomplete",
     Source.TABLES: "tables of a report that are not taken over",
     Source.THROTTLING: "samples that were taken while the clock was slowed down",

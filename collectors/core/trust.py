@@ -1,29 +1,25 @@
-"""Finds doubtful results of a recorded run, after all of it has been measured."""
+"""Finds doubtful results of a recorded run, after all of it has been measured. `warpladder.data.limits` has the limits."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
-from warpladder.data.bandwidths import Memory, device_memory, host_memory, reads_and_writes
+from warpladder.data import limits
+from warpladder.data.arithmetic import arithmetic_ns
+from warpladder.data.bandwidths import reads_and_writes
 from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.limits import Memories
 from warpladder.data.names import Source
 
-#: How many times faster than its floor of memory a case may plausibly be. It is slightly above 1 for a cold cache, since two
-#: measurements of the same device differ, and larger if data can stay in a cache of the GPU or the processor.
-CEILING_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 4.0, ("host", "hot"): 20.0}
-#: The same against times by size, which say what caches do. Hot times differ more between buffers of the same sizes, and those of a
-#: processor between one moment and another.
-BY_SIZE_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 1.25, ("host", "hot"): 4.0}
 #: If the work grows by at least WORK_GROWS, the time must grow by at least TIME_GROWS.
 WORK_GROWS: Final = 8.0
 TIME_GROWS: Final = 1.3
 
 RowDicts = Sequence[Mapping[str, Any]]
-
-
-_Memories = Mapping[tuple[str, str], Memory]
+_CELL: Final = ["workload", "variant", "config", "case"]
 
 
 def check(
@@ -34,82 +30,107 @@ def check(
     Args:
         samples: table `samples`.
         cases, variants, ceilings: rows of the tables of that name.
-        l2_bytes: size of the GPU's L2 cache; None if no GPU was measured. It counts where no time by size was measured.
+        l2_bytes: size of the GPU's L2 cache; None if no GPU was measured.
     """
     if samples.empty:
         return []
-    keys = ["workload", "variant", "config", "case", "scope", "cache"]
     alone = samples[(samples["twin"] == 0) & (samples["gpus"] <= 1)]  # of several ranks, each has only a share of the case
-    medians = alone.groupby(keys, as_index=False)["duration_ns"].median()
-    medians = medians[medians["scope"].isin(["device", "operation"])]
+    medians = alone.groupby([*_CELL, "gpus", "scope", "cache"], as_index=False)["duration_ns"].median()
+    medians = medians[medians["scope"].isin(["device", "operation", "end_to_end"])].rename(columns={"duration_ns": "median_ns"})
     medians = medians.merge(pd.DataFrame(cases), on=["workload", "case"])
-    medians = medians.merge(pd.DataFrame(variants)[["workload", "variant", "kind", "role"]], on=["workload", "variant"])
-    memories = _memories(ceilings)
-    medians["memory"] = [
-        ("host" if kind == "host" else "gpu", cache) for kind, cache in zip(medians["kind"], medians["cache"], strict=True)
-    ]
-    medians = medians[medians["memory"].isin(list(memories))]
+    medians = medians.merge(pd.DataFrame(variants)[["workload", "variant", "kind", "precision"]], on=["workload", "variant"])
     if medians.empty:
         return []
-    medians["margin"] = [_margin(memories, key) for key in medians["memory"]]
-    return [*_above_ceiling(medians, memories, l2_bytes or 0), *_not_growing(medians, memories)]
-
-
-def _memories(ceilings: RowDicts) -> _Memories:
-    """The memories that were measured, by place and cache."""
     values = {row["name"]: row["value"] for row in ceilings}
-    memories = {("gpu", cache): device_memory(values, cache) for cache in ("cold", "hot")} | {
-        ("host", "hot"): host_memory(values)
-    }
-    return {key: memory for key, memory in memories.items() if memory.names}
+    return [
+        *_above_ceiling(medians, values, l2_bytes or 0),
+        *_not_growing(medians[medians["scope"] != "end_to_end"], limits.memories(values)),
+        *_repeats_skipped(medians[(medians["scope"] == "device") & (medians["kind"] != "host")], values, l2_bytes or 0),
+    ]
 
 
-def _margin(memories: _Memories, key: tuple[str, str]) -> float:
-    return (BY_SIZE_MARGIN if memories[key].curves else CEILING_MARGIN)[key]
+def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes: int) -> Iterable[dict[str, Any]]:
+    """Find cells whose time is below a floor by more than its margin; see `limits.beyond`."""
+    found = limits.beyond(medians, values, l2_bytes)
+    memories = limits.memories(values)
+    for row in medians[found["memory"]].to_dict("records"):
+        memory = memories["host" if row["kind"] == "host" else "gpu", row["cache"]]
+        rate = row["min_bytes"] / max(row["median_ns"], 1)
+        least = row["min_bytes"] / memory.time_ns(*reads_and_writes(row))
+        l2 = f" with a {memory.cache} L2" if row["kind"] != "host" else ""
+        such = f"so many bytes{l2}" if memory.curves else "such reads and writes"
+        text = (
+            f"{rate:,.0f} GB/s, where memory was measured to move {least:,.0f} GB/s of {such}: "
+            "the work is not done, or not waited for"
+        )
+        yield _finding(Source.ABOVE_CEILING, text, row)
+    least_ns, names = arithmetic_ns(medians, values)
+    told = medians.assign(least_ns=least_ns, ceiling=names)
+    for row in told[found["arithmetic"]].to_dict("records"):
+        rate, least = (row["flops"] / max(time, 1) / 1000 for time in (row["median_ns"], row["least_ns"]))
+        text = (
+            f"{_rate(rate)} TFLOP/s, where {row['ceiling']} was measured to reach {_rate(least)}: the work is not done, not waited for, "
+            f"or not done in {row['precision']}, or the case counts more operations than it needs"
+        )
+        yield _finding(Source.ABOVE_CEILING, text, row)
+    least_ns, names = limits.copies_ns(medians, values)
+    told = medians.assign(least_ns=least_ns, ceiling=names)
+    for row in told[found["copies"]].to_dict("records"):
+        text = (
+            f"{row['median_ns']:,.0f} ns, where the copies alone take {row['least_ns']:,.0f} ns at the rate of {row['ceiling']}"
+        )
+        yield _finding(Source.ABOVE_CEILING, text, row)
 
 
-def _above_ceiling(medians: pd.DataFrame, memories: _Memories, l2_bytes: int) -> Iterable[dict[str, Any]]:
-    """Find cells whose time is below the floor of memory by more than the margin.
-
-    Outputs may still be in the L2 when the clock stops, even with a cold cache. Times by size tell what that saves. By rates, writes
-    of the size of the L2 are not counted, but no more than half of min_bytes.
-    """
-    for row in medians.to_dict("records"):
-        memory, (read, written) = memories[row["memory"]], reads_and_writes(row)
-        in_l2 = min(l2_bytes, row["min_bytes"] / 2) if row["memory"][0] == "gpu" and not memory.curves else 0
-        least_ns = memory.time_ns(read, written)
-        if least_ns * (1 - in_l2 / max(row["min_bytes"], 1)) > row["margin"] * max(row["duration_ns"], 1):
-            rate, least = row["min_bytes"] / max(row["duration_ns"], 1), row["min_bytes"] / least_ns
-            l2 = f" with a {memory.cache} L2" if row["memory"][0] == "gpu" else ""
-            such = f"so many bytes{l2}" if memory.curves else "such reads and writes"
-            text = (
-                f"{row['scope']} {row['cache']}: {rate:,.0f} GB/s, where memory was measured to move {least:,.0f} GB/s of {such}: "
-                "the work is not done, or not waited for"
-            )
-            yield diagnostic_row("warning", Source.ABOVE_CEILING, text, row)
-
-
-def _not_growing(medians: pd.DataFrame, memories: _Memories) -> Iterable[dict[str, Any]]:
+def _not_growing(medians: pd.DataFrame, memories: Memories) -> Iterable[dict[str, Any]]:
     """Find variants whose time does not grow with their work: the work is not done, or not timed.
 
     A small case may leave most of the device idle, so that more work takes no more time. So a pair of cases counts only if
     memory needs at least the small case's time for the added bytes.
     """
-    timed = medians.copy()
-    timed["axes"] = [_axes_but_size(params) for params in timed["params"]]
+    timed = medians.assign(axes=[_axes_but_size(params) for params in medians["params"]])
     for _, group in timed.groupby(["workload", "variant", "config", "scope", "cache", "axes"]):
         by_work = group.sort_values("min_bytes").to_dict("records")
         small, large = by_work[0], by_work[-1]
-        work, duration = large["min_bytes"] / small["min_bytes"], large["duration_ns"] / max(small["duration_ns"], 1)
-        memory = memories[large["memory"]]
-        least_ns = [memory.time_ns(*reads_and_writes(each)) / large["margin"] for each in (small, large)]
+        key = "host" if large["kind"] == "host" else "gpu", large["cache"]
+        if key not in memories:
+            continue
+        work, duration = large["min_bytes"] / small["min_bytes"], large["median_ns"] / max(small["median_ns"], 1)
+        least_ns = [memories[key].time_ns(*reads_and_writes(each)) / limits.margin(memories, key) for each in (small, large)]
         added_ns = least_ns[1] - least_ns[0]
-        if work >= WORK_GROWS and duration < TIME_GROWS and added_ns >= small["duration_ns"]:
+        if work >= WORK_GROWS and duration < TIME_GROWS and added_ns >= small["median_ns"]:
             text = (
-                f"{large['scope']} {large['cache']}: {work:.3g} times the bytes of {small['case']} take {duration:.2g} times "
-                "as long: the work is not done, or not waited for"
+                f"{work:.3g} times the bytes of {small['case']} take {duration:.2g} times as long: "
+                "the work is not done, or not waited for"
             )
-            yield diagnostic_row("warning", Source.NOT_GROWING, text, large)
+            yield _finding(Source.NOT_GROWING, text, large)
+
+
+def _repeats_skipped(device: pd.DataFrame, values: Mapping[str, float], l2_bytes: int) -> Iterable[dict[str, Any]]:
+    """Find kernels that are faster in a hot batch than a hot L2 can explain: executions after the first do less work.
+
+    They find their output already right, or their input in a state of their own. It takes times of memory by size.
+    """
+    gain = limits.hot_gain(values)
+    both = device[device["cache"] == "cold"].merge(
+        device.loc[device["cache"] == "hot", [*_CELL, "gpus", "median_ns"]], on=[*_CELL, "gpus"], suffixes=("", "_hot")
+    )
+    both["most"] = limits.most_from_l2(both["min_bytes"], l2_bytes, gain)
+    skipped = both["median_ns"] - limits.COLD_START_NS > both["most"] * np.maximum(both["median_ns_hot"], 1)
+    for row in both[skipped].to_dict("records"):
+        text = (
+            f"{row['median_ns_hot']:,.0f} ns in a batch, and {row['median_ns']:,.0f} ns with a cold L2, where the L2 explains "
+            f"{row['most']:.3g} times: executions after the first of a batch do less work"
+        )
+        yield _finding(Source.REPEATS_SKIPPED, text, {**row, "cache": "hot"})
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _finding(source: str, text: str, row: Mapping[Any, Any]) -> dict[str, Any]:
+    return diagnostic_row("warning", source, f"{row['scope']} {row['cache']}: {text}", row)
 
 
 def _axes_but_size(params: str) -> str:

@@ -8,11 +8,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.floors import add_floors
+from warpladder.dashboard.core.floors import add_floors, measured
 from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 from warpladder.dashboard.core.timing import Timing
-from warpladder.data.names import PHASE
+from warpladder.dashboard.core.trusted import fastest_trusted
+from warpladder.data import limits
+from warpladder.data.names import PHASE, Source
 
 _OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung", "transfer"]
 _OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "h2d_bytes", "d2h_bytes"]
@@ -36,7 +38,8 @@ def cells(data: RunData) -> pd.DataFrame:
         - `percent_of_floor`: the floor over the median, in percent;
         - `_low` and `_high` of `gb_per_s`, `gflop_per_s` and `percent_of_floor`: the ends of their intervals;
         - `status`, `detail`, `rel_l2_error`: the verdict, and the error against float64; null where it was not verified;
-        - `flags`: a tuple with the sources of the warnings and errors about the cell.
+        - `flags`: a tuple with the sources of the warnings and errors about the cell, and `above_ceiling` where a time of it is below
+          a floor by more than the margin of `data.limits`.
 
         The frame is the caller's own copy. It is computed once for each run.
     """
@@ -62,7 +65,7 @@ def _cells(data: RunData) -> pd.DataFrame:
     frame = frame.merge(variants, on=["workload", "variant"], how="left").merge(cases, on=["workload", "case"], how="left")
     frame = add_floors(frame, data)
     frame = _add_rates(frame)
-    frame["flags"] = _flags(frame, data.diagnostics)
+    frame["flags"] = _flags(frame, data)
     places = ["variant_place", "config", "case_place", "gpus", "scope", "cache"]
     return frame.sort_values(places, kind="stable").drop(columns=["variant_place", "case_place"]).reset_index(drop=True)
 
@@ -77,12 +80,11 @@ def _hidden(frame: pd.DataFrame, data: RunData) -> npt.NDArray[np.bool_]:
 def best_config(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of `cells` of each variant's fastest config, for each (workload, variant, case, gpus, cache, scope).
 
-    Cells without samples and cells with a wrong result are left out.
+    A config that may be called best goes before others; see `trusted.fastest_trusted` for the further columns. Cells without samples
+    and cells with a wrong result are left out.
     """
     usable = frame[(frame["n"] > 0) & (frame["status"] == "ok")]
-    same = ["workload", "variant", "case", "gpus", "cache", "scope"]
-    fastest = usable.sort_values("median_ns", kind="stable").drop_duplicates(same)
-    return fastest.sort_index().reset_index(drop=True)
+    return fastest_trusted(usable, ["workload", "variant", "case", "gpus", "cache", "scope"]).reset_index(drop=True)
 
 
 def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
@@ -122,12 +124,13 @@ def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**rates)
 
 
-def _flags(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[tuple[str, ...]]:
-    """The sources of the warnings and errors about each cell.
+def _flags(frame: pd.DataFrame, data: RunData) -> list[tuple[str, ...]]:
+    """The sources of the warnings and errors about each cell, and what the limits of today find in a run of any age.
 
     A null in a diagnostic stands for any value. A diagnostic without a variant and without a case is about the run, not its
     cells.
     """
+    diagnostics = data.diagnostics
     flags: list[list[str]] = [[] for _ in range(len(frame))]
     serious = diagnostics[diagnostics["severity"].isin(["warning", "error"])]
     for finding in serious[serious["variant"].notna() | serious["case"].notna()].to_dict("records"):
@@ -138,4 +141,10 @@ def _flags(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[tuple[str, ..
         for row in np.flatnonzero(about):
             if finding["source"] not in flags[row]:
                 flags[row].append(str(finding["source"]))
+    beyond = np.any(list(limits.beyond(frame, measured(data), data.info["l2_bytes"] or 0).values()), axis=0)
+    if beyond.any():
+        cells_beyond = pd.MultiIndex.from_frame(frame.loc[beyond, VERDICT_CELL])
+        for row in np.flatnonzero(pd.MultiIndex.from_frame(frame[VERDICT_CELL]).isin(cells_beyond)):
+            if Source.ABOVE_CEILING not in flags[row]:
+                flags[row].append(Source.ABOVE_CEILING)
     return [tuple(sources) for sources in flags]

@@ -1,17 +1,20 @@
 """Which variant is faster, and by what factor."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from warpladder.dashboard.core.axes import baseline
+from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import noise_of, verdict
+from warpladder.dashboard.core.intervals import RatioInterval, paired_ratio
+from warpladder.dashboard.core.noise import Noise, noise_of, verdict
 from warpladder.dashboard.core.precision import FULL
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.timing import Baseline, Timing
+from warpladder.dashboard.core.trusted import is_trusted
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Step:
         previous_precision: its precision; empty for the first rung.
         gain: median of the previous rung over the median of this one.
         n: samples of the smaller side; 0 for the first rung.
-        verdict: see `verdict`; empty for the first rung.
+        verdict: see `verdict`; empty for the first rung, and `unknown` where one of the two may not be called best.
     """
 
     variant: str
@@ -55,6 +58,21 @@ class Step:
     gain: Estimate
     n: int
     verdict: str
+
+
+class Judged(NamedTuple):
+    """An entry against a reference: the reference's median over its own, the noise floor of the two, and the verdict."""
+
+    ratio: RatioInterval
+    noise: float
+    verdict: str
+
+
+def judged(rounds: Mapping[Entry, "pd.Series[float]"], noise: Noise, entry: Entry, reference: Entry) -> Judged:
+    """Compare two entries of a case. `faster` means that the entry is faster than the reference; see `noise.verdict`."""
+    ratio = paired_ratio(rounds[reference], rounds[entry])
+    band = noise.between(reference.variant, entry.variant)
+    return Judged(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))
 
 
 def speedups(
@@ -75,9 +93,7 @@ def speedups(
     )
     found = []
     for entry in compared:
-        ratio = paired_ratio(rounds[reference], rounds[entry])
-        band = noise.between(reference.variant, entry.variant)
-        told = verdict(ratio.low, ratio.high, band)
+        ratio, band, told = judged(rounds, noise, entry, reference)
         found.append(Speedup(entry.variant, entry.config, entry.gpus, ratio.estimate, ratio.n, ratio.paired, band, told))
     return found
 
@@ -97,6 +113,7 @@ def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.Data
     rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
     found: list[Step] = []
     done: list[tuple[str, Entry]] = []
+    doubtful = set(rungs.loc[~is_trusted(rungs), "variant"])
     for variant, config, gpus, precision in rungs[["variant", "config", "gpus", "precision"]].itertuples(
         index=False, name=None
     ):
@@ -105,8 +122,8 @@ def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.Data
         if previous is None:
             found.append(Step(variant, config, None, "", Estimate.unknown(), 0, ""))
         else:
-            ratio = paired_ratio(rounds[previous], rounds[entry])
-            told = verdict(ratio.low, ratio.high, noise.between(previous.variant, variant))
+            ratio, _, told = judged(rounds, noise, entry, previous)
+            told = "unknown" if doubtful & {variant, previous.variant} else told
             found.append(Step(variant, config, previous, known, ratio.estimate, ratio.n, told))
         done.append((precision, entry))
     return found
@@ -124,7 +141,8 @@ def _step_from(done: list[tuple[str, Entry]], precision: str) -> tuple[str, Entr
 def with_speedups(data: RunData, workload: str, timing: Timing, frame: pd.DataFrame) -> pd.DataFrame:
     """Rows of `cells` of one timing, with their speedup over the baseline.
 
-    The columns are `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline` and `baseline_config`.
+    The columns are `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline` and `baseline_config`. The verdict is `unknown` where
+    the cell or the baseline may not be called best (see `trusted`).
     """
     reference = baseline(data, workload, timing, cases=frame["case"].unique())
     if reference is None:
@@ -142,5 +160,14 @@ def with_speedups(data: RunData, workload: str, timing: Timing, frame: pd.DataFr
         **dict.fromkeys(("case", "variant", "config"), "str"),
     }
     joined = frame.merge(ratios.astype(types), on=keys, how="left")
-    joined["verdict"] = joined["verdict"].fillna("")
+    doubtful = ~is_trusted(joined) | joined["case"].isin(_doubtful_cases(data, workload, timing, reference))
+    joined["verdict"] = joined["verdict"].fillna("").mask(doubtful & (joined["verdict"].fillna("") != ""), "unknown")
     return joined.assign(baseline=reference.variant, baseline_config=reference.config)
+
+
+def _doubtful_cases(data: RunData, workload: str, timing: Timing, reference: Baseline) -> set[str]:
+    """The cases at which the baseline may not be called best."""
+    every = cells(data)
+    chosen = (every["workload"] == workload) & (every["variant"] == reference.variant) & (every["config"] == reference.config)
+    rows = every[chosen & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
+    return set(rows.loc[~is_trusted(rows), "case"])

@@ -6,20 +6,10 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.arithmetic import arithmetic_ns
 from warpladder.data.bandwidths import HOST_COPY_BYTES, Memory, device_memory, host_memory, reads_and_writes
-from warpladder.data.names import Ceiling
+from warpladder.data.limits import copies_ns
 
-#: Precision -> ceilings of arithmetic, and the share of the highest one that the precision can use. 3xTF32 takes three tensor
-#: products for each product, so its share is a third.
-_TENSOR_CORES: Final = (Ceiling.TF32_MMA, Ceiling.TF32_WGMMA)
-COMPUTE: Final[dict[str, tuple[tuple[str, ...], float]]] = {
-    "fp32": ((Ceiling.FP32_FMA,), 1.0),
-    "tf32": (_TENSOR_CORES, 1.0),
-    "3xtf32": (_TENSOR_CORES, 1 / 3),
-    "fp64": ((Ceiling.FP64_FMA,), 1.0),
-}
-#: Precisions whose arithmetic no ceiling tells: their floors on a GPU are those of memory and copies.
-_NOT_MEASURED: Final = ("fp16", "bf16", "fp8", "int", "mixed")
 HOST: Final = "cpu"
 #: Times in ns of rows, and the names of the ceilings that they come from.
 _Times = tuple[np.ndarray, np.ndarray]
@@ -32,10 +22,10 @@ def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
     return float(found["value"].iloc[0]) if len(found) else float("nan")
 
 
-def compute_ceiling(data: RunData, precision: str) -> str:
-    """The name of the highest ceiling of a precision's arithmetic on the GPU; the first name where none was measured."""
-    names, _ = COMPUTE[precision]
-    return max(names, key=lambda name: np.nan_to_num(ceiling(data, name, on_gpu=True)))
+def measured(data: RunData) -> dict[str, float]:
+    """The values of all ceilings by name in their units, each of the first device that has it."""
+    found = data.ceilings.sort_values("device").drop_duplicates("name")
+    return dict(zip(found["name"], found["value"], strict=True))
 
 
 def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
@@ -55,8 +45,7 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
       `bandwidths.Memory`. In `end_to_end` the copies leave the L2 as they like, so that the shorter of both times counts. A run
       without times by size, and a row without a cache, has a rate for each mix; a run that measured only `device_copy` has one rate.
       Without times by size the host's rate bounds only cases of at least `HOST_COPY_BYTES`, which its caches do not hold;
-    - compute: flops over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32 (on the host:
-      `host_fma`); none on a GPU for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
+    - compute: see `arithmetic.arithmetic_ns`; none for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
       since the two directions can overlap.
 
@@ -69,8 +58,9 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     """
     on_gpu = (frame["kind"] != "host").to_numpy()
     end_to_end = on_gpu & (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
-    bounds = {"memory": _by_memory(frame, data, on_gpu), "compute": _by_arithmetic(frame, data, on_gpu)}
-    bounds["copies"] = _by_copies(frame, data, end_to_end)
+    bounds = {"memory": _by_memory(frame, data, on_gpu), "compute": arithmetic_ns(frame, measured(data))}
+    copies, directions = copies_ns(frame, measured(data))
+    bounds["copies"] = np.where(end_to_end, copies, np.nan), directions
     times, names = (np.array(each) for each in zip(*bounds.values(), strict=True))
     timed = frame["scope"].isin(["device", "operation", "end_to_end"]).to_numpy()
     longest = np.where(np.isnan(times), -1.0, times).argmax(axis=0)
@@ -101,25 +91,3 @@ def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times
     chosen = [~on_gpu, caches[0] | (end_to_end & (cold[0] < hot[0])), caches[1] | end_to_end]
     times, names = (np.select(chosen, of, last) for *of, last in zip(host, cold, hot, rate, strict=True))
     return times, names
-
-
-def _by_arithmetic(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times:
-    gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
-    names = np.where(on_gpu, Ceiling.FP32_FMA, Ceiling.HOST_FMA).astype(object)
-    rates = np.where(on_gpu, ceiling(data, Ceiling.FP32_FMA, on_gpu=True), ceiling(data, Ceiling.HOST_FMA, on_gpu=False))
-    for precision, (_, share) in COMPUTE.items():
-        rows, name = on_gpu & (frame["precision"] == precision).to_numpy(), compute_ceiling(data, precision)
-        rates = np.where(rows, ceiling(data, name, on_gpu=True) * share, rates)
-        names = np.where(rows, name if share == 1 else f"{name} / {round(1 / share)}", names)
-    rates = np.where(on_gpu & frame["precision"].isin(_NOT_MEASURED).to_numpy(), np.nan, rates)
-    # FLOP / (1000 TFLOP/s) is nanoseconds.
-    return frame["flops"].to_numpy(dtype=float) / (1000 * rates) / gpus, names
-
-
-def _by_copies(frame: pd.DataFrame, data: RunData, end_to_end: np.ndarray) -> _Times:
-    in_ns, out_ns = (
-        frame[column].to_numpy(dtype=float) / ceiling(data, name, on_gpu=True)
-        for column, name in (("h2d_bytes", Ceiling.H2D_PINNED), ("d2h_bytes", Ceiling.D2H_PINNED))
-    )
-    names = np.where(out_ns > in_ns, Ceiling.D2H_PINNED, Ceiling.H2D_PINNED).astype(object)
-    return np.where(end_to_end, np.fmax(in_ns, out_ns), np.nan), names

@@ -6,10 +6,12 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.intervals import RatioInterval, paired_ratio
+from warpladder.dashboard.core.intervals import MIN_SAMPLES, RatioInterval, paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.data.names import PHASE
 
+#: The verdicts that call neither of two cells faster.
+UNDECIDED: Final = ("tied", "unknown")
 _NOISE_COLUMNS: Final = [
     "workload",
     "case",
@@ -43,16 +45,21 @@ class Noise:
         return max(self.on_host if variant in self.hosts else self.on_device for variant in variants)
 
 
-def verdict(low: float, high: float, noise: float = 1.0) -> str:
-    """The verdict from the interval of a speedup: `faster`, `slower` or `tied`; empty for a null.
+def verdict(low: float, high: float, n: int, noise: float = 1.0) -> str:
+    """The verdict from the interval of a speedup: `faster`, `slower`, `tied` or `unknown`; empty for a null.
+
+    All words about two cells of one run come from here.
 
     Args:
         low: lower end of the interval.
         high: upper end of the interval.
+        n: samples of the smaller side. Fewer than `MIN_SAMPLES` have no 95 % interval, so that nothing is known.
         noise: a ratio is a tie where its interval holds 1, or lies between 1/noise and noise.
     """
     if pd.isna(low) or pd.isna(high):
         return ""
+    if n < MIN_SAMPLES:
+        return "unknown"
     if low <= 1 <= high or (low >= 1 / noise and high <= noise):
         return "tied"
     return "faster" if low > 1 else "slower"

@@ -10,13 +10,14 @@ import pandas as pd
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell, Contender
 from warpladder.dashboard.core.cells import best_of_charted
+from warpladder.dashboard.core.compare import judged
 from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import noise_of, verdict
+from warpladder.dashboard.core.noise import noise_of
 from warpladder.dashboard.core.precision import compared, precisions
 from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import Passed, is_trusted, passed_over
 
 _ROLES: Final = ("rung", "peer", "host")
 
@@ -30,14 +31,30 @@ class Winner:
         compared_in: the precision; see `precision.precisions`.
         runner_up: the next variant; empty where there is none.
         margin: the runner-up's time over the winner's.
-        tied: whether the interval of the margin holds 1 or lies within the noise floor.
+        verdict: of the margin, see `noise.verdict`; empty where there is no runner-up.
+        passed: a faster cell that may not be called best; None where there is none.
     """
 
     cell: Contender
     compared_in: str
     runner_up: str
     margin: Estimate
-    tied: bool
+    verdict: str
+    passed: Passed | None
+
+    @property
+    def tied(self) -> bool:
+        """Whether it is not known to be faster than the next one."""
+        return self.verdict not in ("", "faster")
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A case without a winner in one precision, because none of its cells may be called best."""
+
+    case: str
+    compared_in: str
+    passed: Passed
 
 
 def frame_of(winners: Iterable[Winner]) -> pd.DataFrame:
@@ -51,7 +68,7 @@ def frame_of(winners: Iterable[Winner]) -> pd.DataFrame:
             "runner_up": winner.runner_up,
             **winner.margin.columns("margin"),
             "n": winner.cell.n,
-            "tied": winner.tied,
+            "verdict": winner.verdict,
         }
         for winner in winners
     )
@@ -64,30 +81,50 @@ def at_largest(data: RunData, workload: str, timing: Timing) -> list[Winner]:
     return [winner for winner in every if winner.cell.size_rank == largest]
 
 
-@lru_cache(maxsize=8)
 def best_per_size(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[Winner, ...]:
-    """The winner of every charted case in each precision of a rung, among the rungs and the peers compared with them."""
+    """The winner of every charted case in each precision of a rung, among the rungs and the peers compared with them.
+
+    A winner may be called best; see `trusted`. `undecided` has the cases without one.
+    """
+    return tuple(each for each in _contests(data, workload, timing, roles) if isinstance(each, Winner))
+
+
+def undecided(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[Undecided, ...]:
+    """The charted cases that `best_per_size` leaves out."""
+    return tuple(each for each in _contests(data, workload, timing, roles) if isinstance(each, Undecided))
+
+
+@lru_cache(maxsize=8)
+def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...]) -> tuple[Winner | Undecided, ...]:
     best = best_of_charted(data, workload, timing)
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
-    found = [
-        _winner(data, timing, precision, records(Contender, ranked.head(2)))
-        for precision in precisions(best)
-        for _, ranked in compared(best, precision).groupby("case", sort=False)
-    ]
+    found = {
+        (str(case), place): _decided(data, timing, precision, rows)
+        for place, precision in enumerate(precisions(best))
+        for case, rows in compared(best, precision).groupby("case", sort=False)
+    }
     order = charted_cases(data, workload)["case"].tolist()
-    return tuple(sorted(found, key=lambda winner: order.index(winner.cell.case)))
+    return tuple(found[key] for key in sorted(found, key=lambda key: (order.index(key[0]), key[1])))
 
 
-def _winner(data: RunData, timing: Timing, precision: str, ranked: list[Contender]) -> Winner:
-    """The first of the ranked cells of one case, and its margin over the second."""
-    first, *others = ranked
-    runner_up, margin, tied = "", Estimate.unknown(), False
+def _decided(data: RunData, timing: Timing, precision: str, rows: pd.DataFrame) -> Winner | Undecided:
+    """The fastest of the rows of one case that may be called best, and its margin over the second.
+
+    Args:
+        rows: by time.
+    """
+    good = rows[is_trusted(rows)]
+    passed = passed_over(rows, good.head(1))
+    if good.empty:
+        assert passed is not None
+        return Undecided(str(rows["case"].iloc[0]), precision, passed)
+    first, *others = records(Contender, good.head(2))
+    runner_up, margin, told = "", Estimate.unknown(), ""
     for second in others:
         rounds = data.rounds(first.workload, first.case, timing.scope, timing.cache)
-        margin = paired_ratio(rounds[_entry(second)], rounds[_entry(first)]).estimate
-        band = noise_of(rounds, data.hosts(first.workload)).between(first.variant, second.variant)
-        runner_up, tied = second.variant, verdict(margin.low, margin.high, band) == "tied"
-    return Winner(first, precision, runner_up, margin, tied)
+        found = judged(rounds, noise_of(rounds, data.hosts(first.workload)), _entry(first), _entry(second))
+        runner_up, margin, told = second.variant, found.ratio.estimate, found.verdict
+    return Winner(first, precision, runner_up, margin, told, passed)
 
 
 def _entry(cell: Cell) -> Entry:

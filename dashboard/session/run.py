@@ -83,7 +83,7 @@ class Run:
         Returns:
             A frame that is shown in words. Its columns are those of the axes, and `workload`, `case`, `variant`, `config`, `gpus`, `scope`,
             `cache`, `samples`, `median_ns`, `speedup` (over the baseline) and `percent_of_floor` with the ends of their 95 %
-            intervals, `verdict` (`faster`, `slower` or `tied`), `baseline`, `baseline_config`, `floor_ns`, `floor_bound`,
+            intervals, `verdict` (`faster`, `slower`, `tied`, or `unknown` below six samples and where one side is distrusted), `baseline`, `baseline_config`, `floor_ns`, `floor_bound`,
             `floor_ceiling`, `gb_per_s`, `gflop_per_s`, `role`, `kind`, `precision`, `rel_l2_error`, `status`, `detail` and `flags`.
             Where a cell has no figure, it is NaN.
 

@@ -207,6 +207,8 @@ def _over_baseline(row: dict[Any, Any]) -> str:
         return NOTHING
     if (row["variant"], row["config"]) == (row["baseline"], row["baseline_config"]):
         return ITSELF
+    if row["verdict"] == "unknown":
+        return "unknown"
     tied = "tied, " if row["verdict"] == "tied" else ""
     return f"{tied}{format_ratio(ratio.value)} ({format_ends(ratio, format_ratio)})"
 

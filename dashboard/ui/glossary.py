@@ -53,6 +53,7 @@ WORDS: Final[Mapping[str, str]] = {
     "noise between runs": "how far two runs of the same source differ: 95 % of the cells with equal sources differ by less",
     "level": "a stretch of runs in which a variant's time is the same but for noise",
     "step": "the change from one level of a variant's time to the next",
+    "trusted": "of a cell: no warning or error is about it, and it has at least six samples; only such a cell is called best",
     "loss": "by how much a variant is slower than the fastest variant of the case, in percent",
     "regret": "the loss of the fastest of several variants that are shipped together",
     "crossover": "the size at which one variant overtakes another",

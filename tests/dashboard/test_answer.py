@@ -22,7 +22,7 @@ def test_each_precision_has_a_row_with_the_best_rung_and_the_best_peer_named(row
     assert rows["best"].tolist() == ["v08_phases", "v12_warpgroups_3xtf32", "v13_warpgroups_tf32"]
     assert rows["peer"].tolist() == ["cudnn", "cudnn", "cudnn_nhwc_tf32"]
     assert (rows["over_peer_low"] > 1).all()
-    assert not rows["peer_tied"].any()
+    assert (rows["over_peer_verdict"] == "faster").all()
 
 
 def test_all_forms_tell_the_same(rows: pd.DataFrame) -> None:
@@ -39,7 +39,7 @@ def test_all_forms_tell_the_same(rows: pd.DataFrame) -> None:
 
 
 def test_a_tie_with_the_peer_is_said(rows: pd.DataFrame) -> None:
-    tied = rows.head(1).assign(over_peer=1.0, over_peer_low=0.99, over_peer_high=1.01, peer_tied=True)
+    tied = rows.head(1).assign(over_peer=1.0, over_peer_low=0.99, over_peer_high=1.01, over_peer_verdict="tied")
     assert "tied with cudnn (0.990× to 1.01×)" in answer.render(tied, "table")
 
 

@@ -6,12 +6,13 @@ import pandas as pd
 
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.noise import verdict
+from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.reports.generator.names import WORKLOAD
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether fewer GPUs are faster for few images: `holds`, `refuted`, or `open` where an interval holds 1."""
+    """Whether fewer GPUs are faster for few images: `holds`, `refuted`, or `open` where a verdict is `tied` or `unknown`."""
 
     case: str
     ranks: int
@@ -42,7 +43,11 @@ def finding(frame: pd.DataFrame) -> Finding | None:
     if known.empty:
         return None
     smallest = known[known["size_rank"] == known["size_rank"].min()]
-    verdicts = [verdict(low, high) for low, high in smallest[["speedup_low", "speedup_high"]].to_numpy()]
+    one = frame[(frame["ranks"] == 1) & (frame["case"] == smallest["case"].iloc[0])]
+    believed = is_trusted(one).all() and is_trusted(smallest).all()
+    fewest = int(one["n"].min()) if believed else 0
+    rows = smallest[["speedup_low", "speedup_high", "n"]].itertuples(index=False, name=None)
+    verdicts = [verdict(low, high, min(n, fewest)) for low, high, n in rows]
     words = "refuted" if "faster" in verdicts else "holds" if set(verdicts) == {"slower"} else "open"
     row = smallest.loc[smallest["speedup"].idxmax() if words == "refuted" else smallest["speedup"].idxmin()]
     return Finding(str(row["case"]), int(row["ranks"]), Estimate.of(row, "speedup"), words)

@@ -24,6 +24,7 @@ _COLUMNS: Final = [
     "config",
     "transfer",
     "n",
+    "flags",
     "interval_kind",
     "median_ns",
     "low_ns",

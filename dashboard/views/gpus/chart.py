@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import doubt
 from warpladder.dashboard.ui.marks import BESIDE, error_bars, hatch, stack_shares
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio, ranks_words
 from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
@@ -71,8 +72,12 @@ def strong(frame: pd.DataFrame, look: Look) -> Chart:
     rows = records(Scaled, frame)
     first = rows[0]
     figure = _panels(rows, look, _SPEEDUP, _EFFICIENCY)
-    known = [row for row in rows if row.speedup.known and row.ranks > 1]
+    doubts = {(row.variant, row.ranks): why for row in rows if (why := doubt(row.n, row.flags))}
+    timed = [row for row in rows if row.speedup.known and row.ranks > 1]
+    known = [row for row in timed if not {(row.variant, row.ranks), (row.variant, 1)} & doubts.keys()]
     title = f"{first.workload}, {first.case}: no time of one rank to compare with"
+    if timed and not known:
+        title = f"{first.workload}, {first.case}: no speedup, as times are {next(iter(doubts.values()))}"
     if known:
         count = max(row.ranks for row in known)
         most = [row for row in known if row.ranks == count]
@@ -99,6 +104,7 @@ def weak(frame: pd.DataFrame, look: Look) -> Chart:
     each = f"{first.axis} {first.per_rank:,.0f} a rank"
     count = max(row.ranks for row in rows)
     most = [row for row in rows if row.ranks == count]
+    most = [row for row in most if not doubt(row.n, row.flags)] or most
     top, least = (pick(most, key=lambda row: row.weak_efficiency.value) for pick in (max, min))
     keeps = format_percent(top.weak_efficiency.value)
     title = f"{first.workload}, {each}: {look.named(first.workload, top.variant)} keeps {keeps} on {_who(top)}"

@@ -10,6 +10,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import doubt
 from warpladder.dashboard.reports.generator.guidance import Finding, images_of
 from warpladder.dashboard.reports.generator.names import WORKLOAD
 from warpladder.dashboard.ui.numbers import (
@@ -25,6 +26,8 @@ from warpladder.dashboard.views.gpus.query import Compared
 
 _ROW_PX: Final = 40
 _PLACES: Final = ("best", "tied", "slower")
+#: The place whose colours another one has.
+_LOOKS: Final = {"unknown": "slower"}
 #: Best and tied differ in lightness, and each tile says its place in words.
 _COLORS: Final[dict[Theme, tuple[str, str, str]]] = {
     "light": ("#00734F", "#9ED8C2", "#EEF0F3"),
@@ -101,7 +104,7 @@ def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], 
     number = np.full((len(rows), len(columns)), np.nan)
     hovers = np.full(number.shape, "", dtype=object)
     for tile in tiles:
-        number[tile.y, tile.x] = _PLACES.index(tile.place)
+        number[tile.y, tile.x] = _PLACES.index(_LOOKS.get(tile.place, tile.place))
         hovers[tile.y, tile.x] = tile.hover
     colors = _COLORS[look.theme]
     scale = [[(place + end) / 3, color] for place, color in enumerate(colors) for end in (0, 1)]
@@ -115,7 +118,14 @@ def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], 
     words = _WORDS[look.theme]
     fonts = {place: {"size": 11, "color": color} for place, color in zip(_PLACES, words, strict=True)}
     figure.layout.annotations = [
-        {"x": tile.x, "y": centres[tile.y], "text": tile.label, "showarrow": False, "font": fonts[tile.place]} for tile in tiles
+        {
+            "x": tile.x,
+            "y": centres[tile.y],
+            "text": tile.label,
+            "showarrow": False,
+            "font": fonts[_LOOKS.get(tile.place, tile.place)],
+        }
+        for tile in tiles
     ]
     line = {"color": look.tones.text, "width": 2.5}
     figure.layout.shapes = [{"type": "rect", **_box(tile, edges), "line": line} for tile in tiles if tile.advised]
@@ -138,7 +148,9 @@ def _our_tile(row: Compared, columns: list[str], rows: list[str], on_gpu: bool) 
         f"<b>{text(row.variant)}</b> {text(row.config)} on {who}".replace("  ", " "),
         f"{text(row.case)}: <b>{median}</b> ({text(format_ends(row.median_ns, format_duration))})",
     ]
-    if row.place != "best":
+    if why := doubt(row.n, row.flags):
+        lines.append(text(why))
+    if row.place != "best" and row.over_best.known:
         ends = format_ends(row.over_best, format_ratio)
         lines.append(f"{format_ratio(row.over_best.value)} the time of the best ({ends}), {row.place}")
     if row.speedup.known and row.ranks > 1:
@@ -164,14 +176,20 @@ def _node(per_node: int) -> str:
 
 
 def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
-    """The title: the best number of ranks for each group of consecutive cases, with the numbers that are tied with it."""
+    """The title: the best number of ranks for each group of consecutive cases, with the numbers that are tied with it. A case in
+    which nothing may be called best is left out.
+    """
     first = frame.iloc[0]
+    named = f"{first['workload']}, {look.named(first['workload'], first['variant'])}"
+    frame = frame[frame.groupby("case")["place"].transform(lambda places: (places == "best").any())]
+    if frame.empty:
+        return f"{named}: no number is best; each time is {doubt(int(first['n']), first['flags'])}"
     best = []
     for case, rows in frame.groupby("case", sort=False):
-        counts = [str(ranks) for ranks in sorted(rows.loc[rows["place"] != "slower", "ranks"])]
+        counts = [str(ranks) for ranks in sorted(rows.loc[rows["place"].isin(["best", "tied"]), "ranks"])]
         best.append((" or ".join(counts), str(case)))
     stretches = [(counts, [case for _, case in group][-1]) for counts, group in groupby(best, key=lambda pair: pair[0])]
-    who = f"{first['workload']}, {look.named(first['workload'], first['variant'])}"
+    who = named
     counts, last = stretches[0]
     unit = ranks_words(1, on_gpu=on_gpu)[2:] if counts == "1" else ranks_words(2, on_gpu=on_gpu)[2:]
     are = f"{who}: {counts} {unit} {'is' if counts == '1' else 'are'} best"
@@ -180,11 +198,14 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
             f"{who}: {counts.replace('or', 'and')} {unit} are tied at every size" if "or" in counts else f"{are} at every size"
         )
     if len(stretches) > _MOST_STRETCHES or frame["series"].nunique() > 1:
-        won = frame[frame["place"] == "best"]["ranks"].value_counts().sort_index()
+        alone = frame[frame["place"].isin(["best", "tied"])].groupby("case")["ranks"].transform("size") == 1
+        won = frame.loc[alone.index[alone], "ranks"].value_counts().sort_index()
         told = ", ".join(
             f"{ranks_words(int(ranks), on_gpu=on_gpu)} in {count}" for ranks, count in zip(won.index.tolist(), won, strict=True)
         )
-        return f"{who}: fastest of {len(best)} cases are {told}"
+        tied = len(best) - int(won.sum())
+        ties = f"{', ' if told else ''}several in {tied}" if tied else ""
+        return f"{who}: fastest of {len(best)} cases are {told}{ties}"
     between = "".join(f", {counts} up to {case}" for counts, case in stretches[1:-1])
     return f"{are} up to {last}{between}, {stretches[-1][0]} above"
 
@@ -213,7 +234,7 @@ def _on_report(compared: Sequence[Compared], printed: Sequence[_Printed], images
         return ""
     advised = {row.images: row.per_node for row in printed if row.advised}
     here = [row for row in compared if (number := images[row.case]) is not None and row.ranks == advised.get(number)]
-    right = sum(row.place != "slower" for row in here)
+    right = sum(row.place in ("best", "tied") for row in here)
     return (
         " Report: table 4, without spread, on two nodes of GPUs that it does not name; a frame marks the number of GPUs in a "
         f"node that its section 4 advises. As the number of all GPUs, that number is best or tied here in {right} of "

@@ -14,10 +14,11 @@ from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
-from warpladder.dashboard.core.noise import noise_of, verdict
+from warpladder.dashboard.core.noise import UNDECIDED, noise_of, verdict
 from warpladder.dashboard.core.records import records, with_estimates
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import doubt, is_trusted
 from warpladder.data.names import NCCL_ALLREDUCE, Phase
 
 #: The phases of the slowest rank and their names, in the order in which they are stacked.
@@ -61,6 +62,7 @@ class Scaled:
     n: int
     median_ns: Estimate
     interval_kind: str
+    flags: tuple[str, ...]
     flops: float
     size_rank: int
     size: str
@@ -78,7 +80,7 @@ class Compared(Scaled):
 
     Attributes:
         over_best: time over that of the best number of ranks at the case.
-        place: `best`, `tied` (the interval holds 1 or lies within the noise of the two), or `slower`.
+        place: `best`, `tied` (see `noise.verdict`), `slower`, or `unknown` for what may not be called best and where nothing may.
     """
 
     over_best: Estimate
@@ -125,6 +127,7 @@ class Share:
     series: str
     scope: str
     cache: str
+    flags: tuple[str, ...]
     ranks: int
     median_ns: float
     part: str
@@ -188,7 +191,9 @@ def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
 
 
 def variant_to_show(frame: pd.DataFrame) -> str:
-    """The fastest variant of `scaling`, not empty, at the largest case that the most ranks measured."""
+    """The best variant of `scaling`, not empty, at the largest case that the most ranks measured."""
+    trusted = frame[is_trusted(frame)]
+    frame = trusted if len(trusted) else frame
     most = frame[frame["ranks"] == frame["ranks"].max()]
     return str(most[most["size_rank"] == most["size_rank"].max()].nsmallest(1, "median_ns")["variant"].iloc[0])
 
@@ -205,15 +210,25 @@ def crossover(data: RunData, workload: str, timing: Timing, variant: str) -> pd.
     rows = records(Scaled, frame)
     best: dict[str, Scaled] = {}
     for row in sorted(rows, key=lambda row: row.median_ns.value):
-        best.setdefault(row.case, row)
+        if not doubt(row.n, row.flags):
+            best.setdefault(row.case, row)
     ratios, places = [], []
     for row in rows:
-        fastest = best[row.case]
-        ratio = _SAME if row is fastest else _ratio(joined, row, fastest)
-        tied = verdict(ratio.low, ratio.high, _noise(joined, row, fastest)) == "tied"
+        fastest = best.get(row.case)
+        ratio = _SAME if row is fastest else _ratio(joined, row, fastest) if fastest else Estimate.unknown()
         ratios.append(ratio)
-        places.append("best" if row is fastest else "tied" if tied else "slower")
+        places.append(_place(joined, row, fastest, ratio))
     return with_estimates(frame, "over_best", ratios).assign(place=places)[_columns(Compared)]
+
+
+def _place(joined: RunData, row: Scaled, fastest: Scaled | None, over_best: Estimate) -> str:
+    """`Compared.place` of a row."""
+    if fastest is None or doubt(row.n, row.flags):
+        return "unknown"
+    if row is fastest:
+        return "best"
+    told = verdict(over_best.low, over_best.high, min(row.n, fastest.n), _noise(joined, row, fastest))
+    return told if told in UNDECIDED else "slower"
 
 
 def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:

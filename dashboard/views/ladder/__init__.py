@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from warpladder.dashboard.core import axes, winners
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.view import OfTiming, View
@@ -20,8 +21,11 @@ def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iter
     from warpladder.dashboard.views.ladder import chart, error_chart, query
 
     first = timing == axes.timings(data, workload)[0]
-    largest = [winner.cell.case for winner in winners.at_largest(data, workload, timing)]
-    for case in dict.fromkeys(largest if first else largest[-1:]):
+    best = best_of_charted(data, workload, timing)
+    largest = best.loc[best["role"].isin(["rung", "peer", "host"]), ["case", "size_rank"]].drop_duplicates()
+    cases = set(largest.loc[largest["size_rank"] == largest["size_rank"].max(), "case"])
+    ordered = [case for case in axes.charted_cases(data, workload)["case"] if case in cases]
+    for case in ordered if first else ordered[-1:]:
         yield chart.ladder(query.ladder(data, workload, case, timing), look)
         costs = query.error_and_time(data, workload, case, timing)
         # Where no variant has a rounding error, there is nothing to show.

@@ -9,8 +9,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.core.changes import Change
-from warpladder.dashboard.core.precision import PEERS_OF, precisions, word
+from warpladder.dashboard.core.precision import PEERS_OF, compared, precisions, word
 from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.trusted import passed_over
+from warpladder.dashboard.ui.doubts import about, sentence
 from warpladder.dashboard.ui.marks import error_bars, hatch
 from warpladder.dashboard.ui.numbers import (
     format_duration,
@@ -24,7 +26,7 @@ from warpladder.dashboard.ui.numbers import (
 )
 from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, share_of_floor, slug, text
 from warpladder.dashboard.ui.ticks import ticks
-from warpladder.dashboard.views.ladder.query import Rung
+from warpladder.dashboard.views.ladder.query import Rung, contestants, leaders
 
 _Items = list[dict[str, Any]]
 
@@ -112,6 +114,7 @@ def ladder(
         look.device,
         *_on_comparisons(known, look, mixed),
         above_ceiling(timed),
+        sentence(_passed(timed)),
         "Error: relative error (L2 norm) against float64." if mixed else "",
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
         f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
@@ -202,9 +205,10 @@ def _columns(rows: list[_Row], look: Look, mixed: bool) -> _Items:
         spread = format_half_width(median.value, median.low, median.high)
         words.append(_word(spread, "spread", row.y, look.tones.muted, font={"size": 11, "color": look.tones.muted}))
         words.append(_word(format_percent(row.percent_of_floor.value), "floor", row.y, look.tones.text))
-        if row.gain_verdict in ("faster", "slower", "tied"):
+        if row.gain_verdict:
             tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(row.gain_verdict, look.tones.muted)
-            gain = ("tied" if row.gain_verdict == "tied" else format_ratio(row.gain.value)) + "*" * int(row.crosses)
+            told = format_ratio(row.gain.value) if row.gain_verdict in ("faster", "slower") else row.gain_verdict
+            gain = told + "*" * int(row.crosses)
             words.append(_word(gain, "gain", row.y, tone, hovertext=text(_gain(row))))
     return words
 
@@ -274,25 +278,51 @@ def _gain(row: _Row) -> str:
 
 
 def _title(known: list[_Row], look: Look, timed: pd.DataFrame) -> str:
-    """The fastest rung with its percent of floor, the fastest of each other precision, and the peers that are faster than
-    these. No peer of fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster.
+    """The best rung with its percent of floor, the best of each other precision, and the peers that are faster than these. No peer of
+    fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster. Without a rung that may be called best, the reason.
     """
-    rungs = [row for row in known if row.role == "rung"]
-    shown = rungs or [row for row in known if row.role != "specimen"] or known
-    names = precisions(timed[timed["variant"].isin([row.variant for row in shown])])
-    fastest = [min((row for row in shown if row.precision == name), key=_median) for name in names]
+    by_name = {row.variant: row for row in known}
+    fastest = [by_name[name] for name in leaders(timed)["variant"]]
+    where = f"{known[0].workload}, {known[0].case}"
+    if not fastest:
+        return f"{where}: {_passed(timed)}"
     best, *others = fastest
     reaches = f"reaches {format_percent(best.percent_of_floor.value)} of the {best.floor_bound} floor"
     floor = reaches if best.percent_of_floor.known else f"takes {format_duration(_median(best))}"
     pair = (best.variant, best.config), (best.baseline, best.baseline_config)
-    over = f", {format_over(best.speedup.value, *pair)}" if best.speedup.known else ""
-    further = "".join(
-        f"; {look.named(row.workload, row.variant)} is {format_ratio(_median(best) / _median(row))} as fast" for row in others
-    )
+    over = format_over(best.speedup.value, *pair, best.verdict) if best.speedup.known else ""
+    further = "".join(f"; {look.named(row.workload, row.variant)} is {_beside(best, row)}" for row in others)
     alone = [row for row in fastest if not _replaced(row, fastest)]
     faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(known, row, look) for row in alone))))
     peers = f"; faster peers: {faster}" if faster else ""
-    return f"{best.workload}, {best.case}: {look.named(best.workload, best.variant)} {floor}{over}{further}{peers}"
+    parts = f"{floor}{over and f', {over}'}{_tied_with(known, best, look)}{further}{peers}"
+    return f"{where}: {look.named(best.workload, best.variant)} {parts}"
+
+
+def _passed(timed: pd.DataFrame) -> str:
+    """The words about the fastest rung or peer of each precision that may not be called best; empty where the best are faster."""
+    best, contest = leaders(timed), contestants(timed)
+    told = []
+    for precision in precisions(contest):
+        won = best[best["precision"] == precision]
+        told.append(about(passed_over(compared(contest, precision), won), won=len(won) > 0))
+    return "; ".join(dict.fromkeys(filter(None, told)))
+
+
+def _tied_with(known: list[_Row], best: _Row, look: Look) -> str:
+    """The next rung, where the best one is not known to be faster, unless that is the baseline, which is named anyway."""
+    others = [row for row in known if row.role == best.role and row.precision == best.precision and best.variant in row.ties]
+    second = min(others, key=_median, default=None)
+    if second is None or (second.variant == best.baseline and best.verdict == "tied"):
+        return ""
+    joined = " and" if best.verdict == "tied" and best.variant != best.baseline else ", tied with"
+    return f"{joined} {look.named(second.workload, second.variant)}"
+
+
+def _beside(best: _Row, row: _Row) -> str:
+    if best.variant in row.ties:
+        return "as fast, within the noise"
+    return f"{format_ratio(_median(best) / _median(row))} as fast"
 
 
 def _median(row: _Row) -> float:
@@ -305,9 +335,10 @@ def _replaced(rung: _Row, fastest: list[_Row]) -> bool:
 
 
 def _faster_peer(known: list[_Row], rung: _Row, look: Look) -> str:
-    """The fastest peer that a rung is compared with, and its speedup over the rung; empty unless their intervals are apart."""
+    """The fastest peer that is faster than a rung that it is compared with, and its speedup over the rung; empty where none is."""
     wanted = PEERS_OF.get(rung.precision, rung.precision)
-    peer = min((row for row in known if row.role == "peer" and row.precision == wanted), key=_median, default=None)
-    if rung.role != "rung" or peer is None or not peer.median_ns.high < rung.median_ns.low:
+    faster = [row for row in known if row.role == "peer" and row.precision == wanted and rung.variant in row.beats]
+    peer = min(faster, key=_median, default=None)
+    if rung.role != "rung" or peer is None:
         return ""
     return f"{look.named(peer.workload, peer.variant)} {format_ratio(_median(rung) / _median(peer))}"

@@ -9,6 +9,8 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.core.precision import named
 from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.trusted import passed_over
+from warpladder.dashboard.ui.doubts import about, sentence
 from warpladder.dashboard.ui.marks import BESIDE, error_bars
 from warpladder.dashboard.ui.numbers import format_duration, format_error, format_estimate, format_ratio
 from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
@@ -48,7 +50,8 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     figure = blank(look.theme, _HEIGHT)
     points = records(_Drawn, frame)
     front = [point for point in points if point.on_front]
-    _draw_front(figure, front, 10**right, 10**high, look)
+    if front:
+        _draw_front(figure, front, 10**right, 10**high, look)
     for point in points:
         _draw_point(figure, point, look)
     _name_front(figure, front, (left, right, low, high), look)
@@ -67,10 +70,12 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
         "Each variant with its fastest config.",
         "Error: relative error (L2 norm) of all elements against float64, for the inputs of the run's seed.",
         "Front: no other variant is both as fast and as exact.",
+        sentence(about(passed_over(frame, frame[frame["on_front"]]), won=bool(front))),
     )
     first = points[0]
     name = slug("error", first.workload, first.case, first.scope, first.cache)
-    return Chart(name, _title(front), figure, frame.drop(columns="shown"), note)
+    title = _title(front) if front else f"{first.workload}, {first.case}: no variant may be called best"
+    return Chart(name, title, figure, frame.drop(columns="shown"), note)
 
 
 def _tick(error: float) -> str:

@@ -74,9 +74,9 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     headers: dict[str, dict[Any, Any]] = {
         row["variant"]: row for row in variants[variants["workload"] == workload].to_dict("records")
     }
-    rungs = frame[(frame["role"] == "rung") & (frame["n"] > 0)]
-    timed = rungs if len(rungs) else frame[frame["n"] > 0]
-    fastest = str(timed.sort_values("median_ns")["variant"].iloc[0])
+    timed = frame[frame["n"] > 0]
+    best = queries.leaders(frame)
+    fastest = str((best if len(best) else timed).sort_values("median_ns")["variant"].iloc[0])
     name = state.choose(
         "variant",
         "Source of",

@@ -6,10 +6,13 @@ import pandas as pd
 
 from warpladder.dashboard.core.cell import ROLE_ORDER, Cell
 from warpladder.dashboard.core.cells import best_config, cells, select
-from warpladder.dashboard.core.compare import steps, with_speedups
+from warpladder.dashboard.core.compare import judged, steps, with_speedups
 from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.noise import UNDECIDED, noise_of
+from warpladder.dashboard.core.precision import precisions
+from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import is_trusted
 
 
 @dataclass(frozen=True)
@@ -18,18 +21,23 @@ class Rung(Cell):
 
     Attributes:
         speedup: over the baseline.
+        verdict: of the speedup; see `compare.with_speedups`.
         baseline: the variant that speedups are counted from; empty where there is none.
         gain: of a rung, over the rung `gain_over`, whose precision is `gain_from`; see `compare.steps`.
-        gain_verdict: `faster`, `slower` or `tied`; empty for the first rung and for other roles.
+        gain_verdict: of the gain; empty for the first rung and for other roles.
+        beats, ties: the variants of `leaders` than which it is faster, and those than which it is not known to be slower or faster.
     """
 
     speedup: Estimate
+    verdict: str
     baseline: str
     baseline_config: str
     gain: Estimate
     gain_verdict: str
     gain_over: str
     gain_from: str
+    beats: tuple[str, ...]
+    ties: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     A variant that failed or was skipped in every config of the case has one row with null figures.
 
     Returns:
-        Rows of `cells` with the columns of `Rung`, and `verdict` of the speedup.
+        Rows of `cells.best_config` with the columns of `Rung`.
     """
     every = cells(data)
     best = best_config(select(every, workload, case, timing.scope, timing.cache))
@@ -65,7 +73,50 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     found["gain_over"] = [previous.variant if previous else None for previous in found["previous"]]
     columns = ["variant", *Estimate.names("gain"), "gain_verdict", "gain_over", "gain_from"]
     types = {"variant": frame["variant"].dtype, **dict.fromkeys(Estimate.names("gain"), float)}
-    return frame.merge(found[columns].astype(types), on="variant", how="left")
+    return _against_leaders(data, workload, case, timing, frame.merge(found[columns].astype(types), on="variant", how="left"))
+
+
+def contestants(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with samples that can be best: rungs and peers; where no rung was timed all but specimens, and those where there is
+    nothing else.
+    """
+    timed = frame[frame["n"] > 0]
+    if (timed["role"] == "rung").any():
+        return timed[timed["role"].isin(["rung", "peer"])]
+    return timed[timed["role"] != "specimen"] if (timed["role"] != "specimen").any() else timed
+
+
+def leaders(frame: pd.DataFrame) -> pd.DataFrame:
+    """The best variant of each precision, fp32 first: the fastest rung that may be called best, or where no rung was timed the fastest
+    variant that is no specimen, or else the fastest specimen.
+
+    Args:
+        frame: rows of `cells.best_config` of one case.
+    """
+    chosen = contestants(frame)
+    chosen = chosen[chosen["role"] == "rung"] if (chosen["role"] == "rung").any() else chosen
+    by_time = chosen[is_trusted(chosen)].sort_values("median_ns", kind="stable").drop_duplicates("precision")
+    return by_time.set_index("precision").loc[precisions(by_time)].reset_index()
+
+
+def _against_leaders(data: RunData, workload: str, case: str, timing: Timing, frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with `beats` and `ties`."""
+    rounds = data.rounds(workload, case, timing.scope, timing.cache)
+    noise = noise_of(rounds, data.hosts(workload))
+    first = [Entry(*key, 0) for key in _keys(leaders(frame))]
+    beats: list[tuple[str, ...]] = []
+    ties: list[tuple[str, ...]] = []
+    for key, trusted in zip(_keys(frame), is_trusted(frame), strict=True):
+        others = [leader for leader in first if trusted and leader[:3] != key]
+        told = {leader.variant: judged(rounds, noise, Entry(*key, 0), leader).verdict for leader in others}
+        beats.append(tuple(name for name, word in told.items() if word == "faster"))
+        ties.append(tuple(name for name, word in told.items() if word in UNDECIDED))
+    return frame.assign(beats=pd.Series(beats, frame.index, dtype=object), ties=pd.Series(ties, frame.index, dtype=object))
+
+
+def _keys(frame: pd.DataFrame) -> list[tuple[str, str, int]]:
+    rows = frame[["variant", "config", "gpus"]].itertuples(index=False, name=None)
+    return [(variant, config, 0 if pd.isna(gpus) else int(gpus)) for variant, config, gpus in rows]
 
 
 def _without_samples(every: pd.DataFrame, workload: str, case: str, timing: Timing) -> pd.DataFrame:
@@ -83,7 +134,8 @@ def _without_samples(every: pd.DataFrame, workload: str, case: str, timing: Timi
 
 
 def error_and_time(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:
-    """Each variant's fastest config of a case with its measured error against float64, by time.
+    """Each variant's fastest config of a case with its measured error against float64, by time. What may not be called best is not on
+    the front.
 
     The variants are rungs and peers, or host variants where the case has no others in this timing. A variant without a measured
     error is left out.
@@ -96,5 +148,6 @@ def error_and_time(data: RunData, workload: str, case: str, timing: Timing) -> p
     best = on_device if len(on_device) else best[best["role"] == "host"]
     frame = best[best["rel_l2_error"].notna()].sort_values(["median_ns", "rel_l2_error"], kind="stable")
     # In the order of time, a variant is on the front where it is more exact than all before it.
-    before = frame["rel_l2_error"].cummin().shift()
-    return frame.assign(on_front=(before.isna() | (frame["rel_l2_error"] < before)).astype(bool)).reset_index(drop=True)
+    trusted = is_trusted(frame)
+    before = frame["rel_l2_error"].where(trusted).cummin().shift().ffill()
+    return frame.assign(on_front=trusted & (before.isna() | (frame["rel_l2_error"] < before))).reset_index(drop=True)

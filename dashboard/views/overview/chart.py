@@ -7,6 +7,7 @@ import pandas as pd
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.precision import word
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.doubts import sentence
 from warpladder.dashboard.ui.marks import error_bars, hatch
 from warpladder.dashboard.ui.numbers import (
     format_duration,
@@ -32,8 +33,12 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     do.
 
     Args:
-        frame: `query.overview`, not empty.
+        frame: `query.overview` with a row that has a percent of floor.
     """
+    told = " ".join(
+        sentence(words and f"{_place(row)}: {words}") for row in frame.to_dict("records") if (words := row["doubts"])
+    )
+    every, frame = frame, frame[frame["best"].notna()]
     bars = _bars(frame, look)
     depth = max(bar["y"] for bar in bars) + 1
     figure = blank(look.theme, int(_BAR_PX * depth) + 70)
@@ -86,7 +91,11 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
         f"{look.device}; {timings}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several}{apart} "
         f"100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
     ).rstrip()
-    return Chart("overview", title, figure, frame, note)
+    return Chart("overview", title, figure, every, f"{note} {told}".rstrip())
+
+
+def _place(row: dict[Any, Any]) -> str:
+    return f"{row['workload']}, {row['case']}, {word(row['precision'])}"
 
 
 def _beyond(bars: list[dict[str, Any]]) -> float:
@@ -149,9 +158,13 @@ def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look
         lines.append(f"median {_with_ends(row, 'best_ns', format_duration)}")
         pair = (row["best"], row["best_config"]), (row["baseline"], row["baseline_config"])
         ends = "" if pair[0] == pair[1] else f" ({text(_ends(row, 'speedup', format_ratio))})"
-        lines.append(f"{text(format_over(row['speedup'], *pair))}{ends}")
+        over = format_over(row["speedup"], *pair, row["speedup_verdict"])
+        lines += [f"{text(over)}{ends}"] if over else []
+        lines += [f"tied with {text(row['tied_with'])}"] if pd.notna(row["tied_with"]) else []
     elif who == "peer":
-        lines.append(f"takes {_with_ends(row, 'over_peer', format_ratio)} the time of {text(row['best'])}")
+        tied = ", tied" if row["over_peer_verdict"] == "tied" else ""
+        if pd.notna(row["over_peer"]):
+            lines.append(f"takes {_with_ends(row, 'over_peer', format_ratio)} the time of {text(row['best'])}{tied}")
     else:
         lines.append(f"median {text(format_duration(row['baseline_ns']))}")
     how = Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu)

@@ -10,6 +10,7 @@ import streamlit as st
 
 from warpladder import ROOT
 from warpladder.dashboard.core import run_index
+from warpladder.dashboard.core.precision import word
 from warpladder.dashboard.core.run_index import Listed, Need
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import pinned, runs, state, widgets
@@ -100,6 +101,9 @@ def _table(shown: list[_Shown]) -> None:
         _turn(_PLACE)
         _open(shown[cells[0][0]])
     st.caption(plain(_how(shown)), help=plain(run_index.RULE))
+    for each in shown:
+        if words := each.line.summary.doubts:
+            st.caption(plain(f"⚠ {each.line.summary.workload}, {word(each.line.summary.precision)}: {words}"))
     reasons = {(each.line.summary.workload, reason): None for each in shown for reason in each.line.badges}
     if reasons:
         with st.expander(f"Distrusted: {len(reasons)} reasons" if len(reasons) > 1 else "Distrusted: 1 reason"):

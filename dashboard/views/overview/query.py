@@ -10,15 +10,18 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.axes import baseline, charted_cases, timings
+from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.cells import best_of_charted, cells
+from warpladder.dashboard.core.compare import judged
 from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import noise_floors
+from warpladder.dashboard.core.noise import noise_floors, noise_of, verdict
 from warpladder.dashboard.core.precision import is_peer_of, precisions
 from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
 from warpladder.dashboard.core.staleness import stale_variants
 from warpladder.dashboard.core.timing import Baseline, Timing
+from warpladder.dashboard.core.trusted import DOUBTED, doubt, is_trusted, passed_over
+from warpladder.dashboard.ui.doubts import about
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
 #: A time up to this many times the fastest of a case counts as equally good.
@@ -26,11 +29,11 @@ _AS_GOOD: Final = 1.05
 _COLUMNS: Final = (
     *("workload", "precision", "cases", "case", "scope", "cache"),
     *("baseline", "baseline_config", "baseline_precision", "baseline_ns"),
-    *("best", "best_title", "best_config", "error", *Estimate.names("best_ns")),
-    *(*Estimate.names("speedup"), *Estimate.names("percent_of_floor")),
+    *("best", "best_title", "best_config", "tied_with", "error", *Estimate.names("best_ns")),
+    *(*Estimate.names("speedup"), "speedup_verdict", *Estimate.names("percent_of_floor")),
     *("floor_bound", "floor_ceiling", "baseline_percent_of_floor"),
     *("peer", "peer_title", "peer_config", "peer_precision", "peer_error", "peer_percent_of_floor"),
-    *(*Estimate.names("over_peer"), "n", "badges"),
+    *(*Estimate.names("over_peer"), "over_peer_verdict", "n", "doubts", "badges"),
 )
 
 
@@ -38,7 +41,7 @@ _COLUMNS: Final = (
 _USED: Final = (
     *("workload", "variant", "config", "case", "size_rank", "params", "gpus", "role", "precision", "title", "n"),
     *(*Estimate.names("median_ns"), *Estimate.names("percent_of_floor")),
-    *("floor_ns", "floor_bound", "floor_ceiling", "rel_l2_error"),
+    *("floor_ns", "floor_bound", "floor_ceiling", "rel_l2_error", "flags", *DOUBTED),
 )
 
 
@@ -57,15 +60,19 @@ class Summary:
     best: str
     best_title: str
     best_config: str
+    tied_with: str
     error: float
     best_ns: Estimate
     speedup: Estimate
+    speedup_verdict: str
     percent_of_floor: Estimate
     floor_bound: str
     peer: str
     peer_config: str
     over_peer: Estimate
+    over_peer_verdict: str
     n: int
+    doubts: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class Line:
         cases_apart: how many cases of the largest size have a row of their own; 1 where all are in one row.
         case: the last case of the summary, to which the line leads.
         params: the axes of that case.
-        by_size: percent of floor of the fastest rung at each size, the mean over the cases of that size; empty without floors.
+        by_size: percent of floor of the best rung at each size, the mean over the cases of that size; empty without floors.
         badges: the reasons to distrust the workload's figures.
     """
 
@@ -88,11 +95,6 @@ class Line:
     by_size: tuple[float, ...]
     badges: tuple[str, ...]
 
-    @property
-    def peer_tied(self) -> bool:
-        """Whether the interval of the peer's time over the best rung's holds 1."""
-        return self.summary.over_peer.low <= 1 <= self.summary.over_peer.high
-
 
 def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
     """A line for each workload and precision of `overview`, in its order."""
@@ -102,9 +104,9 @@ def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
     for (workload, precision), rows in found.groupby(["workload", "precision"], sort=False):
         (summary,) = records(Summary, rows.tail(1))
         best = _in_precision(data, str(workload), Timing(summary.scope, summary.cache), str(precision))
-        last = _largest(best)[-1].iloc[-1]
+        last = (_largest(best) or [_of_largest_size(best)])[-1].iloc[-1]
         params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
-        sizes = _by_size(best)
+        sizes = _by_size(best[is_trusted(best)])
         made.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
     return tuple(made)
 
@@ -127,9 +129,10 @@ def _by_size(best: pd.DataFrame) -> tuple[float, ...]:
 def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     """The best rung of each workload and precision, against the baseline, the floor and the best peer.
 
-    The best rung of a precision is compared with the best of the peers that it replaces. The figures are those of the largest
-    size at which a rung of the precision has samples, in the first of `axes.timings`. In a run without a GPU, the host variants
-    take the place of the rungs, the baseline is a host variant (see `axes.baseline`), and there is no peer.
+    The best rung of a precision is compared with the best of the peers that it replaces. Both may be called best (see
+    `core.trusted`), and so may the baseline, or else there is no ratio. The figures are those of the largest size at which a rung of
+    the precision has samples, in the first of `axes.timings`. In a run without a GPU, the host variants take the place of the rungs,
+    the baseline is a host variant (see `axes.baseline`), and there is no peer.
 
     A size can have several cases, such as permutations or layers. If one rung is within 5 % of the fastest in each case, the
     figures are geometric means over the cases. The ends of the interval of such a mean are the means of the ends, so it is
@@ -148,11 +151,14 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         - `case`: the size, such as `n=512`; for some of its cases, the common part of their names;
         - `baseline`, `best`, `peer`: the variants; `peer` is null where there is none;
         - `error`: largest rel_l2_error of the best rung against float64;
+        - `best`, `best_ns`, `percent_of_floor` and what depends on them are null where no rung may be called best;
+        - `tied_with`: the next rung, where it is not known to be slower; else null;
         - `best_ns`, `percent_of_floor`: estimates of the best rung's time and percent of floor;
-        - `speedup`: estimate of the best rung's speedup over the baseline;
+        - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it (`noise.verdict`);
         - `peer_percent_of_floor`: percent of the best rung's floor;
-        - `over_peer`: estimate of the peer's time over the best rung's;
+        - `over_peer`, `over_peer_verdict`: estimate of the peer's time over the best rung's, and the word for it;
         - `n`: least number of samples of the cells used;
+        - `doubts`: text on a faster cell that was passed over, and on ratios that are not given; empty where there is none;
         - `badges`: tuple of texts on the whole workload, in its first row; empty where nothing is distrusted.
     """
     stale = stale_variants(data, root) if root else None
@@ -172,17 +178,44 @@ def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
         return []
     every = best_of_charted(data, workload, found[0])[list(_USED)]
     candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
-    return [
-        _row(data, found[0], every, rows, precision)
-        for precision in precisions(candidates)
-        for rows in _largest(candidates[candidates["precision"] == precision])
-    ]
+    rows = []
+    for precision in precisions(candidates):
+        of_precision = candidates[candidates["precision"] == precision]
+        largest = _largest(of_precision)
+        rows += [_row(data, found[0], every, each, precision) for each in largest]
+        if not largest:
+            rows.append(_undecided(found[0], _of_largest_size(of_precision), precision))
+    return rows
+
+
+def _of_largest_size(candidates: pd.DataFrame) -> pd.DataFrame:
+    largest: pd.DataFrame = candidates[candidates["size_rank"] == candidates["size_rank"].max()]
+    return largest
+
+
+def _undecided(timing: Timing, rows: pd.DataFrame, precision: str) -> dict[str, Any]:
+    """The row of a workload and precision without a winner, which says why."""
+    return {
+        "workload": rows["workload"].iloc[0],
+        "precision": precision,
+        "cases": rows["case"].nunique(),
+        "case": _in_all(rows["case"]),
+        "scope": timing.scope,
+        "cache": timing.cache,
+        "n": int(rows["n"].min()),
+        "doubts": about(passed_over(rows, rows.head(0)), won=False),
+    }
 
 
 def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of the largest size: together where one variant is nearly the fastest in all cases, else case by case."""
-    candidates = candidates[candidates["size_rank"] == candidates["size_rank"].max()]
+    """The rows of the largest size that may be called best: together where one variant is nearly the fastest in all cases, else case
+    by case.
+    """
+    candidates = _of_largest_size(candidates)
+    candidates = candidates[is_trusted(candidates)]
     fastest = candidates.groupby("case", sort=False)["median_ns"].min()
+    if candidates.empty:
+        return []
     times = _fastest(candidates).set_index("case")["median_ns"].reindex(fastest.index)
     if (times <= _AS_GOOD * fastest).all():
         return [candidates]
@@ -196,6 +229,9 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
     of_size = cases.loc[cases["size_rank"] == candidates["size_rank"].iloc[0]]
     peers = every[is_peer_of(every, precision)]
     best = _fastest(candidates)
+    against_baseline, no_speedup = _against_baseline(data, timing, best, baseline(data, workload, timing, cases=best["case"]))
+    contest = every[(every["precision"] == precision) & (every["role"] == best["role"].iloc[0]) | is_peer_of(every, precision)]
+    passed = passed_over(contest[contest["case"].isin(best["case"])], best)
     row = {
         "workload": workload,
         "precision": precision,
@@ -206,19 +242,27 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
         "best": best["variant"].iloc[0],
         "best_title": best["title"].iloc[0],
         "best_config": _configs(best),
+        "tied_with": _tied_with(data, timing, best, candidates),
         "error": best["rel_l2_error"].max(),
         **Estimate(*(_mean(best[column]) for column in ("median_ns", "low_ns", "high_ns"))).columns("best_ns"),
         "floor_bound": best["floor_bound"].iloc[0],
         "floor_ceiling": ", ".join(dict.fromkeys(best["floor_ceiling"].dropna())),
         "n": int(best["n"].min()),
+        "doubts": "; ".join(filter(None, (about(passed, won=True), no_speedup))),
     }
     for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
         row[column] = _mean(best[column])
-    return (
-        row
-        | _against_baseline(data, timing, best, baseline(data, workload, timing, cases=best["case"]))
-        | _against_peer(data, timing, best, peers)
-    )
+    return row | against_baseline | _against_peer(data, timing, best, peers[is_trusted(peers)])
+
+
+def _tied_with(data: RunData, timing: Timing, best: pd.DataFrame, candidates: pd.DataFrame) -> str | None:
+    """The next rung with a time in every case of the best one, where it is not known to be slower."""
+    others = candidates[(candidates["variant"] != best["variant"].iloc[0]) & candidates["case"].isin(best["case"])]
+    second = _fastest(others) if len(others) else others
+    if len(second) < len(best):
+        return None
+    _, told = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(second)})
+    return None if told in ("", "faster") else str(second["variant"].iloc[0])
 
 
 def _in_all(names: pd.Series) -> str:
@@ -227,9 +271,12 @@ def _in_all(names: pd.Series) -> str:
     return ",".join(part for part in first if all(part in other for other in others))
 
 
-def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame, reference: Baseline | None) -> dict[str, Any]:
+def _against_baseline(
+    data: RunData, timing: Timing, best: pd.DataFrame, reference: Baseline | None
+) -> tuple[dict[str, Any], str]:
+    """The figures, and the reason that there is no ratio; empty where there is one."""
     if reference is None:
-        return {}
+        return {}, ""
     workload = best["workload"].iloc[0]
     every = cells(data)
     same = {"workload": workload, "scope": timing.scope, "cache": timing.cache}
@@ -237,19 +284,21 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame, referen
     chosen = every["case"].isin(best["case"]).to_numpy(dtype=bool)
     for column, value in same.items():
         chosen = chosen & (every[column] == value).to_numpy(dtype=bool, na_value=False)
-    rows = every.loc[chosen, ["median_ns", "percent_of_floor"]]
+    rows = every.loc[chosen, ["median_ns", "percent_of_floor", "n", "flags"]]
     precision = data.variants.loc[
         (data.variants["workload"] == workload) & (data.variants["variant"] == reference.variant), "precision"
     ]
     name = {"baseline": reference.variant, "baseline_config": reference.config, "baseline_precision": next(iter(precision), "")}
-    over = _ratio(data, timing, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
-    if over is None:
-        return name
-    return name | {
-        "baseline_ns": _mean(rows["median_ns"]),
-        "baseline_percent_of_floor": _mean(rows["percent_of_floor"]),
-        **over.columns("speedup"),
-    }
+    over, told = _ratio(data, timing, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
+    if not told:
+        return name, ""
+    figures = {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
+    doubtful = rows[~is_trusted(rows)]
+    if len(doubtful):
+        why = doubt(int(doubtful["n"].iloc[0]), doubtful["flags"].iloc[0])
+        who = name_of(reference.variant, reference.config)
+        return name | figures | {"speedup_verdict": "unknown"}, f"no speedup: the baseline {who} is {why}"
+    return name | figures | {**over.columns("speedup"), "speedup_verdict": told}, ""
 
 
 def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
@@ -259,8 +308,8 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
     if len(peer) < len(best):
         return {}
     floors = peer["case"].map(best.set_index("case")["floor_ns"])
-    over = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
-    if over is None:
+    over, told = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
+    if not told:
         return {}
     return {
         "peer": peer["variant"].iloc[0],
@@ -270,6 +319,7 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
         "peer_error": peer["rel_l2_error"].max(),
         "peer_percent_of_floor": _mean(100 * floors / peer["median_ns"]),
         **over.columns("over_peer"),
+        "over_peer_verdict": told,
     }
 
 
@@ -281,17 +331,21 @@ def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
     return fastest
 
 
-def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> Estimate | None:
-    """The geometric mean, over the cases, of the other's time over the best's; None where the other lacks a time."""
-    ratios = []
+def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> tuple[Estimate, str]:
+    """The geometric mean, over the cases, of the other's time over the best's, and the verdict on it, whose noise floor is the mean of
+    those of the cases. Nothing is known, and the verdict is empty, where the other lacks a time.
+    """
+    workload, found = best["workload"].iloc[0], []
     for case, variant, config in _names(best):
-        rounds = data.rounds(best["workload"].iloc[0], case, timing.scope, timing.cache)
+        rounds = data.rounds(workload, case, timing.scope, timing.cache)
         other = find_entry(rounds, *others[case])
         if other is None:
-            return None
+            return Estimate.unknown(), ""
         gpus = best.loc[best["case"] == case, "gpus"].iloc[0]
-        ratios.append(paired_ratio(rounds[other], rounds[Entry(variant, config, int(gpus), 0)]))
-    return Estimate(*(_mean([ratio[end] for ratio in ratios]) for end in range(3)))
+        found.append(judged(rounds, noise_of(rounds, data.hosts(workload)), Entry(variant, config, int(gpus), 0), other))
+    over = Estimate(*(_mean([each.ratio[end] for each in found]) for end in range(3)))
+    told = verdict(over.low, over.high, min(each.ratio.n for each in found), _mean([each.noise for each in found]))
+    return (Estimate.unknown() if told == "unknown" else over), told
 
 
 def _names(frame: pd.DataFrame) -> list[tuple[str, str, str]]:

@@ -39,7 +39,7 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
             "precision": word(line.summary.precision),
             "sizes": list(line.by_size),
             "floor": line.summary.percent_of_floor.value,
-            "best": line.summary.best,
+            "best": _best(line),
             "time": line.summary.best_ns.value,
             "speedup": line.summary.speedup.value,
             "peer": line.summary.over_peer.value,
@@ -48,6 +48,12 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
         }
         for line, run in zip(lines, runs, strict=True)
     )
+
+
+def _best(line: Line) -> str:
+    """The best rung, and the next one where the two are tied."""
+    summary = line.summary
+    return f"{summary.best or NOTHING}{f', tied with {summary.tied_with}' if summary.tied_with else ''}"
 
 
 def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> "Styler":
@@ -75,12 +81,13 @@ def _words(line: Line) -> Mapping[str, str]:
     """The words of each column of `_WORDED`."""
     summary = line.summary
     time = summary.best_ns
-    itself = (summary.best, summary.best_config) == (summary.baseline, summary.baseline_config)
-    peer = "tied with" if line.peer_tied else format_ratio(summary.over_peer.value)
+    itself = bool(summary.best) and (summary.best, summary.best_config) == (summary.baseline, summary.baseline_config)
+    peer = "tied with" if summary.over_peer_verdict == "tied" else format_ratio(summary.over_peer.value)
+    speedup = "tied" if summary.speedup_verdict == "tied" else format_ratio(summary.speedup.value)
     words = (
         format_percent(summary.percent_of_floor.value),
-        f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}",
-        "itself" if itself else format_ratio(summary.speedup.value),
+        f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}" if time.known else NOTHING,
+        "itself" if itself else speedup,
         f"{peer} {summary.peer}" if summary.peer else NOTHING,
     )
     return dict(zip(_WORDED, words, strict=True))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.ui.view import OfWorkload, View
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
                 continue
             largest = frame[frame["size_rank"] == frame["size_rank"].max()]
             yield chart.roofline(largest[largest["case"] == largest["case"].iloc[-1]], roofs, look, counted_in)
-            nearest = largest.loc[largest["percent_of_roof"].idxmax()]
+            trusted = largest[is_trusted(largest) & largest["percent_of_roof"].notna()]
+            nearest = (trusted if len(trusted) else largest).sort_values("percent_of_roof", ascending=False).iloc[0]
             over = frame[(frame["variant"] == nearest["variant"]) & (frame["series"] == nearest["series"])]
             if len(over) > 1:
                 yield chart.over_sizes(over, roofs, look, counted_in)

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.precision import word
 from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.trusted import doubt
 from warpladder.dashboard.ui.marks import BESIDE, error_bars
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_rate, significant
 from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
@@ -45,10 +47,12 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
     for point in sorted(points, key=lambda point: -point.gflop_per_s.value):
         _draw_point(figure, point, look, f"{look.named(point.workload, point.variant)}, {_percent(point)}", counted_in)
     best = _nearest(points)
-    who = look.named(best.workload, best.variant)
-    _name_point(figure, best, who, ends, look)
-    title = f"{best.workload}, {best.case}: {who} is nearest to its roof, {_share(best, roofs)}"
-    name = slug("roofline", best.workload, best.case, best.cache, "counted" if counted_in else "")
+    first, title = points[0], f"{points[0].workload}, {points[0].case}: no variant may be called nearest to its roof"
+    if best:
+        who = look.named(best.workload, best.variant)
+        _name_point(figure, best, who, ends, look)
+        title = f"{best.workload}, {best.case}: {who} is nearest to its roof, {_share(best, roofs)}"
+    name = slug("roofline", first.workload, first.case, first.cache, "counted" if counted_in else "")
     return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "Each variant with its fastest config."))
 
 
@@ -61,11 +65,13 @@ def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_i
     sizes = np.linspace(_SMALLEST, _LARGEST, len(points))
     for point, marker in sorted(zip(points, sizes, strict=True), key=lambda pair: -pair[0].gflop_per_s.value):
         _draw_point(figure, point, look, f"{point.size}, {_percent(point)}", counted_in, marker)
-    best = _nearest(points)
-    _name_point(figure, best, best.size, ends, look)
-    who = f"{look.named(best.workload, best.variant)} of {best.workload}{', ' + best.series if best.series else ''}"
-    title = f"{who}: nearest to its roof at {best.size}, {_share(best, roofs)}"
-    name = slug("roofline", best.workload, best.variant, best.series, best.cache, "counted" if counted_in else "")
+    best, first = _nearest(points), points[0]
+    who = f"{look.named(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
+    title = f"{who}: no size may be called nearest to its roof"
+    if best:
+        _name_point(figure, best, best.size, ends, look)
+        title = f"{who}: nearest to its roof at {best.size}, {_share(best, roofs)}"
+    name = slug("roofline", first.workload, first.variant, first.series, first.cache, "counted" if counted_in else "")
     return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "The fastest config at each size."))
 
 
@@ -161,9 +167,22 @@ def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, .
     )
 
 
-def _nearest(points: list[Point]) -> Point:
-    """The point with the largest percent of its roof, which at least one point has."""
-    return max((point for point in points if point.percent_of_roof.known), key=lambda point: point.percent_of_roof.value)
+def _nearest(points: list[Point]) -> Point | None:
+    """The point with the largest percent of its roof, among those that may be called best; None where there is none."""
+    known = [point for point in points if point.percent_of_roof.known and not doubt(point.n, point.flags)]
+    return max(known, key=lambda point: point.percent_of_roof.value, default=None)
+
+
+def _doubts(points: list[Point]) -> str:
+    """A sentence about the point nearest to its roof where it may not be called best; empty where it may."""
+    known = [point for point in points if point.percent_of_roof.known]
+    top = max(known, key=lambda point: point.percent_of_roof.value, default=None)
+    why = doubt(top.n, top.flags) if top else ""
+    return (
+        f"{name_of(top.variant, top.config)} at {top.size or top.case} is nearer ({_percent(top)}) but {why}."
+        if top and why
+        else ""
+    )
 
 
 def _percent(point: Point) -> str:
@@ -208,4 +227,5 @@ def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: st
     roof = "Roofs: ceilings measured in the same run." if len(roofs) else ""
     if has_floor_by_size(frame):
         roof += " Those of memory are rates of large arrays; a percent of floor is of the time that the case's bytes take with this L2."
-    return measured(frame, look.device, which, source, roof, above if (frame["percent_of_roof"] > 100).any() else "")
+    over = above if (frame["percent_of_roof"] > 100).any() else ""
+    return measured(frame, look.device, which, source, roof, over, _doubts(records(Point, frame)))

@@ -8,6 +8,7 @@ import streamlit as st
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.ui.text import plain
@@ -77,6 +78,7 @@ def _choose_timing(run: store.Run, workload: str) -> Timing:
 def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
     """The rows of one variant, and of one series of its cases."""
     largest = frame[frame["size_rank"] == frame["size_rank"].max()]
+    largest = largest[is_trusted(largest)] if is_trusted(largest).any() else largest
     nearest = str(largest.sort_values("percent_of_roof", ascending=False)["variant"].iloc[0])
     workload, variants = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
     name = state.choose("variant", "Variant", variants, default=nearest, text=lambda variant: look.named(workload, variant))

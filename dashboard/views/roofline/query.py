@@ -11,9 +11,10 @@ from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.floors import COMPUTE, HOST, compute_ceiling, memory_of
+from warpladder.dashboard.core.floors import HOST, measured, memory_of
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.data.arithmetic import COMPUTE, compute_ceiling
 from warpladder.data.bandwidths import BY_SIZE, DEVICE_MIXES, HOST_MIXES, reads_and_writes
 from warpladder.data.names import Ceiling
 
@@ -88,7 +89,7 @@ def roofs(data: RunData) -> list[Roof]:
     known = {row["name"]: row for row in table.to_dict("records")}
     wanted = [(name, "memory", "", 1.0) for name in (DEVICE_MIXES if data.on_gpu else HOST_MIXES)]
     wanted += (
-        [(compute_ceiling(data, precision), "compute", precision, share) for precision, (_, share) in COMPUTE.items()]
+        [(compute_ceiling(measured(data), precision), "compute", precision, share) for precision, (_, share) in COMPUTE.items()]
         if data.on_gpu
         else [(Ceiling.HOST_FMA, "compute", "fp32", 1.0)]
     )

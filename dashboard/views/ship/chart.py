@@ -13,7 +13,7 @@ from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, 
 from warpladder.dashboard.ui.ticks import apart, ticks
 from warpladder.dashboard.views.ship.dispatch import axis_of
 from warpladder.dashboard.views.ship.query import ALL, Contest, Place, Shipment, standings
-from warpladder.dashboard.views.ship.words import title
+from warpladder.dashboard.views.ship.words import doubts, title
 
 _HEIGHT: Final = 340
 #: The axis ends between these losses in percent, so that slow variants do not press the others together.
@@ -48,6 +48,7 @@ def losses(found: Contest, shipped: Shipment, look: Look, series: str = ALL) -> 
         f"{found.timing.label(on_gpu=look.on_gpu)}; ratios of medians paired by round, with 95 % intervals; "
         f"{samples(place.n for place in found.ranking)}. Each variant with its fastest config at each case; bold: shipped."
         + _left_out([name for name in lines if name not in drawn], top)
+        + (f" {'; '.join(doubts(found))}." if found.doubts else "")
     )
     parts = ("ship", found.workload, "" if series == ALL else series, found.precision, found.timing.scope, found.timing.cache)
     return Chart(slug(*parts), title(found, shipped), figure, frame_of(found), note)

@@ -11,6 +11,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.numbers import format_percent, significant
 from warpladder.dashboard.views.ship.dispatch import Branch, Dispatch
 from warpladder.dashboard.views.ship.query import Contest
+from warpladder.dashboard.views.ship.words import doubts
 
 Language = Literal["C++", "Python", "JSON"]
 LANGUAGES: Final[tuple[Language, ...]] = ("C++", "Python", "JSON")
@@ -56,7 +57,7 @@ def _facts(found: Dispatch, of: Contest, data: RunData) -> list[str]:
     if found.axis:
         first, last = found.branches[0].first, found.branches[-1].last
         lines.append(f"Measured for {found.axis} from {first:g} to {last:g}; other sizes are extrapolated")
-    return [_comment(line) for line in lines]
+    return [_comment(line) for line in (*lines, *(f"Not chosen: {each}" for each in doubts(of)))]
 
 
 def _comment(line: str) -> str:

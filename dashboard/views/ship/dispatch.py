@@ -9,11 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.compare import judged
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import Noise, noise_of, verdict
+from warpladder.dashboard.core.noise import UNDECIDED, Noise, noise_of
 from warpladder.dashboard.core.run_data import Entry, Rounds, RunData
-from warpladder.dashboard.views.ship.query import Case, Contest, loss_of, mean_loss
+from warpladder.dashboard.core.trusted import is_trusted
+from warpladder.dashboard.views.ship.losses import loss_of, mean_loss
+from warpladder.dashboard.views.ship.query import Case, Contest
 
 #: The losses in percent that a dispatch may accept to save a branch.
 TOLERANCES: Final = (0.0, 1.0, 2.0, 5.0)
@@ -226,19 +229,18 @@ def _at(data: RunData, found: Contest, case: Case, shipped: Sequence[Entry], tol
     leader = min(shipped, key=lambda entry: ratios[entry].value)
     good = set()
     for entry in shipped:
-        ratio = paired_ratio(rounds[entry], rounds[leader]).estimate
-        tied = verdict(ratio.low, ratio.high, noise.between(entry.variant, leader.variant)) == "tied"
-        if tied or ratio.value <= 1 + tolerance / 100 + 1e-9:
+        ratio, _, told = judged(rounds, noise, leader, entry)
+        if told in UNDECIDED or ratio.ratio <= 1 + tolerance / 100 + 1e-9:
             good.add(entry)
     return _At(case, rounds, noise, ratios, frozenset(good))
 
 
 def _usable(data: RunData, found: Contest, variants: Sequence[str]) -> dict[str, list[Entry]]:
-    """Case -> every config of these variants with samples and the right result, on as many GPUs as the variant's place."""
+    """Case -> every config of these variants that may be called best, on as many GPUs as the variant's place."""
     every = cells(data)
     chosen = (every["workload"] == found.workload) & (every["status"] == "ok") & (every["n"] > 0)
     chosen &= (every["scope"] == found.timing.scope) & (every["cache"] == found.timing.cache) & every["variant"].isin(variants)
-    rows: Any = every.loc[chosen, ["case", "variant", "config", "gpus"]].itertuples(index=False, name=None)
+    rows: Any = every.loc[chosen & is_trusted(every), ["case", "variant", "config", "gpus"]].itertuples(index=False, name=None)
     entries: dict[str, list[Entry]] = {}
     for case, variant, config, gpus in rows:
         place = found.places.get((case, variant))

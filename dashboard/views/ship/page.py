@@ -44,6 +44,8 @@ def page() -> None:
     widgets.heading(VIEW)
     asked = _asked(run)
     found, offers = runs.ask(run, _ranked, asked)
+    if not offers and found.doubts:
+        widgets.nothing(f"Nothing to ship. {'; '.join(words.doubts(found))}.", "Choose another case, scope or cache.")
     if not offers:
         widgets.nothing(
             f"No case of {asked.series} was timed in {widgets.timing(run, asked.timing)}.", "Choose another series."
@@ -72,6 +74,8 @@ def page() -> None:
         st.markdown(f"#### {plain(words.answer(found, shipped))}")
         if others := words.alternatives(offers, shipped):
             st.markdown(plain(others))
+        if found.doubts:
+            st.caption(plain(f"⚠ {'; '.join(words.doubts(found))}."))
     with costs:
         _costs(found, offers)
     with losses:

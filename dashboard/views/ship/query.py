@@ -17,12 +17,16 @@ import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cells import best_of_charted, cells
+from warpladder.dashboard.core.compare import judged
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import noise_of, verdict
+from warpladder.dashboard.core.noise import UNDECIDED, noise_of
 from warpladder.dashboard.core.precision import compared, precisions
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import doubt, is_trusted, passed_over
+from warpladder.dashboard.ui.doubts import about
+from warpladder.dashboard.views.ship.losses import loss_of, mean_loss
 
 Among = Literal["rungs", "peers", "hosts"]
 Judge = Literal["mean", "worst"]
@@ -85,8 +89,9 @@ class Contest:
     Attributes:
         variants: in the order of the run.
         places: by case and variant, each case from the fastest to the slowest. A variant that was not timed at a case has none.
-        reasons: why it has none, by case and variant, such as `skipped`.
+        reasons: why it has none, by case and variant, such as `skipped` or `distrusted: above_ceiling`.
         untimed: charted cases at which no variant was timed.
+        doubts: words about a faster cell that may not be called best, by case.
     """
 
     workload: str
@@ -97,6 +102,7 @@ class Contest:
     places: Mapping[tuple[str, str], Place]
     reasons: Mapping[tuple[str, str], str]
     untimed: tuple[str, ...]
+    doubts: Mapping[str, str]
 
     @cached_property
     def logs(self) -> Floats:
@@ -161,24 +167,6 @@ class Shipment:
     equals: int = 0
 
 
-def loss_of(ratio: Estimate) -> Estimate:
-    """A ratio of times as a loss in percent: 3 for 1.03."""
-    return Estimate(*(100 * (end - 1) for end in (ratio.value, ratio.low, ratio.high)))
-
-
-def mean_loss(ratios: Sequence[Estimate]) -> Estimate:
-    """The geometric mean of ratios as a loss in percent.
-
-    Cases are measured apart from each other, so the halves of their intervals are added in quadrature, in logarithms.
-    """
-    if not ratios:
-        return Estimate.unknown()
-    middle, low, high = np.log([(each.value, max(each.low, 1e-12), each.high) for each in ratios]).T
-    down, up = (math.sqrt(float(np.sum(half**2))) / len(ratios) for half in (middle - low, high - middle))
-    mean = float(middle.mean())
-    return Estimate(*(100 * math.expm1(end) for end in (mean, mean - down, mean + up)))
-
-
 @lru_cache(maxsize=4)
 def _candidates(data: RunData, workload: str, timing: Timing, among: Among) -> pd.DataFrame:
     """The rows of `best_of_charted` that can be shipped: by role; where no rung was timed, all that compute the result.
@@ -212,7 +200,7 @@ def precisions_of(data: RunData, workload: str, timing: Timing) -> tuple[str, ..
 
 @lru_cache(maxsize=8)
 def contest(data: RunData, workload: str, timing: Timing, precision: str, among: Among = "rungs", series: str = ALL) -> Contest:
-    """Rank every charted case.
+    """Rank the variants at every charted case. Only what may be called best is ranked; see `core.trusted`.
 
     Ties are groups with a leader. The fastest variant of a case leads the first group. A variant belongs to it if the
     interval of their ratio holds 1 or lies within the noise floor of the case (`noise.verdict`). The fastest of the others
@@ -222,9 +210,10 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
         precision: one of `precisions_of`.
         series: one series of the workload, or `ALL`.
     """
-    rows = compared(_candidates(data, workload, timing, among), precision)
+    every = compared(_candidates(data, workload, timing, among), precision)
     if series != ALL:
-        rows = rows[rows["series"] == series]
+        every = every[every["series"] == series]
+    rows = every[is_trusted(every)]
     charted = charted_cases(data, workload)
     wanted = charted if series == ALL else charted[charted["series"] == series]
     order = ["case", "size", "series", "size_value"]
@@ -237,12 +226,28 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
         for place in _ranked(data, workload, case.name, timing, timed[case.name])
     }
     known = set(rows["variant"])
+    doubts = {str(case): _doubt(of_case) for case, of_case in every.groupby("case", sort=False)}
     of_run = data.variants.loc[data.variants["workload"] == workload, "variant"]
     variants = tuple(str(name) for name in of_run if name in known)
     cases = tuple(case for case in named if case.name in timed)
     missing = {(case.name, variant) for case in cases for variant in variants} - places.keys()
     untimed = tuple(case.name for case in named if case.name not in timed)
-    return Contest(workload, timing, precision, cases, variants, places, _reasons(data, workload, missing), untimed)
+    reasons = _reasons(data, workload, missing) | {key: why for key, why in _doubtful(every).items() if key in missing}
+    told = {case: words for case, words in doubts.items() if words}
+    return Contest(workload, timing, precision, cases, variants, places, reasons, untimed, told)
+
+
+def _doubt(rows: pd.DataFrame) -> str:
+    """The words about the fastest cell of a case that may not be called best; empty where the best is faster."""
+    good = rows[is_trusted(rows)].head(1)
+    return about(passed_over(rows, good), won=len(good) > 0)
+
+
+def _doubtful(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Why the rows that may not be called best are not ranked, by case and variant."""
+    doubtful = rows[~is_trusted(rows)]
+    columns = doubtful[["case", "variant", "n", "flags"]].itertuples(index=False, name=None)
+    return {(case, variant): doubt(n, flags) for case, variant, n, flags in columns}
 
 
 def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.DataFrame) -> Iterator[Place]:
@@ -267,8 +272,7 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
             band = noise.between(entry.variant, leader.variant)
             # Every resampled median lies among the samples, so the interval of such a ratio is above the noise.
             apart = series[entry].min() > band * series[leader].max()
-            ratio = Estimate.unknown() if apart else paired_ratio(series[entry], series[leader]).estimate
-            if entry == leader or verdict(ratio.low, ratio.high, band) == "tied":
+            if entry == leader or (not apart and judged(series, noise, leader, entry).verdict in UNDECIDED):
                 groups[entry] = number, leader
         left = [entry for entry in left if entry not in groups]
     for row, entry in zip(found, entries, strict=True):

@@ -9,6 +9,7 @@ from warpladder.dashboard.views.ship.query import Among, Contest, Judge, Shipmen
 
 AMONG: Final[Mapping[Among, str]] = {"rungs": "rungs", "peers": "rungs, peers", "hosts": "rungs, peers, hosts"}
 JUDGED: Final[Mapping[Judge, str]] = {"mean": "mean loss", "worst": "worst loss"}
+_MOST_DOUBTS: Final = 3
 COUNTS: Final = ("one", "two", "three")
 
 
@@ -17,7 +18,7 @@ def answer(found: Contest, shipped: Shipment) -> str:
     cases = len(found.cases) - len(shipped.missing)
     over = f"over {cases} cases" if cases > 1 else f"at {shipped.worst_case}"
     if len(found.variants) == 1:
-        return f"Ship {found.variants[0]}: no other variant was timed."
+        return f"Ship {found.variants[0]}: no other variant {'can be ranked' if found.doubts else 'was timed'}."
     if shipped.worst.value <= 0:
         told = f"Ship {names(shipped)}: {_fastest(shipped)} {over}"
     else:
@@ -28,6 +29,13 @@ def answer(found: Contest, shipped: Shipment) -> str:
     if shipped.missing:
         told += f"; not timed in {len(shipped.missing)} more"
     return f"{told}."
+
+
+def doubts(found: Contest) -> tuple[str, ...]:
+    """Words about the faster cells that may not be called best, with their cases: a few, then how many more."""
+    told = tuple(f"{case}: {words}" for case, words in found.doubts.items())
+    left = len(told) - _MOST_DOUBTS
+    return told if left <= 0 else (*told[:_MOST_DOUBTS], f"so in {left} more")
 
 
 def alternatives(offers: Sequence[Shipment], shipped: Shipment) -> str:

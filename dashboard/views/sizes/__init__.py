@@ -22,14 +22,15 @@ def _strip(data: RunData, look: "Look", workload: str, timing: Timing) -> "Itera
 
     found = winners.best_per_size(data, workload, timing)
     if found:
-        yield chart.best_strip(found, look, workload, timing.label(on_gpu=data.on_gpu))
+        left = winners.undecided(data, workload, timing)
+        yield chart.best_strip(found, look, workload, timing.label(on_gpu=data.on_gpu), left)
 
 
 def _over_size(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
     """Time over size: of every series with percent of floor in the first timing, with all metrics for the last series."""
     from warpladder.dashboard.views.sizes import chart, query
 
-    if not winners.best_per_size(data, workload, timing):
+    if not (winners.best_per_size(data, workload, timing) or winners.undecided(data, workload, timing)):
         return
     first = timing == axes.timings(data, workload)[0]
     series = axes.series(data, workload)

@@ -13,7 +13,9 @@ import plotly.graph_objects as go
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.precision import compared, precisions, word
 from warpladder.dashboard.core.records import records
-from warpladder.dashboard.core.winners import Winner, frame_of
+from warpladder.dashboard.core.trusted import is_trusted, passed_over
+from warpladder.dashboard.core.winners import Undecided, Winner, frame_of
+from warpladder.dashboard.ui.doubts import about, sentence
 from warpladder.dashboard.ui.greyscale import luminance
 from warpladder.dashboard.ui.marks import BESIDE, error_bars
 from warpladder.dashboard.ui.numbers import (
@@ -37,6 +39,7 @@ _HEIGHT: Final = 440
 _STRIP_ROW_PX: Final = 50
 #: About how many characters the tiles of a row have room for.
 _STRIP_CHARACTERS: Final = 120
+_MOST_DOUBTS: Final = 3  # that a note names
 
 
 @dataclass(frozen=True)
@@ -117,16 +120,20 @@ def over_size(
         _explain(regions),
         _how_many(frame, every),
         above_ceiling(known) if metric == "percent_of_floor" else "",
+        _passed(known),
     )
     title = _title(known, every[every[metric].notna()], look, metric, axis) if len(known) else axis.title
     return Chart(name, title, figure, frame, note)
 
 
-def best_strip(winners: Sequence[Winner], look: Look, workload: str, measured: str) -> Chart:
+def best_strip(
+    winners: Sequence[Winner], look: Look, workload: str, measured: str, undecided: Sequence[Undecided] = ()
+) -> Chart:
     """The winner of every case as a strip of coloured tiles, with one row for each series and precision.
 
     Args:
         winners: `winners.best_per_size`, not empty.
+        undecided: `winners.undecided`; the note names them.
         measured: label of the timing, by `Timing.label`.
     """
     several = len({winner.compared_in for winner in winners}) > 1
@@ -171,18 +178,34 @@ def best_strip(winners: Sequence[Winner], look: Look, workload: str, measured: s
     note = (
         f"{look.device}; {measured}; {samples(frame['n'])}. Each tile names the fastest variant, and how much slower the next "
         "one is, paired by round. Tied: the 95 % interval of that ratio holds 1, or lies within the noise of the baseline "
-        f"against itself.{apart_words}"
+        f"against itself.{apart_words}{_doubts(winners, undecided)}"
     )
     return Chart(slug("best", workload, measured), _strip_title(frame, look, workload), figure, frame, note)
 
 
 def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
-    """The variant that wins the most cases in each precision."""
+    """The variant that wins the most cases in each precision. A tie is no win."""
     first = []
-    for _, won in frame.groupby("compared_in", sort=False):
+    for precision, cases in frame.groupby("compared_in", sort=False):
+        won = cases[cases["verdict"].isin(["faster", ""])]
         most = won["variant"].value_counts()
-        first.append(f"{look.named(workload, str(most.index[0]))} in {most.iloc[0]} of {len(won)} cases")
+        of = f" of {word(str(precision))}" if frame["compared_in"].nunique() > 1 else ""
+        first.append(
+            f"{look.named(workload, str(most.index[0]))} in {most.iloc[0]} of {len(cases)} cases"
+            if len(won)
+            else f"no variant alone in {len(cases)} case{'' if len(cases) == 1 else 's'}{of}"
+        )
     return f"{workload}: fastest is {'; '.join(first)}"
+
+
+def _doubts(winners: Sequence[Winner], undecided: Sequence[Undecided]) -> str:
+    """Sentences about the faster cells that may not be called best; each names its case."""
+    told = [(each.cell.case, each.passed, True) for each in winners if each.passed]
+    told += [(each.case, each.passed, False) for each in undecided]
+    words = dict.fromkeys(f"{case}: {about(passed, won=won)}." for case, passed, won in told)
+    left = len(words) - _MOST_DOUBTS
+    more = f" So in {left} more." if left > 0 else ""
+    return "".join(f" {each}" for each in list(words)[:_MOST_DOUBTS]) + more
 
 
 def _draw_line(figure: go.Figure, line: list[Point], look: Look, metric: Metric, axis: _Axis) -> None:
@@ -294,22 +317,38 @@ def _title(known: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric,
     if ranked.empty:
         return f"{where}: {axis.title}"
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(metric, ascending=not axis.more_is_better)
-    found = precisions(largest)
     told = []
-    for precision in found:
-        (best,) = records(Point, compared(largest, precision).head(1))
+    good = largest[is_trusted(largest)]
+    if good.empty:
+        return f"{where}: at {largest['size'].iloc[0]}, {about(passed_over(largest, good), won=False)}"
+    for precision in precisions(good):
+        (best,) = records(Point, compared(good, precision).head(1))
         figure = f" with {axis.write(axis.of(best).value)}"
         if metric == "percent_of_floor":
             figure += f" of the {best.floor_bound} floor"
         elif metric == "speedup":
             pair = (best.variant, best.config), (best.baseline, best.baseline_config)
-            figure = f", {format_over(best.speedup.value, *pair)}"
+            over = format_over(best.speedup.value, *pair, best.verdict)
+            figure = f", {over}" if over else ", over a baseline that may not be called best"
         # An fp32 peer can be ahead of every rung in 3xTF32.
         ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
-        told.append(f"{look.named(best.workload, best.variant)}{ahead}{figure}")
+        tied = f", tied with {look.named(best.workload, best.tied_with)}," if best.tied_with else ""
+        told.append(f"{look.named(best.workload, best.variant)}{ahead}{tied}{figure}".replace(",,", ","))
     left_out = set(_ranked(every)["variant"]) - set(known["variant"])
     first = f"first of the {known['variant'].nunique()} shown" if left_out else "first"
     return f"{where}: at {largest['size'].iloc[0]}, {first} {'are' if len(told) > 1 else 'is'} {'; '.join(told)}"
+
+
+def _passed(known: pd.DataFrame) -> str:
+    """A sentence about the faster cell at the largest size that may not be called best; empty where there is none."""
+    ranked = _ranked(known)
+    largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
+    told = []
+    for precision in precisions(largest):
+        rows = compared(largest, precision)
+        good = rows[is_trusted(rows)].sort_values("median_ns", kind="stable").head(1)
+        told.append(about(passed_over(rows, good), won=len(good) > 0))
+    return sentence("; ".join(dict.fromkeys(filter(None, told))))
 
 
 def _explain(regions: pd.DataFrame) -> str:
@@ -325,7 +364,7 @@ def _margin(winner: Winner) -> str:
     if not winner.margin.known:
         return "alone"
     if winner.tied:
-        return f"tied with {winner.runner_up}"
+        return f"{'tied with' if winner.verdict != 'unknown' else 'not told from'} {winner.runner_up}"
     # 0.31 % says more than 1.00×.
     margin = winner.margin.value
     return f"by {format_ratio(margin) if margin >= 1.1 else format_percent(100 * (margin - 1))}"

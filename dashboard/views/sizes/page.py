@@ -6,6 +6,8 @@ import streamlit as st
 
 from warpladder.dashboard.core import axes, winners
 from warpladder.dashboard.ui import pinned, runs, state, widgets
+from warpladder.dashboard.ui.doubts import about
+from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.sizes import VIEW
 from warpladder.dashboard.views.sizes import chart as charts
 from warpladder.dashboard.views.sizes import query as queries
@@ -54,8 +56,11 @@ def page() -> None:
     with chart_place:
         widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown))
     best = runs.ask(run, winners.best_per_size, workload, timing)
+    left = runs.ask(run, winners.undecided, workload, timing)
     if best:
-        widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, timing)))
+        widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, timing), left))
+    elif left:
+        st.caption(plain(f"{left[-1].case}: {about(left[-1].passed, won=False)}"))
     widgets.end_page()
 
 

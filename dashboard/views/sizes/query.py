@@ -12,6 +12,7 @@ from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.floors import add_floors, ceiling
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.winners import best_per_size
 from warpladder.data.names import Ceiling
 
 
@@ -21,13 +22,17 @@ class Point(Contender):
 
     Attributes:
         speedup: over the baseline.
+        verdict: of the speedup; see `compare.with_speedups`.
         baseline: the variant that speedups are counted from; empty where there is none.
+        tied_with: of the winner of the case, the next variant where the two are tied; else empty.
     """
 
     size_value: float
     speedup: Estimate
+    verdict: str
     baseline: str
     baseline_config: str
+    tied_with: str
 
 
 def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.DataFrame:
@@ -39,12 +44,14 @@ def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.
         series: one of `axes.series`, such as `perm=210`.
 
     Returns:
-        Rows of `cells` with the columns of `Point`, and `verdict` of the speedup.
+        Rows of `cells.best_config` with the columns of `Point`.
     """
     best = best_of_charted(data, workload, timing)
     best = best[(best["series"] == series) & (best["role"] != "specimen")]
     frame = with_speedups(data, workload, timing, best.reset_index(drop=True))
     place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
+    ties = {(each.cell.case, each.cell.variant): each.runner_up for each in best_per_size(data, workload, timing) if each.tied}
+    frame["tied_with"] = [ties.get(key, "") for key in frame[["case", "variant"]].itertuples(index=False, name=None)]
     return (
         frame.assign(place=frame["variant"].map(place))
         .sort_values(["place", "size_rank"], kind="stable")

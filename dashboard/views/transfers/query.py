@@ -7,8 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Int64s, Traces, lookup
+from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.trace.overlap import overlap_ns, union_ns
 from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
 
@@ -182,16 +184,14 @@ def _held(traces: Traces) -> pd.DataFrame:
 
 
 def _host(data: RunData, workload: str, case: str) -> tuple[str, float]:
-    """The fastest host variant of a case by its median, and its nanoseconds; empty and NaN where none was timed.
+    """The fastest host variant of a case that may be called best, and its nanoseconds; empty and NaN where there is none.
 
     A whole program is none, although the host's clock times it.
     """
-    hosts = data.variants.loc[(data.variants["workload"] == workload) & (data.variants["role"] == "host"), "variant"]
-    samples = data.samples[
-        (data.samples["workload"] == workload)
-        & (data.samples["case"] == case)
-        & (data.samples["gpus"] == 0)
-        & data.samples["variant"].isin(hosts)
-    ]
-    medians = samples[samples["scope"] == "operation"].groupby("variant", observed=True)["duration_ns"].median()
-    return (str(medians.idxmin()), float(medians.min())) if len(medians) else ("", math.nan)
+    every = cells(data)
+    of_case = (every["workload"] == workload) & (every["case"] == case) & (every["scope"] == "operation")
+    hosts = every[of_case & (every["role"] == "host") & (every["gpus"] == 0) & (every["status"] == "ok") & is_trusted(every)]
+    if hosts.empty:
+        return "", math.nan
+    first = hosts.sort_values("median_ns", kind="stable").iloc[0]
+    return str(first["variant"]), float(first["median_ns"])

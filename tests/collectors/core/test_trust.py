@@ -9,11 +9,13 @@ import pytest
 
 from warpladder.collectors.core import trust
 from warpladder.collectors.core.declared import case_row
+from warpladder.data import limits, store
 from warpladder.data.names import Ceiling, Source, by_size
 from warpladder.workloads import registry
 
 VARIANTS = [
-    {"workload": "w", "variant": name, "kind": kind, "role": "rung"} for name, kind in (("gpu", "cuda"), ("cpu", "host"))
+    {"workload": "w", "variant": name, "kind": kind, "role": "rung", "precision": "fp32"}
+    for name, kind in (("gpu", "cuda"), ("cpu", "host"))
 ]
 CEILINGS = [{"name": Ceiling.DEVICE_COPY, "value": 4000.0}, {"name": Ceiling.HOST_COPY, "value": 30.0}]
 
@@ -22,6 +24,7 @@ def case(n: int) -> dict[str, Any]:
     return {
         "workload": "w",
         "case": f"n={n}",
+        "flops": 0,
         "min_bytes": n,
         "h2d_bytes": n // 2,
         "d2h_bytes": n // 2,
@@ -177,7 +180,7 @@ def findings_of(variant: str, durations_ns: Mapping[str, int], scope: str = "ope
     rows = pd.DataFrame([{**row, "case": case, "duration_ns": ns} for case, ns in durations_ns.items() for _ in range(3)])
     cases = [case_row(ROUTES, case) for case in map(ROUTES.case, durations_ns)]
     of = ROUTES.variant(variant)
-    variants = [{"workload": "call_routes", "variant": variant, "kind": of.kind, "role": of.role}]
+    variants = [{"workload": "call_routes", "variant": variant, "kind": of.kind, "role": of.role, "precision": of.precision}]
     return {finding["source"] for finding in trust.check(rows, cases, variants, CEILINGS, 60_000_000)}
 
 
@@ -201,3 +204,116 @@ def test_the_call_that_nobody_waits_for_is_distrusted_by_its_time_too() -> None:
 def test_an_honest_route_is_not_distrusted() -> None:
     honest = {"n=64,calls=1": 9000, "n=1024,calls=1": 11_000, "n=4096,calls=1": 60_000, "n=64,calls=100": 300_000}
     assert findings_of("cupy_raw_module", honest) == set()
+
+
+# -- floors of arithmetic and of copies, and repeats that were skipped --------------------------------------------------------------
+
+RATES = [
+    {"name": Ceiling.FP32_FMA, "value": 50.0},
+    {"name": Ceiling.TF32_MMA, "value": 300.0},
+    {"name": Ceiling.HOST_FMA, "value": 1.0},
+    {"name": Ceiling.H2D_PINNED, "value": 50.0},
+    {"name": Ceiling.D2H_PINNED, "value": 50.0},
+]
+
+
+def told(variant: str, duration_ns: int, *, precision: str = "fp32", scope: str = "device", **of_case: int) -> list[str]:
+    """Texts of the findings about one cell of one megabyte, with other columns of its case."""
+    variants = [{**each, "precision": precision} for each in VARIANTS]
+    rows = pd.DataFrame(samples(variant, 1_000_000, duration_ns, scope, "cold" if scope == "device" else "hot"))
+    found = trust.check(rows, [{**case(1_000_000), **of_case}], variants, RATES, None)
+    assert {row["source"] for row in found} <= {Source.ABOVE_CEILING}
+    return [row["text"] for row in found]
+
+
+def test_operations_faster_than_the_arithmetic_that_was_measured_are_distrusted() -> None:
+    # 1 PFLOP in 1.2 us is 833 million TFLOP/s. A floor that is 110 % is within the margin: 1 GFLOP takes 20 us at 50 TFLOP/s.
+    (text,) = told("gpu", 1200, flops=10**15)
+    assert text.startswith("device cold: 833,333,333 TFLOP/s, where fp32_fma was measured to reach 50")
+    assert told("gpu", 18_000, flops=10**9) and not told("gpu", 18_500, flops=10**9)
+
+
+def test_each_precision_is_held_against_its_own_arithmetic_and_what_is_not_measured_against_none() -> None:
+    # 1 GFLOP takes 3.33 us in TF32 at 300 TFLOP/s, and 10 us in 3xTF32.
+    assert not told("gpu", 3100, precision="tf32", flops=10**9) and told("gpu", 3000, precision="tf32", flops=10**9)
+    (text,) = told("gpu", 9000, precision="3xtf32", flops=10**9)
+    assert "tf32_mma / 3" in text and not told("gpu", 9200, precision="3xtf32", flops=10**9)
+    for precision in ("fp16", "bf16", "fp8", "int", "mixed"):
+        assert not told("gpu", 1, precision=precision, flops=10**12)
+        assert not told("cpu", 1, precision=precision, scope="operation", flops=10**12)
+
+
+def test_the_host_is_held_against_its_product_of_matrices_with_a_wider_margin() -> None:
+    # 1 GFLOP takes 1 ms at 1 TFLOP/s; eight times as fast is allowed.
+    assert not told("cpu", 126_000, scope="operation", flops=10**9) and told("cpu", 124_000, scope="operation", flops=10**9)
+
+
+def test_end_to_end_is_held_against_its_copies() -> None:
+    # 50 MB each way take 1 ms at 50 GB/s, both at once.
+    sizes = {"h2d_bytes": 50_000_000, "d2h_bytes": 50_000_000}
+    (text,) = told("gpu", 900_000, scope="end_to_end", **sizes)
+    assert "900,000 ns, where the copies alone take 1,000,000 ns at the rate of h2d_pinned" in text
+    assert not told("gpu", 910_000, scope="end_to_end", **sizes)
+
+
+def repeats(cold_ns: int, hot_ns: int, *, nbytes: int = 1_000_000, ceilings: list[dict[str, Any]]) -> list[str]:
+    """Findings about a kernel with these times, on a device whose best kernel is twice as fast with a hot L2 of 60 MB."""
+    rows = samples("gpu", nbytes, cold_ns) + samples("gpu", nbytes, hot_ns, cache="hot")
+    found = trust.check(pd.DataFrame(rows), [case(nbytes)], VARIANTS, [*CEILINGS, *ceilings], 60_000_000)
+    return [row["source"] for row in found if row["source"] == Source.REPEATS_SKIPPED]
+
+
+TWICE = [
+    {"name": by_size(Ceiling.DEVICE_COPY, cache, nbytes), "value": us * nbytes / 1_000_000}
+    for nbytes in (1_000_000, 1_000_000_000)
+    for cache, us in (("cold", 0.4), ("hot", 0.2))
+]
+
+
+def test_a_batch_whose_executions_after_the_first_do_nothing_is_distrusted() -> None:
+    # The L2 explains 2 x 2.0 times. A cold start may cost 5 us more.
+    assert repeats(100_000, 1_500, ceilings=TWICE) == [Source.REPEATS_SKIPPED]
+    assert repeats(45_100, 10_000, ceilings=TWICE) == [Source.REPEATS_SKIPPED]
+    assert repeats(44_900, 10_000, ceilings=TWICE) == []
+    assert repeats(6_000, 1_100, ceilings=TWICE) == [], "a few microseconds of a cold start explain it"
+
+
+def test_of_more_bytes_than_the_l2_holds_it_explains_less() -> None:
+    # A tenth of 600 MB is in the L2: 1.25 / 0.9 = 1.39 times.
+    assert repeats(10_000_000, 7_000_000, nbytes=600_000_000, ceilings=TWICE) == [Source.REPEATS_SKIPPED]
+    assert repeats(10_000_000, 7_400_000, nbytes=600_000_000, ceilings=TWICE) == []
+
+
+def test_without_times_by_size_nothing_is_known_of_what_the_l2_explains() -> None:
+    assert repeats(100_000, 1_500, ceilings=[]) == []
+
+
+RECORDED = [run for run in store.list_runs([store.RECORDED])[0] if len(run.table("samples"))]
+
+
+@pytest.mark.parametrize("run", RECORDED, ids=lambda run: run.path.name)
+def test_no_honest_cell_of_a_run_that_ships_is_distrusted(run: store.Run) -> None:
+    cases, variants, ceilings = (run.table(name).to_dict("records") for name in ("cases", "variants", "ceilings"))
+    found = trust.check(run.table("samples"), cases, variants, ceilings, run.info["l2_bytes"])
+    specimens = {row["variant"] for row in variants if row["role"] == "specimen"}
+    assert {row["variant"] for row in found} <= specimens
+    assert Source.TRUST not in {row["source"] for row in found}
+
+
+def test_a_hot_l2_may_speed_up_every_cell_that_ships_as_much_as_on_the_device_that_was_measured_by_size() -> None:
+    """The runs without times by size too, with the gain of the others, which ran on the same kind of GPU."""
+    gains = [
+        limits.hot_gain({row["name"]: row["value"] for row in run.table("ceilings").to_dict("records")}) for run in RECORDED
+    ]
+    gain = min(each for each in gains if each == each)
+    assert 1.9 < gain < 2.1
+    most = 0.0
+    for run in RECORDED:
+        samples = run.table("samples")
+        device = samples[(samples["scope"] == "device") & (samples["gpus"] == 1) & (samples["twin"] == 0)]
+        cell = ["workload", "variant", "config", "case"]
+        medians = device.groupby([*cell, "cache"])["duration_ns"].median().unstack("cache").dropna().reset_index()
+        both = medians.merge(run.table("cases"), on=["workload", "case"])
+        explained = limits.most_from_l2(both["min_bytes"], run.info["l2_bytes"], gain)
+        most = max(most, (both["cold"] / both["hot"].clip(lower=1) / explained).max())
+    assert 0.7 < most < 0.8, "a quarter is left"

@@ -89,18 +89,20 @@ def test_the_same_samples_give_the_same_interval_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "noise", "expected"),
+    ("low", "high", "n", "noise", "expected"),
     [
-        (1.02, 1.04, 1.0, "faster"),
-        (0.90, 0.95, 1.0, "slower"),
-        (0.99, 1.01, 1.0, "tied"),
-        (1.001, 1.004, 1.005, "tied"),
-        (1.001, 1.006, 1.005, "faster"),
-        (0.996, 0.999, 1.005, "tied"),
-        (float("nan"), float("nan"), 1.0, ""),
+        (1.02, 1.04, 6, 1.0, "faster"),
+        (0.90, 0.95, 6, 1.0, "slower"),
+        (0.99, 1.01, 6, 1.0, "tied"),
+        (1.001, 1.004, 6, 1.005, "tied"),
+        (1.001, 1.006, 6, 1.005, "faster"),
+        (0.996, 0.999, 6, 1.005, "tied"),
+        (1.02, 1.04, 5, 1.0, "unknown"),
+        (0.99, 1.01, 1, 1.0, "unknown"),
+        (float("nan"), float("nan"), 0, 1.0, ""),
     ],
 )
-def test_a_ratio_is_tied_when_it_holds_one_or_lies_within_the_noise(
-    low: float, high: float, noise: float, expected: str
+def test_a_ratio_is_tied_when_it_holds_one_or_lies_within_the_noise_and_unknown_below_six_samples(
+    low: float, high: float, n: int, noise: float, expected: str
 ) -> None:
-    assert verdict(low, high, noise) == expected
+    assert verdict(low, high, n, noise) == expected

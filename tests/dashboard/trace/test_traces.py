@@ -281,6 +281,7 @@ def test_stages_are_compared_with_the_first_variant_that_is_no_ceiling() -> None
 def test_the_speedups_of_stages_are_over_the_first_variant_that_is_no_ceiling(tmp_path: Path) -> None:
     traced = load(store.open_run(made_traces.write_variants(tmp_path)))
     roles = transfers.stages(traced)[["workload", "variant"]].assign(role=["ceiling", "rung"])
+    roles = roles.merge(traced.variants.drop(columns="role"), how="left", on=["workload", "variant"])
     found = transfers.stages(replace(traced, variants=roles))
     # 8000 ns of kernel, and 2000.
     assert found["speedup_kernel"].tolist() == [0.25, 1.0]

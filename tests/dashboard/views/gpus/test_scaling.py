@@ -296,9 +296,48 @@ def test_table_4_has_the_best_number_of_gpus_a_node_for_its_eight_sizes() -> Non
 def test_the_reports_finding_holds_only_where_every_larger_number_is_slower(
     two: tuple[float, ...], four: tuple[float, ...], said: str, ranks: int
 ) -> None:
-    same = {"workload": "gan_tconv", "scope": "end_to_end", "kind": "cuda", "case": "images=10", "size_rank": 0}
+    same = {
+        "workload": "gan_tconv",
+        "scope": "end_to_end",
+        "kind": "cuda",
+        "case": "images=10",
+        "size_rank": 0,
+        "flags": (),
+        "n": 6,
+    }
     ends = ("speedup_low", "speedup", "speedup_high")
-    rows = [{**same, "ranks": count, **dict(zip(ends, values, strict=True))} for count, values in ((2, two), (4, four))]
+    every = ((1, (1.0, 1.0, 1.0)), (2, two), (4, four))
+    rows = [{**same, "ranks": count, **dict(zip(ends, values, strict=True))} for count, values in every]
     found = gpu_guidance.finding(pd.DataFrame(rows))
     assert found and (found.verdict, found.ranks, found.case) == (said, ranks, "images=10")
+    few = gpu_guidance.finding(pd.DataFrame(rows).assign(n=5))
+    assert few and few.verdict == "open", "five samples on a side decide nothing"
+    flagged = pd.DataFrame(rows).assign(flags=[("waits_inside",), (), ()])
+    assert (found := gpu_guidance.finding(flagged)) and found.verdict == "open"
     assert gpu_guidance.finding(pd.DataFrame(rows).assign(scope="device")) is None
+
+
+def test_a_number_of_ranks_with_fewer_than_six_samples_is_neither_best_nor_slower() -> None:
+    """Two ranks take half the time in five rounds. One rank has six."""
+    data = scaled(samples("v01_a", HUNDRED), ranked("v01_a", [50] * 5, [50] * 5))
+    crossover = queries.crossover(data, "w", COLD, "v01_a")
+    assert {count: row["place"] for count, row in by_ranks(crossover).items()} == {1: "best", 2: "unknown"}
+    chart = gpu_counts.best_counts(crossover, None, published.table_4().head(0), look(data))
+    assert chart.title == "w, v01_a: 1 GPU is best at every size"
+    assert "of only 5 samples" in str(chart.figure.data[0].hovertext)
+    assert (
+        charts.strong(queries.scaling(data, "w", COLD), look(data)).title
+        == "w, n=1: no speedup, as times are of only 5 samples"
+    )
+
+
+def test_a_distrusted_variant_is_not_the_one_that_is_shown_and_names_no_best_number() -> None:
+    warning = {"severity": "warning", "source": "above_ceiling", "text": "", "workload": "w", "variant": "v02_b"}
+    alone = samples("v01_a", HUNDRED) + samples("v02_b", [2] * 6)
+    together = ranked("v01_a", [50] * 6, [50] * 6) + ranked("v02_b", [1] * 6, [1] * 6)
+    data = scaled(alone, together, diagnostics=[warning])
+    assert queries.variant_to_show(queries.scaling(data, "w", COLD)) == "v01_a"
+    crossover = queries.crossover(data, "w", COLD, "v02_b")
+    assert set(crossover["place"]) == {"unknown"}
+    title = gpu_counts.best_counts(crossover, None, published.table_4().head(0), look(data)).title
+    assert title == "w, v02_b: no number is best; each time is distrusted: above_ceiling"

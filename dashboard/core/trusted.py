@@ -1,0 +1,85 @@
+"""Which cells may be called best, and the faster ones that may not.
+
+A cell may be best if no warning and no error is about it, and if it has as many samples as a verdict needs.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.intervals import MIN_SAMPLES
+
+#: The columns that `with_doubts` adds.
+DOUBTED: Final = ("doubted", "doubted_ns", "doubt")
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The fastest of the cells that were passed over when the best was chosen.
+
+    Attributes:
+        name: its variant and config.
+        doubt: see `doubt`.
+        others: how many others were passed over.
+    """
+
+    name: str
+    median_ns: float
+    doubt: str
+    others: int
+
+
+def is_trusted(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Which rows of `cells` may be called best."""
+    return (frame["n"] >= MIN_SAMPLES) & (frame["flags"].map(len) == 0)
+
+
+def doubt(n: int, flags: tuple[str, ...]) -> str:
+    """Why a cell may not be called best: `distrusted: above_ceiling`, or `of only 5 samples`; empty where it may."""
+    if flags:
+        return f"distrusted: {', '.join(flags)}"
+    return "" if n >= MIN_SAMPLES else f"of only {n} sample{'' if n == 1 else 's'}"
+
+
+def fastest_trusted(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
+    """The fastest row of each group that may be called best, or the fastest row of a group without one.
+
+    Args:
+        frame: rows of `cells` with samples.
+        same: the columns that make a group.
+
+    Returns:
+        The rows with the columns `doubted` (variant and config), `doubted_ns` and `doubt` of the fastest row of the group that may
+        not be called best and is at least as fast; null where there is none.
+    """
+    ordered = frame.sort_values("median_ns", kind="stable")
+    trusted = is_trusted(ordered)
+    best = pd.concat([ordered[trusted], ordered[~trusted]]).drop_duplicates(same).sort_index()
+    if trusted.all():
+        return best.assign(doubted=None, doubted_ns=np.nan, doubt=None)
+    passed = ordered[~trusted].drop_duplicates(same)
+    names = [name_of(*row) for row in passed[["variant", "config"]].itertuples(index=False, name=None)]
+    doubts = [doubt(*row) for row in passed[["n", "flags"]].itertuples(index=False, name=None)]
+    passed = passed[same].assign(doubted=names, doubted_ns=passed["median_ns"], doubt=doubts)
+    joined = best.reset_index().merge(passed, on=same, how="left").set_index("index")
+    slower = ~(joined["doubted_ns"] <= joined["median_ns"])
+    joined.loc[slower, list(DOUBTED)] = [None, np.nan, None]
+    return joined.rename_axis(None)
+
+
+def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> Passed | None:
+    """The fastest cell of a contest that may not be called best, among those that are faster than the best of their case.
+
+    Args:
+        frame: rows of `cells.best_config` among which the best was chosen.
+        best: the best of each case; every doubtful cell of a case without one counts.
+    """
+    than = frame["case"].map(best.set_index("case")["median_ns"].groupby(level=0).min()).fillna(np.inf)
+    faster = frame[frame["doubted_ns"] < than.astype(float)].sort_values("doubted_ns", kind="stable")
+    if faster.empty:
+        return None
+    first = faster.iloc[0]
+    return Passed(str(first["doubted"]), float(first["doubted_ns"]), str(first["doubt"]), faster["doubted"].nunique() - 1)
