@@ -2,14 +2,46 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+import click
 
 from warpladder import IMPORT_ROOT
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.screen import say
 from warpladder.data import store
+
+#: Roles of the variants that have to be right unasked. A caught specimen is right, and a peer may lack what it needs.
+_OWN: Final = ("rung", "host")
+
+
+def exit_if_wrong(path: Path, named: Collection[str] = ()) -> None:
+    """Say which cell of a run is not right, if there is one, and exit with code 1.
+
+    Rungs, host variants and named variants count, but no specimens. What was skipped is not wrong.
+
+    Args:
+        path: the run's folder.
+        named: variants that the user named.
+
+    Raises:
+        click.exceptions.Exit: a cell is not right.
+    """
+    run = store.open_run(path)
+    roles = {(row["workload"], row["variant"]): row["role"] for row in run.table("variants").to_dict("records")}
+    counted = [
+        row
+        for row in run.table("results").to_dict("records")
+        if (role := roles[row["workload"], row["variant"]]) in _OWN or (role != "specimen" and row["variant"] in named)
+    ]
+    wrong = [row for row in counted if row["status"] not in ("ok", "skipped")]
+    if wrong:
+        first, of = wrong[0], f"{len(wrong)} of {len(counted)} cells{', first' if len(wrong) > 1 else ''}"
+        say(f"not right: {of} {Cell.of(first)}: {first['status']}: {first['detail']}")
+        raise click.exceptions.Exit(1)
 
 
 def report(path: Path, form: str = "table") -> None:

@@ -92,7 +92,7 @@ def app() -> None:
     "--processes",
     type=click.IntRange(min=0),
     default=0,
-    help="Processes that take the rounds, one after another; 0 for those of the case set: 3 in full, else 1.",
+    help="Most processes that take the rounds, one after another; 0 for 3, or 1 with --watch.",
 )
 @click.option("--gpus", default="1", help="Numbers of GPUs (processes without a GPU) that share a case, such as 1,2,4.")
 @click.option("--launcher", default="local", help="What starts the ranks: local (mpiexec on this host), mpirun or srun.")

@@ -48,6 +48,7 @@ def record_run(
         LabelError: the label cannot be stored.
         CollectorError, ReportError: the collector cannot run here, or its tool failed.
         StoreError: the data folder cannot be written.
+        click.exceptions.Exit: the recording was interrupted, or a cell is not right; see `answers.exit_if_wrong`.
     """
     runs.check_label(label)
     planned = choose(request, collector, launcher)
@@ -59,6 +60,8 @@ def record_run(
             print_id(run_id)
     if stop.number:
         raise click.exceptions.Exit(stop.exit_code)
+    if summary:
+        answers.exit_if_wrong(data_dir / run_id, request.variants)
 
 
 @dataclass(frozen=True)

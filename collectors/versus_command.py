@@ -1,8 +1,6 @@
 """Runs the command `versus`, after `warpladder.collectors.cli` has parsed its options."""
 
 import math
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from warpladder import IMPORT_ROOT
-from warpladder.collectors import choice
+from warpladder.collectors import answers, choice
 from warpladder.collectors.core import runs
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
@@ -75,6 +72,7 @@ def versus(request: Request, collector: str, data_dir: Path, label: str, form: s
         CollectorError: the collector cannot run here.
         LabelError: the label cannot be stored.
         StoreError: the data folder cannot be written.
+        click.exceptions.Exit: the comparison was interrupted, or a program is not right.
     """
     runs.check_label(label)
     name, why = choose(collector)
@@ -86,11 +84,12 @@ def versus(request: Request, collector: str, data_dir: Path, label: str, form: s
         _tell_doubts(data_dir / run_id)
         if not (request.same_output or request.check):
             say("outputs were not compared; --same-output or --check compares them")
-        _answer(data_dir / run_id, form)
+        answers.ask_dashboard("versus", data_dir / run_id, form)
         if form == "table":
             print_id(run_id)
     if stop.number:
         raise click.exceptions.Exit(stop.exit_code)
+    answers.exit_if_wrong(data_dir / run_id)
 
 
 def choose(collector: str) -> tuple[str, str]:
@@ -160,13 +159,3 @@ def _tell_doubts(path: Path) -> None:
     for row in store.open_run(path).table("diagnostics").query("severity != 'info'").to_dict("records"):
         about = f"{row['variant']}: " if isinstance(row["variant"], str) else ""
         say(f"{row['severity']}: {about}{row['text']}")
-
-
-def _answer(path: Path, form: str) -> None:
-    """Print which program wins. The dashboard compares them in a process of its own, because `collectors` may not import it."""
-    command = [sys.executable, "-m", "warpladder.dashboard.versus", str(path.resolve()), form]
-    done = subprocess.run(command, cwd=IMPORT_ROOT, capture_output=True, text=True, check=False)
-    with suppress(OSError):
-        print(done.stdout, end="", flush=True)
-    if done.returncode:
-        say(f"{path.name}: the answer could not be made ({done.stderr.strip().splitlines()[-1:] or 'nothing was said'})")

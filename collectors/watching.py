@@ -36,7 +36,7 @@ def watch(request: Request, collector: str, launcher: Launcher, data_dir: Path, 
     """Record the user's files, and again what changed whenever one of them is saved, until a signal comes.
 
     Args:
-        request: has files, and no workload of the project.
+        request: has files, and no workload of the project. One process takes the rounds, unless it asks for more.
         collector, launcher, data_dir, label: as for `commands.record_run`.
 
     Raises:
@@ -50,6 +50,7 @@ def watch(request: Request, collector: str, launcher: Launcher, data_dir: Path, 
     for file in request.files:
         if not file.is_file() or file.suffix != ".py":
             raise PlanError(f"{file}: no such Python file; give the path of one that declares a workload")
+    request = replace(request, processes=request.processes or 1)
     with Stop() as stop:
         while_recording = _Watch(Order(request, collector, launcher, data_dir, label, None), stop).run()
     if while_recording or stop.number != signal.SIGINT:

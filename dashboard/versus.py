@@ -13,6 +13,7 @@ from warpladder.dashboard.core.axes import baseline
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import speedups
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.formats import ANSWERS, Answer
@@ -39,8 +40,8 @@ def figures(data: RunData) -> pd.DataFrame:
     Returns:
         Columns `workload`, `case`, `variant`, `status`, `n` and `detail`; the estimate `median_ns` of the wall-clock time;
         `speedup`, the baseline's time over the program's, an estimate; `noise`, the noise floor of the comparison as a factor;
-        `verdict`: `baseline`, `faster`, `slower`, `tied`, or empty without a time; `compute_ns`, `h2d_ns` and `d2h_ns`, the median
-        times of kernels and copies in the trace, null without one.
+        `verdict`: `baseline`, `faster`, `slower`, `tied`, `unknown` from fewer than six rounds, or empty without a time;
+        `compute_ns`, `h2d_ns` and `d2h_ns`, the median times of kernels and copies in the trace, null without one.
     """
     every = cells(data)
     rows: list[dict[str, Any]] = []
@@ -56,7 +57,8 @@ def figures(data: RunData) -> pd.DataFrame:
             found = over.get(variant)
             row |= {"baseline": reference.variant if reference else None, "verdict": ""}
             if found is not None and reference is not None:
-                verdict = "baseline" if variant == reference.variant else found.verdict
+                told = found.verdict if found.n >= MIN_SAMPLES else "unknown"
+                verdict = "baseline" if variant == reference.variant else told
                 row |= {**found.ratio.columns("speedup"), "noise": found.noise, "verdict": verdict}
             for phase in _PHASES:
                 row[f"{phase.partition(':')[2]}_ns"] = mine.loc[mine["scope"] == phase, "median_ns"].max()
@@ -99,6 +101,8 @@ def _notes(rows: pd.DataFrame) -> list[str]:
     if not pd.isna(noise) and len(rows) > 1:
         first = rows["baseline"].dropna().iloc[0]
         notes.append(f"{first} against itself differs by up to {significant(100 * (noise - 1), 2)} %: less than that is a tie")
+    if (rows["verdict"] == "unknown").any():
+        notes.append(f"fewer than {MIN_SAMPLES} rounds give no verdict")
     return notes
 
 

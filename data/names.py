@@ -210,7 +210,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.LOST: "samples whose device work is not in the trace",
     Source.NEVER_SYNCHRONIZED: "the clock was stopped while the device was at work",
     Source.NOT_GROWING: "a time that does not grow with the work",
-    Source.NOT_REACHED: "cases that the time limit left out",
+    Source.NOT_REACHED: "cases and processes that the time limit left out",
     Source.NSIGHT_COMPUTE: "what was counted in a report of Nsight Compute, and what it lacks",
     Source.NSYS: "what Nsight Systems itself left in a report",
     Source.NVTX: "ranges that were never closed, or lack their thread",

@@ -75,7 +75,7 @@ def record(
         seed: of the inputs and of the order of the rounds.
         max_rounds: most rounds of a scope; None for the limit of the case set.
         seconds: time limit for the rounds of a scope; None for that of the case set.
-        processes: processes that take the rounds, one after another; None for those of the case set.
+        processes: most processes that take the rounds, one after another; None for 3 in a file and 1 in a notebook.
 
     Returns:
         The run. In a notebook and at a prompt also after Ctrl-C, with what was measured until then.

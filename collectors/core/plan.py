@@ -26,10 +26,10 @@ class PlanError(Exception):
 LIMITS: Final[dict[CaseSet, Limits]] = {
     "quick": Limits(max_rounds=50, seconds=0.4, cell_timeout_s=60.0, budget_s=60.0),
     "report": Limits(seconds=2.0),
-    "full": Limits(processes=3),
+    "full": Limits(),
 }
-
-
+#: Processes that take the rounds where nothing else is asked. Three show how far processes differ.
+PROCESSES: Final = 3
 #: `budget_s` of the set `quick` if only host variants are measured.
 HOST_BUDGET_S: Final = 30.0
 
@@ -73,7 +73,7 @@ class Request:
         seed: seed of the inputs and of the order of the rounds.
         max_rounds: most rounds of one scope and cache; None for the limit of the case set.
         seconds: time limit for the rounds of one scope and cache; None for that of the case set.
-        processes: number of processes that take the rounds, one after another; None for that of the case set.
+        processes: number of processes that take the rounds, one after another; None for `PROCESSES`.
         gpus: numbers of ranks. Each number measures the workloads that can be shared; one process measures the others.
     """
 
@@ -104,7 +104,7 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
 
     Args:
         request: what to record.
-        limits: when to stop; None for the limits of the case set, or of `full` if cases are named.
+        limits: when to stop; None for `PROCESSES` processes and the limits of the case set, or of `full` if cases are named.
         given: workloads in place of those that the request names, each with how a child finds it.
 
     Raises:
@@ -138,12 +138,14 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
         raise PlanError(f"{notes[0]}; ask for fewer with --gpus, or for larger cases")
     if not jobs:
         raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --cases full")
-    limits = limits or replace(LIMITS["full" if cases else case_set], ceilings_by_size=case_set == "full" and not cases)
+    if limits is None:
+        of_set, by_size = LIMITS["full" if cases else case_set], case_set == "full" and not cases
+        limits = replace(of_set, processes=PROCESSES, ceilings_by_size=by_size)
     if request.seconds:
         limits = replace(limits, seconds=request.seconds)
     if request.max_rounds:
         limits = replace(limits, max_rounds=request.max_rounds, min_rounds=min(limits.min_rounds, request.max_rounds))
-    limits = replace(limits, processes=min(request.processes or limits.processes, limits.max_rounds))
+    limits = replace(limits, processes=min(request.processes or limits.processes, limits.most_processes))
     if limits.budget_s:
         limits = replace(limits, budget_s=limits.budget_s * len(request.gpus))
         jobs = _breadth_first(jobs, workloads)

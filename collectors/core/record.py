@@ -1,9 +1,11 @@
 """Records a run: sends the jobs of the plan to the child process, replaces the child if it fails, and writes the run.
 
 All jobs are measured by one process after another, because a kernel's time differs between processes. A job's rounds are
-divided among them.
+divided among them. Where time is limited, the first process may use all of it, and another one starts only if it has the time that the
+first one took.
 """
 
+import math
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +56,11 @@ _LEAVE_TIMEOUT_S: Final = 60.0
 #: Seconds for a signal, which a child already has, to reach this process.
 _SAME_SIGNAL_S: Final = 0.5
 
+
+_FEWER: Final = (
+    "the rounds are of {} and not of {} processes, since another one does not fit into {:g} s of measuring; so the difference between "
+    "processes is not known (a named --case has no limit of time)"
+)
 
 #: Starts the child that measures alone. Argument: modules to import before the first question.
 StartChild = Callable[[Sequence[str]], Child]
@@ -211,11 +218,16 @@ class Recorder:
         started = time.monotonic()
         for note in self._plan.notes:
             self._diagnose("info", Source.GPUS, note)
+        deadline = math.inf if limits.budget_s is None else started + limits.budget_s
+        first_s = 0.0
         for process in range(limits.processes):
             if process:
+                if time.monotonic() + first_s > deadline:
+                    self._diagnose("info", Source.NOT_REACHED, _FEWER.format(process, limits.processes, limits.budget_s))
+                    return
                 self._replace_children()
-            share_s = None if limits.budget_s is None else limits.budget_s * (process + 1) / limits.processes
-            self._measure_jobs(process, None if share_s is None else started + share_s)
+            self._measure_jobs(process, deadline)
+            first_s = first_s or time.monotonic() - started
 
     def _replace_children(self) -> None:
         """End every child, so that the jobs that follow are measured by new processes."""
@@ -224,10 +236,10 @@ class Recorder:
         with suppress(OSError):  # the first question raises it again
             self._children[1] = self._start_child(self._modules())
 
-    def _measure_jobs(self, process: int, deadline: float | None) -> None:
+    def _measure_jobs(self, process: int, deadline: float) -> None:
         for number, planned in enumerate(self._plan.jobs):
             self._stop.check()
-            if deadline is not None and time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 if process == 0:
                     self._leave_out(self._plan.jobs[number:])
                 return

@@ -34,7 +34,7 @@ class Limits:
         cell_timeout_s: a cell that makes no progress for this many seconds is ended.
         budget_s: time limit for measuring, in seconds, applied to each number of GPUs. Cases that it does not reach are left
             out of the run. None for no limit.
-        processes: number of processes that take the rounds, one after another. A kernel's time differs from one process to the
+        processes: most processes that take the rounds, one after another. A kernel's time differs from one process to the
             next, all variants alike, by about 1 % where it takes 5 to 20 us; see docs/measurement.md.
         ceilings_by_size: memory is measured by size too before the first case, which takes seconds.
     """
@@ -49,15 +49,28 @@ class Limits:
     ceilings_by_size: bool = False
 
     def of_process(self, process: int) -> "Limits":
-        """The limits of a process, which all together give at most as many rounds, and about as narrow an interval, as one alone."""
-        most = self.max_rounds // self.processes + (process < self.max_rounds % self.processes)
+        """The limits of a process, which all together give at most as many rounds, and about as narrow an interval, as one alone.
+
+        The first process takes `min_rounds` at least: it may be the only one, where the time is up or the run is interrupted.
+        """
+        first = max(math.ceil(self.max_rounds / self.processes), min(self.min_rounds, self.max_rounds))
+        if process == 0:
+            least, most = self.min_rounds, first
+        else:
+            each, more = divmod(self.max_rounds - first, self.processes - 1)
+            least, most = math.ceil(self.min_rounds / self.processes), each + (process <= more)
         return replace(
             self,
             target=self.target * math.sqrt(self.processes),
-            min_rounds=min(math.ceil(self.min_rounds / self.processes), most),
+            min_rounds=min(least, most),
             max_rounds=most,
             seconds=self.seconds / self.processes,
         )
+
+    @property
+    def most_processes(self) -> int:
+        """The number of processes that have a round to take: the first takes `min_rounds`, and each of the others one at least."""
+        return 1 + max(self.max_rounds - self.min_rounds, 0)
 
 
 @dataclass(frozen=True)

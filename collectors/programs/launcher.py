@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from warpladder.collectors.core.processes import POLL_S, Guarded
 from warpladder.collectors.core.tools import CollectorError
-from warpladder.collectors.programs.runner import Ended, Launch
+from warpladder.collectors.programs.runner import Ended, Launch, Waiting
 
 _RUNNER: Final = "warpladder.collectors.programs.runner"
 _STDERR: Final = 2
@@ -17,18 +17,22 @@ _STDERR: Final = 2
 def _nothing() -> None: ...
 
 
+def _untold(waiting: Waiting) -> None: ...
+
+
 class Launcher:
     """The process that runs programs. It ends with this process, and everything that it started with it.
 
     Args:
         check: called before a program runs and meanwhile; an exception that it raises ends the wait.
+        told: called where a program has exited, and what it started runs on for seconds.
 
     Raises:
         CollectorError: the process cannot be started.
     """
 
-    def __init__(self, check: Callable[[], None] = _nothing) -> None:
-        self._check = check
+    def __init__(self, check: Callable[[], None] = _nothing, told: Callable[[Waiting], None] = _untold) -> None:
+        self._check, self._told = check, told
         self._connection, theirs = multiprocessing.Pipe()
         code = f"import sys; sys.path[:] = {sys.path!r}; from {_RUNNER} import main; main({theirs.fileno()})"
         try:
@@ -49,12 +53,15 @@ class Launcher:
         self._check()
         try:
             self._connection.send(launch)
-            while not self._connection.poll(POLL_S):
-                self._check()
-            ended: Ended = self._connection.recv()
+            while True:
+                while not self._connection.poll(POLL_S):
+                    self._check()
+                said: Ended | Waiting = self._connection.recv()
+                if isinstance(said, Ended):
+                    return said
+                self._told(said)
         except (EOFError, ConnectionError) as error:
             raise CollectorError(f"{launch.words[0]}: the process that runs it died; record again") from error
-        return ended
 
     def __enter__(self) -> "Launcher":
         return self

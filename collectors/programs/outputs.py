@@ -107,10 +107,14 @@ def why(ended: Ended, timeout_s: float, stderr: Path) -> str:
     """The reason why a run failed, with the last line of its messages."""
     if ended.problem == "start":
         return f"cannot be started ({ended.detail})"
+    if ended.problem == "keep":
+        return f"its output cannot be kept ({ended.detail}); free space in the folder for temporary files, or set TMPDIR"
     if ended.problem == "output":
         return f"printed more than {MOST_OUTPUT >> 30} GiB, and was killed"
     if ended.problem == "timeout":
-        reason = f"did not end within {timeout_s:g} s, and was killed with its process group"
+        reason = f"did not end within {timeout_s:g} s, and was killed with all that it started"
+        if ended.left:
+            reason = f"exited with {ended.code}, but left {', '.join(ended.left)} running, killed after {timeout_s:g} s; it has to end"
     elif ended.code == -9:
         reason = "was killed (signal 9), as the system does when memory runs out"
     else:

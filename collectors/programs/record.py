@@ -1,10 +1,11 @@
-"""Records a comparison of whole programs: warm-up and verification, shuffled rounds, verification again, and the run."""
+"""Records a comparison of whole programs: warm-up and verification, shuffled rounds, verification of timed runs, and the run."""
 
-import os
+import random
 import shutil
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from warpladder.collectors.programs.launcher import Launcher
 from warpladder.collectors.programs.names import names_of
 from warpladder.collectors.programs.outputs import Failure, Outputs, failure
 from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
-from warpladder.collectors.programs.runner import Ended, Launch
+from warpladder.collectors.programs.runner import HAS_SUBREAPERS, Ended, Launch, Waiting
 from warpladder.collectors.programs.words import Program
 from warpladder.data import naming
 from warpladder.data.diagnostics import diagnostic_row
@@ -41,6 +42,10 @@ TIMEOUT_S: Final = 600.0
 PROFILED_ROUNDS: Final = 3
 #: The longest variable `runner.PADDING`: a page of memory.
 _MOST_PADDING: Final = 4096
+#: Timed runs of each program whose outputs are judged.
+_JUDGED_RUNS: Final = 5
+#: Work after a program's exit that is not worth a word, in ns.
+_SOON_NS: Final = 1_000_000
 _STATE: Final = dict.fromkeys(naming.UNKNOWN)
 
 #: Told what is done now: a text, rounds done, and rounds in all (None if not known).
@@ -117,11 +122,14 @@ def record(
     with ExitStack() as stack:
         journal = Journal(data_dir, first, profiler.add_trace if profiler is not None else None)
         try:
-            journal.note({"kind": "diagnostics", "rows": [diagnostic_row("info", Source.PROGRAMS, tables.HOW_MEASURED)]})
+            told_at_first = [diagnostic_row("info", Source.PROGRAMS, tables.HOW_MEASURED)]
+            if not HAS_SUBREAPERS:
+                told_at_first.append(diagnostic_row("warning", Source.PROGRAMS, _GROUP_ONLY))
+            journal.note({"kind": "diagnostics", "rows": told_at_first})
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpladder-")))
             measurement = _Measurement(request, dict(zip(cells, paths, strict=True)), folder, journal, told)
             try:
-                with Launcher(stop.check) as launcher:
+                with Launcher(stop.check, measurement.tell_waiting) as launcher:
                     measurement.measure(launcher)
                 if profiler is not None and measurement.ok:
                     _profile(profiler, measurement, folder, journal, stack, stop)
@@ -169,13 +177,17 @@ class _Measurement:
         self._rng = np.random.default_rng(request.seed)
         self._durations: dict[Entry, list[int]] = {}
         self._cpu_ns: dict[Cell, list[int]] = {}
-        self._left: dict[Cell, int] = {}
+        self._after_ns: dict[Cell, int] = {}
+        self._timed_runs: Counter[Cell] = Counter()
+        self._judged_runs: Counter[Cell] = Counter()
+        self._unpredictable = random.SystemRandom()
         self._why_stopped: dict[Cell, str] = {}
         self._launcher: Launcher
         self._outputs: Outputs
+        self._running = self.ok[0]
 
     def measure(self, launcher: Launcher) -> None:
-        """Verify the programs, sample them, and verify them again. Raises Stopped."""
+        """Verify the programs, sample them, and verify what timed runs printed. Raises Stopped."""
         self._launcher = launcher
         request = self._request
         self._outputs = Outputs(request.same_output, request.check, self._folder, request.timeout_s, launcher.run)
@@ -184,8 +196,14 @@ class _Measurement:
             self._attempt(cell, self._warm_up)
         self._rounds()
         for cell in list(self.ok) if self._outputs.judged else ():
-            self._told(f"verifying {cell.variant} again", 0, None)
-            self._attempt(cell, self._still_right)
+            self._told(f"verifying what {cell.variant} printed when it was timed", 0, None)
+            self._attempt(cell, self._verify_timed)
+
+    def tell_waiting(self, waiting: Waiting) -> None:
+        """Tell that a program has exited, and that what it left is waited for."""
+        names, seconds = ", ".join(waiting.names), self._request.timeout_s
+        text = f"{self._running.variant} has exited, and {names} goes on: waiting until {seconds:g} s have passed (--timeout)"
+        self._told(text, 0, None)
 
     def executions(self) -> list[Execution]:
         """The runs to profile: up to three shuffled rounds of the programs that are ok."""
@@ -225,11 +243,32 @@ class _Measurement:
         if wrong is not None:
             raise _failed(wrong)
 
-    def _still_right(self, cell: Cell) -> None:
-        try:
-            self._verify(cell)
-        except Failed as failed:
-            raise Failed(failed.status, f"right at first, and not after it was timed: {failed.detail}") from failed
+    def _verify_timed(self, cell: Cell) -> None:
+        """Judge what timed runs printed."""
+        for place in range(_JUDGED_RUNS):
+            output = self._kept(cell, place)
+            if output.exists():
+                wrong = self._outputs.judge(cell.variant, output)
+                if wrong is not None:
+                    raise Failed(wrong.status, f"right at first, and not when it was timed: {wrong.detail}")
+                self._judged_runs[cell] += 1
+
+    def _kept(self, cell: Cell, place: int) -> Path:
+        return self._folder / f"timed-{list(self._paths).index(cell)}-{place}"
+
+    def _kept_or_not(self, cell: Cell) -> Path | None:
+        """The file for the output of the next timed run; None to drop it. Which runs are kept cannot be predicted.
+
+        Each run is as likely as any other to be among those that are kept at the end (Vitter, Random sampling with a reservoir, ACM
+        Transactions on Mathematical Software 11, 1985, algorithm R).
+        """
+        if not self._outputs.judged:
+            return None
+        self._timed_runs[cell] += 1
+        place = self._timed_runs[cell] - 1
+        if place >= _JUDGED_RUNS:
+            place = self._unpredictable.randrange(self._timed_runs[cell])
+        return self._kept(cell, place) if place < _JUDGED_RUNS else None
 
     def _fail(self, cell: Cell, failed: Failed) -> None:
         self.ok.remove(cell)
@@ -274,47 +313,53 @@ class _Measurement:
         return True
 
     def _take(self, entry: Entry, number: int) -> Reading:
-        ended = self._run(entry.cell, padding=int(self._rng.integers(_MOST_PADDING)))
+        kept = self._kept_or_not(entry.cell)
+        ended = self._run(entry.cell, stdout=kept, padding=int(self._rng.integers(_MOST_PADDING)))
         self._cpu_ns.setdefault(entry.cell, []).append(ended.cpu_ns)
         return Reading(ended.duration_ns, state=dict(_STATE))
 
     def _run(self, cell: Cell, *, stdout: Path | None = None, padding: int | None = None) -> Ended:
         """Run a program once. Raises Failed."""
         launch = self._launch(cell, stdout=stdout, padding=padding)
+        self._running = cell
         ended = self._launcher.run(launch)
-        self._left[cell] = max(self._left.get(cell, 0), ended.left)
+        self._after_ns[cell] = max(self._after_ns.get(cell, 0), ended.after_ns)
         failed = failure(ended, launch.timeout_s, Path(launch.stderr))
         if failed is not None:
             raise _failed(failed)
         return ended
 
     def _launch(self, cell: Cell, *, stdout: Path | None = None, padding: int | None = None) -> Launch:
-        path, printed = self._paths[cell], str(stdout or os.devnull)
+        path, printed = self._paths[cell], str(stdout or "")
         assert path is not None
         said = str(self._folder / "stderr")
         return Launch(path, self._words[cell], self._request.timeout_s, stdout=printed, stderr=said, padding=padding)
 
     def conclude(self) -> None:
-        """Note why sampling stopped, and what the programs left behind."""
+        """Note why sampling stopped, how many timed runs were judged, and what ran on after a program's exit."""
         results = []
         for cell in self.ok:
             n = len(self._durations.get(Entry(cell), ()))
             if n:
                 why = self._why_stopped.get(cell, f"{HOW.scope} {HOW.cache}: interrupted, n={n}")
                 cpu_ms = statistics.median(self._cpu_ns[cell]) / 1e6
-                results.append(
-                    result_row(cell, "ok", f"{why}; processor time of user and system {cpu_ms:.3g} ms in the median")
-                )
+                told = f"{why}; processor time of user and system {cpu_ms:.3g} ms in the median"
+                if judged := self._judged_runs[cell]:
+                    told += f"; outputs of timed runs that were judged too, chosen at random: {judged}"
+                results.append(result_row(cell, "ok", told))
         diagnostics = [
-            diagnostic_row("warning", Source.PROGRAMS, _LEFT.format(f"{number} process{'es' if number > 1 else ''}"), cell.key)
-            for cell, number in self._left.items()
-            if number
+            diagnostic_row("info", Source.PROGRAMS, _AFTER.format(after_ns / 1e6), cell.key)
+            for cell, after_ns in self._after_ns.items()
+            if after_ns > _SOON_NS
         ]
         self._journal.note(job_event(1, 0, results, diagnostics))
 
 
-_LEFT: Final = (
-    "left up to {} running at its exit, which were killed before the next program; work after the exit is not in its time"
+_AFTER: Final = (
+    "processes that it started ran on after its exit, for up to {:.3g} ms; its time lasts until the last of them has ended"
+)
+_GROUP_ONLY: Final = (
+    "processes that leave the process group of a program are not waited for, since this system has no subreapers, as Linux has"
 )
 
 

@@ -18,8 +18,8 @@ _UNKNOWN: Final = ("registers", "shared_bytes", "spill_bytes", "transfer")
 
 #: A diagnostic of every run of programs.
 HOW_MEASURED: Final = (
-    "the variants are whole programs: operation is the wall-clock time from the start of the process to its exit, which includes "
-    "the start of the program and all of its input and output. Precision is not known and stands as fp32, caches are as the "
+    "the variants are whole programs: operation is the wall-clock time from the start of the process until it and all that it "
+    "started have ended, which includes the start of the program and all of its input and output, read from a pipe. Precision is not known and stands as fp32, caches are as the "
     "programs left them and stand as hot, and no floor is known"
 )
 

@@ -24,7 +24,7 @@ def main(plan: str, ends: str) -> None:
         for number, fields in enumerate(json.loads(Path(plan).read_text())):
             launch = Launch(**{**fields, "words": tuple(fields["words"])})
             with nvtx.annotate(message=execution_text(number), domain=DOMAIN):
-                ended = runner.run(launch, group_only=True)
+                ended = runner.run(launch, whole_tree=False)
             failed = failure(ended, launch.timeout_s, Path(launch.stderr))
             print(json.dumps(failed.detail if failed else ""), file=file, flush=True)
     sys.exit(0)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,7 +143,7 @@ def test_the_rounds_of_a_case_are_taken_by_several_processes(tmp_path: Path, mon
     samples = run.table("samples").query("case == 'n=1000' and variant == 'good' and twin == 0")
     # Rounds are numbered over all processes, so that no two samples share one.
     assert samples["round"].tolist() == list(range(9))
-    assert samples["process"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert samples["process"].tolist() == [0, 0, 0, 0, 0, 0, 1, 1, 2]
     results = run.table("results").query("case == 'n=1000'").set_index("variant")
     assert results.loc["better", "status"] == "ok"
     assert "; process 2: operation hot: " in results.loc["better", "detail"]
@@ -150,6 +151,57 @@ def test_the_rounds_of_a_case_are_taken_by_several_processes(tmp_path: Path, mon
     assert results.loc["remembers_on_disk", "status"] == "wrong_result"
     assert results.loc["remembers_on_disk", "detail"].startswith("process 1: ")
     assert "remembers_on_disk" not in set(run.table("samples")["variant"])
+
+
+@pytest.mark.parametrize(
+    ("request_", "processes"),
+    [
+        (Request(), 3),
+        (Request(case_set="report"), 3),
+        (Request(case_set="full"), 3),
+        (Request(cases=["n=7"]), 3),
+        (Request(processes=1), 1),
+        (Request(processes=2), 2),
+        (Request(max_rounds=15), 3),
+        (Request(max_rounds=7), 2),
+        (Request(max_rounds=6), 1),
+        (Request(max_rounds=1), 1),
+    ],
+    ids=str,
+)
+def test_three_processes_take_the_rounds_where_nothing_else_is_asked(request_: Request, processes: int) -> None:
+    plan = make_plan(replace(request_, names=["conv2d"]))
+    assert plan.limits.processes == processes
+    rounds = [plan.limits.of_process(process) for process in range(processes)]
+    assert sum(each.max_rounds for each in rounds) == plan.limits.max_rounds
+    assert rounds[0].min_rounds == min(6, plan.limits.max_rounds)
+    assert all(each.min_rounds >= 1 for each in rounds)
+
+
+@pytest.mark.parametrize(
+    ("first_s", "budget_s", "processes"), [(0.2, 60.0, 3), (0.8, 2.0, 2), (1.0, 1.5, 1), (2.0, 1.5, 1)], ids=str
+)
+def test_another_process_starts_only_if_it_has_the_time_that_the_first_one_took(
+    first_s: float, budget_s: float, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process may use the whole budget, so that it reaches as many cases as one process alone."""
+    plan = make_plan(Request(files=[MISBEHAVING], variants=["good"], max_rounds=12))
+    recorder = Recorder(replace(plan, limits=replace(plan.limits, budget_s=budget_s, seconds=0.05)), collector_of("host_clock"))
+    measure_job = recorder._measure_job
+    jobs = len(plan.jobs)
+
+    def slowed(job, process):  # type: ignore[no-untyped-def]
+        measure_job(job, process)
+        time.sleep(first_s / jobs)
+
+    monkeypatch.setattr(recorder, "_measure_job", slowed)
+    run_id, _ = recorder.record(tmp_path, "", [])
+    run = store.open_run(tmp_path / run_id)
+    samples = run.table("samples")
+    assert samples["process"].nunique() == processes
+    assert samples.query("twin == 0").groupby(["case", "variant", "scope"]).size().min() >= 6
+    said = run.table("diagnostics").query(f"source == '{Source.NOT_REACHED}'")["text"].tolist()
+    assert any(f"of {processes} and not of 3 processes" in text for text in said) == (processes < 3)
 
 
 @pytest.mark.parametrize(

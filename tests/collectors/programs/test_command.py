@@ -1,6 +1,7 @@
 """The command `versus`: its answer, its mistakes, and the example of its page."""
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -68,7 +69,7 @@ def test_the_answer_has_a_row_for_each_program_and_the_run_s_id_is_its_last_line
         *("'./slow é' 7", "'./fast | one' 7", "./missing 7", "--runs", "8", "--collector", "host_clock", "--data-dir", "runs"),
         folder=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     heading, slow, fast, missing, *notes, run_id = done.stdout.splitlines()
     assert heading.split("  ")[0] == "program"
     assert "times as fast as slow é" in heading
@@ -85,7 +86,7 @@ def test_the_answer_has_a_row_for_each_program_and_the_run_s_id_is_its_last_line
 @pytest.mark.parametrize("form", ["json", "csv", "markdown"])
 def test_other_formats_have_the_same_rows_and_nothing_else(form: str, tmp_path: Path) -> None:
     done = versus("true", "false", "true", "--runs", "6", "--format", form, "--data-dir", "runs", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     if form == "json":
         rows = json.loads(done.stdout)
         assert [(row["variant"], row["status"], row["n"]) for row in rows] == [
@@ -101,6 +102,22 @@ def test_other_formats_have_the_same_rows_and_nothing_else(form: str, tmp_path: 
         assert [line.split(" | ")[0] for line in done.stdout.splitlines()[:5]] == [
             *("| program", "| ---", "| true", "| false", "| true #2"),
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "markdown"])
+def test_fewer_than_six_rounds_give_no_verdict(form: str, tmp_path: Path) -> None:
+    slow = script(tmp_path / "slow", "sleep 0.05")
+    for runs, told in ((5, "unknown"), (6, "slower")):
+        done = versus("true", slow, "--runs", str(runs), "--format", form, "--data-dir", "runs", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        found = {
+            word
+            for word in ("unknown", "faster", "slower", "tied")
+            if re.search(rf"\b{word}\b", done.stdout.split("itself")[0])
+        }
+        assert found == {told}
+        if form in ("table", "markdown"):
+            assert ("fewer than 6 rounds give no verdict" in done.stdout) == (runs < 6)
 
 
 def test_a_shell_runs_pipes(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_each_failure_is_a_verdict_without_samples_and_the_others_go_on(tmp_path
     assert found["no-such-program 1"] == ("launch_error", "no-such-program: no such program; check its name and its folder")
     assert found["exits"] == ("launch_error", "exit code 3: why")
     assert found["dies"] == ("launch_error", "was killed by signal 11")
-    assert found["hangs"] == ("timeout", "did not end within 0.5 s, and was killed with its process group")
+    assert found["hangs"] == ("timeout", "did not end within 0.5 s, and was killed with all that it started")
     assert found["no_header"] == ("launch_error", "cannot be started (Exec format error)")
     assert found["works"][0] == found["works too"][0] == "ok"
     samples = run.table("samples")
@@ -125,14 +125,71 @@ def test_another_output_is_a_wrong_result_and_is_not_timed(tmp_path: Path) -> No
     assert set(run.table("samples")["variant"]) == {"p1", "p2"}
 
 
-def test_an_output_that_changes_from_run_to_run_is_found_after_the_rounds(tmp_path: Path) -> None:
+def test_an_output_that_changes_from_run_to_run_is_found(tmp_path: Path) -> None:
     count = tmp_path / "count"
     changing = script(tmp_path / "p1", f"echo >> {count}; wc -l < {count}")
     run = compared(tmp_path, changing, script(tmp_path / "p2", "echo 1"), same_output=True)
     status, detail = verdicts(run)["p1"]
     assert status == "wrong_result"
-    assert detail.startswith("right at first, and not after it was timed: its output differs from its first output at byte 1")
+    assert detail.startswith("right at first, and not when it was timed: its output differs from its first output at byte 1")
     assert set(run.table("samples")["variant"]) == {"p2"}
+
+
+@pytest.mark.parametrize("judge", [{"same_output": True}, {"check": "grep -q 42"}], ids=["same output", "check"])
+def test_a_program_that_is_right_only_where_it_is_not_timed_is_wrong(judge: dict[str, object], tmp_path: Path) -> None:
+    """Timed runs have a variable that moves the stack."""
+    honest = script(tmp_path / "p1", "echo result 42")
+    cheats = script(tmp_path / "p2", '[ -n "$WARPLADDER_PADDING" ] || echo result 42')
+    run = compared(tmp_path, honest, cheats, runs=8, **judge)
+    status, detail = verdicts(run)["p2"]
+    assert status == "wrong_result"
+    assert detail.startswith("right at first, and not when it was timed: ")
+    assert verdicts(run)["p1"][0] == "ok"
+    assert verdicts(run)["p1"][1].endswith("; outputs of timed runs that were judged too, chosen at random: 5")
+    assert set(run.table("samples")["variant"]) == {"p1"}
+
+
+def test_a_program_that_is_wrong_in_half_of_its_timed_runs_is_found_in_most_recordings(tmp_path: Path) -> None:
+    """Which runs are judged cannot be predicted: five of 20 miss the 10 wrong ones once in 61 recordings."""
+    count = tmp_path / "count"
+    cheats = script(tmp_path / "p2", f'echo >> {count}; [ $(wc -l < {count}) -gt 11 -a -n "$WARPLADDER_PADDING" ] || echo 42')
+    found = []
+    for _ in range(3):
+        count.unlink(missing_ok=True)
+        found.append(verdicts(compared(tmp_path, "echo 42", cheats, runs=20, same_output=True))["p2"][0])
+    assert "wrong_result" in found
+
+
+@pytest.mark.parametrize("judge", [{}, {"same_output": True}, {"check": "grep -q fifo"}], ids=["none", "same output", "check"])
+def test_every_run_of_a_program_writes_to_the_same_kind_of_file(judge: dict[str, object], tmp_path: Path) -> None:
+    """grep stops at its first match where its output is /dev/null, so that it was 48 times as fast as in the runs that were judged."""
+    log = tmp_path / "log"
+    command = script(tmp_path / "p1", f"exec 3>&1; stat -L -c %F /proc/self/fd/3 >> {log}; echo fifo")
+    assert verdicts(compared(tmp_path, command, command, **judge))["p1"][0] == "ok"
+    kinds = log.read_text().splitlines()
+    assert len(kinds) >= 11
+    assert set(kinds) == {"fifo"}
+
+
+def test_grep_has_no_shorter_way_when_it_is_timed(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("match 0123456789\n" * 2_000_000)
+    run = compared(tmp_path, f"grep match {lines}", f"sed -n 1p {lines}", runs=3)
+    median = run.table("samples").groupby("variant")["duration_ns"].median()
+    grep = next(value for variant, value in median.items() if "grep" in variant)
+    assert grep > 5e6
+
+
+def test_work_in_the_background_is_timed(tmp_path: Path) -> None:
+    honest = script(tmp_path / "p1", "sleep 0.12; echo result 42")
+    background = script(tmp_path / "p2", "(sleep 0.12; echo result 42) &")
+    run = compared(tmp_path, honest, background, runs=6, same_output=True)
+    samples = run.table("samples")
+    assert samples["duration_ns"].min() >= 0.12e9
+    assert {status for status, _ in verdicts(run).values()} == {"ok"}
+    told = run.table("diagnostics").query("variant == 'p2'").to_dict("records")
+    assert [(row["severity"], row["source"]) for row in told] == [("info", Source.PROGRAMS)]
+    assert told[0]["text"].startswith("processes that it started ran on after its exit, for up to 12")
 
 
 def test_a_hundred_megabytes_of_output_are_compared(tmp_path: Path) -> None:
@@ -156,12 +213,10 @@ def test_a_check_of_the_user_s_reads_the_output(tmp_path: Path) -> None:
     )
 
 
-def test_processes_that_a_program_leaves_are_told(tmp_path: Path) -> None:
-    run = compared(tmp_path, script(tmp_path / "p1", "sleep 60 & exit 0"), "true", runs=1, warmup=0)
-    rows = run.table("diagnostics").query("severity == 'warning'").to_dict("records")
-    assert [(row["source"], row["variant"]) for row in rows] == [(Source.PROGRAMS, "p1")]
-    assert rows[0]["text"].startswith("left up to 1 process running at its exit")
-    assert verdicts(run)["p1"][0] == "ok"
+def test_a_program_that_leaves_a_daemon_is_a_timeout_that_names_it(tmp_path: Path) -> None:
+    run = compared(tmp_path, script(tmp_path / "p1", "sleep 60 & exit 0"), "true", runs=1, timeout_s=0.5)
+    assert verdicts(run)["p1"] == ("timeout", "exited with 0, but left sleep running, killed after 0.5 s; it has to end")
+    assert verdicts(run)["true"][0] == "ok"
 
 
 def test_without_a_number_the_rounds_stop_when_the_medians_are_known_or_time_is_up(

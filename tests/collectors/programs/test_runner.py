@@ -36,7 +36,7 @@ def lives(pid: int) -> bool:
 
 def test_wall_clock_and_processor_time_are_those_of_the_program(launcher: Launcher) -> None:
     slept = launcher.run(shell("sleep 0.3"))
-    assert (slept.code, slept.problem, slept.left) == (0, "", 0)
+    assert (slept.code, slept.problem, slept.left, slept.after_ns) == (0, "", (), 0)
     assert 0.3e9 <= slept.duration_ns < 1.5e9
     assert slept.cpu_ns < 0.1e9
     busy = launcher.run(Launch(sys.executable, ("python", "-c", "import time\nwhile time.process_time() < 0.3: pass"), 20.0))
@@ -64,55 +64,112 @@ def test_a_closed_pipe_ends_a_program_as_under_a_shell(launcher: Launcher, tmp_p
     assert said.read_text() == ""
 
 
-def test_a_program_that_hangs_is_killed_with_its_group(launcher: Launcher, tmp_path: Path) -> None:
+def test_a_program_that_hangs_is_killed_with_all_that_it_started(launcher: Launcher, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    ended = launcher.run(shell("sleep 60 & echo $! $$; trap '' TERM; sleep 61", 0.4, stdout=str(pids)))
-    assert (ended.problem, ended.code) == ("timeout", -signal.SIGKILL)
+    ended = launcher.run(shell("sleep 60 & setsid sleep 62 & echo $! $$; trap '' TERM; sleep 61", 0.4, stdout=str(pids)))
+    assert (ended.problem, ended.code, ended.left) == ("timeout", -signal.SIGKILL, ())
     assert 0.4e9 <= ended.duration_ns < 5e9
     assert not any(map(lives, map(int, pids.read_text().split())))
 
 
-def test_what_outlives_a_program_is_ended_and_counted_and_not_timed(launcher: Launcher, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "background",
+    [
+        "(sleep 0.3; echo result 42) &",
+        "setsid sh -c 'sleep 0.3; echo result 42' &",
+        "(setsid sh -c '(sleep 0.3; echo result 42) &' &)",
+        f"{sys.executable} -c 'import os, time\nif not os.fork():\n os.setsid()\n if not os.fork(): time.sleep(0.3); print(\"result 42\")'",
+    ],
+    ids=["in its group", "in a session of its own", "an orphan of an orphan", "a daemon"],
+)
+def test_work_that_goes_on_after_the_exit_is_waited_for_and_timed(background: str, launcher: Launcher, tmp_path: Path) -> None:
+    printed = tmp_path / "out"
+    ended = launcher.run(shell(f"{background}\nexit 0", stdout=str(printed)))
+    assert (ended.code, ended.problem, ended.left) == (0, "", ())
+    assert 0.3e9 <= ended.duration_ns < 3e9
+    assert 0.2e9 <= ended.after_ns < ended.duration_ns
+    assert printed.read_text() == "result 42\n"
+
+
+def test_the_processor_time_of_an_orphan_counts(launcher: Launcher) -> None:
+    work = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.3: pass'"
+    assert launcher.run(shell(f"{work} & exit 0")).cpu_ns >= 0.3e9
+
+
+def test_a_daemon_that_never_ends_is_a_timeout_with_its_name(
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pids = tmp_path / "pids"
-    ended = launcher.run(shell("sleep 60 & echo $!; setsid sleep 60 & echo $!; exit 0", stdout=str(pids)))
-    assert (ended.code, ended.left) == (0, 2)
-    assert ended.duration_ns < 2e9
+    ended = launcher.run(shell("sleep 60 & echo $!; setsid sleep 60 & echo $!; exit 0", 0.4, stdout=str(pids)))
+    assert (ended.code, ended.problem, ended.left) == (0, "timeout", ("sleep",))
+    assert 0.4e9 <= ended.duration_ns < 3e9
     assert not any(map(lives, map(int, pids.read_text().split())))
 
 
-def test_under_a_profiler_only_the_program_s_group_is_ended(tmp_path: Path) -> None:
+def test_a_long_wait_for_what_a_program_left_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_PATIENCE_S", 0.1)
+    told: list[runner.Waiting] = []
+    assert runner.run(shell("sleep 0.6 & exit 0"), whole_tree=False, tell=told.append).problem == ""
+    assert told == [runner.Waiting(("sleep",))]
+
+
+def test_under_a_profiler_only_the_program_s_group_is_waited_for_and_ended(tmp_path: Path) -> None:
     """The processes of a profiler may be children of the process that runs the programs."""
     pids = tmp_path / "pids"
     helper = subprocess.Popen(["sleep", "60"])
-    assert runner.run(shell("sleep 60 & echo $!; exit 0", stdout=str(pids)), group_only=True).code == 0
-    deadline = time.monotonic() + 5
-    while lives(int(pids.read_text())) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    waited = runner.run(shell("sleep 0.3 & exit 0"), whole_tree=False)
+    assert (waited.code, waited.problem) == (0, "")
+    assert 0.3e9 <= waited.duration_ns < 1.5e9
+    ended = runner.run(shell("sleep 60 & echo $!; exit 0", 0.4, stdout=str(pids)), whole_tree=False)
+    assert (ended.code, ended.problem, ended.left) == (0, "timeout", ("sleep",))
     assert not lives(int(pids.read_text()))
     assert helper.poll() is None
     helper.kill()
     helper.wait()
 
 
-def test_a_child_that_ends_soon_after_the_program_is_left_alone(launcher: Launcher, tmp_path: Path) -> None:
-    file = tmp_path / "done"
-    assert launcher.run(shell(f"(sleep 0.05; touch {file}) & exit 0")).left == 0
-    assert file.exists()
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_output_is_a_pipe_whether_it_is_kept_or_not(kept: bool, launcher: Launcher, tmp_path: Path) -> None:
+    """A program may write less to /dev/null, or in other portions to a file."""
+    seen = tmp_path / "seen"
+    kind = f"import os, stat; print(stat.filemode(os.fstat(1).st_mode)[0], os.isatty(1), file=open('{seen}', 'w'))"
+    assert (
+        launcher.run(Launch(sys.executable, ("python", "-c", kind), 20.0, stdout=str(tmp_path / "out") if kept else "")).code
+        == 0
+    )
+    assert seen.read_text() == "p False\n"
 
 
 def test_a_hundred_megabytes_are_printed_to_a_file_or_to_nothing(launcher: Launcher, tmp_path: Path) -> None:
     printed = tmp_path / "out"
     assert launcher.run(shell("head -c 100000000 /dev/zero", stdout=str(printed))).code == 0
     assert printed.stat().st_size == 100_000_000
+    launcher.run(shell("head -c 200000000 /dev/zero; echo end", stdout=str(printed)))  # more than stays in memory
+    with printed.open("rb") as file:
+        file.seek(200_000_000)
+        assert file.read() == b"end\n"
     assert launcher.run(shell("head -c 100000000 /dev/zero")).code == 0
 
 
 def test_an_output_without_end_is_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "MOST_OUTPUT", 1 << 20)
     printed = tmp_path / "out"
-    ended = runner.run(shell("exec yes", 60.0, stdout=str(printed)), group_only=True)
+    ended = runner.run(shell("exec yes", 60.0, stdout=str(printed)), whole_tree=False)
     assert (ended.problem, ended.code) == ("output", -signal.SIGKILL)
     assert ended.duration_ns < 20e9
+
+
+def test_an_output_without_end_that_is_not_kept_ends_at_the_timeout() -> None:
+    ended = runner.run(shell("exec yes", 0.5), whole_tree=False)
+    assert (ended.problem, ended.code) == ("timeout", -signal.SIGKILL)
+    assert ended.duration_ns < 5e9
+
+
+def test_an_output_that_cannot_be_written_is_a_failure() -> None:
+    ended = runner.run(shell("echo result"), whole_tree=False)
+    assert ended.problem == ""
+    full = runner.run(shell("echo result", stdout="/dev/full"), whole_tree=False)
+    assert (full.problem, full.detail) == ("keep", "No space left on device")
 
 
 def test_a_flood_of_messages_does_not_fill_the_disk_and_its_last_line_is_kept(launcher: Launcher, tmp_path: Path) -> None:
@@ -138,8 +195,8 @@ def test_nothing_outlives_the_recorder_even_if_it_is_killed(tmp_path: Path) -> N
     code = (
         "from warpladder.collectors.programs.launcher import Launcher\n"
         "from warpladder.collectors.programs.runner import Launch\n"
-        f"script = 'setsid sleep 60 & echo $! $$; exec sleep 61'\n"
-        f"Launcher().run(Launch('/bin/sh', ('sh', '-c', script), 100.0, stdout={str(pids)!r}))"
+        f"script = 'setsid sleep 60 & echo $! $$ > {pids}; exec sleep 61'\n"
+        "Launcher().run(Launch('/bin/sh', ('sh', '-c', script), 100.0))"
     )
     recorder = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).resolve().parents[3])
     deadline = time.monotonic() + 30
