@@ -223,7 +223,7 @@ class Recorder:
         for process in range(limits.processes):
             if process:
                 if time.monotonic() + first_s > deadline:
-                    self._diagnose("info", Source.NOT_REACHED, _FEWER.format(process, limits.processes, limits.budget_s))
+                    self._diagnose("info", Source.NOT_REACHED, _FEWER.format(process, limits.processes, deadline - started))
                     return
                 self._replace_children()
             self._measure_jobs(process, deadline)
