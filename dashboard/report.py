@@ -80,24 +80,17 @@ def _facts(data: RunData) -> str:
 
 
 def _answer(rows: pd.DataFrame) -> str:
-    """The table of `warpladder answer`, whose last column marks what the checks found."""
+    """The table of `warpladder answer`, whose last column marks what the checks found: once for a workload, and for a row what it passed
+    over.
+    """
     if rows.empty:
         return "<p>No variant was timed in this run.</p>"
-    found = rows.groupby("workload", sort=False)["distrust"].first()
+    distrusted = set(rows.loc[rows["distrust"] != "", "workload"])
     lines = [
-        (*texts, _mark(str(found[workload]), first=not again))
-        for (*texts, _), workload, again in zip(
-            answer.texts(rows), rows["workload"], rows["workload"].duplicated(), strict=True
-        )
+        (*texts, f"⚠ {own}" if own else "⚠" if workload in distrusted else "✓")
+        for (*texts, own), workload in zip(answer.texts(rows), rows["workload"], strict=True)
     ]
     return f'<div class="wrap answer">{table_of_rows((*answer.HEADINGS[:-1], "trust"), lines)}</div>'
-
-
-def _mark(distrust: str, *, first: bool) -> str:
-    """What the checks found in a workload, which its first row tells."""
-    if not distrust:
-        return "✓"
-    return f"⚠ {distrust}" if first else "⚠"
 
 
 def _checks(data: RunData) -> str:
