@@ -51,7 +51,8 @@ class Limits:
     def of_process(self, process: int) -> "Limits":
         """The limits of a process, which all together give at most as many rounds, and about as narrow an interval, as one alone.
 
-        The first process takes `min_rounds` at least: it may be the only one, where the time is up or the run is interrupted.
+        The first process may be the only one, where the time is up or the run is interrupted. So it takes `min_rounds` at least, and with
+        a budget it has all the seconds of one alone.
         """
         first = max(math.ceil(self.max_rounds / self.processes), min(self.min_rounds, self.max_rounds))
         if process == 0:
@@ -64,7 +65,7 @@ class Limits:
             target=self.target * math.sqrt(self.processes),
             min_rounds=min(least, most),
             max_rounds=most,
-            seconds=self.seconds / self.processes,
+            seconds=self.seconds if process == 0 and self.budget_s is not None else self.seconds / self.processes,
         )
 
     @property

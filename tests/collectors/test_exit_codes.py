@@ -3,14 +3,19 @@
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.collectors.core.test_under_tool import fake_nsys
 from tests.collectors.programs.recording import script
 from warpladder import session
 from warpladder.__main__ import command
+from warpladder.collectors import choice, commands
+from warpladder.collectors.nsight_systems import record as nsight_systems
+from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.data import store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,8 +89,22 @@ def test_a_caught_specimen_and_what_cannot_run_here_and_a_peer_that_is_not_named
     assert named.exit_code == 0, named.output
 
 
-def test_the_recording_under_a_tool_leaves_the_exit_code_to_the_one_around_it(tmp_path: Path) -> None:
-    assert record(bench(tmp_path, "wrong"), "--no-summary").exit_code == 0
+@pytest.mark.parametrize(("variants", "code"), [(["wrong"], 1), ([], 0)], ids=["wrong", "right"])
+def test_a_recording_under_a_tool_ends_with_the_code_of_its_run(
+    variants: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recording inside ends with 0, so that the tool does not take it for a program that failed."""
+    fake_nsys(tmp_path, monkeypatch)
+    monkeypatch.setattr(nsight_systems, "NSYS", nsys_run.NSYS)
+    monkeypatch.setattr(commands, "UNDER_TOOL", {"nsight_systems": partial(nsight_systems.record, inside="host_clock")})
+    monkeypatch.setattr(choice, "choose", lambda name, among: (name, "asked for"))
+    done = record(bench(tmp_path, *variants), "--collector", "nsight_systems")
+    assert done.exit_code == code, done.output
+    ((run,), _) = store.list_runs([tmp_path / "runs"])
+    assert run.info["collector"] == "nsight_systems"
+    assert done.stderr.count("not right: ") == code
+    inside = record(tmp_path / "bench.py", "--no-summary")
+    assert inside.exit_code == 0
 
 
 def test_record_from_python_returns_the_run_of_a_wrong_variant(tmp_path: Path) -> None:
@@ -97,24 +116,20 @@ def test_record_from_python_returns_the_run_of_a_wrong_variant(tmp_path: Path) -
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")
-@pytest.mark.parametrize("form", ["table", "json", "csv", "markdown"])
 @pytest.mark.parametrize(
-    ("program", "said"),
+    ("program", "form", "said"),
     [
-        (
-            "./missing",
-            "not right: 1 of 2 cells true vs missing/missing/whole: launch_error: missing: no such program; check its name",
-        ),
-        ("false", "not right: 1 of 2 cells true vs false/false/whole: launch_error: exit code 1"),
-        ("echo 1", "not right: 1 of 2 cells true vs echo 1/echo 1/whole: wrong_result: its output differs from true"),
-        ("sleep 9", "not right: 1 of 2 cells true vs sleep 9/sleep 9/whole: timeout: did not end within 0.5 s"),
+        ("./missing", "table", "vs missing/missing/whole: launch_error: missing: no such program; check its name"),
+        ("false", "json", "vs false/false/whole: launch_error: exit code 1"),
+        ("echo 1", "csv", "vs echo 1/echo 1/whole: wrong_result: its output differs from true"),
+        ("sleep 9", "markdown", "vs sleep 9/sleep 9/whole: timeout: did not end within 0.5 s"),
     ],
 )
-def test_a_comparison_with_a_program_that_is_not_right_ends_with_1(program: str, said: str, form: str, tmp_path: Path) -> None:
+def test_a_comparison_with_a_program_that_is_not_right_ends_with_1(program: str, form: str, said: str, tmp_path: Path) -> None:
     options = ("--same-output", "--runs", "1", "--timeout", "0.5", "--collector", "host_clock", "--format", form)
     done = CliRunner().invoke(app, ["versus", "true", program, *options, "--data-dir", str(tmp_path)])
     assert done.exit_code == 1, done.output
-    assert done.stderr.splitlines()[-1].startswith(said)
+    assert done.stderr.splitlines()[-1].startswith(f"not right: 1 of 2 cells true {said}")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")

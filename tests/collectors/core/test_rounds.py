@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,6 +74,10 @@ def test_processes_share_the_rounds_and_the_time_of_one() -> None:
     # Three times the rounds narrow an interval by the square root of three.
     assert shares[0].target == pytest.approx(0.005 * 3**0.5)
     assert Limits().of_process(0) == Limits()
+    limited = replace(limits, budget_s=60.0)
+    assert [limited.of_process(process).seconds for process in range(3)] == [3.0, 1.0, 1.0], (
+        "its seconds are those of one alone"
+    )
     few = Limits(max_rounds=9, processes=3)
     assert [few.of_process(process).max_rounds for process in range(3)] == [6, 2, 1]
     assert [few.of_process(process).min_rounds for process in range(3)] == [6, 2, 1]
