@@ -25,7 +25,6 @@ from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.history import TimedCell
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.levels import Level, several_processes
-from warpladder.dashboard.core.levels import ratio as ratio_of
 from warpladder.dashboard.core.machine import Recordings
 from warpladder.dashboard.core.readings import reading
 from warpladder.dashboard.core.run_data import Entry, RunData
@@ -152,7 +151,6 @@ def _judged(
     """The verdict, and the time of now over the last time, each relative to the baseline in the same case."""
     before = _relative(last, change, change.of_a, base.of_a)
     after = _relative(now, change, (change.variant, change.config), (base.variant, base.config))
-    ratio = ratio_of(before, after)
     runs = [reading(data).medians(change.workload) for data in (last, now)]
     gpus = max(change.gpus, 1)
     equal = between_runs.equal_code(runs[0], runs[1], change.timing, gpus)
@@ -163,11 +161,10 @@ def _judged(
         machine = Machine(history(change.workload) if history else [], change.timing, gpus)
         return _OF_A_RATIO * machine.apart(log, frozenset(run.run_id for run in runs))
 
-    several = several_processes(before, after)
     own = equal.over(base.variant).like(log, cell)
-    if len(own) < between_runs.FEWEST and not several:
+    if len(own) < between_runs.FEWEST and not several_processes(before, after):
         own = _OF_A_RATIO * equal.like(log, cell)
-    noise = between_runs.noise(own, shown, several_processes=several, equal=change.equal_code)
+    ratio, noise = between_runs.ratio_and_noise(before, after, own, shown, equal=change.equal_code)
     return between_runs.judge(ratio, noise, smallest, n=change.n, equal=change.equal_code), ratio
 
 

@@ -175,6 +175,25 @@ def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, 
     return max(noise_of(apart), least) if len(apart) >= FEWEST else math.nan
 
 
+def ratio_and_noise(
+    before: Level, after: Level, own: Floats, shown: Callable[[], Floats], *, equal: bool
+) -> tuple[Estimate, float]:
+    """The ratio of two levels of a cell with an interval that holds the noise between runs, and that noise.
+
+    The processes tell the interval where both runs have three. The noise of fewer than eight cells is then a shift that all cells may
+    share, and is added to it. With fewer processes the noise is added as squares, where it is known. The arguments are those of
+    `levels.ratio` and `noise`.
+    """
+    several = several_processes(before, after)
+    ratio, around = ratio_of(before, after), noise(own, shown, several_processes=several, equal=equal)
+    if math.isnan(around) or not ratio.known or (several and len(own) >= ENOUGH_ALIKE):
+        return ratio, around
+    added = math.log(around)
+    down, up = math.log(ratio.value / ratio.low), math.log(ratio.high / ratio.value)
+    down, up = (down + added, up + added) if several else (math.hypot(down, added), math.hypot(up, added))
+    return Estimate(ratio.value, ratio.value * math.exp(-down), ratio.value * math.exp(up)), around
+
+
 class Judged(NamedTuple):
     """A cell of two runs: the ratio of the second over the first, the noise, and the verdict."""
 
@@ -215,12 +234,9 @@ class Pair:
             smallest: see `judge`.
             equal: see `judge`.
         """
-        ratio = ratio_of(before, after)
-        around = noise(
-            self._equal.like(before.log, cell),
-            lambda: self._machine().apart(before.log, self._runs),
-            several_processes=several_processes(before, after),
-            equal=equal,
+        own = self._equal.like(before.log, cell)
+        ratio, around = ratio_and_noise(
+            before, after, own, lambda: self._machine().apart(before.log, self._runs), equal=equal
         )
         asked = ratio.times(math.exp(-self.shifts.get(cell.case, 0.0))) if self._without_shift else ratio
         return Judged(ratio, around, judge(asked, around, smallest, n=min(before.n, after.n), equal=equal))

@@ -99,7 +99,7 @@ def test_a_planted_step_is_found_with_its_size_and_the_new_source() -> None:
 
 
 def test_a_step_with_the_same_source_names_the_driver_and_outranks_older_ones() -> None:
-    found = asked(nights(driver=17))
+    found = asked(nights(driver=17, sigma=0.002))
     stepped = [series for series in found.series if series.steps]
     assert len(stepped) == len(SAME)
     assert {series.steps[-1].new_source for series in stepped} == {False}
@@ -161,7 +161,7 @@ def test_a_click_leads_to_the_run_before_and_to_the_runs_beside_the_nearest_step
 
 
 def test_the_chart_marks_the_step_and_shows_each_source_once() -> None:
-    found = asked(nights(driver=17))
+    found = asked(nights(driver=17, sigma=0.002))
     drawn = chart.trend(found, [of(found)], Look("light", {}, "GPU", True))
     assert [annotation.text for annotation in drawn.figure.layout.annotations] == [
         *(f"<b>{100 * (step.ratio.value - 1):+.1f} %</b>" for step in of(found).steps),
