@@ -5,6 +5,7 @@ The first table is of two runs, as on Compare: one cell whose source changed, an
 of one run, as on the Ladder. Of an interval without a verdict nothing is counted. 2,000 trials take about ten minutes.
 """
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -167,4 +168,4 @@ def is_bad(found: Counts) -> bool:
 
 
 if __name__ == "__main__":
-    tables(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000, print)
+    tables(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000, functools.partial(print, flush=True))

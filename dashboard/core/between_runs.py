@@ -235,9 +235,7 @@ class Pair:
             equal: see `judge`.
         """
         own = self._equal.like(before.log, cell)
-        ratio, around = ratio_and_noise(
-            before, after, own, lambda: self._machine().apart(before.log, self._runs), equal=equal
-        )
+        ratio, around = ratio_and_noise(before, after, own, lambda: self._machine().apart(before.log, self._runs), equal=equal)
         asked = ratio.times(math.exp(-self.shifts.get(cell.case, 0.0))) if self._without_shift else ratio
         return Judged(ratio, around, judge(asked, around, smallest, n=min(before.n, after.n), equal=equal))
 

@@ -168,7 +168,9 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     told = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     new = tuple(
-        (key[0], key[1], name_on(cell.variant, cell.config, key[-1]), cell.cell.timing) for key, cell in of_b.items() if key not in of_a
+        (key[0], key[1], name_on(cell.variant, cell.config, key[-1]), cell.cell.timing)
+        for key, cell in of_b.items()
+        if key not in of_a
     )
     return Comparison(tuple(told), tuple(sources), tuple(judged), lost, new)
 
@@ -213,7 +215,7 @@ def sentence(changes: Sequence[Change], lost: Sequence[Lost] = ()) -> str:
         parts.append(f"the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x")
     effects = sorted(change.least_effect for change in changes if change.verdict == "unchanged")
     if effects:
-        ends = dict.fromkeys(f"{100 * effect:.2g}" for effect in (effects[0], effects[-1]))
+        ends = dict.fromkeys(f"{float(f'{100 * effect:.2g}'):g}" for effect in (effects[0], effects[-1]))
         parts.append(f"less than {' to '.join(ends)} % could not be told")
     return "; ".join(parts)
 
