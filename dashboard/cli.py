@@ -54,7 +54,14 @@ def _load(run: str, data_dirs: Sequence[str]) -> "RunData":
     from warpladder.dashboard.core import run_data
     from warpladder.data import store
 
-    return run_data.load(store.find_run(run, [*map(store.folder, data_dirs), store.LOCAL, store.RECORDED]))
+    return run_data.load(store.find_run(run, _folders(data_dirs)))
+
+
+def _folders(data_dirs: Sequence[str]) -> "list[Path]":
+    """Raises StoreError."""
+    from warpladder.data import store
+
+    return [*map(store.folder, data_dirs), store.LOCAL, store.RECORDED]
 
 
 @click.group(cls=OneLineErrors, mistakes=MISTAKES, help=__doc__, **SETTINGS)
@@ -171,7 +178,7 @@ def _names(given: Sequence[str]) -> list[str]:
 @app.command("compare")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@click.option("--fail-above", type=_Percent(), default="0%", help="Exit code 1 only where a cell is slower by more than this.")
+@click.option("--fail-above", type=_Percent(), default="0%", help="A slower cell fails only above this.")
 @click.option("--smallest", type=_Percent(), default="1%", help="Smaller differences are unchanged.")
 @click.option(
     "--scope", default="", show_default=False, help="One scope, such as device, or all. Default: the first of each workload."
@@ -181,6 +188,7 @@ def _names(given: Sequence[str]) -> list[str]:
 )
 @click.option("--without-shift", is_flag=True, help="Judge ratios after the common shift of their case is taken out.")
 @click.option("--any-device", is_flag=True, help="Compare although the GPUs differ.")
+@click.option("--partial", is_flag=True, help="B recorded a part of A: what it has no verdict about is not lost.")
 @click.option("--format", "form", type=click.Choice(formats.COMPARISONS), default="text", help="Of the output.")
 @_data_dirs
 def compare_command(
@@ -192,18 +200,21 @@ def compare_command(
     match: Any,
     without_shift: bool,
     any_device: bool,
+    partial: bool,
     form: Any,
     data_dirs: Sequence[str],
 ) -> None:
-    """Compare run B with run A, cell by cell. Exit code 0: no cell is slower; 1: a cell is slower; 2: not comparable.
+    """Compare run B with run A, cell by cell. Exit code 0: no cell is slower; 1: a cell is slower, wrong or lost; 2: not comparable.
 
     A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT.
     """
     from warpladder.dashboard import comparison
     from warpladder.dashboard.core import changes
+    from warpladder.dashboard.core.machine import Recordings
 
     before, after = _side(a, data_dirs), _side(b, data_dirs)
-    found = changes.compare(before, after, changes.Options(scope, match, smallest, without_shift, any_device))
+    options = changes.Options(scope, match, smallest, without_shift, any_device, partial)
+    found = changes.compare(before, after, options, Recordings(_folders(data_dirs), after.data.info))
     print(comparison.render(found, before.data, after.data, fail_above, form), end="")
     if comparison.failures(found, fail_above):
         raise click.exceptions.Exit(1)

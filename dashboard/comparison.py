@@ -1,6 +1,7 @@
 """A comparison of two runs as text, Markdown, JSON and JUnit."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Final
@@ -10,6 +11,7 @@ from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.facts import Fact
+from warpladder.dashboard.core.lost import Lost, told
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.formats import Comparison as Form
 from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_ends
@@ -28,6 +30,8 @@ _HEADINGS: Final = (
     "noise",
 )
 _MOST_ROWS: Final = 40
+_MOST_NAMED: Final = 3
+_LISTED: Final = ("slower", "faster", "drifted")
 
 
 def render(found: Comparison, a: RunData, b: RunData, limit: float, form: Form) -> str:
@@ -36,14 +40,16 @@ def render(found: Comparison, a: RunData, b: RunData, limit: float, form: Form) 
     Args:
         a, b: the two runs.
         limit: a cell fails where B is slower by more than this fraction.
-        form: text and Markdown list the cells that became slower or faster, the slowest first; JSON and JUnit list every cell.
+        form: text and Markdown list the cells that became slower or faster, the slowest first, those that drifted, and what was lost;
+            JSON and JUnit list every cell.
     """
     return _RENDERERS[form](found, a, b, limit)
 
 
-def failures(found: Comparison, limit: float) -> tuple[Change, ...]:
-    """The cells that are slower by more than the limit, a fraction."""
-    return tuple(change for change in found.of("slower") if change.ratio.value > 1 + limit)
+def failures(found: Comparison, limit: float) -> tuple[Change | Lost, ...]:
+    """The cells that are wrong or lost, and those that are slower by more than the limit, a fraction."""
+    slower = (change for change in found.of("slower") if change.ratio.value > 1 + limit)
+    return (*(each for each in found.lost if each.fails), *slower)
 
 
 def _text(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
@@ -51,13 +57,13 @@ def _text(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     lines += [f"{'warning: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
     lines += _sources(found)
     lines += plain_table(_HEADINGS, _rows(found))
-    return "".join(f"{line}\n" for line in (*lines, *_left_out(found), sentence(found.changes)))
+    return "".join(f"{line}\n" for line in (*lines, *alone(found), *_left_out(found), sentence(found.changes, found.lost)))
 
 
 def _markdown(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
-    lines = [f"**{sentence(found.changes)}**", "", f"A: {_title(a)}  ", f"B: {_title(b)}", ""]
+    lines = [f"**{sentence(found.changes, found.lost)}**", "", f"A: {_title(a)}  ", f"B: {_title(b)}", ""]
     lines += [f"- {'**warning**: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
-    lines += [f"- {line}" for line in _sources(found)]
+    lines += [f"- {line}" for line in (*_sources(found), *alone(found))]
     if rows := _rows(found):
         lines += ["", *markdown_table(_HEADINGS, rows)]
     lines += [
@@ -76,14 +82,16 @@ def _markdown(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
 def _json(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     failed = set(map(id, failures(found, limit)))
     changes = [{**asdict(change), "failed": id(change) in failed} for change in found.changes]
+    lost = [{**asdict(each), "reason": each.reason, "failed": each.fails} for each in found.lost]
+    new = [{"workload": workload, "case": case, "cell": name, **asdict(timing)} for workload, case, name, timing in found.new]
     told = {
         "a": a.info["run_id"],
         "b": b.info["run_id"],
-        "sentence": sentence(found.changes),
+        "sentence": sentence(found.changes, found.lost),
         "differences": [asdict(fact) for fact in found.facts],
         "changed_sources": found.changed_sources,
-        "cells_of_a_alone": found.only_a,
-        "cells_of_b_alone": found.only_b,
+        "lost": lost,
+        "new": new,
         "changes": changes,
     }
     return json.dumps(_without_nan(told), indent=1) + "\n"
@@ -91,17 +99,30 @@ def _json(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
 
 def _junit(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     failed = set(map(id, failures(found, limit)))
-    suite = ElementTree.Element("testsuite", name=f"{_title(a)} to {_title(b)}", tests=str(len(found.changes)))
+    suite = ElementTree.Element("testsuite", name=f"{_title(a)} to {_title(b)}")
+    suite.set("tests", str(len(found.changes) + len(found.lost)))
     suite.set("failures", str(len(failed)))
+    skipped = [each for each in found.lost if not each.fails]
+    suite.set("skipped", str(len(skipped)))
+    for each in found.lost:
+        case = _testcase(suite, each)
+        tag = "failure" if each.fails else "skipped"
+        ElementTree.SubElement(case, tag, message=each.reason).text = f"A: {format_duration(each.a_ns.value)}"
     for change in found.changes:
-        name = f"{change.case} {change.name} {change.timing.scope} {change.timing.cache}"
-        case = ElementTree.SubElement(suite, "testcase", classname=change.workload, name=name)
+        case = _testcase(suite, change)
         case.set("time", f"{change.b_ns.value / 1e9:.9f}")
         if id(change) in failed:
             failure = ElementTree.SubElement(case, "failure", message=f"slower: {_ratio(change.ratio)}")
             failure.text = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
+        elif change.verdict in ("drifted", "unknown"):
+            ElementTree.SubElement(case, "system-out").text = f"{change.verdict}: {_ratio(change.ratio)}"
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _testcase(suite: ElementTree.Element, cell: Change | Lost) -> ElementTree.Element:
+    name = f"{cell.case} {cell.name} {cell.timing.scope} {cell.timing.cache}"
+    return ElementTree.SubElement(suite, "testcase", classname=cell.workload, name=name)
 
 
 _RENDERERS: Final[Mapping[Form, Callable[[Comparison, RunData, RunData, float], str]]] = {
@@ -131,7 +152,7 @@ def _why(fact: Fact) -> str:
 
 
 def _rows(found: Comparison) -> list[Sequence[str]]:
-    return [_row(change) for change in found.of("slower", "faster")[:_MOST_ROWS]]
+    return [_row(change) for change in found.of(*_LISTED)[:_MOST_ROWS]]
 
 
 def _row(change: Change) -> Sequence[str]:
@@ -146,8 +167,13 @@ def _row(change: Change) -> Sequence[str]:
         format_duration(change.b_ns.value),
         _ratio(change.ratio),
         _ratio(change.without_shift) if change.without_shift != change.ratio else NOTHING,
-        f"{100 * (change.noise - 1):.1f} %",
+        noise_text(change),
     )
+
+
+def noise_text(change: Change) -> str:
+    """The noise in percent; a dash where nothing tells it."""
+    return NOTHING if math.isnan(change.noise) else f"{100 * (change.noise - 1):.1f} %"
 
 
 def _ratio(ratio: Estimate) -> str:
@@ -156,10 +182,17 @@ def _ratio(ratio: Estimate) -> str:
 
 
 def _left_out(found: Comparison) -> list[str]:
-    changed = len(found.of("slower", "faster"))
-    lines = [f"{changed - _MOST_ROWS} more cells changed; --format json lists them"] if changed > _MOST_ROWS else []
-    if found.only_a or found.only_b:
-        lines.append(f"cells of one run alone: {found.only_a} of A, {found.only_b} of B")
+    changed = len(found.of(*_LISTED))
+    return [f"{changed - _MOST_ROWS} more cells changed; --format json lists them"] if changed > _MOST_ROWS else []
+
+
+def alone(found: Comparison) -> list[str]:
+    """A line for each reason for which B lacks cells of A, and one that names the new cells of B."""
+    lines = [f"{'FAILED' if fails else 'not compared'}: {line}" for fails, line in told(found.lost)]
+    if found.new:
+        names = [" ".join(each[:3]) for each in found.new[:_MOST_NAMED]]
+        more = f" and {len(found.new) - _MOST_NAMED} more" if len(found.new) > _MOST_NAMED else ""
+        lines.append(f"new in B: {', '.join(names)}{more}")
     return lines
 
 

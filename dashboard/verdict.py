@@ -1,7 +1,8 @@
 """What changed in variants that were recorded again: each against the last run with times of it, in a line.
 
 In each run the time of a variant is taken relative to that of the baseline, which is measured in the same rounds and did not
-change. So a machine that became slower as a whole makes no variant slower.
+change. So a machine that became slower as a whole makes no variant slower. The rest of the rule is that of Compare; see
+`between_runs`.
 """
 
 import json
@@ -14,12 +15,19 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from warpladder.dashboard.core import axes, run_data
+import numpy as np
+
+from warpladder.dashboard.core import axes, between_runs, run_data
+from warpladder.dashboard.core.between_runs import Machine, Verdict
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.changes import Change, NotComparable, Options, Side, Verdict, compare, durations
+from warpladder.dashboard.core.changes import Change, History, NotComparable, Options, Side, compare, durations
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.history import TimedCell
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.levels import Level, several_processes
+from warpladder.dashboard.core.machine import Recordings
+from warpladder.dashboard.core.readings import reading
+from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.ui.numbers import (
     ITSELF,
     NOTHING,
@@ -32,8 +40,10 @@ from warpladder.dashboard.ui.plain_table import plain_table
 from warpladder.data import store
 
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")
+#: The ratio of two times scatters by so many times more than one of them.
+_OF_A_RATIO: Final = math.sqrt(2)
 #: Verdicts in the order in which they are told.
-_FIRST: Final = ("slower", "faster", "unchanged", "new", "unknown")
+_FIRST: Final = ("slower", "faster", "unchanged", "drifted", "new", "unknown")
 
 
 @dataclass(frozen=True)
@@ -61,11 +71,14 @@ class _Cell:
     over_baseline: str
 
 
-def verdicts(data: RunData, asked: Sequence[Asked], smallest: float = Options().smallest) -> str:
+def verdicts(
+    data: RunData, asked: Sequence[Asked], history: History | None = None, smallest: float = Options().smallest
+) -> str:
     """The verdicts as text that ends with a line feed: a table with a line for each variant that has times, then the failures.
 
     Args:
         data: the run of now.
+        history: see `changes.compare`.
         smallest: smaller differences are unchanged, a fraction.
     """
     several = len({each.workload for each in asked}) > 1
@@ -73,18 +86,18 @@ def verdicts(data: RunData, asked: Sequence[Asked], smallest: float = Options().
     failed: list[str] = []
     for each in asked:
         name = f"{each.workload} {each.variant}" if several else each.variant
-        if found := _cells(data, each, smallest):
+        if found := _cells(data, each, history, smallest):
             rows.append((name, *_line(found)))
         failed += [f"{name}: {failure}" for failure in _failures(data, each)]
     return "".join(f"{line}\n" for line in (*plain_table(_HEADINGS, rows), *failed))
 
 
-def _cells(data: RunData, asked: Asked, smallest: float) -> list[_Cell]:
+def _cells(data: RunData, asked: Asked, history: History | None, smallest: float) -> list[_Cell]:
     """The cells of a variant, in the order of the cases."""
     known = axes.timings(data, asked.workload)
     if not known:
         return []
-    changes = _changes(data, asked.last) if asked.last else {}
+    changes = _changes(data, asked.last, history) if asked.last else {}
     timing = next((change.timing for key, change in changes.items() if key[0] == asked.workload), known[0])
     times = best_config(cells(data))
     times = times[(times["workload"] == asked.workload) & (times["scope"] == timing.scope) & (times["cache"] == timing.cache)]
@@ -106,15 +119,17 @@ def _cells(data: RunData, asked: Asked, smallest: float) -> list[_Cell]:
             found.append(_Cell(case, "new", Estimate.unknown(), math.nan, now_ns, over))
         else:
             of_base = changes.get((asked.workload, base, case))
-            verdict, ratio = _judged(_load(asked.last), data, change, of_base, smallest)
+            verdict, ratio = change.verdict, change.ratio
+            if of_base is not None and _tells(of_base, change):
+                verdict, ratio = _judged(_load(asked.last), data, change, of_base, history, smallest)
             found.append(_Cell(case, verdict, ratio, change.a_ns.value, now_ns, over))
     return found
 
 
-def _changes(data: RunData, last: str) -> dict[tuple[str, str, str], Change]:
+def _changes(data: RunData, last: str, history: History | None) -> dict[tuple[str, str, str], Change]:
     """The cells of now against those of the last run, by workload, variant and case; empty where they cannot be compared."""
     try:
-        found = compare(Side(_load(last)), Side(data), Options(match="best"))
+        found = compare(Side(_load(last)), Side(data), Options(match="best"), history)
     except (NotComparable, store.StoreError):
         return {}
     return {(change.workload, change.variant, change.case): change for change in reversed(found.changes)}
@@ -125,40 +140,46 @@ def _load(path: str) -> RunData:
     return run_data.load(store.open_run(Path(path)))
 
 
-def _judged(last: RunData, now: RunData, change: Change, base: Change | None, smallest: float) -> tuple[Verdict, Estimate]:
-    """The verdict, and the time of now over the last time, each relative to the baseline where its source did not change.
-
-    Args:
-        base: the baseline in the same case.
-    """
-    ratio = change.ratio
-    if base is not None and base.variant != change.variant and base.same_source and base.gpus == change.gpus:
-        ratio = _over(
-            _relative(now, change, (change.variant, change.config), (base.variant, base.config)),
-            _relative(last, change, change.of_a, base.of_a),
-        )
-    if not ratio.known:
-        return "unknown", ratio
-    band = max(change.noise, 1 + smallest)
-    if ratio.low > band:
-        return "slower", ratio
-    return ("faster" if ratio.high < 1 / band else "unchanged"), ratio
+def _tells(base: Change, change: Change) -> bool:
+    """Whether the baseline is another variant, did not change, and was measured alike."""
+    return base.variant != change.variant and base.same_source and base.gpus == change.gpus
 
 
-def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[str, str]) -> Estimate:
-    """The time of a cell over that of the baseline, paired by round: what slows a round down slows both."""
-    return paired_ratio(durations(data, change, cell), durations(data, change, base)).estimate
+def _judged(
+    last: RunData, now: RunData, change: Change, base: Change, history: History | None, smallest: float
+) -> tuple[Verdict, Estimate]:
+    """The verdict, and the time of now over the last time, each relative to the baseline in the same case."""
+    before = _relative(last, change, change.of_a, base.of_a)
+    after = _relative(now, change, (change.variant, change.config), (base.variant, base.config))
+    runs = [reading(data).medians(change.workload) for data in (last, now)]
+    gpus = max(change.gpus, 1)
+    equal = between_runs.equal_code(runs[0], runs[1], change.timing, gpus)
+    log = math.log(change.a_ns.value)
+    cell = TimedCell(change.case, change.timing.scope, change.timing.cache, change.variant, change.config, change.gpus)
+
+    def shown() -> between_runs.Floats:
+        machine = Machine(history(change.workload) if history else [], change.timing, gpus)
+        return _OF_A_RATIO * machine.apart(log, frozenset(run.run_id for run in runs))
+
+    own = equal.over(base.variant).like(log, cell)
+    if len(own) < between_runs.FEWEST and not several_processes(before, after):
+        own = _OF_A_RATIO * equal.like(log, cell)
+    ratio, noise = between_runs.ratio_and_noise(before, after, own, shown, equal=change.equal_code)
+    return between_runs.judge(ratio, noise, smallest, n=change.n, equal=change.equal_code), ratio
 
 
-def _over(above: Estimate, below: Estimate) -> Estimate:
-    """The ratio of two ratios of independent runs. The distances to the ends of its interval add up as squares, on a logarithmic
-    scale, as those of independent errors do."""
-    if not (above.low > 0 and below.low > 0):  # unknown, or too short for the clock
-        return Estimate.unknown()
-    value = above.value / below.value
-    up = math.hypot(math.log(above.high / above.value), math.log(below.value / below.low))
-    down = math.hypot(math.log(above.value / above.low), math.log(below.high / below.value))
-    return Estimate(value, value * math.exp(-down), value * math.exp(up))
+def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[str, str]) -> Level:
+    """The level of a cell over that of the baseline. Of one process they are paired by round: what slows a round down slows both."""
+    paired = paired_ratio(durations(data, change, cell), durations(data, change, base)).estimate
+    if not paired.low > 0:  # unknown, or too short for the clock
+        return Level(math.nan, math.nan, math.nan, math.nan, math.nan, 0, 0)
+    rounds = reading(data).data.rounds(change.workload, change.case, change.timing.scope, change.timing.cache)
+    of_cell, of_base = (rounds.by_process(Entry(*each, change.gpus, 0)) for each in (cell, base))
+    logs = [math.log(float(np.median(a)) / float(np.median(b))) for a, b in zip(of_cell, of_base, strict=False)]
+    down, up = math.log(paired.value / paired.low), math.log(paired.high / paired.value)
+    count = len(logs)
+    error = float(np.std(logs, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+    return Level(float(np.mean(logs)), down, up, error, count - 1, count, sum(map(len, of_cell)))
 
 
 def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
@@ -202,7 +223,9 @@ def main(path: str, asked: str) -> None:
         path: folder of the run.
         asked: JSON: a list of workload, variant and `last` of `Asked` for each variant.
     """
-    print(verdicts(_load(path), [Asked(*each) for each in json.loads(asked)]), end="")
+    data = _load(path)
+    history = Recordings([Path(path).parent], data.info)
+    print(verdicts(data, [Asked(*each) for each in json.loads(asked)], history), end="")
 
 
 if __name__ == "__main__":

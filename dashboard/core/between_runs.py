@@ -1,140 +1,270 @@
-"""The noise between two runs, from the cells whose sources are equal in both."""
+"""The one rule by which a cell of two runs is judged: its ratio against the noise between runs.
 
-from bisect import bisect_left, insort
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from math import exp, floor, isfinite
-from typing import Final
+The noise is how far cells of equal code are apart: those of the same two runs, or those of other recordings of the same machine.
+Compare, Trends and `record --watch` ask the same functions.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.history import Medians, TimedCell, alike
+from warpladder.dashboard.core.intervals import MIN_SAMPLES
+from warpladder.dashboard.core.levels import ENOUGH_ALIKE, LIKE, Level, several_processes, student
+from warpladder.dashboard.core.levels import ratio as ratio_of
+from warpladder.dashboard.core.timing import Timing
+
+Verdict = Literal["slower", "faster", "unchanged", "drifted", "unknown"]
+VERDICTS: Final[tuple[Verdict, ...]] = ("slower", "unchanged", "faster", "drifted", "unknown")
+
 #: A difference smaller than this is `unchanged`, however narrow its interval is.
 SMALLEST_EFFECT: Final = 0.01
-#: The fewest cells with equal sources from which the noise between two runs is taken, how far their times may be from that of the
-#: cell that is judged, and the part of them that lies within the noise.
-FEWEST_FOR_NOISE: Final = 8
-_LIKE: Final = 3.0
-_WITHIN_NOISE: Final = 0.95
-#: The noise between two runs where too few sources are equal. On one H200, kernels of 5 to 20 µs differ by 0.5 to 1.3 % from one
-#: process to the next.
-UNMEASURED_NOISE: Final = 1.015
+#: The fewest distances, of cells or of pairs of runs, that tell a noise or a common shift.
+FEWEST: Final = 3
+_WITHIN: Final = 0.95
+#: From so many distances on, the order statistic alone holds 95 %: the largest of n others is exceeded in 1 of n + 1.
+_FOR_ORDER: Final = 19
+#: Below, Student's prediction interval is as many times wider. It holds 95 % of normal distances at 1, of those between values of
+#: Student's t with three degrees of freedom at 1.25; `benchmarks/verdicts.py` counts both.
+_HEAVY_TAILS: Final = 1.25
+#: The logarithm of the largest factor, beyond which `exp` would overflow.
+_MOST_LOG: Final = 50.0
+#: The newest runs of a machine from which its noise is taken.
+MOST_RUNS: Final = 30
+
+Floats = npt.NDArray[np.float64]
+
+
+def noise_of(apart: Floats) -> float:
+    """The factor of at least 1 that 95 % of further distances stay within.
+
+    Args:
+        apart: at least 3 distances of logarithms, without their signs.
+    """
+    n = len(apart)
+    if n >= _FOR_ORDER:
+        return math.exp(float(np.sort(apart)[math.ceil(_WITHIN * (n + 1)) - 1]))
+    return math.exp(min(_HEAVY_TAILS * student(n) * math.sqrt(float(np.mean(apart**2))), _MOST_LOG))
 
 
 @dataclass(frozen=True)
-class Place:
-    """A cell that is judged, or that tells the noise.
+class EqualCode:
+    """The cells of equal code in two runs, of one workload, timing and number of GPUs.
 
     Attributes:
-        key: tells the cell from others.
-        timing: only cells of one timing are compared.
-        time_ns: median in the first run, above 0.
+        places: the place of each cell in the other two.
+        logs: logarithms of the times in the first run.
+        moved: logarithms of the ratios of the two times.
     """
 
-    key: Hashable
-    timing: Hashable
-    time_ns: float
+    places: Mapping[TimedCell, int]
+    logs: Floats
+    moved: Floats
+
+    def shifts(self) -> dict[str, float]:
+        """Case -> the common shift of its cells, the median of `moved`, of cases with enough of them."""
+        by_case: dict[str, list[float]] = {}
+        for cell, place in self.places.items():
+            by_case.setdefault(cell.case, []).append(float(self.moved[place]))
+        return {case: float(np.median(moved)) for case, moved in by_case.items() if len(moved) >= FEWEST}
+
+    def without(self, shifts: Mapping[str, float]) -> "EqualCode":
+        """The same after the shift of each case is taken out."""
+        return replace(self, moved=self.moved - [shifts.get(cell.case, 0.0) for cell in self.places])
+
+    def over(self, variant: str) -> "EqualCode":
+        """The cells of other variants relative to one, in the cases that have it."""
+        of_variant: dict[str, list[float]] = {}
+        for cell, place in self.places.items():
+            if cell.variant == variant:
+                of_variant.setdefault(cell.case, []).append(float(self.moved[place]))
+        left = {cell: place for cell, place in self.places.items() if cell.variant != variant and cell.case in of_variant}
+        rows = list(left.values())
+        moved = self.moved[rows] - [float(np.median(of_variant[cell.case])) for cell in left]
+        return EqualCode({cell: place for place, cell in enumerate(left)}, self.logs[rows], moved)
+
+    def like(self, log: float, without: TimedCell | None = None) -> Floats:
+        """How far the cells of like times are apart, from a third to three times a time; all cells if fewer than eight are alike.
+
+        Args:
+            log: the logarithm of the time.
+            without: a cell to leave out.
+        """
+        others = np.ones(len(self.moved), dtype=bool)
+        if without is not None and without in self.places:
+            others[self.places[without]] = False
+        like = others & (np.abs(self.logs - log) <= math.log(LIKE))
+        return np.abs(self.moved[like if like.sum() >= ENOUGH_ALIKE else others])
 
 
-@dataclass(frozen=True)
-class Distance(Place):
-    """A cell of equal code in two runs.
+def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int) -> EqualCode:
+    """The cells of equal code of two runs of a workload, in one timing and number of GPUs. Those too short for the clock are left out."""
+    of_before = {cell: row for row, cell in enumerate(before.cells) if alike(cell) == (timing, gpus)}
+    places: dict[TimedCell, int] = {}
+    logs, moved = [], []
+    for cell, log in zip(after.cells, after.levels.log, strict=True):
+        if cell in of_before and before.sources.get(cell.variant, "") == after.sources.get(cell.variant, ""):
+            first = float(before.levels.log[of_before[cell]])
+            if math.isfinite(log - first):
+                places[cell] = len(places)
+                logs.append(first)
+                moved.append(float(log) - first)
+    return EqualCode(places, np.array(logs), np.array(moved))
 
-    Attributes:
-        apart: the logarithm of the ratio of its two medians, without its sign.
-    """
 
-    apart: float
-
-
-def noise_between(cells: Sequence[Place], equal: Sequence[Distance]) -> list[float]:
-    """The noise between two runs around each cell, as a factor of at least 1.
-
-    95 % of the other cells of equal code and of the same timing differ by less: of those of like times, from a third to three
-    times the cell's, or of all where fewer than eight have such a time. `UNMEASURED_NOISE` where there are fewer than eight.
+class Machine:
+    """What a machine has shown: how far its neighbouring runs are apart in equal code.
 
     Args:
-        cells: the cells that are judged.
-        equal: the cells of equal code. A cell is never judged by its own distance.
+        runs: of a workload on one device and by one collector, the oldest first. The newest `MOST_RUNS` count.
+        timing, gpus: of the cells.
     """
-    found = [UNMEASURED_NOISE] * len(cells)
-    own = {distance.key: distance.apart for distance in equal}
-    by_timing: dict[Hashable, list[Distance]] = defaultdict(list)
-    for distance in sorted(equal, key=lambda distance: distance.time_ns):
-        if isfinite(distance.apart):
-            by_timing[distance.timing].append(distance)
-    windows = {timing: _Window(distances) for timing, distances in by_timing.items()}
-    for place, cell in sorted(enumerate(cells), key=lambda each: each[1].time_ns):
-        if cell.timing in windows:
-            found[place] = windows[cell.timing].noise(cell.time_ns, own.get(cell.key))
-    return found
+
+    def __init__(self, runs: Sequence[Medians], timing: Timing, gpus: int) -> None:
+        newest = runs[-MOST_RUNS:]
+        self._pairs = [
+            (frozenset((before.run_id, after.run_id)), equal_code(before, after, timing, gpus))
+            for before, after in pairwise(newest)
+        ]
+        self._known: dict[float, list[tuple[frozenset[str], float]]] = {}
+
+    def apart(self, log: float, without: frozenset[str]) -> Floats:
+        """The root mean square of the distances of each pair of runs, of the cells of like times.
+
+        A pair of runs counts once, however many cells it has, because all cells of a run may shift alike.
+
+        Args:
+            log: the logarithm of the time of the cell that is judged.
+            without: the two runs that are judged, which are no pair of these.
+        """
+        about = round(log, 1)
+        if about not in self._known:
+            of_pairs = [(runs, equal.like(about)) for runs, equal in self._pairs]
+            self._known[about] = [(runs, math.sqrt(float(np.mean(apart**2)))) for runs, apart in of_pairs if len(apart)]
+        return np.array([apart for runs, apart in self._known[about] if runs != without])
 
 
-class _Window:
-    """Distances of one timing, ordered by time, and those of like times, which move up with the time that is asked for."""
+def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, equal: bool) -> float:
+    """The noise between two runs around a cell, a factor of at least 1; NaN where nothing tells it.
 
-    def __init__(self, distances: Sequence[Distance]) -> None:
-        self._distances = distances
-        self._every = sorted(distance.apart for distance in distances)
-        self._like: list[float] = []
-        self._first = self._last = 0
-
-    def noise(self, time_ns: float, own: float | None) -> float:
-        """The noise around a time, which is no less than that of the call before; `own` is the distance to leave out."""
-        counted = self._distances
-        while self._last < len(counted) and counted[self._last].time_ns <= time_ns * _LIKE:
-            insort(self._like, counted[self._last].apart)
-            self._last += 1
-        while self._first < self._last and counted[self._first].time_ns < time_ns / _LIKE:
-            del self._like[bisect_left(self._like, counted[self._first].apart)]
-            self._first += 1
-        left_out = own is not None and isfinite(own)
-        pool = self._like if len(self._like) - left_out >= FEWEST_FOR_NOISE else self._every
-        if len(pool) - left_out < FEWEST_FOR_NOISE:
-            return UNMEASURED_NOISE
-        return exp(_quantile(pool, bisect_left(pool, own) if own is not None and left_out else len(pool)))
-
-
-def _quantile(ordered: Sequence[float], without: int) -> float:
-    """The quantile `_WITHIN_NOISE` of ordered values without the one at a place, linear between two values, as in NumPy."""
-    last = len(ordered) - (without < len(ordered)) - 1
-    at = _WITHIN_NOISE * last
-    low = floor(at)
-    below, above = (ordered[place + (place >= without)] for place in (low, min(low + 1, last)))
-    return below + (at - low) * (above - below)
-
-
-def noise_of_pairs(
-    apart: npt.NDArray[np.float64], times_ns: npt.NDArray[np.float64], time_ns: float
-) -> npt.NDArray[np.float64]:
-    """The noise between the two runs of each pair, as a factor of at least 1: 95 % of the cells with equal sources are less apart.
+    For equal code it is what the machine has shown between at least three pairs of other runs, so that a drift of all cells is told.
+    Else the other cells of equal code of the two runs tell it if they are at least eight. Where they are fewer, the noise is the
+    largest of their distances if both runs have three processes, whose interval holds the rest. Otherwise three cells tell it, or
+    what the machine has shown.
 
     Args:
-        apart: distances of the logarithms of both times, shape (cells, pairs), without the cell that is judged; NaN where a cell
-            is not in both runs, or its source is not equal.
-        times_ns: of the cells.
-        time_ns: of the cell that is judged. Where at least eight cells have times from a third to three times of it, only they
-            count.
+        own: distances of the other cells of equal code of the two runs; see `EqualCode.like`.
+        shown: see `Machine.apart`.
+        several_processes: whether the interval of the ratio holds the noise from one process to the next.
+        equal: whether the code of the cell itself is equal.
+    """
+    if equal and len(apart := shown()) >= FEWEST:
+        return noise_of(apart)
+    if len(own) >= ENOUGH_ALIKE:
+        return noise_of(own)
+    least = math.exp(float(own.max(initial=0.0)))
+    if several_processes:
+        return least
+    apart = own if len(own) >= FEWEST else shown()
+    return max(noise_of(apart), least) if len(apart) >= FEWEST else math.nan
+
+
+def ratio_and_noise(
+    before: Level, after: Level, own: Floats, shown: Callable[[], Floats], *, equal: bool
+) -> tuple[Estimate, float]:
+    """The ratio of two levels of a cell with an interval that holds the noise between runs, and that noise.
+
+    The processes tell the interval where both runs have three. The noise of fewer than eight cells is then a shift that all cells may
+    share, and is added to it. With fewer processes the noise is added as squares, where it is known. The arguments are those of
+    `levels.ratio` and `noise`.
+    """
+    several = several_processes(before, after)
+    ratio, around = ratio_of(before, after), noise(own, shown, several_processes=several, equal=equal)
+    if math.isnan(around) or not ratio.known or (several and len(own) >= ENOUGH_ALIKE):
+        return ratio, around
+    added = math.log(around)
+    down, up = math.log(ratio.value / ratio.low), math.log(ratio.high / ratio.value)
+    down, up = (down + added, up + added) if several else (math.hypot(down, added), math.hypot(up, added))
+    return Estimate(ratio.value, ratio.value * math.exp(-down), ratio.value * math.exp(up)), around
+
+
+class Judged(NamedTuple):
+    """A cell of two runs: the ratio of the second over the first, the noise, and the verdict."""
+
+    ratio: Estimate
+    noise: float
+    verdict: Verdict
+
+
+class Pair:
+    """Two runs of a workload, in one timing and number of GPUs. Compare and Trends judge cells by this class alone.
+
+    Args:
+        machine: what the machine has shown.
+        without_shift: the common shift of each case is taken out.
+    """
+
+    def __init__(
+        self,
+        before: Medians,
+        after: Medians,
+        timing: Timing,
+        gpus: int,
+        machine: Callable[[], Machine],
+        *,
+        without_shift: bool = False,
+    ) -> None:
+        found = equal_code(before, after, timing, gpus)
+        self.shifts: Final = found.shifts()
+        self._equal = found.without(self.shifts) if without_shift else found
+        self._machine, self._runs, self._without_shift = machine, frozenset((before.run_id, after.run_id)), without_shift
+
+    def judge(self, before: Level, after: Level, cell: TimedCell, smallest: float, *, equal: bool) -> Judged:
+        """The verdict about a cell.
+
+        Args:
+            before, after: of the cell.
+            cell: of the second run; its own distance tells no noise.
+            smallest: see `judge`.
+            equal: see `judge`.
+        """
+        own = self._equal.like(before.log, cell)
+        ratio, around = ratio_and_noise(before, after, own, lambda: self._machine().apart(before.log, self._runs), equal=equal)
+        asked = ratio.times(math.exp(-self.shifts.get(cell.case, 0.0))) if self._without_shift else ratio
+        return Judged(ratio, around, judge(asked, around, smallest, n=min(before.n, after.n), equal=equal))
+
+
+def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool) -> Verdict:
+    """The verdict about a cell of two runs.
+
+    Args:
+        ratio: of the second run over the first.
+        noise: a factor of at least 1; NaN where nothing tells it.
+        smallest: smaller differences are unchanged, a fraction.
+        n: samples of the smaller side.
+        equal: whether the code is known to be equal on both sides, so that no change of it can be the reason.
 
     Returns:
-        Shape (pairs,). NaN where fewer than eight cells are known.
+        `unknown` below six samples, and where the noise or the interval is not known. `unchanged` unless the whole interval is beyond
+        the smallest effect, and the ratio beyond the noise. Then `drifted` for equal code, else `slower` or `faster`.
     """
-    like = (times_ns >= time_ns / _LIKE) & (times_ns <= time_ns * _LIKE)
-    near, every = _quantiles(apart[like]), _quantiles(apart)
-    return np.exp(np.where(np.isnan(near), every, near))
+    if not ratio.known or math.isnan(noise) or n < MIN_SAMPLES:
+        return "unknown"
+    slower = ratio.low > 1 + smallest and ratio.value > noise
+    faster = ratio.high < 1 / (1 + smallest) and ratio.value < 1 / noise
+    if not slower and not faster:
+        return "unchanged"
+    if equal:
+        return "drifted"
+    return "slower" if slower else "faster"
 
 
-def _quantiles(apart: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The 95 % quantile of each column without its NaN; NaN where fewer than eight values are left."""
-    known = np.isfinite(apart).sum(axis=0)
-    found = np.full(apart.shape[1], np.nan)
-    enough = known >= FEWEST_FOR_NOISE
-    if enough.any():
-        # Column by column NumPy's own `nanquantile` takes seconds. NaN is sorted behind all numbers.
-        ordered = np.sort(apart[:, enough], axis=0)
-        place = _WITHIN_NOISE * (known[enough] - 1)
-        low, pairs = place.astype(np.int64), np.arange(enough.sum())
-        below, above = ordered[low, pairs], ordered[low + 1, pairs]
-        found[enough] = below + (place - low) * (above - below)
-    return found
+def least_effect(ratio: Estimate, noise: float, smallest: float) -> float:
+    """The smallest slowdown, as a fraction, that would have been called with this interval and noise."""
+    return max(noise, (1 + smallest) * ratio.value / ratio.low) - 1 if ratio.known and ratio.low > 0 else math.nan

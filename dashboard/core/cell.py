@@ -14,6 +14,11 @@ def name_of(variant: str, config: str) -> str:
     return f"{variant}[{config}]" if config else variant
 
 
+def name_on(variant: str, config: str, gpus: int) -> str:
+    """`v03_tile[block=16] on 2 GPUs`, with the GPUs where several worked together."""
+    return f"{name_of(variant, config)}{f' on {gpus} GPUs' if gpus > 1 else ''}"
+
+
 @dataclass(frozen=True)
 class Cell:
     """A row of `cells.cells`, which documents its columns; see `records.records`."""

@@ -1,30 +1,29 @@
 """Two runs cell by cell: the cells that became slower or faster, and the differences between the recordings."""
 
+import functools
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Distance, Place, noise_between
-from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core import axes, between_runs
+from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, VERDICTS, Judged, Machine, Pair, Verdict
+from warpladder.dashboard.core.cell import name_on
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.facts import Fact, facts, said
-from warpladder.dashboard.core.intervals import independent_ratio, paired_ratio
+from warpladder.dashboard.core.history import Medians
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.lost import Lost, Verdicts
 from warpladder.dashboard.core.readings import Reading, Timed, reading
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
 
-#: The fewest variants of a case from which its common shift is taken.
-FEWEST_FOR_SHIFT: Final = 3
-
-Verdict = Literal["slower", "faster", "unchanged", "unknown"]
-VERDICTS: Final[tuple[Verdict, ...]] = ("slower", "unchanged", "faster", "unknown")
+#: What runs of the same device and collector measured of a workload, the oldest first; see `machine.Recordings`.
+History = Callable[[str], Sequence[Medians]]
 Match = Literal["config", "best"]
 MATCHES: Final[tuple[Match, ...]] = ("config", "best")
 
@@ -50,11 +49,13 @@ class Options:
     """How two sides are compared.
 
     Attributes:
-        scope: compares this scope, with every state of the caches, or `all`; empty for the first timing that both sides have.
+        scope: compares this scope, with every state of the caches, or `all`; empty for the first timing that both sides have of a
+            workload.
         match: `config` compares equal configs; `best` compares the fastest config of each side.
         smallest: smallest effect of interest, a fraction: smaller differences are `unchanged`.
         without_shift: judge ratios after the common shift of their case is taken out.
         any_device: compare although the GPUs differ.
+        partial: B recorded a part of A: what it has no verdict about is not lost.
     """
 
     scope: str = ""
@@ -62,6 +63,7 @@ class Options:
     smallest: float = SMALLEST_EFFECT
     without_shift: bool = False
     any_device: bool = False
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,13 @@ class Change:
         a_ns, b_ns: medians with 95 % intervals, in nanoseconds.
         ratio: the median of B over that of A; above 1, B is slower.
         shift: median ratio of the variants of the case whose source is equal in both runs; NaN where they are too few.
-        noise: a factor of at least 1; ratios from 1/noise to noise are `unchanged`. It is the larger one of the noise floors of the
-            two runs, and of the noise between them: 95 % of the cells with equal sources and like times differ by less.
+        noise: a factor of at least 1; ratios from 1/noise to noise are `unchanged`. Of two runs it is the noise between them, see
+            `between_runs`, and NaN where nothing tells it. Of one run it is the noise floor.
         same_source: whether the source text is equal on both sides.
+        equal_code: whether the source text is known and equal, and variant and config are equal.
+        n: samples of the smaller side.
         verdict: of B.
+        least_effect: the smallest slowdown that would have been called, a fraction.
     """
 
     workload: str
@@ -93,7 +98,10 @@ class Change:
     shift: float
     noise: float
     same_source: bool
+    equal_code: bool
+    n: int
     verdict: Verdict
+    least_effect: float
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -101,13 +109,9 @@ class Change:
         return (self.workload, self.case, self.timing.scope, self.timing.cache, self.variant, self.config, str(self.gpus))
 
     @property
-    def alike(self) -> "_Alike":
-        return self.workload, self.case, self.timing, max(self.gpus, 1)
-
-    @property
     def name(self) -> str:
-        """`v03_tile[block=16]`, with the GPUs where several worked together."""
-        return f"{name_of(self.variant, self.config)}{f' on {self.gpus} GPUs' if self.gpus > 1 else ''}"
+        """See `name_on`."""
+        return name_on(self.variant, self.config, self.gpus)
 
     @property
     def without_shift(self) -> Estimate:
@@ -123,44 +127,68 @@ class Comparison:
         facts: the differences between the recordings, warnings first.
         changed_sources: workload and variant of B for each source text that differs.
         changes: every matched cell: those slower in B first, then the unchanged ones, then the faster ones, each by the ratio.
-        only_a, only_b: cells that one side alone has.
+        lost: cells that A has and B does not, those that fail first.
+        new: cells that B alone has: workload, case, name and timing.
     """
 
     facts: tuple[Fact, ...]
     changed_sources: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...]
-    only_a: int
-    only_b: int
+    lost: tuple[Lost, ...] = ()
+    new: tuple[tuple[str, str, str, Timing], ...] = ()
 
     def of(self, *verdicts: Verdict) -> tuple[Change, ...]:
         """The changes with these verdicts, in their order."""
         return tuple(change for change in self.changes if change.verdict in verdicts)
 
 
-def compare(a: Side, b: Side, options: Options = Options()) -> Comparison:
+def compare(a: Side, b: Side, options: Options = Options(), history: History | None = None) -> Comparison:
     """Compare B with A.
 
-    The interval of a ratio resamples the processes of each run on its own, then the rounds of each. A run has few processes or
-    one, so the interval does not hold all of the noise from one process to the next. That noise is taken from the variants whose
-    sources are equal in both runs, each with itself, whichever variants are compared. A cell is slower or faster where its whole interval is outside the noise. Two variants of one run are compared round by
-    round, without noise between runs. Of samples that several ranks took together, the slowest rank of a round counts, and cells
-    of equal numbers of ranks are compared.
+    Each cell of two runs is judged as `between_runs` documents. Two variants of one run are compared round by round, without noise
+    between runs. Of samples that several ranks took together, the slowest rank of a round counts, and cells of equal numbers of
+    ranks are compared.
+
+    Args:
+        history: what other runs of the machine measured. It is asked for workloads whose two runs do not tell the noise.
 
     Raises:
-        NotComparable: no cell is in both, or the GPUs differ and `options.any_device` is False.
+        NotComparable: no cell is in both and none is lost, or the GPUs differ and `options.any_device` is False.
     """
     _refuse_other_devices(a, b, options)
     before, after = reading(a.data), reading(b.data)
     of_a, of_b = ({each.key: each for each in _timed(*sides, options)} for sides in ((a, b), (b, a)))
     shared = [key for key in of_b if key in of_a]
-    if not shared:
+    lost = _lost(a, b, [cell for key, cell in of_a.items() if key not in of_b], options)
+    if not shared and not any(each.judged for each in lost):
         raise NotComparable(
             f"{_title(a)} and {_title(b)} have no cell in common; `warpladder answer RUN` shows the workloads and cases of a run"
         )
-    judged = _slowest_first(_judge(before, after, [(of_a[key], of_b[key]) for key in shared], options))
+    judged = _slowest_first(_judge(before, after, [(of_a[key], of_b[key]) for key in shared], options, history))
     told = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
-    return Comparison(tuple(told), tuple(sources), tuple(judged), len(of_a) - len(shared), len(of_b) - len(shared))
+    new = tuple(
+        (key[0], key[1], name_on(cell.variant, cell.config, key[-1]), cell.cell.timing)
+        for key, cell in of_b.items()
+        if key not in of_a
+    )
+    return Comparison(tuple(told), tuple(sources), tuple(judged), lost, new)
+
+
+def _lost(a: Side, b: Side, cells_of_a: Iterable[Timed], options: Options) -> tuple[Lost, ...]:
+    of_b = Verdicts.of(b.data, partial=options.partial)
+    roles = {(workload, variant): role for workload, variant, role in _roles(a.data)}
+    variants = a.variant != b.variant
+    found = [
+        of_b.about(cell, b.variant, any_config=options.match == "best", other_variant=variants)
+        for cell in cells_of_a
+        if roles.get((cell.key[0], cell.variant)) != "specimen"
+    ]
+    return tuple(sorted(found, key=lambda each: not each.fails))
+
+
+def _roles(data: RunData) -> Iterable[tuple[str, str, str]]:
+    return data.variants[["workload", "variant", "role"]].itertuples(index=False, name=None)
 
 
 def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
@@ -171,14 +199,25 @@ def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
         )
 
 
-def sentence(changes: Sequence[Change]) -> str:
-    """`3 slower, 61 unchanged, 1 faster; the worst: conv2d n=512 v03_tile, 1.04×`, of changes with the slowest first."""
+def sentence(changes: Sequence[Change], lost: Sequence[Lost] = ()) -> str:
+    """`1 wrong or lost, 3 slower, 61 unchanged; the worst: conv2d n=512 v03_tile, 1.04x; less than 1 to 3 % could not be told`.
+
+    Args:
+        changes: with the slowest first.
+        lost: those that fail are counted.
+    """
     counts = Counter(change.verdict for change in changes)
-    words = ", ".join(f"{counts[each]} {each}" for each in VERDICTS if counts[each])
+    failed = sum(each.fails for each in lost)
+    words = [f"{failed} wrong or lost"] if failed else []
+    parts = [", ".join([*words, *(f"{counts[each]} {each}" for each in VERDICTS if counts[each])])]
     worst = next((change for change in changes if change.verdict == "slower"), None)
-    if worst is None:
-        return words
-    return f"{words}; the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x"
+    if worst is not None:
+        parts.append(f"the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x")
+    effects = sorted(change.least_effect for change in changes if change.verdict == "unchanged")
+    if effects:
+        ends = dict.fromkeys(f"{float(f'{100 * effect:.2g}'):g}" for effect in (effects[0], effects[-1]))
+        parts.append(f"less than {' to '.join(ends)} % could not be told")
+    return "; ".join(parts)
 
 
 def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Series[float]":
@@ -216,112 +255,94 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
         return every["scope"] == scope
     found = pd.Series(False, every.index)
     for workload in data.workloads:
-        both = [timing for timing in axes.timings(data, workload) if timing in axes.timings(other, workload)]
-        for timing in both[:1]:
+        own, theirs = axes.timings(data, workload), axes.timings(other, workload)
+        for timing in ([each for each in own if each in theirs] or own)[:1]:
             same = (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
             found |= (every["workload"] == workload) & same
     return found
 
 
-def _judge(a: Reading, b: Reading, pairs: Sequence[tuple[Timed, Timed]], options: Options) -> list[Change]:
+def _judge(
+    a: Reading, b: Reading, pairs: Sequence[tuple[Timed, Timed]], options: Options, history: History | None
+) -> list[Change]:
     """The changes of pairs of cells, in their order."""
-    same_run = bool(a.data.info["run_id"] == b.data.info["run_id"])
-    changes = [_change(a, b, *pair, same_run=same_run) for pair in pairs]
-    if not same_run:
-        equal = list(_equal_code(a, b, options))
-        shifts = _shifts(equal)
-        changes = [replace(change, shift=shifts.get(change.alike, math.nan)) for change in changes]
-        changes = _with_noise(changes, equal, shifts if options.without_shift else {})
-    return [_judged(change, options) for change in changes]
+    if a.data.info["run_id"] == b.data.info["run_id"]:
+        return [_within(a, b, *pair, options) for pair in pairs]
+    between = _Between(a, b, options, history)
+    return [between.change(*pair) for pair in pairs]
 
 
-def _change(a: Reading, b: Reading, of_a: Timed, of_b: Timed, *, same_run: bool) -> Change:
+def _within(a: Reading, b: Reading, of_a: Timed, of_b: Timed, options: Options) -> Change:
+    """Two cells of one run, compared round by round."""
+    ratio = paired_ratio(b.durations(of_b), a.durations(of_a))
+    noise = max(a.noise(of_a), b.noise(of_b))
+    verdict = between_runs.judge(ratio.estimate, noise, options.smallest, n=ratio.n, equal=False)
+    judged, same = Judged(ratio.estimate, noise, verdict), a.source(of_a) == b.source(of_b)
+    return _change(of_a, of_b, judged, options, same=same, n=ratio.n)
+
+
+def _change(
+    of_a: Timed,
+    of_b: Timed,
+    judged: Judged,
+    options: Options,
+    *,
+    same: bool,
+    n: int,
+    equal: bool = False,
+    shift: float = math.nan,
+) -> Change:
     workload, case, scope, cache, _, _, gpus = of_b.key
-    if same_run:
-        ratio = paired_ratio(b.durations(of_b), a.durations(of_a))
-    else:
-        ratio = independent_ratio(a.by_process(of_a), b.by_process(of_b))
-    return Change(
+    made = Change(
         workload,
         case,
         Timing(scope, cache),
         of_b.variant,
         of_b.config,
         gpus,
-        (of_a.variant, of_a.config),
-        of_a.median_ns,
-        of_b.median_ns,
-        ratio.estimate,
-        math.nan,
-        max(a.noise(of_a), b.noise(of_b)),
-        a.source(of_a) == b.source(of_b),
-        "unknown",
+        of_a=(of_a.variant, of_a.config),
+        a_ns=of_a.median_ns,
+        b_ns=of_b.median_ns,
+        ratio=judged.ratio,
+        shift=shift,
+        noise=judged.noise,
+        same_source=same,
+        equal_code=equal,
+        n=n,
+        verdict=judged.verdict,
+        least_effect=math.nan,
     )
+    asked = made.without_shift if options.without_shift else made.ratio
+    return replace(made, least_effect=between_runs.least_effect(asked, judged.noise, options.smallest))
 
 
-#: What the cells of a common shift have in common: workload, case, timing, and the GPUs that work together.
-_Alike = tuple[str, str, Timing, int]
+class _Between:
+    """The comparison of cells of two runs."""
 
+    def __init__(self, a: Reading, b: Reading, options: Options, history: History | None) -> None:
+        self._a, self._b, self._options, self._history = a, b, options, history
+        self._pairs: dict[tuple[str, Timing, int], Pair] = {}
 
-@dataclass(frozen=True)
-class _Equal:
-    """A cell whose code is equal in both runs: its key, its median in A, and the median of B over that of A."""
+    def change(self, of_a: Timed, of_b: Timed) -> Change:
+        """The change of a cell."""
+        workload, case, *_, gpus = of_b.key
+        before, after = self._a.level(of_a), self._b.level(of_b)
+        pair = self._pair(workload, of_b.cell.timing, max(gpus, 1))
+        source = self._b.source(of_b)
+        same = self._a.source(of_a) == source
+        equal = same and bool(source) and (of_a.variant, of_a.config) == (of_b.variant, of_b.config)
+        judged = pair.judge(before, after, of_b.cell, self._options.smallest, equal=equal)
+        shift = math.exp(pair.shifts.get(case, math.nan))
+        n = min(before.n, after.n)
+        return _change(of_a, of_b, judged, self._options, same=same, n=n, equal=equal, shift=shift)
 
-    key: tuple[str, ...]
-    alike: _Alike
-    a_ns: float
-    ratio: float
-
-
-def _equal_code(a: Reading, b: Reading, options: Options) -> Iterator[_Equal]:
-    """Every variant and config whose source is equal in both runs, in the scope of the options."""
-    every = replace(options, match="config")
-    of_a = {cell.key: cell for cell in _timed(Side(a.data), Side(b.data), every)}
-    for of_b in _timed(Side(b.data), Side(a.data), every):
-        cell = of_a.get(of_b.key)
-        if cell and cell.median_ns.value > 0 and a.source(cell) == b.source(of_b):
-            workload, case, scope, cache, variant, config, gpus = of_b.key
-            key = (workload, case, scope, cache, variant, config, str(gpus))
-            alike = (workload, case, Timing(scope, cache), max(gpus, 1))
-            yield _Equal(key, alike, cell.median_ns.value, of_b.median_ns.value / cell.median_ns.value)
-
-
-def _shifts(equal: Sequence[_Equal]) -> dict[_Alike, float]:
-    """The median ratio of the cells of each case and timing, where they are enough."""
-    together: dict[_Alike, list[float]] = defaultdict(list)
-    for cell in equal:
-        together[cell.alike].append(cell.ratio)
-    return {alike: float(np.median(found)) for alike, found in together.items() if len(found) >= FEWEST_FOR_SHIFT}
-
-
-def _with_noise(changes: Sequence[Change], equal: Sequence[_Equal], shifts: Mapping[_Alike, float]) -> list[Change]:
-    """The changes with the noise between the runs, where it is larger than that within them.
-
-    Args:
-        shifts: taken out of the ratios before; empty for none.
-    """
-    distances = []
-    for cell in equal:
-        *_, timing, gpus = cell.alike
-        apart = abs(math.log(cell.ratio / shifts.get(cell.alike, 1.0))) if cell.ratio > 0 else math.inf
-        distances.append(Distance(cell.key, (timing, gpus), cell.a_ns, apart))
-    places = [Place(change.key, change.alike[2:], change.a_ns.value) for change in changes]
-    between = noise_between(places, distances)
-    return [replace(change, noise=max(change.noise, noise)) for change, noise in zip(changes, between, strict=True)]
-
-
-def _ratio(change: Change, options: Options) -> Estimate:
-    return change.without_shift if options.without_shift else change.ratio
-
-
-def _judged(change: Change, options: Options) -> Change:
-    ratio = _ratio(change, options)
-    if not ratio.known:
-        return change
-    band = max(change.noise, 1 + options.smallest)
-    if ratio.low > band:
-        return replace(change, verdict="slower")
-    return replace(change, verdict="faster" if ratio.high < 1 / band else "unchanged")
+    def _pair(self, workload: str, timing: Timing, gpus: int) -> Pair:
+        key = (workload, timing, gpus)
+        if key not in self._pairs:
+            machine = functools.cache(lambda: Machine(self._history(workload) if self._history else [], timing, gpus))
+            of_a, of_b = self._a.medians(workload), self._b.medians(workload)
+            self._pairs[key] = Pair(of_a, of_b, timing, gpus, machine, without_shift=self._options.without_shift)
+        return self._pairs[key]
 
 
 def _slowest_first(changes: Iterable[Change]) -> list[Change]:
@@ -334,13 +355,14 @@ def _title(side: Side) -> str:
     return said(side.data.info["label"]) or str(side.data.info["run_id"])
 
 
-def against_variant(a: Side, b: Side, options: Options = Options()) -> tuple[Change, ...]:
+def against_variant(a: Side, b: Side, options: Options = Options(), history: History | None = None) -> tuple[Change, ...]:
     """Every cell of B against the fastest config of A's variant, in the same case, timing and number of GPUs.
 
     A host variant of one process is compared with one GPU.
 
     Args:
         a: its variant is not empty.
+        history: see `compare`.
 
     Raises:
         NotComparable: the GPUs differ and `options.any_device` is False.
@@ -348,7 +370,7 @@ def against_variant(a: Side, b: Side, options: Options = Options()) -> tuple[Cha
     _refuse_other_devices(a, b, options)
     ones = {_place(one): one for one in _timed(a, replace(b, variant=a.variant), replace(options, match="best"))}
     pairs = [(one, each) for each in _timed(b, replace(a, variant=""), options) if (one := ones.get(_place(each)))]
-    return tuple(_slowest_first(_judge(reading(a.data), reading(b.data), pairs, options)))
+    return tuple(_slowest_first(_judge(reading(a.data), reading(b.data), pairs, options, history)))
 
 
 def _place(cell: Timed) -> tuple[str, str, str, str, int]:

@@ -10,11 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.dashboard.core.intervals import grouped_median_intervals
+from warpladder.dashboard.core.levels import Levels, levels
 from warpladder.dashboard.core.timing import Timing
 from warpladder.data import store
 
 _KEY: Final = ("case", "scope", "cache", "variant", "config")
-_NUMBERS: Final = ("gpus", "rank", "twin", "duration_ns")
+_NUMBERS: Final = ("gpus", "rank", "twin", "process", "duration_ns")
 
 
 class TimedCell(NamedTuple):
@@ -32,21 +33,28 @@ class TimedCell(NamedTuple):
         return Timing(self.scope, self.cache)
 
 
+def alike(cell: TimedCell) -> tuple[Timing, int]:
+    """What cells have in common that are timed alike: the timing and the number of GPUs, at least one."""
+    return cell.timing, max(cell.gpus, 1)
+
+
 @dataclass(frozen=True, eq=False)
 class Medians:
     """What a run measured of one workload.
 
     Attributes:
+        run_id: of the run.
         cells: those that ended well and have samples. Samples that several ranks took together are left out.
-        n: samples of each cell.
+        levels: of the cells.
         figures: median, and ends of its interval, in nanoseconds; shape (cells, 3).
         sources: variant -> hash of its source, as it was measured; empty where none was recorded.
         cases: case -> size_rank, and the JSON of its parameters, of the cases on the size axis.
         clock_mhz: median SM clock of the samples; NaN where it is not known.
     """
 
+    run_id: str
     cells: tuple[TimedCell, ...]
-    n: npt.NDArray[np.int64]
+    levels: Levels
     figures: npt.NDArray[np.float64]
     sources: Mapping[str, str]
     cases: Mapping[str, tuple[int, str]]
@@ -63,7 +71,7 @@ def medians(run: store.Run, workload: str) -> Medians:
     samples = run.arrow("samples", [*_KEY, *_NUMBERS, "sm_clock_mhz"], of)
     if any(samples.column(name).null_count for name in (*_KEY, *_NUMBERS)):
         raise store.StoreError(f"{run.path}: table samples has nulls where none may be; record or import the run again")
-    cells, n, figures = _medians(samples)
+    cells, of_cells, figures = _medians(samples)
     verdicts = _rows(run.arrow("results", ["case", "variant", "config", "status"], of))
     failed = {(case, variant, config) for case, variant, config, status in verdicts if status != "ok"}
     well = [
@@ -74,8 +82,9 @@ def medians(run: store.Run, workload: str) -> Medians:
     cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], of))}
     clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
     return Medians(
+        run.run_id,
         tuple(cells[place] for place in well),
-        n[well],
+        of_cells.of(well),
         figures[well],
         {variant: source or "" for variant, source in _rows(run.arrow("variants", ["variant", "source_sha256"], of))},
         {case: (rank, params) for case, (rank, params) in cases.items() if rank is not None and _is_object(params)},
@@ -94,8 +103,8 @@ def _rows(table: pa.Table) -> "zip[tuple[Any, ...]]":
     return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
-def _medians(samples: pa.Table) -> tuple[list[TimedCell], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Cells with the number of their samples, and the medians with their ends."""
+def _medians(samples: pa.Table) -> tuple[list[TimedCell], Levels, npt.NDArray[np.float64]]:
+    """Cells with their levels, and the medians with their ends."""
     gpus, rank, twin = (samples.column(name).to_numpy() for name in ("gpus", "rank", "twin"))
     alone = twin == 0
     if (rank > 0).any():
@@ -108,12 +117,18 @@ def _medians(samples: pa.Table) -> tuple[list[TimedCell], npt.NDArray[np.int64],
     ):
         number = number * len(texts) + codes
     _, first, place, n = np.unique(number, return_index=True, return_inverse=True, return_counts=True)
-    durations = samples.column("duration_ns").to_numpy()[alone].astype(float)
-    ends = grouped_median_intervals(durations[np.argsort(place, kind="stable")], n)
+    order = np.argsort(place, kind="stable")
+    durations = samples.column("duration_ns").to_numpy()[alone].astype(float)[order]
+    processes = samples.column("process").to_numpy()[alone][order]
+    ends = grouped_median_intervals(durations, n)
     rows = np.flatnonzero(alone)[first]
     parts = [[texts[code] for code in codes[rows]] for codes, texts in coded]
     cells = list(map(TimedCell._make, zip(*parts, gpus[rows].tolist(), strict=True)))
-    return cells, n, np.column_stack([ends["median"], ends["low"], ends["high"]])
+    return (
+        cells,
+        levels(durations, n, processes, [alike(cell) for cell in cells]),
+        np.column_stack([ends["median"], ends["low"], ends["high"]]),
+    )
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:

@@ -61,12 +61,10 @@ class Rounds(Mapping[Entry, "pd.Series[float]"]):
         return pd.Series(self.grouped.durations[place], index=self.grouped.rounds[place])
 
     def by_process(self, entry: Entry) -> list[npt.NDArray[np.float64]]:
-        """The durations of an entry in nanoseconds, an array for each process; several of one round count as their median."""
+        """The durations of an entry in nanoseconds, an array for each process."""
         place = self.places[entry]
-        processes = self.grouped.processes[place]
-        by_round = self[entry]
-        parts = (by_round[processes == process] for process in np.unique(processes))
-        return [(each if each.index.is_unique else each.groupby(level=0).median()).to_numpy() for each in parts]
+        processes, durations = self.grouped.processes[place], self.grouped.durations[place]
+        return [durations[processes == process] for process in np.unique(processes)]
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.places)

@@ -1,5 +1,8 @@
 """Steps of a series of times: where its level changes by more than noise.
 
+A verdict about two neighbouring runs comes first; see `between_runs`. Of those with equal code, only the ones that a fit to the
+whole series has too are steps, so that a lone outlier is none.
+
 The fit is the best sequence of levels in the sense of optimal partitioning: each run costs the squared distance from its level in
 units of its noise, at most `_MOST_COST`, and each step costs a penalty. The bounded cost keeps a lone outlier from being taken for
 two steps, but lets the newest run be one (Fearnhead and Rigaill, Changepoint detection in the presence of outliers, JASA 114,
@@ -17,10 +20,9 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 #: Cost of a step: three standard deviations of one run, and more for the logarithm of the number of places to search. Two units
-#: of it leave a false step in one of some hundred series of noise. At a place where a change is expected, one unit is enough.
+#: of it leave a false step in one of some hundred series of noise.
 _STEP: Final = 9.0
 _SEARCHED: Final = 2.0
-_EXPECTED: Final = 1.0
 #: The most that a run costs, in penalties of a step. Below 2, a lone outlier is cheaper than a step there and one back.
 _MOST_COST: Final = 1.75
 #: The half width of a 95 % interval in standard deviations.
@@ -43,41 +45,39 @@ class Level:
     error: float
 
 
-def find_levels(logs: Floats, sigmas: Floats, expected: Sequence[bool], smallest: float) -> tuple[Level, ...]:
+def find_levels(logs: Floats, sigmas: Floats, certain: Sequence[bool], possible: Sequence[bool]) -> tuple[Level, ...]:
     """The levels of a series, in order; a step is between each two of them.
 
     Args:
         logs: logarithms of the times of the runs, not empty.
         sigmas: the noise of each, as a standard deviation of the logarithm, above 0.
-        expected: whether a change is expected at a run, such as where its source is another one than that of the run before.
-        smallest: smaller steps are none, a difference of logarithms.
+        certain: whether a step is at a run in any case; not at the first one.
+        possible: whether a step may be at a run; others that the fit has are left out.
     """
-    firsts = _partition(logs, sigmas, expected) if len(logs) > 1 else [0]
+    ends = [*np.flatnonzero(certain).tolist(), len(logs)]
+    firsts = []
+    for first, end in pairwise([0, *ends]):
+        inner = _partition(logs[first:end], sigmas[first:end]) if end - first > 1 else [0]
+        firsts += [first, *(first + place for place in inner[1:] if possible[first + place])]
     most = math.sqrt(_MOST_COST * _penalty(len(logs)))
-    while True:
-        levels = [_level(logs, sigmas, first, end, most) for first, end in zip(firsts, [*firsts[1:], len(logs)], strict=True)]
-        sizes = [abs(after.log - before.log) for before, after in pairwise(levels)]
-        if not sizes or min(sizes) >= smallest:
-            return tuple(levels)
-        del firsts[1 + sizes.index(min(sizes))]
+    return tuple(_level(logs, sigmas, first, end, most) for first, end in pairwise([*firsts, len(logs)]))
 
 
 def _penalty(n: int) -> float:
     return _STEP + _SEARCHED * math.log(n)
 
 
-def _partition(logs: Floats, sigmas: Floats, expected: Sequence[bool]) -> list[int]:
+def _partition(logs: Floats, sigmas: Floats) -> list[int]:
     """The first run of each level: the cheapest path through candidates of levels, run by run (the algorithm of Viterbi)."""
     levels = _candidates(logs)
     penalty = _penalty(len(logs))
-    where_expected = _STEP + _EXPECTED * math.log(max(sum(expected), 1))
     costs = np.minimum(((logs[:, None] - levels) / sigmas[:, None]) ** 2, _MOST_COST * penalty)
     total = costs[0]
     stepped = np.zeros(costs.shape, dtype=bool)
     best = np.zeros(len(logs), dtype=np.int64)
     for run in range(1, len(logs)):
         best[run] = np.argmin(total)
-        by_step = total[best[run]] + (where_expected if expected[run] else penalty)
+        by_step = total[best[run]] + penalty
         stepped[run] = by_step < total
         total = np.where(stepped[run], by_step, total) + costs[run]
     firsts, level = [0], int(np.argmin(total))

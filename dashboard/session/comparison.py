@@ -7,6 +7,7 @@ from functools import partial
 
 import pandas as pd
 
+from warpladder.dashboard.comparison import alone, noise_text
 from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
@@ -39,28 +40,37 @@ class RunComparison:
     without_shift: bool
 
     @classmethod
-    def of(cls, a: tuple[str, RunData], b: tuple[str, RunData], options: Options) -> "RunComparison":
+    def of(cls, a: tuple[str, RunData], b: tuple[str, RunData], options: Options, history: changes.History) -> "RunComparison":
         """Compare two runs, each with its title. Raises RunError."""
         try:
-            found = changes.compare(Side(a[1]), Side(b[1]), options)
+            found = changes.compare(Side(a[1]), Side(b[1]), options, history)
         except NotComparable as reason:
             raise RunError(str(reason).replace("add --any-device", "give any_device=True")) from None
         return cls(a[0], b[0], found, partial(look, b[1]), options.without_shift)
 
     @property
     def sentence(self) -> str:
-        """`3 slower, 61 unchanged, 1 faster; the worst: …`."""
-        return changes.sentence(self.found.changes)
+        """`1 wrong or lost, 3 slower, 61 unchanged; the worst: …; less than 1 to 3 % could not be told`."""
+        return changes.sentence(self.found.changes, self.found.lost)
 
     def table(self) -> pd.DataFrame:
         """Every cell of both runs, the slowest of B first.
 
         Returns:
             A frame with `workload`, `case`, `scope`, `cache`, `variant`, `config`, `gpus`, the medians `a_ns` and `b_ns`, `ratio` (B over A)
-            with the ends of its 95 % interval, `noise`, `same_source` and `verdict` (`slower`, `unchanged`, `faster` or
-            `unknown`).
+            with the ends of its 95 % interval, `noise`, `same_source`, `n`, `verdict` (`slower`, `unchanged`, `faster`, `drifted` or
+            `unknown`), and `least_effect`, the smallest slowdown that would have been called, a fraction.
         """
         return chart.frame_of(self.found.changes)
+
+    def lost(self) -> pd.DataFrame:
+        """The cells that A has and B lost, those that fail first.
+
+        Returns:
+            A frame with `workload`, `case`, `scope`, `cache`, `variant`, `config`, `gpus`, the median `a_ns`, `status` of B, such as
+            `wrong_result` or `lost`, `detail`, and `fails`: whether a gate fails on it.
+        """
+        return chart.lost_of(self.found)
 
     def facts(self) -> pd.DataFrame:
         """The differences between the recordings: `what`, `a`, `b`, and `warning` where one matters."""
@@ -90,7 +100,7 @@ class RunComparison:
         display(HTML(self._repr_html_()), self.figure())
 
     def _differences(self) -> list[str]:
-        """A line for each difference between the recordings, for sources that differ, and for cells of one run alone."""
+        """A line for each difference between the recordings, for sources that differ, and for what one run alone has."""
         lines = [
             f"{'warning: ' if fact.warning else ''}{fact.what}: {fact.a or '–'} → {fact.b or '–'}"
             + (f" ({fact.warning})" if fact.warning else "")
@@ -98,13 +108,11 @@ class RunComparison:
         ]
         if self.found.changed_sources:
             lines.append(f"sources that differ: {', '.join(' '.join(each) for each in self.found.changed_sources)}")
-        if self.found.only_a or self.found.only_b:
-            lines.append(f"cells of one run alone: {self.found.only_a} of A, {self.found.only_b} of B")
-        return lines
+        return [*lines, *alone(self.found)]
 
     def _rows(self) -> pd.DataFrame:
         """The cells that changed, in words."""
-        changed = self.found.of("slower", "faster")
+        changed = self.found.of("slower", "faster", "drifted")
         half = _MOST_ROWS // 2
         return pd.DataFrame(map(_row, changed if len(changed) <= _MOST_ROWS else (*changed[:half], *changed[-half:])))
 
@@ -120,5 +128,5 @@ def _row(change: Change) -> dict[str, str]:
         "A": format_duration(change.a_ns.value),
         "B": format_duration(change.b_ns.value),
         "B over A": f"{change.ratio.value:.3f} ({format_ends(change.ratio, lambda value: f'{value:.3f}')})",
-        "noise": f"{100 * (change.noise - 1):.1f} %",
+        "noise": noise_text(change),
     }

@@ -195,6 +195,7 @@ class Run:
         smallest: float = 0.01,
         without_shift: bool = False,
         any_device: bool = False,
+        partial: bool = False,
     ) -> "RunComparison":
         """This run (B) against another one (A), cell by cell: what became slower or faster.
 
@@ -205,16 +206,20 @@ class Run:
             smallest: smaller differences, as a fraction, are `unchanged`.
             without_shift: judge ratios after the common shift of their case is taken out.
             any_device: compare although the GPUs differ.
+            partial: this run recorded a part of the other: what it has no verdict about is not lost.
 
         Raises:
             RunError: no cell is in both runs, or they are of different GPUs.
             StoreError: there is no such run.
         """
+        from warpladder.dashboard.core.machine import Recordings
         from warpladder.dashboard.session.comparison import RunComparison
 
         other = before if isinstance(before, Run) else open_run(before, self.path.parent)
-        asked = Options(scope, match, smallest, without_shift, any_device)
-        return RunComparison.of((other._run.title, other._data), (self._run.title, self._data), asked)
+        asked = Options(scope, match, smallest, without_shift, any_device, partial)
+        folders = dict.fromkeys((self.path.parent, other.path.parent, store.LOCAL, store.RECORDED))
+        history = Recordings(list(folders), self._data.info)
+        return RunComparison.of((other._run.title, other._data), (self._run.title, self._data), asked, history)
 
     # -- words -----------------------------------------------------------------------------------------------------
 

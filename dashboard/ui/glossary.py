@@ -51,6 +51,7 @@ WORDS: Final[Mapping[str, str]] = {
     "run": "one recording or one imported report; it is written once and never changed",
     "rank": "one MPI process with one GPU, or with none",
     "noise between runs": "how far two runs of the same source differ: 95 % of the cells with equal sources differ by less",
+    "drifted": "verdict about a cell of equal code whose time differs by more than the noise between runs",
     "level": "a stretch of runs in which a variant's time is the same but for noise",
     "step": "the change from one level of a variant's time to the next",
     "trusted": "of a cell: no warning or error is about it, and it has at least six samples; only such a cell is called best",

@@ -15,7 +15,7 @@ from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, sentence
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import machine, runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_duration, format_ratio
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.data import store
@@ -93,7 +93,7 @@ def counterparts(run: store.Run, timing: Timing) -> tuple[Change, ...] | str:
     if pin.run.path == run.path and not pin.variant:
         return "this run is the pinned one"
     try:
-        found = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, timing.scope)
+        found = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, timing.scope, machine.names(run))
     except store.StoreError as error:
         return str(error)
     return found if isinstance(found, str) else tuple(change for change in found if change.timing == timing)
@@ -131,7 +131,7 @@ def show_run(run: store.Run) -> None:
     """The same for every cell of a run in the first timing of each workload."""
     if (pin := chosen()) is None or pin.run.path == run.path:
         return
-    found = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, "")
+    found = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, "", machine.names(run))
     if isinstance(found, str):
         _line(found)
     else:
@@ -183,12 +183,20 @@ def _resolved(text: str) -> Pinned | None:
     return Pinned(every[name], variant) if variant in known else None
 
 
-def _against(data: RunData, pinned: runs.Named, variant: str, scope: str) -> tuple[Change, ...] | str:
-    """The changes of a run against the pinned one, or why there are none."""
-    options = changes.Options(scope)
+def _against(data: RunData, pinned: runs.Named, variant: str, scope: str, names: tuple[str, ...]) -> tuple[Change, ...] | str:
+    """The changes of a run against the pinned one, or why there are none.
+
+    Args:
+        names: of the runs of the machine, which tell its noise.
+    """
+    options, history = changes.Options(scope), machine.history(names, data)
     before, after = changes.Side(runs.load(pinned), variant), changes.Side(data)
     try:
-        found = changes.against_variant(before, after, options) if variant else changes.compare(before, after, options).changes
+        found = (
+            changes.against_variant(before, after, options, history)
+            if variant
+            else changes.compare(before, after, options, history).changes
+        )
     except changes.NotComparable as error:
         return str(error)
     return found or "they have no case in common"

@@ -104,8 +104,8 @@ def every_cell(found: Comparison, on_click: Callable[[object], None]) -> None:
         column_config=_CELL_COLUMNS,
         column_order=list(_CELL_COLUMNS),
     )
-    alone = f" Cells of one run alone: {found.only_a} of A, {found.only_b} of B." if found.only_a or found.only_b else ""
-    st.caption(f"{len(rows)} cells. Choose a row to see its samples, sources and counters.{alone}")
+    new = f" {len(found.new)} more cells are in B alone." if found.new else ""
+    st.caption(f"{len(rows)} cells. Choose a row to see its samples, sources and counters.{new}")
 
 
 def recordings(other: store.Run, run: store.Run, found: Comparison) -> None:

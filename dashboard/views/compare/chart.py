@@ -1,17 +1,19 @@
 """Ratios of two runs with their intervals and their noise, the slowest first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from math import isnan
 from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.core.between_runs import VERDICTS
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.ui.marks import error_bars, name_rows
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate
-from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
+from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, slug, text
 from warpladder.dashboard.ui.ticks import ticks
 from warpladder.dashboard.views.compare.query import written
 
@@ -21,6 +23,9 @@ _ROW_PX: Final = 21
 #: The most characters of a row's name, which leave room for the ratios.
 _NAME_LENGTH: Final = 40
 _DECADE: Final = 10.0
+_DRIFTED: Final[Mapping[Theme, str]] = {"light": "#6F42C1", "dark": "#BFA2F7"}
+_SYMBOLS: Final[Mapping[str, str]] = {"drifted": "diamond", "unknown": "circle-open"}
+_LEGEND: Final[Mapping[str, str]] = {"drifted": "◆", "unknown": "○"}
 
 
 def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change | None = None) -> Chart:
@@ -36,6 +41,8 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
     figure = blank(look.theme, 90 + _ROW_PX * len(shown))
     rows = list(range(len(shown)))
     for row, change in enumerate(shown):
+        if isnan(change.noise):
+            continue
         ends = [1 / change.noise, change.noise]
         band = {"color": look.tones.grid, "width": _ROW_PX - 8}
         figure.add_scatter(x=ends, y=[row, row], mode="lines", line=band, hoverinfo="skip", showlegend=False)
@@ -47,7 +54,7 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
             y=places,
             mode="markers",
             name=verdict,
-            marker={"color": color, "size": 8},
+            marker={"color": color, "size": 8, "symbol": _SYMBOLS.get(verdict, "circle")},
             error_x=error_bars(ratios, color=color),
             hovertext=[_hover(shown[row]) for row in places],
             hoverinfo="text",
@@ -64,11 +71,15 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
     # A click anywhere on a row chooses it.
     figure.update_layout(hovermode="y", hoverdistance=_ROW_PX, dragmode="pan")
     figure.update_layout(showlegend=False, margin={"t": 30})
-    words = [f'<span style="color:{tone}">● {verdict}</span>' for verdict, tone in _tones(look).items()]
+    words = [
+        f'<span style="color:{tone}">{_LEGEND.get(verdict, "●")} {verdict}</span>'
+        for verdict, tone in _tones(look).items()
+        if verdict in VERDICTS[:3] or any(change.verdict == verdict for change in shown)
+    ]
     at = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 4}
     figure.add_annotation(text="   ".join(words), showarrow=False, font={"size": 12}, **at)
     note = look.note(
-        "medians with 95 % intervals by a bootstrap over the rounds of each run. Grey: the noise, within which a ratio is unchanged. "
+        "ratios of medians with 95 % intervals. Grey: the noise, within which a ratio is unchanged. "
         + ("The common shift of each case is taken out. " if without_shift else "")
         + (
             f"{len(shown)} of {len(found.changes)} cells are drawn, the slowest and the fastest."
@@ -76,18 +87,26 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
             else ""
         )
     )
-    return Chart(slug("compare", "ratios"), sentence(found.changes), figure, frame_of(found.changes), note.strip())
+    return Chart(slug("compare", "ratios"), sentence(found.changes, found.lost), figure, frame_of(found.changes), note.strip())
 
 
 def _tones(look: Look) -> dict[str, str]:
-    return {"slower": look.tones.bad, "unchanged": look.tones.muted, "faster": look.tones.good}
+    tones = look.tones
+    return {
+        "slower": tones.bad,
+        "unchanged": tones.muted,
+        "faster": tones.good,
+        "drifted": _DRIFTED[look.theme],
+        "unknown": tones.muted,
+    }
 
 
 def _ticks(shown: Sequence[Change]) -> dict[str, Any]:
     """Options of the axis of ratios. A few ticks at equal distances are clear on a logarithmic axis of less than a decade."""
     known = [change for change in shown if change.ratio.known and change.ratio.low > 0]
-    low = min([1 / change.noise for change in shown] + [change.ratio.low for change in known])
-    high = max([change.noise for change in shown] + [change.ratio.high for change in known])
+    noises = [1.0, *(change.noise for change in shown if not isnan(change.noise))]
+    low = min([1 / noise for noise in noises] + [change.ratio.low for change in known])
+    high = max(noises + [change.ratio.high for change in known])
     return ticks(low, high, lambda value: f"{value:.4g}", logarithmic=high > _DECADE * low, most=4)
 
 
@@ -99,6 +118,15 @@ def frame_of(changes: Sequence[Change]) -> pd.DataFrame:
 def facts_of(found: Comparison) -> pd.DataFrame:
     """The differences between the recordings, a row for each."""
     return pd.DataFrame([asdict(fact) for fact in found.facts], columns=["what", "a", "b", "warning"])
+
+
+def lost_of(found: Comparison) -> pd.DataFrame:
+    """The cells that A has and B lost, a row for each, those that fail first."""
+    columns = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "a_ns", "status", "detail", "fails"]
+    rows = [
+        {**asdict(each), "scope": each.timing.scope, "cache": each.timing.cache, "a_ns": each.a_ns.value} for each in found.lost
+    ]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _row(change: Change) -> dict[str, Any]:
@@ -117,7 +145,9 @@ def _row(change: Change) -> dict[str, Any]:
         "shift": change.shift,
         "noise": change.noise,
         "same_source": change.same_source,
+        "n": change.n,
         "verdict": change.verdict,
+        "least_effect": change.least_effect,
     }
 
 
@@ -149,6 +179,6 @@ def _hover(change: Change) -> str:
         text(f"A: {name_of(*change.of_a)} {format_estimate(change.a_ns, format_duration)}"),
         text(f"B: {change.name} {format_estimate(change.b_ns, format_duration)}"),
         f"B over A: {change.ratio.value:.3f} ({change.ratio.low:.3f} to {change.ratio.high:.3f})",
-        f"noise: {100 * (change.noise - 1):.1f} %; {change.verdict}",
+        f"noise: {'not known' if isnan(change.noise) else f'{100 * (change.noise - 1):.1f} %'}; {change.verdict}",
     ]
     return "<br>".join(lines)

@@ -5,11 +5,11 @@ from typing import Final
 
 import streamlit as st
 
-from warpladder.dashboard.core import changes
+from warpladder.dashboard.core import changes, lost
 from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Listed
-from warpladder.dashboard.ui import pinned, runs, state, widgets
+from warpladder.dashboard.ui import machine, pinned, runs, state, widgets
 from warpladder.dashboard.ui.numbers import NOTHING
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.compare import VIEW, cell_page, chart, clouds_chart, query
@@ -25,6 +25,7 @@ _JUDGED_HELP: Final = "Shift: how far all variants of a case with equal sources 
 _BELOW: Final = {"source": "Sources", "counters": "Counters", "cells": "All cells", "recordings": "Recordings"}
 _PATTERN: Final = "compare variants like"
 _LONGEST: Final = 100  # characters of a pattern
+_MOST_LOST: Final = 12  # reasons that are listed
 
 
 def page() -> None:
@@ -39,7 +40,7 @@ def page() -> None:
         options = changes.Options(
             "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", without_shift=judged == "shift"
         )
-        found = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options)
+        found = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options, machine.names(run))
         if isinstance(found, str):
             widgets.nothing(found, "Choose another run, variant or scope.")
         shown = query.only(found, _choose_filter(found))
@@ -50,7 +51,11 @@ def page() -> None:
         for fact in found.facts:
             if fact.warning:
                 widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
+    _show_lost(shown)
     if not shown.changes:
+        if shown.lost:
+            widgets.end_page()
+            return
         widgets.nothing(
             "No compared cell fits the filters.", "Choose others; a variant is written as v0* or as a part of its name."
         )
@@ -191,10 +196,28 @@ def _comparable(run: store.Run) -> dict[str, store.Run]:
     return {each.name: each.run for each in sorted(alike, key=order, reverse=True)}
 
 
-def _compared(data: RunData, other: runs.Named, of_a: str, of_b: str, options: changes.Options) -> Comparison | str:
-    """The comparison, or why there is none."""
+def _show_lost(found: Comparison) -> None:
+    """What A has and B lost, with the reasons."""
+    lines = lost.told(found.lost)
+    for fails, severity in ((True, st.error), (False, st.info)):
+        told = [f"- {plain(line)}" for failed, line in lines if failed is fails]
+        if told:
+            more = [f"- {len(told) - _MOST_LOST} more reasons"] if len(told) > _MOST_LOST else []
+            heading = "Wrong or lost in B:" if fails else "Not compared, since B lacks them:"
+            severity("\n".join([f"**{heading}**", "", *told[:_MOST_LOST], *more]))
+
+
+def _compared(
+    data: RunData, other: runs.Named, of_a: str, of_b: str, options: changes.Options, names: tuple[str, ...]
+) -> Comparison | str:
+    """The comparison, or why there is none.
+
+    Args:
+        names: of the runs of the machine, which tell its noise.
+    """
+    history = machine.history(names, data)
     try:
-        return changes.compare(changes.Side(runs.load(other), of_a), changes.Side(data, of_b), options)
+        return changes.compare(changes.Side(runs.load(other), of_a), changes.Side(data, of_b), options, history)
     except changes.NotComparable as error:
         return str(error)
 

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 import pandas as pd
 
 from warpladder.dashboard.core.changes import Change, Comparison, durations
+from warpladder.dashboard.core.lost import Lost
 from warpladder.dashboard.core.run_data import RunData
 
 
@@ -24,12 +25,13 @@ class Filter:
     cache: str = ""
     variant: str = ""
 
-    def fits(self, change: Change) -> bool:
+    def fits(self, change: Change | Lost) -> bool:
         wanted = ((self.workload, change.workload), (self.scope, change.timing.scope), (self.cache, change.timing.cache))
         if any(value and value != own for value, own in wanted):
             return False
         patterns = [each if {"*", "?"} & set(each) else f"*{each}*" for each in self.variant.lower().replace(",", " ").split()]
-        names = {name.lower() for name in (change.variant, change.of_a[0])}
+        variants = (change.variant, *change.of_a[:1]) if isinstance(change, Change) else (change.variant,)
+        names = {name.lower() for name in variants}
         return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
@@ -37,7 +39,8 @@ def only(found: Comparison, wanted: Filter) -> Comparison:
     """The part of a comparison that fits a filter. Verdicts and noise stay those of all cells."""
     changes = tuple(change for change in found.changes if wanted.fits(change))
     shown = {(change.workload, change.variant) for change in changes}
-    return replace(found, changes=changes, changed_sources=tuple(each for each in found.changed_sources if each in shown))
+    sources = tuple(each for each in found.changed_sources if each in shown)
+    return replace(found, changes=changes, changed_sources=sources, lost=tuple(filter(wanted.fits, found.lost)))
 
 
 def written(change: Change) -> str:

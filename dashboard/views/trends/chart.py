@@ -132,8 +132,8 @@ def _unit(series: Series, *, alone: bool) -> float:
 
 
 def _bands(figure: go.Figure, series: Series, look: Look) -> None:
-    """The noise of one run around each level."""
-    for level in series.levels:
+    """The noise of one run around each level, if it is known."""
+    for level in [] if math.isnan(series.noise) else series.levels:
         low, high = series.points[level.first].run - 0.4, series.points[level.last].run + 0.4
         ends = _band(series, level)
         figure.add_scatter(
@@ -174,7 +174,7 @@ def _axes(figure: go.Figure, found: Trends, shown: Sequence[Series], lanes: int)
     alone = len(shown) == 1
     units = [(series, _unit(series, alone=alone)) for series in shown]
     ends = [end * unit for series, unit in units for point in series.points for end in (point.time_ns.low, point.time_ns.high)]
-    if alone:
+    if alone and not math.isnan(shown[0].noise):
         ends += [end for level in shown[0].levels for end in _band(shown[0], level)]
     low, high = min(ends), max(ends)
     labelled = _labelled(found, shown)
@@ -285,9 +285,12 @@ def _note(found: Trends, shown: Sequence[Series], look: Look) -> str:
     words = f"{found.timing.label(on_gpu=look.on_gpu)}; {found.runs[0].info['collector']}; medians with intervals; {n}; runs are equally spaced."
     if len(shown) == 1:
         noise = format_percent(100 * (shown[0].noise - 1))
-        how = "measured on cells with equal sources" if shown[0].measured else "assumed, because too few sources are equal"
-        words += f" Two runs without a change differ by up to {noise} ({how}); grey: one run around its level."
-        words += " Solid line: a step with a new source; dotted: with the same source."
+        words += (
+            " How far two runs without a change differ is not known."
+            if math.isnan(shown[0].noise)
+            else f" Two runs without a change differ by up to {noise}; grey: one run around its level."
+        )
+        words += " Solid line: a step with a new source; dotted: with the same source, a drift."
     return look.note(words)
 
 

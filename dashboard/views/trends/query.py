@@ -1,5 +1,6 @@
 """The variants of a workload over runs in time: their levels, the steps between them, and what changed at each step."""
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.dashboard.core import facts, steps
-from warpladder.dashboard.core.between_runs import FEWEST_FOR_NOISE, SMALLEST_EFFECT, UNMEASURED_NOISE, noise_of_pairs
+from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Judged, Machine, Pair, Verdict
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.facts import Fact
-from warpladder.dashboard.core.history import Medians, TimedCell
+from warpladder.dashboard.core.history import Medians, TimedCell, alike
 from warpladder.dashboard.core.timing import Timing
 
 Floats = npt.NDArray[np.float64]
@@ -26,6 +27,9 @@ _OF_TWO: Final = _OF_ONE * math.sqrt(2)
 _LEAST_NOISE: Final = 0.0005
 #: Median distance over standard deviation, of normal noise.
 _MEDIAN_OVER_DEVIATION: Final = 0.6745
+#: The fewest distances of a variant from itself that tell how it scatters.
+_FEWEST_FOR_SCATTER: Final = 8
+_TO_TELL: Final = "record in three processes, or with more variants that stay"
 _COMMIT: Final = ("commit", "changes beyond the commit")
 
 
@@ -79,6 +83,7 @@ class Step:
 
     Attributes:
         place: the first point of the new level; the point before it is the last of the old one.
+        verdict: of Compare, about the two runs beside the step.
         ratio: the new level over the old one, with the noise between runs in its interval; above 1, the variant became slower.
         new_source: whether the source text is another one after the step.
         facts: the other differences between the two runs beside the step; the commit is the last.
@@ -86,6 +91,7 @@ class Step:
     """
 
     place: int
+    verdict: Verdict
     ratio: Estimate
     new_source: bool
     facts: tuple[Fact, ...]
@@ -110,8 +116,9 @@ class Series:
     """A variant with a config over the runs that have it.
 
     Attributes:
-        noise: the noise between two runs, a factor of at least 1: 95 % of the pairs of runs without a change differ by less.
-        measured: whether the noise was measured; else it is the documented one.
+        judged: the verdicts about each two neighbouring points, those of Compare.
+        noise: the noise between two runs, a factor of at least 1: 95 % of the pairs of runs without a change differ by less; NaN
+            where nothing tells it.
         since_first: the last time over the first one, with the noise between runs in its interval.
     """
 
@@ -121,8 +128,8 @@ class Series:
     points: tuple[Point, ...]
     levels: tuple[Level, ...]
     steps: tuple[Step, ...]
+    judged: tuple[Judged, ...]
     noise: float
-    measured: bool
     since_first: Estimate
 
     @property
@@ -171,18 +178,18 @@ def cases_of(recorded: Sequence[Recorded]) -> dict[str, str]:
 def trends(recorded: Sequence[Recorded], workload: str, case: str, timing: Timing) -> Trends:
     """The variants of a case over the runs, on one device and by one collector.
 
-    Levels are fitted to the logarithms of the medians; see `steps.find_levels`. The noise of a run is that between runs and that
-    within the run. The noise between runs is taken from pairs of neighbouring runs as in a comparison of two runs, from all cases
-    of the timing: of each pair, 95 % of the cells with equal sources and like times are less apart. The median over the pairs is
-    taken, so that one pair with another driver counts little. A change is expected where the source changed.
+    Each two neighbouring runs of a variant are judged as on Compare; see `between_runs.Pair`. A verdict `slower` or `faster` is a
+    step. A verdict `drifted` is one where the fit to the whole series has a step too (`steps.find_levels`), and at the newest run,
+    which nothing contradicts yet.
 
     Args:
         recorded: the runs in any order.
     """
     ordered = sorted(recorded, key=lambda run: (run.started_at, str(run.info["run_id"])))
     runs = [run for run in ordered if any(cell.case == case and cell.timing == timing for cell in run.medians.cells)]
-    table = _Table.of(runs, timing)
-    found = [_series(runs, table, place) for place, cell in enumerate(table.cells) if cell.case == case]
+    judge = _Judge(ordered, runs, timing)
+    cells = dict.fromkeys(each for run in runs for each in run.medians.cells if each.case == case and each.timing == timing)
+    found = [_series(runs, judge, cell) for cell in cells]
     found.sort(key=lambda series: _latest(runs, series))
     return Trends(workload, case, timing, tuple(runs), tuple(found))
 
@@ -196,96 +203,91 @@ def _latest(runs: Sequence[Recorded], series: Series) -> tuple[float, bool, floa
     return -series.points[step.place].run, not step.new_source, -size, series.variant, series.config
 
 
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Every cell of a timing in every run; NaN where a run lacks it.
+class _Judge:
+    """The verdicts about cells of a timing in pairs of runs.
 
-    Attributes:
-        logs: logarithms of the medians, shape (cells, runs).
-        apart: distances between each run and the one before it that has the cell; NaN where the sources differ. Same shape.
-        times_ns: of the cells, medians over the runs.
-        figures: run by run, the row of each cell in `Medians.figures`.
+    Args:
+        every: the runs of the machine that have the workload, the oldest first.
+        runs: those with the case.
     """
 
-    cells: tuple[TimedCell, ...]
-    logs: Floats
-    apart: Floats
-    times_ns: Floats
-    figures: tuple[Mapping[TimedCell, int], ...]
+    def __init__(self, every: Sequence[Recorded], runs: Sequence[Recorded], timing: Timing) -> None:
+        self._runs, self._timing = runs, timing
+        self.rows = [{cell: row for row, cell in enumerate(run.medians.cells)} for run in runs]
+        self._machine = functools.cache(lambda gpus: Machine([run.medians for run in every], timing, gpus))
+        self._pairs: dict[tuple[int, int, int], Pair] = {}
 
-    @classmethod
-    def of(cls, runs: Sequence[Recorded], timing: Timing) -> "_Table":
-        figures = tuple(
-            {
-                cell: row
-                for row, cell in enumerate(run.medians.cells)
-                if (cell.scope, cell.cache) == (timing.scope, timing.cache)
-            }
-            for run in runs
-        )
-        cells = tuple(dict.fromkeys(cell for of_run in figures for cell in of_run))
-        places = {cell: place for place, cell in enumerate(cells)}
-        logs = np.full((len(cells), len(runs)), np.nan)
-        for column, (run, of_run) in enumerate(zip(runs, figures, strict=True)):
-            logs[[places[cell] for cell in of_run], column] = np.log(run.medians.figures[list(of_run.values()), 0])
-        apart = np.full(logs.shape, np.nan)
-        for row, cell in enumerate(cells):
-            sources = [run.medians.sources.get(cell.variant, "") for run in runs]
-            for before, after in pairwise(np.flatnonzero(~np.isnan(logs[row]))):
-                if sources[before] == sources[after]:
-                    apart[row, after] = abs(logs[row, after] - logs[row, before])
-        times = np.exp(np.nanmedian(logs, axis=1)) if len(cells) else np.zeros(0)
-        return cls(cells, logs, apart, times, figures)
-
-    def noise(self, place: int) -> tuple[float, bool]:
-        """The noise between two runs for a cell, and whether it was measured."""
-        others = np.arange(len(self.cells)) != place
-        apart, times = self.apart[others], self.times_ns[others]
-        each = noise_of_pairs(apart, times, self.times_ns[place])
-        if np.isnan(each).all():  # too few cells of each pair; all pairs together may have enough
-            each = noise_of_pairs(apart.reshape(-1, 1), np.repeat(times, self.apart.shape[1]), self.times_ns[place])
-        own = self.apart[place][np.isfinite(self.apart[place])]
-        scatter = math.exp(_OF_ONE * float(np.median(own)) / _MEDIAN_OVER_DEVIATION) if len(own) >= FEWEST_FOR_NOISE else 1.0
-        if np.isnan(each).all():
-            return max(UNMEASURED_NOISE, scatter), len(own) >= FEWEST_FOR_NOISE
-        return max(float(np.nanmedian(each)), scatter), True
+    def of(self, before: int, after: int, cell: TimedCell) -> Judged:
+        """The verdict about a cell in two runs, by their places."""
+        a, b = self._runs[before].medians, self._runs[after].medians
+        _, gpus = alike(cell)
+        key = (before, after, gpus)
+        if key not in self._pairs:
+            self._pairs[key] = Pair(a, b, self._timing, gpus, functools.partial(self._machine, gpus))
+        of_a, of_b = a.levels.at(self.rows[before][cell]), b.levels.at(self.rows[after][cell])
+        source = b.sources.get(cell.variant, "")
+        equal = bool(source) and a.sources.get(cell.variant, "") == source
+        return self._pairs[key].judge(of_a, of_b, cell, SMALLEST_EFFECT, equal=equal)
 
 
-def _series(runs: Sequence[Recorded], table: _Table, place: int) -> Series:
-    cell = table.cells[place]
-    points = []
-    for column in np.flatnonzero(~np.isnan(table.logs[place])).tolist():
-        medians = runs[column].medians
-        row = table.figures[column][cell]
-        source = medians.sources.get(cell.variant, "")
-        points.append(Point(column, Estimate(*medians.figures[row].tolist()), int(medians.n[row]), source))
-    noise, measured = table.noise(place)
+def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series:
+    points, logs = [], []
+    for place, (run, rows) in enumerate(zip(runs, judge.rows, strict=True)):
+        if cell in rows:
+            medians, row = run.medians, rows[cell]
+            n = int(medians.levels.n[row])
+            points.append(Point(place, Estimate(*medians.figures[row].tolist()), n, medians.sources.get(cell.variant, "")))
+            logs.append(float(medians.levels.log[row]))
+    judged = tuple(judge.of(before.run, after.run, cell) for before, after in pairwise(points))
+    noise, scatter = _noise(judged, points, logs)
     sigmas = _sigmas(points, noise)
-    logs = table.logs[place][[point.run for point in points]]
-    expected = [False, *(before.source != after.source for before, after in pairwise(points))]
-    levels = steps.find_levels(logs, sigmas, expected, math.log1p(SMALLEST_EFFECT))
+    moved = np.abs(np.diff(logs))
+    certain = [False, *(each.verdict in ("slower", "faster") for each in judged)]
+    possible = [False, *(each.verdict == "drifted" for each in judged)]
+    certain[-1] |= possible[-1] and float(moved[-1]) > math.log(scatter)
+    levels = steps.find_levels(np.array(logs), sigmas, certain, possible)
     return Series(
         cell.variant,
         cell.config,
         cell.gpus,
         tuple(points),
         tuple(Level(level.first, level.end - 1, math.exp(level.log)) for level in levels),
-        tuple(_step(runs, points, before, after) for before, after in pairwise(levels)),
+        tuple(_step(runs, points, judged, before, after) for before, after in pairwise(levels)),
+        judged,
         noise,
-        measured,
         _ratio(logs[-1] - logs[0], math.hypot(sigmas[0], sigmas[-1])) if len(points) > 1 else Estimate.unknown(),
     )
 
 
+def _noise(judged: Sequence[Judged], points: Sequence[Point], logs: Sequence[float]) -> tuple[float, float]:
+    """The noise between two runs, and how the variant itself scatters between runs of equal source; factors of at least 1."""
+    known = [each.noise for each in judged if not math.isnan(each.noise)]
+    own = [
+        abs(after - before)
+        for (before, after), (old, new) in zip(pairwise(logs), pairwise(points), strict=True)
+        if old.source == new.source
+    ]
+    scatter = 1.0
+    if len(own) >= _FEWEST_FOR_SCATTER:
+        scatter = math.exp(_OF_ONE * float(np.median(own)) / _MEDIAN_OVER_DEVIATION)
+    return max(float(np.median(known)), scatter) if known else math.nan, scatter
+
+
 def _sigmas(points: Sequence[Point], noise: float) -> Floats:
     """The noise of each run as a standard deviation of the logarithm: that between runs, and that within the run."""
-    between = max(math.log(noise) / _OF_TWO, _LEAST_NOISE)
+    between = _LEAST_NOISE if math.isnan(noise) else max(math.log(noise) / _OF_TWO, _LEAST_NOISE)
     ends = np.array([(point.time_ns.low, point.time_ns.high) for point in points])
     within: Floats = np.log(ends[:, 1] / ends[:, 0]) / (2 * _OF_ONE)
     return np.hypot(between, within, out=within)
 
 
-def _step(runs: Sequence[Recorded], points: Sequence[Point], before: steps.Level, after: steps.Level) -> Step:
+def _step(
+    runs: Sequence[Recorded], points: Sequence[Point], judged: Sequence[Judged], before: steps.Level, after: steps.Level
+) -> Step:
+    beside = judged[after.first - 1]
+    ratio = _ratio(after.log - before.log, math.hypot(before.error, after.error))
+    if (ratio.value > 1) != (beside.ratio.value > 1):  # the runs further away scatter; the two beside the step count
+        ratio = beside.ratio
     old, new = points[after.first - 1], points[after.first]
     of_old, of_new = runs[old.run], runs[new.run]
     found = [*facts.of_runs(of_old.info, of_new.info), *facts.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
@@ -294,7 +296,8 @@ def _step(runs: Sequence[Recorded], points: Sequence[Point], before: steps.Level
     found.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))
     return Step(
         after.first,
-        _ratio(after.log - before.log, math.hypot(before.error, after.error)),
+        beside.verdict,
+        ratio,
         old.source != new.source,
         tuple(found),
         after.end - after.first,
@@ -347,6 +350,8 @@ def _short(fact: Fact, text: str) -> str:
 def sentence(found: Trends) -> str:
     """`7 of 11 variants became 2.5 to 2.8 % slower on 2026-09-18: same source; driver 580.65 → 590.11. 2 others changed earlier.`"""
     changed = [series for series in found.series if series.steps]
+    if not changed and all(each.verdict == "unknown" for series in found.series for each in series.judged):
+        return f"Too little is known to tell changes of {found.workload} over {len(found.runs)} runs: {_TO_TELL}."
     if not changed:
         return f"No variant of {found.workload} changed by more than the noise over {len(found.runs)} runs."
     run = changed[0].points[changed[0].steps[-1].place].run

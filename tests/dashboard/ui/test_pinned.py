@@ -26,12 +26,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_variant_is_compared_with_the_pinned_one_of_its_case() -> None:
-    a, b = run("a", {}), run("b", {MINE: 1.2, OTHERS[0]: 0.8}, source="two")
+    a, b = run("a", {}), run("b", {MINE: 1.4, OTHERS[0]: 0.7}, source="two")
     found = against_variant(Side(a, OTHERS[1]), Side(b), Options())
     assert {change.of_a for change in found} == {(OTHERS[1], "")} and len(found) == 11
     told = {change.variant: change.verdict for change in found}
     assert told == {**dict.fromkeys(OTHERS, "unchanged"), MINE: "slower", OTHERS[0]: "faster"}
-    assert found[0].variant == MINE and found[0].ratio.value == pytest.approx(1.2)
+    assert found[0].variant == MINE and found[0].ratio.value == pytest.approx(1.4)
     with pytest.raises(NotComparable, match="any-device"):
         against_variant(Side(a, MINE), Side(replace(b, info={**b.info, "device_name": "another"})))
 

@@ -1,17 +1,24 @@
 """Two runs compared by the command and on the page."""
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+import warpladder
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
 from warpladder.dashboard.cli import app as commands
 
 __all__ = ["open_app"]
+
+WRONG, GONE = "v04_sliding", "v03_register_tile"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +38,7 @@ def said(folder: Path, *words: str) -> tuple[int, str]:
 
 def test_the_command_ends_with_1_where_a_cell_is_slower_by_more_than_the_limit(folder: Path) -> None:
     code, text = said(folder, "before", "after")
-    assert code == 0 and text.splitlines()[-1].endswith(" unchanged")
+    assert code == 0 and re.fullmatch(r"57 unchanged; less than 1.\d to 1.\d % could not be told", text.splitlines()[-1])
     words = ("before@v04_sliding", "before@v01_naive", "--match", "best")
     code, text = said(folder, *words)
     assert code == 1 and "v04_sliding[rows=8] → v01_naive" in text and " slower" in text.splitlines()[-1]
@@ -54,6 +61,68 @@ def test_the_command_ends_with_2_and_a_line_where_nothing_can_be_compared(
 ) -> None:
     code, text = said(folder, *words)
     assert code == 2 and line in text and "Traceback" not in text
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, and one with all of its times in which a variant is wrong and another one gone."""
+    made = tmp_path_factory.mktemp("broken")
+    kept = tuple(each for each in made_runs.VARIANTS if each.workload == "conv2d")
+    made_runs.write_variants(made, "main", "main", kept, 12, 7, on_gpu=True)
+    path = made_runs.write_variants(
+        made, "change", "change", tuple(each for each in kept if each.name != GONE), 12, 8, on_gpu=True
+    )
+    results = pd.read_parquet(path / "results.parquet")
+    wrong = (results["variant"] == WRONG) & (results["status"] == "ok")
+    results = results.assign(
+        status=results["status"].mask(wrong, "wrong_result"), detail=results["detail"].mask(wrong, "off by 1")
+    )
+    table = pq.read_table(path / "results.parquet")
+    pq.write_table(pa.Table.from_pandas(results, schema=table.schema, preserve_index=False), path / "results.parquet")
+    return made
+
+
+def test_a_variant_that_became_wrong_fails_by_name_and_reason_in_every_form(broken: Path) -> None:
+    code, text = said(broken, "main", "change")
+    assert code == 1
+    (wrong,) = (line for line in text.splitlines() if line.startswith("FAILED: ") and WRONG in line)
+    assert wrong.endswith("more: wrong_result: off by 1")
+    assert re.match(r"\d+ wrong or lost, \d+ unchanged; less than ", text.splitlines()[-1])
+    code, text = said(broken, "main", "change", "--format", "markdown")
+    assert code == 1 and text.startswith("**") and " wrong or lost" in text.splitlines()[0]
+    assert f"- FAILED: conv2d n=1024 {WRONG}[" in text and "lost: B has no such variant" in text
+    code, text = said(broken, "main", "change", "--format", "json")
+    parsed = json.loads(text)
+    assert code == 1 and {each["status"] for each in parsed["lost"]} == {"wrong_result", "lost"}
+    assert all(each["failed"] and each["reason"] for each in parsed["lost"])
+    code, text = said(broken, "main", "change", "--format", "junit")
+    suite = ElementTree.fromstring(text)
+    assert code == 1 and suite.get("failures") == str(len(parsed["lost"])) == str(len(suite.findall("testcase/failure")))
+    assert suite.get("tests") == str(len(suite.findall("testcase"))) == str(len(parsed["lost"]) + len(parsed["changes"]))
+    assert "wrong_result: off by 1" in {failure.get("message") for failure in suite.findall("testcase/failure")}
+
+
+def test_only_what_was_asked_for_can_be_lost(broken: Path) -> None:
+    assert said(broken, f"main@{WRONG}", f"change@{WRONG}")[0] == 1
+    assert said(broken, "main@v01_naive", "change@v01_naive")[0] == 0
+    code, text = said(broken, "main", "change", "--partial")
+    assert code == 1 and "not compared: " in text
+
+
+def test_the_page_lists_what_is_wrong_or_lost_without_a_click(open_app: Open, broken: Path) -> None:
+    page = open_app(broken, "compare", **{"run": "change", "with": "main"})
+    (told,) = (block.value for block in page.main.error)
+    said = told.replace("\\", "")
+    assert "Wrong or lost in B:" in said and "wrong_result: off by 1" in said and "lost: B has no such variant" in said
+    filtered = open_app(broken, "compare", **{"run": "change", "with": "main", "like": "v01*"})
+    assert not filtered.main.error
+
+
+def test_a_run_compared_from_python_shows_what_is_lost(broken: Path) -> None:
+    found = warpladder.open_run("change", data_dir=broken).compare("main")
+    assert "wrong or lost" in found.sentence and f"FAILED: conv2d n=1024 {WRONG}[" in str(found)
+    assert "wrong_result: off by 1" in found._repr_html_()
+    assert set(found.lost()["status"]) == {"wrong_result", "lost"} and found.lost()["fails"].all()
 
 
 def test_all_forms_tell_the_same(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Trends over runs in time: steps with what changed at them, the noise between the runs, and the page."""
 
+import math
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -11,8 +12,8 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_runs import row, run_row, write_tables
-from warpladder.dashboard.core.between_runs import UNMEASURED_NOISE
 from warpladder.dashboard.core.history import Medians, TimedCell, medians
+from warpladder.dashboard.core.levels import Levels
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import runs as runs_of_pages
 from warpladder.dashboard.ui.template import Look
@@ -44,10 +45,15 @@ def recorded(number: int, times: Mapping[str, float], sources: Mapping[str, str]
         "started_at": START + timedelta(days=number),
         **info,
     }
-    figures = np.array([[ns, 0.999 * ns, 1.001 * ns] for ns in times.values()])
+    figures = np.array([[ns, 0.999 * ns, 1.001 * ns] for ns in times.values()]).reshape(-1, 3)
+    half = np.full(len(times), 0.001)
+    levels = Levels(
+        np.log(figures[:, 0]), half, half, np.full(len(times), np.nan), half, np.ones(len(times), int), np.full(len(times), 20)
+    )
     measured = Medians(
+        f"r{number}",
         tuple(map(cell, times)),
-        np.full(len(times), 20),
+        levels,
         figures,
         dict(sources),
         {"n=1": (0, '{"n":1}')},
@@ -86,13 +92,14 @@ def test_a_planted_step_is_found_with_its_size_and_the_new_source() -> None:
     assert step.ratio.low < 1.04 < step.ratio.high and step.ratio.high - step.ratio.low < 0.02
     assert cause(of(found), step).startswith("new source old → new; commit 000000b → 000000c")
     assert found.series[0].variant == MINE and not any(series.steps for series in found.series[1:])
-    # 1.96 and the square root of 2 standard deviations of 0.4 %
-    assert of(found).measured and of(found).noise == pytest.approx(1.011, abs=0.002)
+    # 1.25 times Student's 2.1, and the square root of 2 standard deviations of 0.4 %
+    assert of(found).noise == pytest.approx(1.015, abs=0.002)
+    assert step.verdict == "slower"
     assert sentence(found).startswith(f"{MINE} became 4.0 % slower on 2026-03-13: new source old → new;")
 
 
 def test_a_step_with_the_same_source_names_the_driver_and_outranks_older_ones() -> None:
-    found = asked(nights(driver=17))
+    found = asked(nights(driver=17, sigma=0.002))
     stepped = [series for series in found.series if series.steps]
     assert len(stepped) == len(SAME)
     assert {series.steps[-1].new_source for series in stepped} == {False}
@@ -110,13 +117,17 @@ def test_a_step_without_any_recorded_difference_says_so() -> None:
 def test_noise_alone_is_no_change_and_the_noise_is_as_large_as_the_runs_scatter() -> None:
     found = asked(nights(planted=99, sigma=0.03))
     assert not any(series.steps for series in found.series)
-    assert of(found).noise == pytest.approx(1.085, abs=0.015)
+    assert of(found).noise == pytest.approx(1.118, abs=0.015)
     assert sentence(found) == "No variant of w changed by more than the noise over 20 runs."
 
 
-def test_too_few_equal_sources_take_the_noise_of_a_comparison_of_two_runs() -> None:
-    (series,) = asked([recorded(night, {MINE: 1e4}) for night in range(3)]).series
-    assert (series.noise, series.measured) == (UNMEASURED_NOISE, False)
+def test_where_nothing_tells_the_noise_nothing_is_told() -> None:
+    found = asked([recorded(night, {MINE: by * 1e4}) for night, by in enumerate((1, 1, 2))])
+    (series,) = found.series
+    assert math.isnan(series.noise) and not series.steps and {each.verdict for each in series.judged} == {"unknown"}
+    assert sentence(found).startswith("Too little is known to tell changes of w over 3 runs: ")
+    drawn = chart.trend(found, [series], Look("light", {}, "GPU", True))
+    assert "How far two runs without a change differ is not known" in drawn.note
 
 
 def test_a_variant_that_scatters_more_than_the_others_has_its_own_noise() -> None:
@@ -132,7 +143,7 @@ def test_a_variant_that_scatters_more_than_the_others_has_its_own_noise() -> Non
 def test_runs_without_the_cell_are_skipped_and_the_newest_run_alone_is_told_with_a_doubt() -> None:
     every = nights(planted=99)
     every[5] = recorded(5, dict.fromkeys(OTHERS, 10000.0))
-    every[19].medians.figures[-1] *= 1.2
+    every[19].medians.levels.log[-1] += np.log(1.2)
     found = asked([*every, recorded(25, {})])
     series = of(found)
     assert len(found.runs) == 20 and [point.run for point in series.points] == [*range(5), *range(6, 20)]
@@ -150,7 +161,7 @@ def test_a_click_leads_to_the_run_before_and_to_the_runs_beside_the_nearest_step
 
 
 def test_the_chart_marks_the_step_and_shows_each_source_once() -> None:
-    found = asked(nights(driver=17))
+    found = asked(nights(driver=17, sigma=0.002))
     drawn = chart.trend(found, [of(found)], Look("light", {}, "GPU", True))
     assert [annotation.text for annotation in drawn.figure.layout.annotations] == [
         *(f"<b>{100 * (step.ratio.value - 1):+.1f} %</b>" for step in of(found).steps),
@@ -199,7 +210,9 @@ def test_the_medians_of_a_run_leave_out_the_twin_and_what_failed(tmp_path: Path)
     found = medians(store.open_run(write(tmp_path, 0, 8_000)), "w")
     assert {each.variant: place for place, each in enumerate(found.cells)}.keys() == {"v01_base", MINE}
     assert found.figures[found.cells.index(cell(MINE))].tolist() == [8_004, 8_001, 8_007]
-    assert found.n.tolist() == [9, 9]
+    assert found.levels.n.tolist() == [9, 9] and np.exp(found.levels.log).tolist() == pytest.approx(
+        found.figures[:, 0].tolist()
+    )
     assert medians(store.open_run(tmp_path / "r00"), "another").cells == ()
 
 

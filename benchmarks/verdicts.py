@@ -1,0 +1,171 @@
+"""Counts how often intervals hold the truth, and how often identical code is called different: python -m benchmarks.verdicts [TRIALS]
+
+Each trial makes samples of code that is the same on both sides, so that the true ratio is 1 and every verdict but `unchanged` is false.
+The first table is of two runs, as on Compare: one cell whose source changed, and other cells of equal code. The second is of two variants
+of one run, as on the Ladder. Of an interval without a verdict nothing is counted. 2,000 trials take about ten minutes.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, judge, ratio_and_noise
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.levels import levels
+from warpladder.dashboard.core.noise import noise_of, verdict
+from warpladder.dashboard.core.run_data import Entry
+
+Floats = npt.NDArray[np.float64]
+#: The scatter of samples within a process, a fraction, and the drift from the first round to the last.
+_WITHIN: Final = 0.02
+_DRIFT: Final = 0.1
+SHAPES: Final = ("normal", "Student t3", "lognormal", "drift")
+ROUNDS: Final = (1, 5, 6, 8, 10, 20, 50)
+PROCESSES: Final = (1, 3, 5)
+EQUAL: Final = (1, 3, 8, 30)
+#: The standard deviations from one process to the next, and of a load that slows all cells of a run alike; fractions.
+BETWEEN: Final = ((0.0, 0.0), (0.03, 0.0), (0.03, 0.1))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What became of the trials of one setting.
+
+    Attributes:
+        judged: trials with a verdict.
+        held: intervals of these that hold the true ratio.
+        false: verdicts of these that call identical code different.
+    """
+
+    trials: int
+    judged: int
+    held: int
+    false: int
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.trials + other.trials, self.judged + other.judged, self.held + other.held, self.false + other.false)
+
+    @property
+    def text(self) -> str:
+        """Verdicts given, intervals that held and false verdicts, in percent."""
+        if not self.judged:
+            return "no verdict"
+        given, held, false = (
+            100 * a / b for a, b in ((self.judged, self.trials), (self.held, self.judged), (self.false, self.judged))
+        )
+        return f"verdict in {given:.0f} %, interval holds {held:.1f} %, false {false:.1f} %"
+
+
+def scattered(shape: str, random: np.random.Generator, size: tuple[int, ...]) -> Floats:
+    """Logarithms of samples around 0, whose last axis is the rounds of a run."""
+    if shape == "Student t3":
+        return _WITHIN * random.standard_t(3, size)
+    if shape == "lognormal":
+        return _WITHIN * random.lognormal(0, 1, size)
+    found = random.normal(0, _WITHIN, size)
+    return found + np.linspace(0, _DRIFT, size[-1]) if shape == "drift" else found
+
+
+def two_runs(
+    shape: str,
+    rounds: int,
+    processes: int,
+    equal: int,
+    between: float,
+    load: float = 0.0,
+    *,
+    trials: int,
+    seed: int = 1,
+) -> Counts:
+    """One cell of two runs with `equal` other cells. The rounds of a run are shared among its processes."""
+    random = np.random.default_rng(seed)
+    cells = equal + 1
+    process = np.arange(rounds) * min(processes, rounds) // rounds
+    runs = []
+    for _ in range(2):
+        logs = scattered(shape, random, (trials, cells, rounds))
+        logs += random.normal(0, between, (trials, cells, process[-1] + 1))[:, :, process]
+        logs += random.normal(0, load, (trials, 1, 1))
+        count = np.full(trials * cells, rounds)
+        alike = np.repeat(np.arange(trials), cells).tolist()
+        runs.append(levels(1e4 * np.exp(logs.reshape(-1)), count, np.tile(process, trials * cells), alike))
+    moved = np.abs(runs[1].log - runs[0].log).reshape(trials, cells)
+    judged = held = false = 0
+    for trial in range(trials):
+        before, after = (run.at(trial * cells) for run in runs)
+        ratio, noise = ratio_and_noise(before, after, moved[trial, 1:], lambda: np.zeros(0), equal=False)
+        told = judge(ratio, noise, SMALLEST_EFFECT, n=min(before.n, after.n), equal=False)
+        judged += told != "unknown"
+        # A load is in no interval of one cell; only the verdict has to hold it.
+        held += told != "unknown" and (load > 0 or ratio.low <= 1 <= ratio.high)
+        false += told in ("slower", "faster")
+    return Counts(trials, judged, held, false)
+
+
+def one_run(shape: str, rounds: int, trials: int, seed: int = 1) -> Counts:
+    """Two variants of one process with common drift, and the baseline's second entry; each with samples of its own."""
+    random = np.random.default_rng(seed)
+    logs = scattered(shape, random, (trials, 3, rounds)) + random.normal(0, _DRIFT, (trials, 1, rounds))
+    judged = held = false = 0
+    for samples in 1e4 * np.exp(logs):
+        base, twin, other = map(pd.Series, samples)
+        found = paired_ratio(base, other)
+        noise = noise_of({Entry("a", "", 1, 0): base, Entry("a", "", 1, 1): twin}, frozenset()).between("a")
+        told = verdict(found.low, found.high, noise) if rounds >= 6 else ""
+        judged += bool(told)
+        held += bool(told) and found.low <= 1 <= found.high
+        false += told in ("slower", "faster")
+    return Counts(trials, judged, held, false)
+
+
+def settings() -> Iterator[tuple[str, int, int, int, float, float]]:
+    """Every setting of `two_runs`."""
+    for shape, rounds, processes, equal, noises in product(SHAPES, ROUNDS, PROCESSES, EQUAL, BETWEEN):
+        yield shape, rounds, processes, equal, *noises
+
+
+def tables(trials: int, say: Callable[[str], None]) -> Mapping[tuple[int, int], Counts]:
+    """Print both tables, and the settings in which an interval holds less than 93 % or more than 5 % of verdicts are false.
+
+    Returns:
+        The counts by processes and cells of equal code, over all shapes and rounds.
+    """
+    total: dict[tuple[int, int], Counts] = {}
+    for shape, rounds, processes, equal, between, load in settings():
+        found = two_runs(shape, rounds, processes, equal, between, load, trials=trials)
+        total[processes, equal] = total.get((processes, equal), Counts(0, 0, 0, 0)) + found
+        if is_bad(found):
+            where = f"{shape}, {rounds} rounds, {processes} processes, {equal} cells"
+            say(f"  {where}, {between:.0%} between processes, {load:.0%} load: {found.text}")
+    for (processes, equal), found in total.items():
+        say(f"{processes} processes, {equal} cells of equal code: {found.text}")
+    for rounds in ROUNDS:
+        every = [one_run(shape, rounds, trials // 4) for shape in SHAPES]
+        for shape, found in zip(SHAPES, every, strict=True):
+            if is_bad(found):
+                say(f"  one run, {shape}, {rounds} rounds: {found.text}")
+        say(f"one run, {rounds} rounds: {sum(every, Counts(0, 0, 0, 0)).text}")
+    return total
+
+
+def is_bad(found: Counts) -> bool:
+    """Whether fewer than 93 % of intervals hold the truth or more than 5 % of verdicts are false, by more than chance.
+
+    Chance is two standard deviations of a count.
+    """
+    if not found.judged:
+        return False
+    held, false = found.held / found.judged, found.false / found.judged
+    spread = [2 * (share * (1 - share) / found.judged) ** 0.5 for share in (0.93, 0.05)]
+    return held < 0.93 - spread[0] or false > 0.05 + spread[1]
+
+
+if __name__ == "__main__":
+    tables(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000, functools.partial(print, flush=True))

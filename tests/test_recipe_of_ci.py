@@ -1,0 +1,92 @@
+"""The recipe of docs/compare.md, "In CI", run as a shell runs it: a good change passes, and a slow, wrong, crashed or lost one fails."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.doc_pages import ROOT, blocks_of
+
+PAGE = ROOT / "docs" / "compare.md"
+ON_MAIN, ON_CHANGE = (block.text for block in blocks_of(PAGE) if block.language == "text" and "record bench.py" in block.text)
+BENCH = """
+import ctypes
+
+import numpy as np
+
+import warpladder
+
+bench = warpladder.Benchmark("squares", n=[60_000])
+
+
+@bench.inputs
+def inputs(n):
+    return np.random.rand(n).astype(np.float32)
+
+
+@bench.variant(name="plain", baseline=True)
+@bench.reference
+def plain(x):
+    return np.sqrt(x * x + 1)
+
+
+@bench.variant
+def in_place(x):
+    y = x * x
+    y += 1
+    return np.sqrt(y, out=y)
+"""
+MINE = "@bench.variant\ndef mine(x):\n    "
+SLOW = "for _ in range(20):\n        y = np.hypot(x, 1)\n    return y\n"
+#: What becomes of the variant `mine`, and how the job ends.
+CHANGES = {
+    "good": ("return np.sqrt(x * x + 1)\n", 0),
+    "slow": (SLOW, 1),
+    "wrong": ("return np.hypot(x, 1) + 1\n", 1),
+    "crashed": ("ctypes.string_at(1)\n    return np.hypot(x, 1)\n", 1),
+    "lost": ("", 1),
+}
+
+
+def shell(text: str, folder: Path) -> int:
+    """The exit code of a job's step: bash, which ends at the first command that fails."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # A tenth of a second a scope instead of the default, so that the test is short.
+    text = text.replace("record bench.py", "record bench.py --seconds 0.1")
+    variables = {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
+    return subprocess.run(["bash", "-e", "-c", text], cwd=folder, env=variables, capture_output=True, check=False).returncode
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the recording of the main branch."""
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "bench.py").write_text(f"{BENCH}\n\n{MINE}return np.hypot(x, 1)\n")
+    assert shell(ON_MAIN, folder) == 0
+    return folder
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_recipe_passes_a_good_change_and_no_other(job: Path, change: str) -> None:
+    body, code = CHANGES[change]
+    (job / "bench.py").write_text(f"{BENCH}\n\n{MINE}{body}" if body else BENCH)
+    for left in (job / "runs", job / "summary.md"):
+        subprocess.run(["rm", "-rf", left], check=True)
+    assert shell(ON_CHANGE, job) == code
+    summary = (job / "summary.md").read_text()
+    told = {
+        "good": "**",
+        "slow": "| slower | squares |",
+        "wrong": "- FAILED: squares n=60000 mine: wrong_result: ",
+        "crashed": "- FAILED: squares n=60000 mine: launch_error: ",
+        "lost": "- FAILED: squares n=60000 mine: lost: B has no such variant",
+    }
+    assert told[change] in summary
+
+
+def test_a_file_with_an_error_ends_the_recipe_with_2(job: Path) -> None:
+    (job / "bench.py").write_text("import nothing_of_that_name\n")
+    subprocess.run(["rm", "-rf", job / "runs"], check=True)
+    assert shell(ON_CHANGE, job) == 2
