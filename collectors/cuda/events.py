@@ -85,7 +85,8 @@ class CudaBench:
         self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._host_outputs = {name: np.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._pinned = PinnedBuffers(inputs, self._host_outputs)
-        self._on_host: Mapping[str, np.ndarray] = inputs  # what `_lent` and `_pinned` hold
+        self._pageable = {name: np.copy(array) for name, array in inputs.items()}
+        self._on_host: Mapping[str, np.ndarray] = inputs  # what `_pageable`, `_pinned` and `_lent` hold
         self._left: Callable[[], Buffers] = lambda: self.outputs
         self._last: CudaOperation | None = None
         self._returned: Any = None  # what the last execution of `_last` returned
@@ -218,6 +219,8 @@ class CudaBench:
         if self._sets.on_host is not self._on_host:
             self._on_host = self._sets.on_host
             self._pinned.load(self._on_host)
+            for name, array in self._pageable.items():
+                np.copyto(array, self._on_host[name])
             if self._lent:
                 self._lent.load(self._on_host)
 
@@ -393,7 +396,7 @@ class CudaBench:
     def _operation(self, operation: CudaOperation) -> Reading:
         stream = self.device.stream
         operation.before()
-        stream.synchronize()
+        self.device.settle()
         started = perf_counter_ns()
         returned = operation.run()
         if operation.synchronizes:
@@ -411,14 +414,14 @@ class CudaBench:
         self._load_host()
         if operation.overlapped:
             return self._end_to_end_overlapped(operation.overlapped)
-        host = self._pinned.arrays if operation.pinned else {**self._on_host, **self._host_outputs}
+        host = self._pinned.arrays if operation.pinned else {**self._pageable, **self._host_outputs}
         self._left = lambda: self.place({name: host[name] for name in self._host_outputs})
         moved = self._moved(operation.own_inputs or self.inputs)
         sizes = [array.nbytes for array in (*moved.values(), *self.outputs.values())]
+        operation.before()  # its own copies of resident inputs
+        self.device.settle()
         allocate_ns, free_ns = self.device.time_allocation(sizes)
         stream, marks = self.device.stream, [cupy.cuda.Event() for _ in range(4)]
-        operation.before()  # its own copies of resident inputs
-        stream.synchronize()
         self.communicator.wait()  # the time for allocating differs between ranks
         started = perf_counter_ns()
         marks[0].record(stream)
@@ -445,14 +448,14 @@ class CudaBench:
     def _end_to_end_overlapped(self, enqueue: Callable[[], object]) -> Reading:
         """Time one execution with overlapped copies. It has no phases, because copies and kernels overlap."""
         self._left = lambda: self.place(self._pinned.outputs)
-        self.device.stream.synchronize()
+        self.device.settle()
         started = perf_counter_ns()
         enqueue()
         self.device.stream.synchronize()
         return self._reading(perf_counter_ns() - started)
 
     def close(self) -> None:
-        self.inputs, self.outputs, self._pinned, self._lent = {}, {}, PinnedBuffers({}, {}), None
+        self.inputs, self.outputs, self._pinned, self._pageable, self._lent = {}, {}, PinnedBuffers({}, {}), {}, None
         self._returned, self._last, self._left = None, None, dict
         self._sets.close()
         cupy.get_default_pinned_memory_pool().free_all_blocks()

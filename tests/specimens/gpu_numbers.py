@@ -178,9 +178,9 @@ def computes_in_tf32(a: Any, b: Any) -> Any:
     return a @ b
 
 
-@found.specimen(precise, Kind.SETTINGS, OWN, Restored("precision of products"))
+@found.specimen(precise, Kind.SETTINGS, OWN, Restored("precision of products"), Wrong("in a timed sample"))
 def leaves_tf32_to_others(a: Any, b: Any) -> Any:
-    """It is right, and has PyTorch compute in TF32 from then on."""
+    """It has PyTorch compute in TF32 from then on: others, and itself where a sample is of several executions."""
     out = a @ b
     torch.set_float32_matmul_precision("high")
     return out
