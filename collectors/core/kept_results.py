@@ -14,8 +14,9 @@ import numpy as np
 from warpladder.collectors.core.bench import Bench, Operation, Pass
 from warpladder.collectors.core.verdicts import Cell
 
-#: A cell keeps results if it is slower with each of so many new input sets, and fewer if one is not slower.
-TRIES: Final = 4
+#: A cell keeps results if it is slower with so many new input sets, before it is not slower with more than so many.
+HITS: Final = 4
+MISSES: Final = 1
 #: It is slower if it takes so many times as long as the samples, and so many nanoseconds more: single executions scatter.
 _FACTOR: Final = 2.0
 _LEAST_NS: Final = 5_000
@@ -28,7 +29,8 @@ class Suspect:
     Attributes:
         how: the pass of the samples.
         seen_ns: durations of its samples.
-        new_ns: durations of its executions on new inputs.
+        new_ns: durations of its executions on new inputs that were slower.
+        misses: number of those that were not.
     """
 
     cell: Cell
@@ -36,6 +38,17 @@ class Suspect:
     how: Pass
     seen_ns: Sequence[int]
     new_ns: list[int] = field(default_factory=list)
+    misses: int = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no more executions are needed."""
+        return self.misses > MISSES or self.keeps_results
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether enough executions were slower."""
+        return len(self.new_ns) >= HITS
 
     @property
     def text(self) -> str:
@@ -47,25 +60,26 @@ class Suspect:
         )
 
 
-def is_slower(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int) -> bool:
-    """Execute a cell once on new inputs, between two more samples on inputs that it has seen.
+def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int) -> None:
+    """Execute a cell once on new inputs, between two more samples on inputs that it has seen, and note whether that is slower.
+
+    It is slower if it takes longer than the cell's samples, and than one of those two. They are taken at the same time, so that a machine that
+    became slower does not count. The first one finds the memory that the inputs were made in. The second one is taken if needed.
 
     Args:
         inputs: that no variant has seen.
         seed: chooses the input sets of the samples.
-
-    Returns:
-        whether the execution is slower than the cell's samples, and than those two. The second one is taken if needed. They are taken
-        at the same time, so that a machine that became slower does not count. The first one finds the memory that the inputs were made in.
     """
     before_ns = _sampled(suspect, bench, seed)
     bench.load(inputs)
     bench.draw(suspect.operation, None)
     new_ns = _sampled(suspect, bench, None)
-    if not _is_slower(new_ns, max(before_ns, median(suspect.seen_ns))):
-        return False
-    suspect.new_ns.append(new_ns)
-    return _is_slower(new_ns, _sampled(suspect, bench, seed + 1))
+    if _is_slower(new_ns, median(suspect.seen_ns)) and (
+        _is_slower(new_ns, before_ns) or _is_slower(new_ns, _sampled(suspect, bench, seed + 1))
+    ):
+        suspect.new_ns.append(new_ns)
+    else:
+        suspect.misses += 1
 
 
 def _sampled(suspect: Suspect, bench: Bench, seed: int | None) -> int:

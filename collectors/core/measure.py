@@ -247,27 +247,16 @@ class _BenchRun:
             if cell == found.cell and how == next(each for each in self._bench.passes if found.operation.takes(each))
         ]
         failed: set[Cell] = set()
-        for _ in range(kept_results.TRIES):
-            suspects, lost = self._still_slower(suspects)
-            failed |= lost
-        for suspect in suspects:
-            self._report.diagnostic("warning", Source.KEPT_RESULTS, suspect.text, suspect.cell)
+        while waiting := [each for each in suspects if not each.is_settled and each.cell not in failed]:
+            inputs = self._problems.new()
+            for each in waiting:
+                seed = int(self._rng.integers(1 << 62))
+                if not self._attempt(each.cell, partial(kept_results.time_new, each, self._bench, inputs, seed)):
+                    failed.add(each.cell)
+        for each in suspects:
+            if each.keeps_results:
+                self._report.diagnostic("warning", Source.KEPT_RESULTS, each.text, each.cell)
         return failed
-
-    def _still_slower(self, suspects: Sequence[kept_results.Suspect]) -> tuple[list[kept_results.Suspect], set[Cell]]:
-        """Time suspects with one more input set. Returns those that are slower than their samples, and the cells that failed."""
-        slower: list[kept_results.Suspect] = []
-        failed: set[Cell] = set()
-        inputs = self._problems.new() if suspects else {}
-
-        def check(suspect: kept_results.Suspect) -> None:
-            if kept_results.is_slower(suspect, self._bench, inputs, int(self._rng.integers(1 << 62))):
-                slower.append(suspect)
-
-        for suspect in suspects:
-            if not self._attempt(suspect.cell, partial(check, suspect)):
-                failed.add(suspect.cell)
-        return slower, failed
 
     def _attempt(self, cell: Cell, step: Callable[[], None]) -> bool:
         """Do a step of a cell. If it fails, report the cell's verdict and return False."""

@@ -149,14 +149,27 @@ class Timed:
 
 def is_slower(new_ns: int, before_ns: int = 100_000, after_ns: int = 100_000) -> bool:
     suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [90_000, 100_000, 110_000])
-    return kept_results.is_slower(suspect, Timed(new_ns, before_ns, after_ns), {}, 1)  # type: ignore[arg-type]
+    kept_results.time_new(suspect, Timed(new_ns, before_ns, after_ns), {}, 1)  # type: ignore[arg-type]
+    assert len(suspect.new_ns) + suspect.misses == 1
+    return bool(suspect.new_ns)
 
 
-def test_a_cell_is_slower_with_new_inputs_if_samples_at_the_same_time_are_not() -> None:
+def test_a_cell_is_slower_with_new_inputs_if_a_sample_at_the_same_time_is_not() -> None:
     assert is_slower(300_000)
     assert not is_slower(190_000)  # within what executions scatter
-    assert not is_slower(300_000, before_ns=290_000)  # the machine became slower
-    assert not is_slower(300_000, after_ns=290_000)
+    assert is_slower(300_000, before_ns=290_000)  # one sample was disturbed
+    assert not is_slower(300_000, before_ns=290_000, after_ns=290_000)  # the machine became slower
+
+
+def test_a_cell_keeps_results_if_four_new_sets_are_slower_and_at_most_one_is_not() -> None:
+    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [1])
+    suspect.new_ns += [9] * 3
+    suspect.misses = 1
+    assert not suspect.is_settled
+    suspect.new_ns.append(9)
+    assert suspect.is_settled and suspect.keeps_results
+    honest = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [1], misses=2)
+    assert honest.is_settled and not honest.keeps_results
 
 
 def test_the_finding_has_both_times() -> None:
