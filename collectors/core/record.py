@@ -222,7 +222,7 @@ class Recorder:
         first_s = 0.0
         for process in range(limits.processes):
             if process:
-                if time.monotonic() + first_s > deadline:
+                if limits.budget_s is not None and time.monotonic() + first_s > deadline:
                     self._diagnose("info", Source.NOT_REACHED, _FEWER.format(process, limits.processes, limits.budget_s))
                     return
                 self._replace_children()
