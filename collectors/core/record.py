@@ -117,6 +117,7 @@ class Recorder:
         self._children: dict[int, Child] = {}  # by number of ranks
         self._rounds_done: dict[tuple[str, str, int], int] = {}  # by workload, case and number of ranks
         self._stop = Stop()
+        self._early = self._modules()  # that a child imports before its first question
         self._journal: Journal
 
     def record(self, data_dir: Path, label: str, arguments: Sequence[str] | str, stop: Stop | None = None) -> tuple[str, int]:
@@ -165,7 +166,7 @@ class Recorder:
         """Compile everything before the first sample, so that nothing compiles while samples are timed. Start the child."""
         kernel_cache.share_with_libraries()
         with suppress(OSError):  # the first question raises it again
-            self._children[1] = self._start_child(self._modules())
+            self._children[1] = self._start_child(self._early)
         self._collector.compile_ahead(self._plan, self._progress.compiling, self._stop.check)
 
     def _modules(self) -> list[str]:
@@ -208,7 +209,8 @@ class Recorder:
                 return
             except ChildLost as lost:
                 self._end_child(gpus)
-                # A module that the first child imported may have killed it; the second child imports modules on first use only.
+                # A module that the first child imported may have killed it; later children import modules on first use only.
+                self._early = []
                 if not tries_left or lost.status == "timeout":
                     self._diagnose("error", Source.CEILINGS, f"{else_say}: {lost.detail}")
                     return
@@ -222,8 +224,8 @@ class Recorder:
         first_s = 0.0
         for process in range(limits.processes):
             if process:
-                if time.monotonic() + first_s > deadline:
-                    self._diagnose("info", Source.NOT_REACHED, _FEWER.format(process, limits.processes, deadline - started))
+                if limits.budget_s is not None and time.monotonic() + first_s > deadline:
+                    self._diagnose("info", Source.NOT_REACHED, _FEWER.format(process, limits.processes, limits.budget_s))
                     return
                 self._replace_children()
             self._measure_jobs(process, deadline)
@@ -234,7 +236,7 @@ class Recorder:
         for gpus in list(self._children):
             self._end_child(gpus, _LEAVE_TIMEOUT_S)
         with suppress(OSError):  # the first question raises it again
-            self._children[1] = self._start_child(self._modules())
+            self._children[1] = self._start_child(self._early)
 
     def _measure_jobs(self, process: int, deadline: float) -> None:
         for number, planned in enumerate(self._plan.jobs):
