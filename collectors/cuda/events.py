@@ -303,9 +303,10 @@ class CudaBench:
 
     def _mean(self, operation: CudaOperation, between: Callable[[], object], chance: Random | None) -> Reading:
         """Take the mean of executions that are timed one by one, with other inputs and the work of `between` before each."""
-        # A copy into constants empties the caches of constants, which no execution of a sample but the first finds empty.
         others = None if operation.has_constants else chance
         renew: Iterator[Random | None] = itertools.chain([None], itertools.repeat(others))
+        if operation.has_constants and chance:
+            operation.run()  # the copy into constants emptied their caches, which a flush of the L2 does not
 
         def prepare() -> None:
             if (chance := next(renew)) is not None:
