@@ -100,7 +100,8 @@ class EqualCode:
         if without is not None and without in self.places:
             others[self.places[without]] = False
         like = others & (np.abs(self.logs - log) <= math.log(LIKE))
-        return np.abs(self.moved[like if like.sum() >= ENOUGH_ALIKE else others])
+        # Sorted, so that the order of the cells changes no last digit.
+        return np.sort(np.abs(self.moved[like if like.sum() >= ENOUGH_ALIKE else others]))
 
 
 def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int) -> EqualCode:
