@@ -33,6 +33,9 @@ _FOR_ORDER: Final = 19
 #: Below, Student's prediction interval is as many times wider. It holds 95 % of normal distances at 1, of those between values of
 #: Student's t with three degrees of freedom at 1.25; `benchmarks/verdicts.py` counts both.
 _HEAVY_TAILS: Final = 1.25
+#: A larger factor is no noise between processes where the cells of equal code are nearer: two standard deviations of the ratio of two
+#: times, relative to a third that is equal, of processes that differ by 10 %.
+_LARGE: Final = 1.5
 #: The logarithm of the largest factor, beyond which `exp` would overflow.
 _MOST_LOG: Final = 50.0
 #: The newest runs of a machine from which its noise is taken.
@@ -45,7 +48,7 @@ def noise_of(apart: Floats) -> float:
     """The factor of at least 1 that 95 % of further distances stay within.
 
     Args:
-        apart: at least 3 distances of logarithms, without their signs.
+        apart: distances of logarithms, without their signs.
     """
     n = len(apart)
     if n >= _FOR_ORDER:
@@ -100,7 +103,8 @@ class EqualCode:
         if without is not None and without in self.places:
             others[self.places[without]] = False
         like = others & (np.abs(self.logs - log) <= math.log(LIKE))
-        return np.abs(self.moved[like if like.sum() >= ENOUGH_ALIKE else others])
+        # Sorted, so that the order of the cells changes no last digit.
+        return np.sort(np.abs(self.moved[like if like.sum() >= ENOUGH_ALIKE else others]))
 
 
 def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int) -> EqualCode:
@@ -156,7 +160,8 @@ def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, 
     For equal code it is what the machine has shown between at least three pairs of other runs, so that a drift of all cells is told.
     Else the other cells of equal code of the two runs tell it if they are at least eight. Where they are fewer, the noise is the
     largest of their distances if both runs have three processes, whose interval holds the rest. Otherwise three cells tell it, or
-    what the machine has shown.
+    what the machine has shown, or one or two cells, whose distances count at least as the smallest effect. Of one or two cells the
+    noise is at most 1.5, or the square of their largest distance.
 
     Args:
         own: distances of the other cells of equal code of the two runs; see `EqualCode.like`.
@@ -172,7 +177,12 @@ def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, 
     if several_processes:
         return least
     apart = own if len(own) >= FEWEST else shown()
-    return max(noise_of(apart), least) if len(apart) >= FEWEST else math.nan
+    if len(apart) < FEWEST:
+        if not len(own):
+            return math.nan
+        # A small distance of one or two cells may be luck, or a coarse clock.
+        return min(noise_of(np.maximum(own, math.log1p(SMALLEST_EFFECT))), max(_LARGE, least**2))
+    return max(noise_of(apart), least)
 
 
 def ratio_and_noise(

@@ -92,16 +92,18 @@ def test_where_the_samples_scatter_nothing_is_judged_and_the_intervals_say_so(mo
 
 
 def test_one_process_is_judged_once_other_recordings_show_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A speed-up of two after an edit is unknown in the first recordings of a file with two variants, not for ever."""
+    """Of a file with two variants, a speed-up of two is told at once, and a small one after some recordings."""
     cells = {(BASE, "n=1"): 1.0, (MINE, "n=1"): 1.0}
     last, now = run("a", cells, processes=1), run("b", {**cells, (MINE, "n=1"): 0.5}, processes=1)
+    assert told(monkeypatch, last, now, MINE)[0][1] == "faster"
+    now = run("b", {**cells, (MINE, "n=1"): 0.85}, processes=1)
     monkeypatch.setattr(verdict, "_load", lambda path: last)
     known = [
         reading(run(f"h{place}", {**cells, (BASE, "n=1"): by})).medians("w") for place, by in enumerate((1, 1.02, 1, 1.02))
     ]
-    for history, word in ((known[:3], "unknown"), (known, "faster")):
+    for history, word in ((known[:3], "unchanged"), (known, "faster")):
         text = verdicts(now, [Asked("w", MINE, "runs/last")], lambda _, runs=history: runs)
-        assert text.splitlines()[1].split()[:3] == [MINE, word, "0.500×"]
+        assert text.splitlines()[1].split()[:3] == [MINE, word, "0.850×"]
 
 
 def test_the_same_source_with_another_time_has_drifted(monkeypatch: pytest.MonkeyPatch) -> None:
