@@ -13,6 +13,7 @@ from warpladder import IMPORT_ROOT
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.screen import say
 from warpladder.data import store
+from warpladder.data.names import NOT_DONE
 
 #: Roles of the variants that have to be right unasked. A caught specimen is right, and a peer may lack what it needs.
 _OWN: Final = ("rung", "host")
@@ -21,7 +22,8 @@ _OWN: Final = ("rung", "host")
 def exit_if_wrong(path: Path, named: Collection[str] = ()) -> None:
     """Say which cell of a run is not right, if there is one, and exit with code 1.
 
-    Rungs, host variants and named variants count, but no specimens. What was skipped is not wrong.
+    Rungs, host variants and named variants count, but no specimens. What was skipped is not wrong. A cell whose work was not done, or not
+    waited for, is not right.
 
     Args:
         path: the run's folder.
@@ -37,10 +39,12 @@ def exit_if_wrong(path: Path, named: Collection[str] = ()) -> None:
         for row in run.table("results").to_dict("records")
         if (role := roles[row["workload"], row["variant"]]) in _OWN or (role != "specimen" and row["variant"] in named)
     ]
-    wrong = [row for row in counted if row["status"] not in ("ok", "skipped")]
+    not_done = {Cell.of(row): row for row in run.table("diagnostics").to_dict("records") if row["source"] in NOT_DONE}
+    wrong = [(Cell.of(row), f"{row['status']}: {row['detail']}") for row in counted if row["status"] not in ("ok", "skipped")]
+    wrong += [(cell, f"{found['source']}: {found['text']}") for row in counted if (found := not_done.get(cell := Cell.of(row)))]
     if wrong:
-        first, of = wrong[0], f"{len(wrong)} of {len(counted)} cells{', first' if len(wrong) > 1 else ''}"
-        say(f"not right: {of} {Cell.of(first)}: {first['status']}: {first['detail']}")
+        (first, why), of = wrong[0], f"{len(wrong)} of {len(counted)} cells{', first' if len(wrong) > 1 else ''}"
+        say(f"not right: {of} {first}: {why}")
         raise click.exceptions.Exit(1)
 
 

@@ -57,8 +57,7 @@ def figures(data: RunData) -> pd.DataFrame:
             found = over.get(variant)
             row |= {"baseline": reference.variant if reference else None, "verdict": ""}
             if found is not None and reference is not None:
-                told = found.verdict if found.n >= MIN_SAMPLES else "unknown"
-                verdict = "baseline" if variant == reference.variant else told
+                verdict = "baseline" if variant == reference.variant else found.verdict
                 row |= {**found.ratio.columns("speedup"), "noise": found.noise, "verdict": verdict}
             for phase in _PHASES:
                 row[f"{phase.partition(':')[2]}_ns"] = mine.loc[mine["scope"] == phase, "median_ns"].max()

@@ -162,7 +162,6 @@ class Source:
     INPUTS: Final = "inputs"
     INPUTS_CHANGED: Final = "inputs_changed"
     INTERRUPTED: Final = "interrupted"
-    KEPT_RESULTS: Final = "kept_results"
     LAUNCHES: Final = "launches"
     LOST: Final = "lost"
     NEVER_SYNCHRONIZED: Final = "never_synchronized"
@@ -205,7 +204,6 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.INPUTS: "there are no other inputs to verify with",
     Source.INPUTS_CHANGED: "a variant changed the inputs of others; older runs alone have it",
     Source.INTERRUPTED: "the user interrupted the recording",
-    Source.KEPT_RESULTS: "a variant that is slower with inputs that it has not seen",
     Source.LAUNCHES: "device work whose launch is not in the report",
     Source.LOST: "samples whose device work is not in the trace",
     Source.NEVER_SYNCHRONIZED: "the clock was stopped while the device was at work",
@@ -227,3 +225,6 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.VARIANT_FROM: "ranges or launches that were taken as measurements",
     Source.WAITS_INSIDE: "a call that waits for the device inside, or samples whose work was queued late",
 }
+
+#: Sources of findings that the work of a cell was not done, or not waited for. A gate fails on them, though its outputs are right.
+NOT_DONE: Final = frozenset({Source.ABOVE_CEILING, Source.NEVER_SYNCHRONIZED, Source.NOT_GROWING, Source.REPEATS_SKIPPED})

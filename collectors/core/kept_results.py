@@ -53,11 +53,9 @@ class Suspect:
     @property
     def text(self) -> str:
         """The finding."""
-        new_us, seen_us = (median(each) / 1e3 for each in (self.new_ns, self.seen_ns))
-        return (
-            f"{self.how.scope} {self.how.cache}: takes {new_us:.3g} us for inputs that it has not seen, and {seen_us:.3g} us for those "
-            "that it has: it keeps results"
-        )
+        new, seen = (f"{float(f'{median(each) / 1e3:.3g}'):,g} us" for each in (self.new_ns, self.seen_ns))
+        times = f"takes {new} for inputs that it has not seen, and {seen} for those that it has"
+        return f"{self.how.scope} {self.how.cache}: {times}: it keeps results"
 
 
 def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int) -> None:

@@ -254,8 +254,9 @@ class _BenchRun:
                 if not self._attempt(each.cell, partial(kept_results.time_new, each, self._bench, inputs, seed)):
                     failed.add(each.cell)
         for each in suspects:
-            if each.keeps_results:
-                self._report.diagnostic("warning", Source.KEPT_RESULTS, each.text, each.cell)
+            if each.keeps_results and each.cell not in failed:
+                failed.add(each.cell)
+                self._fail(each.cell, Failed("wrong_result", each.text))
         return failed
 
     def _attempt(self, cell: Cell, step: Callable[[], None]) -> bool:

@@ -17,10 +17,11 @@ from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.facts import Fact, facts, said
 from warpladder.dashboard.core.history import Medians
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.lost import Lost, Verdicts
+from warpladder.dashboard.core.lost import Lost, Verdicts, not_done
 from warpladder.dashboard.core.readings import Reading, Timed, reading
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.timing import Timing
+from warpladder.data.names import NOT_DONE
 
 #: What runs of the same device and collector measured of a workload, the oldest first; see `machine.Recordings`.
 History = Callable[[str], Sequence[Medians]]
@@ -158,8 +159,10 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     _refuse_other_devices(a, b, options)
     before, after = reading(a.data), reading(b.data)
     of_a, of_b = ({each.key: each for each in _timed(*sides, options)} for sides in ((a, b), (b, a)))
-    shared = [key for key in of_b if key in of_a]
-    lost = _lost(a, b, [cell for key, cell in of_a.items() if key not in of_b], options)
+    shared = [key for key in of_b if key in of_a and (of_a[key].not_done or not of_b[key].not_done)]
+    left = [cell for key, cell in of_a.items() if key not in of_b]
+    undone = [(of_a[key], cell.not_done) for key, cell in of_b.items() if key in of_a and key not in shared]
+    lost = (*_lost(a, b, left, options), *(not_done(cell, sources) for cell, sources in undone))
     if not shared and not any(each.judged for each in lost):
         raise NotComparable(
             f"{_title(a)} and {_title(b)} have no cell in common; `warpladder answer RUN` shows the workloads and cases of a run"
@@ -241,11 +244,11 @@ def _timed(side: Side, other: Side, options: Options) -> Iterator[Timed]:
     every = every[_chosen(data, reading(other.data).data, every, options.scope)]
     if options.match == "best":
         every = best_config(every)
-    names = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "median_ns", "low_ns", "high_ns"]
-    for workload, case, scope, cache, variant, config, gpus, *figures in every[names].itertuples(index=False, name=None):
+    names = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "median_ns", "low_ns", "high_ns", "flags"]
+    for workload, case, scope, cache, variant, config, gpus, *figures, flags in every[names].itertuples(index=False, name=None):
         matched = "" if side.variant and other.variant else variant
         key = (workload, case, scope, cache, matched, "" if options.match == "best" else config, int(gpus))
-        yield Timed(key, variant, config, Estimate(*figures))
+        yield Timed(key, variant, config, Estimate(*figures), tuple(flag for flag in flags if flag in NOT_DONE))
 
 
 def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "pd.Series[bool]":

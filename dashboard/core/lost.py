@@ -12,6 +12,8 @@ from warpladder.data.names import Source
 
 #: What became of a cell that B has no verdict about.
 LOST = "lost"
+#: That of a cell whose times in B cannot be true.
+DISTRUSTED = "distrusted"
 _SKIPPED = "skipped"
 _MOST_NAMED = 3
 
@@ -23,7 +25,7 @@ class Lost:
     Attributes:
         variant, config: of A.
         a_ns: median of A with its interval.
-        status: of B, such as `wrong_result`; `lost` where B has no verdict.
+        status: of B, such as `wrong_result`; `lost` where B has no verdict, and `distrusted` where its work was not done.
         detail: why.
         fails: whether a gate fails on it.
     """
@@ -53,6 +55,15 @@ class Lost:
     def reason(self) -> str:
         """`wrong_result: relative error 0.3`; `lost: not recorded in B`."""
         return f"{self.status}: {self.detail}" if self.detail else self.status
+
+
+def not_done(cell: Timed, sources: Iterable[str]) -> Lost:
+    """A cell of A whose work was not done in B, or not waited for, by these sources of findings."""
+    workload, case, scope, cache, _, _, gpus = cell.key
+    how = Timing(scope, cache)
+    return Lost(
+        workload, case, how, cell.variant, cell.config, gpus, cell.median_ns, DISTRUSTED, ", ".join(sources), fails=True
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,14 @@ class Timed:
     Attributes:
         key: what it is matched by: workload, case, scope, cache, variant, config and number of GPUs; the variant and the config are
             empty where they are not matched.
+        not_done: sources of findings that its work was not done; see `names.NOT_DONE`.
     """
 
     key: tuple[str, str, str, str, str, str, int]
     variant: str
     config: str
     median_ns: Estimate
+    not_done: tuple[str, ...] = ()
 
     @property
     def cell(self) -> TimedCell:

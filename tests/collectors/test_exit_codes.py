@@ -78,6 +78,14 @@ def test_a_recording_with_a_variant_that_is_not_right_ends_with_1(
     assert (again.exit_code, again.stdout) == (0, f"{run.run_id}\n")
 
 
+def test_work_that_was_not_done_ends_with_1_though_the_outputs_are_right(tmp_path: Path) -> None:
+    file = bench(tmp_path)
+    file.write_text(file.read_text().replace("n=[64])", "n=[64], flops=1e15)"))
+    done = record(file)
+    assert done.exit_code == 1, done.output
+    assert done.stderr.splitlines()[-1].startswith("not right: 1 of 1 cells sums/good/n=64: above_ceiling: operation hot: ")
+
+
 def test_a_caught_specimen_and_what_cannot_run_here_and_a_peer_that_is_not_named_end_with_0(tmp_path: Path) -> None:
     done = record(bench(tmp_path, "pitfall", "absent", "peer"))
     assert done.exit_code == 0, done.output

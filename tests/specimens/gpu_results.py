@@ -48,7 +48,7 @@ found = Collection()
 NEVER_WRITTEN: Final = Wrong("never written")
 NOT_RIGHT: Final = Wrong("never written|L2 error|largest error")
 OTHER_INPUTS: Final = Wrong("with other inputs|in a timed sample|wrong after it was timed|in (the|a) batch|L2 error")
-KEPT: Final = Flagged("kept_results")
+KEPT: Final = Wrong("keeps results")
 ELSEWHERE: Final = Wrong("not (all )?on the timed stream", "launch_error")
 calls: dict[str, int] = {}
 kept: dict[Any, Any] = {}
@@ -324,7 +324,7 @@ def keeps_results_by_identity(x: Any, w: Any) -> Any:
     return _kept_by(("identity", id(x)), x, w)
 
 
-@found.specimen(product, Kind.KEPT, OWN, KEPT)
+@found.specimen(product, Kind.KEPT, OWN, KEPT, Flagged("waits_inside"))
 def keeps_results_by_a_fingerprint(x: Any, w: Any) -> Any:
     """It keeps results by three elements of its inputs."""
     return _kept_by(("fingerprint", *torch.stack([x[0, 0], x[-1, -1], w[0, 0]]).tolist()), x, w)

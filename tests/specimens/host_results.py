@@ -25,7 +25,6 @@ from tests.specimens.catalogue import (
     STATIC_CHECKER,
     ZERO_OUT,
     Collection,
-    Flagged,
     Kind,
     Unmoved,
     Wrong,
@@ -35,7 +34,7 @@ found = Collection()
 TWO, ONE = np.float32(2), np.float32(1)
 NOT_RIGHT: Final = Wrong("never written|L2 error|largest error")
 OTHER_INPUTS: Final = Wrong("with other inputs|in a timed sample|wrong after it was timed")
-KEPT: Final = Flagged("kept_results")
+KEPT: Final = Wrong("keeps results")
 calls: dict[str, int] = {}
 kept: dict[Any, Any] = {}
 

@@ -11,6 +11,7 @@ from tests.dashboard.core.test_queries_cells import frame, run_of, samples, vari
 from warpladder.dashboard.core.changes import Comparison, NotComparable, Options, Side, compare, sentence
 from warpladder.dashboard.core.lost import told
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.names import Source
 
 TIMES = (100, 101, 99, 100, 102, 98)
@@ -92,6 +93,16 @@ def test_a_case_that_the_time_did_not_suffice_for_is_lost_with_that_reason() -> 
     told_by_b = [{"source": Source.NOT_REACHED, "severity": "info", "text": text}]
     found = against(run("b", [cell for cell in CELLS if cell[2] == "n=1"], diagnostics=told_by_b))
     assert {(each.reason, each.fails) for each in found.lost} == {(f"lost: {text}", True)}
+
+
+def test_a_cell_whose_work_was_not_done_fails_unless_it_was_not_before() -> None:
+    cell = {"workload": "w", "variant": TILE, "config": "block=8", "case": "n=2"}
+    found = diagnostic_row("warning", Source.REPEATS_SKIPPED, "the repeats of a batch are skipped", cell)
+    doubted = run("b", CELLS, diagnostics=[found])
+    of_b = against(doubted)
+    assert lost_of(of_b) == [("n=2", f"{TILE}[block=8]", "distrusted: repeats_skipped", True)]
+    assert sentence(of_b.changes, of_b.lost).startswith("1 wrong or lost, 4 ")
+    assert compare(Side(replace(doubted, info={**doubted.info, "run_id": "c"})), Side(doubted)).lost == ()
 
 
 def test_what_was_not_ok_before_and_a_specimen_that_is_caught_do_not_fail() -> None:
