@@ -110,14 +110,17 @@ def _tell_doubts(workload: Workload, case: Case, problems: Problems, variants: S
         report.diagnostic("warning", Source.REFERENCE, f"{where}: {doubt}")
     if problems.why_one:
         report.diagnostic("warning", Source.INPUTS, f"{where}: {problems.why_one}")
-    if len(problems.sets) > 1 and (
-        same := problems.same_for_all(max(workload.tolerance_at(variant, case) for variant in variants))
-    ):
+    tolerances = {variant.name: workload.tolerance_at(variant, case) for variant in variants} if len(problems.sets) > 1 else {}
+    same = {tolerance: problems.same_for_all(tolerance) for tolerance in set(tolerances.values())}
+    doubtful = {name: outputs for name, tolerance in tolerances.items() if (outputs := same[tolerance])}
+    about = {"workload": workload.name, "case": case.name}
+    for name, outputs in doubtful.items() if len(doubtful) < len(tolerances) else [*doubtful.items()][:1]:
         text = (
-            f"the reference's {', '.join(same)} hardly depend{'s' if len(same) == 1 else ''} on the inputs: a variant that reads none of "
-            "them may pass, so no variant is the best; make inputs whose outputs differ, such as numbers of both signs"
+            f"the reference's {', '.join(outputs)} hardly depend{'s' if len(outputs) == 1 else ''} on the inputs: a variant that reads none "
+            "of them may pass, so no such variant is the best; make inputs whose outputs differ, such as numbers of both signs"
         )
-        report.diagnostic("warning", Source.CONSTANT_REFERENCE, text, {"workload": workload.name, "case": case.name})
+        of_variant = {"variant": name} if len(doubtful) < len(tolerances) else {}
+        report.diagnostic("warning", Source.CONSTANT_REFERENCE, text, about | of_variant)
 
 
 class _BenchRun:

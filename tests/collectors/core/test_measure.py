@@ -15,6 +15,7 @@ from warpladder.collectors.core.plan import LIMITS
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.core.verify import poison
+from warpladder.data.names import Source
 from warpladder.workloads.api import Buffer, Case, HostVariant, Variant, Workload
 
 DEVICE, END_TO_END = Pass("device", "cold"), Pass("end_to_end", "hot")
@@ -194,3 +195,36 @@ def test_a_first_use_that_fails_is_a_finding_and_leaves_the_verdict() -> None:
     assert (severity, cell.variant) == ("warning", "kernel")
     assert text.startswith("its first use could not be timed to the end: ")
     assert text.endswith("RuntimeError: a fresh process ended with status 1")
+
+
+class Rowwise(TwoPasses):
+    """Gives the sum of the inputs, which are nearly the same in all sets."""
+
+    def prepare(self, variant: Variant, config: Mapping[str, Any]) -> Operation:
+        return Operation(lambda: self.outputs["y"].fill(self.inputs["x"].sum()))
+
+
+def test_a_reference_that_hardly_depends_on_the_inputs_is_told_before_and_only_of_those_whose_tolerance_cannot_tell() -> None:
+    case = Case({"n": 3}, flops=0, min_bytes=24)
+
+    def findings(*precisions: Any) -> list[tuple[str, Any]]:
+        workload = Workload(
+            name="copy",
+            title="Copy",
+            cases=(case,),
+            variants=tuple(HostVariant(each, each, "host", precision=each) for each in precisions),
+            buffers=lambda case: ({"x": Buffer((3,))}, {"y": Buffer((3,))}),
+            make_inputs=lambda case, rng: {"x": 1 + rng.random(3, np.float32) / 100},
+            reference=lambda case, inputs: {"y": np.full(3, inputs["x"].sum(dtype=np.float64))},
+        )
+        kept = Kept()
+        cells = tuple(Cell("copy", each, "", case.name) for each in precisions)
+        turn = Turn(0, 0, LIMITS["quick"])
+        measure_case(Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": Rowwise}, turn, kept)
+        return [(text, about) for _, source, text, about in kept.findings if source == Source.CONSTANT_REFERENCE]
+
+    assert findings("fp32") == []
+    ((text, about),) = findings("bf16", "fp16")
+    assert text.startswith("the reference's y hardly depends on the inputs: ") and about == {"workload": "copy", "case": "n=3"}
+    ((_, about),) = findings("fp32", "bf16")
+    assert about == {"workload": "copy", "case": "n=3", "variant": "bf16"}
