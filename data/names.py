@@ -160,7 +160,6 @@ class Source:
     GPUS: Final = "gpus"
     GRAPHS: Final = "graphs"
     INPUTS: Final = "inputs"
-    INPUTS_CHANGED: Final = "inputs_changed"
     INTERRUPTED: Final = "interrupted"
     LAUNCHES: Final = "launches"
     LOST: Final = "lost"
@@ -202,7 +201,6 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.GPUS: "numbers of GPUs that a case cannot be shared among",
     Source.GRAPHS: "CUDA graphs that were traced as a whole",
     Source.INPUTS: "there are no other inputs to verify with",
-    Source.INPUTS_CHANGED: "a variant changed the inputs of others; older runs alone have it",
     Source.INTERRUPTED: "the user interrupted the recording",
     Source.LAUNCHES: "device work whose launch is not in the report",
     Source.LOST: "samples whose device work is not in the trace",

@@ -54,8 +54,10 @@ class Suspect:
     def text(self) -> str:
         """The finding."""
         new, seen = (f"{float(f'{median(each) / 1e3:.3g}'):,g} us" for each in (self.new_ns, self.seen_ns))
-        times = f"takes {new} for inputs that it has not seen, and {seen} for those that it has"
-        return f"{self.how.scope} {self.how.cache}: {times}: it keeps results"
+        scope, cache = self.how.scope, self.how.cache
+        return (
+            f"{scope} {cache}: takes {new} for inputs that it has not seen, and {seen} for those that it has: it keeps results"
+        )
 
 
 def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int) -> None:

@@ -1,16 +1,23 @@
 """The input sets of a case on the GPU, and the buffers that variants read, which are filled from one of them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final, Protocol
 
 import cupy
 import numpy as np
 
-from warpladder.collectors.cuda.device import CudaDevice
 from warpladder.workloads.api import Array
 
 #: The sets stay on the host if they would take more than this share of the free memory.
 _MOST_OF_FREE: Final = 0.25
+
+
+class Device(Protocol):
+    """The parts of a GPU that hold input sets; see `warpladder.collectors.cuda.device.CudaDevice`."""
+
+    stream: Any
+
+    def fingerprint(self, array: Array) -> int: ...
 
 
 class InputSets:
@@ -26,7 +33,7 @@ class InputSets:
         on_host: the inputs that the buffers hold, on the host.
     """
 
-    def __init__(self, device: CudaDevice, buffers: Mapping[str, Array], first: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, device: Device, buffers: Mapping[str, Array], first: Mapping[str, np.ndarray]) -> None:
         self._device, self._buffers = device, buffers
         self._hosted: Sequence[Mapping[str, np.ndarray]] = (first,)
         self._sets: Sequence[Mapping[str, Array]] = ()

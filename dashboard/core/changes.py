@@ -159,10 +159,11 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     _refuse_other_devices(a, b, options)
     before, after = reading(a.data), reading(b.data)
     of_a, of_b = ({each.key: each for each in _timed(*sides, options)} for sides in ((a, b), (b, a)))
-    shared = [key for key in of_b if key in of_a and (of_a[key].not_done or not of_b[key].not_done)]
+    both = [key for key in of_b if key in of_a]
     left = [cell for key, cell in of_a.items() if key not in of_b]
-    undone = [(of_a[key], cell.not_done) for key, cell in of_b.items() if key in of_a and key not in shared]
-    lost = (*_lost(a, b, left, options), *(not_done(cell, sources) for cell, sources in undone))
+    undone = {key: of_b[key].not_done for key in both if _became_undone(before, after, of_a[key], of_b[key])}
+    shared = [key for key in both if key not in undone]
+    lost = (*_lost(a, b, left, options), *(not_done(of_a[key], sources) for key, sources in undone.items()))
     if not shared and not any(each.judged for each in lost):
         raise NotComparable(
             f"{_title(a)} and {_title(b)} have no cell in common; `warpladder answer RUN` shows the workloads and cases of a run"
@@ -176,6 +177,11 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
         if key not in of_a
     )
     return Comparison(tuple(told), tuple(sources), tuple(judged), lost, new)
+
+
+def _became_undone(before: Reading, after: Reading, of_a: Timed, of_b: Timed) -> bool:
+    """Whether the work of a cell is not done in B, and was in A. Of equal code, the ceilings differ, and not the work."""
+    return bool(of_b.not_done) and not of_a.not_done and before.source(of_a) != after.source(of_b)
 
 
 def _lost(a: Side, b: Side, cells_of_a: Iterable[Timed], options: Options) -> tuple[Lost, ...]:

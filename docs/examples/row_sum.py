@@ -33,7 +33,7 @@ WORKLOAD = Workload(
         HostVariant("numpy", "NumPy", "host", run=lambda case, inputs, outputs: {"sums": inputs["x"].sum(axis=1)}),
     ),
     buffers=lambda case: ({"x": Buffer((case.params["rows"], 1000))}, {"sums": Buffer((case.params["rows"],))}),
-    make_inputs=lambda case, rng: {"x": rng.random((case.params["rows"], 1000), np.float32)},
+    make_inputs=lambda case, rng: {"x": rng.standard_normal((case.params["rows"], 1000), np.float32)},
     reference=lambda case, inputs: {"sums": inputs["x"].sum(axis=1, dtype=np.float64)},
     baseline="v01_thread",
     host_baseline="numpy",

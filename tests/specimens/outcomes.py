@@ -22,7 +22,7 @@ _REMARKS = frozenset({"waits_inside"})
 
 def record(files: Sequence[str], collector: str, data_dir: Path) -> "Recorded":
     """Record files of this folder in one run of few rounds."""
-    limits = replace(LIMITS["quick"], seconds=0.15, max_rounds=20, cell_timeout_s=60.0, budget_s=None)
+    limits = replace(LIMITS["quick"], seconds=0.1, max_rounds=16, cell_timeout_s=60.0, budget_s=None)
     plan = make_plan(Request(files=[Path(__file__).with_name(file) for file in files]), limits)
     run_id, _ = Recorder(plan, collector_of(collector)).record(data_dir, "", [])
     return Recorded(warpladder.open_run(data_dir / run_id))

@@ -34,11 +34,12 @@ SPREAD: Final = 0.05
 BATCHES: Final = (100, 400, 800, 8192)  # the report has 400 and 800
 ODD_BATCH: Final = 37
 
-#: Relative L2 error that passes, over all new weights; the update is as large as they are. A gradient is a sum over the batch: added up one
+#: Relative L2 error of each output that passes; the update is as large as the weights. A gradient is a sum over the batch: added up one
 #: after another in float32 it is off by about 0.42 * 2^-24 * sqrt(8192 / 2) = 1.6e-6 at the largest batch, and by 5e-7 at the report's 800;
 #: other orders of adding have less. Tensor cores cut their sums off instead of rounding them, which 3xTF32 feels. Operands
-#: of TF32 are off by 2^-11 at most: 1.3e-4 in the weights, as they fall. One sample of 8192 left out is 1e-4 and more.
-TOLERANCES: Final = {**TOLERANCE, "fp32": 2e-6, "3xtf32": 3e-6, "tf32": 4e-4}
+#: of TF32 are off by 2^-11 at most: 1.2e-4 to 2.2e-4 in `new_w1`, as they fall, and up to 4.6e-4 in the smaller outputs, at a batch of 37.
+#: One sample of 8192 left out is 1e-4 and more.
+TOLERANCES: Final = {**TOLERANCE, "fp32": 2e-6, "3xtf32": 3e-6, "tf32": 7e-4}
 
 INPUTS: Final = ("w1", "b1", "w2", "b2")
 OUTPUTS: Final = ("new_w1", "new_b1", "new_w2", "new_b2")

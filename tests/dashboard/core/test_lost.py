@@ -95,14 +95,17 @@ def test_a_case_that_the_time_did_not_suffice_for_is_lost_with_that_reason() -> 
     assert {(each.reason, each.fails) for each in found.lost} == {(f"lost: {text}", True)}
 
 
-def test_a_cell_whose_work_was_not_done_fails_unless_it_was_not_before() -> None:
+def test_a_cell_whose_work_was_not_done_fails_unless_it_was_not_before_or_its_source_is_equal() -> None:
     cell = {"workload": "w", "variant": TILE, "config": "block=8", "case": "n=2"}
     found = diagnostic_row("warning", Source.REPEATS_SKIPPED, "the repeats of a batch are skipped", cell)
-    doubted = run("b", CELLS, diagnostics=[found])
+    same = run("b", CELLS, diagnostics=[found])
+    assert against(same).lost == ()
+    mine = same.variants["variant"] == TILE
+    doubted = replace(same, variants=same.variants.assign(source_sha256=same.variants["source_sha256"].mask(mine, "new")))
     of_b = against(doubted)
     assert lost_of(of_b) == [("n=2", f"{TILE}[block=8]", "distrusted: repeats_skipped", True)]
     assert sentence(of_b.changes, of_b.lost).startswith("1 wrong or lost, 4 ")
-    assert compare(Side(replace(doubted, info={**doubted.info, "run_id": "c"})), Side(doubted)).lost == ()
+    assert compare(Side(same), Side(doubted)).lost == ()
 
 
 def test_what_was_not_ok_before_and_a_specimen_that_is_caught_do_not_fail() -> None:

@@ -27,7 +27,7 @@ def test_findings_of_one_kind_about_one_variant_are_one_row_with_the_first_case_
     several = replace(data, diagnostics=pd.concat([data.diagnostics, again], ignore_index=True))
     found = trust.findings(several).set_index("source")
     assert found.loc["throttling", ["workload", "variant", "role", "cells", "example", "text"]].tolist() == [
-        "conv2d", "v04_sliding", "rung", 2, "n=8192 rows=8", "3 samples under a power cap were taken again",
+        "conv2d", "v04_sliding", "rung", 2, "n=8192 rows=16", "3 samples under a power cap were taken again",
     ]  # fmt: skip
     assert found.loc["constant_time", "role"] == "specimen"
     assert found.loc["sampling", ["workload", "variant", "role", "cells", "example"]].tolist() == ["", "", "", 1, ""]
