@@ -7,8 +7,11 @@ import pytest
 from hypothesis import settings
 
 from warpladder.collectors.choice import gpu_problem
+from warpladder.collectors.core import plan
 from warpladder.collectors.host.ceilings import SMALL_VARIABLE
 
+#: What users get, before `pytest_configure` changes it.
+_PROCESSES = plan.PROCESSES
 # A machine that does other work too is no failure.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
@@ -96,9 +99,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_configure() -> None:
     """A shell has what it starts in the background ignore interrupts, and nohup hangups; the tests may run so, what they start may not.
 
-    What the tests record has small ceilings: those of a processor take two seconds of it at each recording.
+    What the tests record has small ceilings: those of a processor take two seconds of it at each recording. And one process takes the
+    rounds, where a test does not ask for more: each process starts and verifies by itself.
     """
     os.environ[SMALL_VARIABLE] = "1"
+    plan.PROCESSES = 1  # type: ignore[misc]
+
+
+@pytest.fixture
+def usual_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many processes take the rounds as for users."""
+    monkeypatch.setattr(plan, "PROCESSES", _PROCESSES)
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)

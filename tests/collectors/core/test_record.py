@@ -153,6 +153,7 @@ def test_the_rounds_of_a_case_are_taken_by_several_processes(tmp_path: Path, mon
     assert "remembers_on_disk" not in set(run.table("samples")["variant"])
 
 
+@pytest.mark.usefixtures("usual_processes")
 @pytest.mark.parametrize(
     ("request_", "processes"),
     [
@@ -178,6 +179,7 @@ def test_three_processes_take_the_rounds_where_nothing_else_is_asked(request_: R
     assert all(each.min_rounds >= 1 for each in rounds)
 
 
+@pytest.mark.usefixtures("usual_processes")
 @pytest.mark.parametrize(
     ("first_s", "budget_s", "processes"), [(0.2, 60.0, 3), (0.8, 2.0, 2), (1.0, 1.5, 1), (2.0, 1.5, 1)], ids=str
 )

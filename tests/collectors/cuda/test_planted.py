@@ -10,7 +10,7 @@ from warpladder.collectors.cli import app
 from warpladder.dashboard.core import run_data
 from warpladder.data import store
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("usual_processes")]
 PLANTED = Path(__file__).resolve().parents[2] / "planted.py"
 
 
