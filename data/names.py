@@ -31,6 +31,7 @@ class Ceiling:
     QUEUED_LAUNCH: Final = "queued_launch"
     GRAPH_NODE: Final = "graph_node"
     EVENT_OVERHEAD: Final = "event_overhead"
+    EVENT_UNCERTAINTY: Final = "event_uncertainty"
     HOST_COPY: Final = "host_copy"
     HOST_FMA: Final = "host_fma"
 
@@ -55,7 +56,8 @@ CEILINGS: Final[Mapping[str, str]] = {
     Ceiling.LAUNCH: "one empty kernel, us",
     Ceiling.QUEUED_LAUNCH: "each of many queued empty kernels, us",
     Ceiling.GRAPH_NODE: "each of many empty kernels in a CUDA graph, us",
-    Ceiling.EVENT_OVERHEAD: "`launch` less `graph_node`, us",
+    Ceiling.EVENT_OVERHEAD: "what two events add to the time of a kernel between them, us; taken off every device time of `cuda_events`",
+    Ceiling.EVENT_UNCERTAINTY: "how far kernels of known length are from `event_overhead` at most, us",
     Ceiling.HOST_COPY: "a copy in host memory by all threads, bytes read and written, GB/s",
     Ceiling.HOST_FMA: "a product of matrices in fp32 by NumPy's BLAS, the quickest of up to 4096 x 4096, TFLOP/s",
 }

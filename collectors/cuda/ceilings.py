@@ -19,6 +19,7 @@ from warpladder.workloads.hopper import ALIGNMENT_BYTES, WARPGROUP_THREADS
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _MEDIAN: Final = f"median of {REPETITIONS}"
+_ADDED: Final = "two events around one kernel of a known length up to 8 us, less its time as a node of a CUDA graph"
 _TRANSFER_BYTES: Final = 1 << 28
 _FMA_STEPS: Final = 4000
 _TENSOR_CORES_TF32: Final = (8, 0)
@@ -103,12 +104,13 @@ def _transfers(device: CudaDevice) -> list[dict[str, Any]]:
 
 
 def _launches(device: CudaDevice) -> list[dict[str, Any]]:
-    empty, many = device.empty_kernels, EMPTY_KERNELS
+    empty, events, many = device.empty_kernels, device.event_overhead, EMPTY_KERNELS
     how = {
         Ceiling.LAUNCH: (empty.one_ns, "one empty kernel between two events, queued behind a held stream"),
         Ceiling.QUEUED_LAUNCH: (empty.queued_ns, f"each of {many} queued empty kernels"),
         Ceiling.GRAPH_NODE: (empty.graph_node_ns, f"each of {many} empty kernels in a CUDA graph"),
-        Ceiling.EVENT_OVERHEAD: (empty.event_overhead_ns, "launch less graph_node; taken off every device time of cuda_events"),
+        Ceiling.EVENT_OVERHEAD: (events.ns, f"{_ADDED}; the median kernel; taken off every device time of cuda_events"),
+        Ceiling.EVENT_UNCERTAINTY: (events.uncertainty_ns, f"{_ADDED}; the largest distance of a kernel from event_overhead"),
     }
     # The difference of two medians may be zero or negative; a ceiling must be positive.
     return [

@@ -4,10 +4,10 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import cupy
 import numpy as np
@@ -17,12 +17,15 @@ from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.range_texts import executions_text
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.gpu_state import GpuState
-from warpladder.collectors.cuda.launch import load
+from warpladder.collectors.cuda.launch import graph_of, load
 from warpladder.workloads.api import Array, CudaVariant
 
 #: Repetitions of measurements of the device itself, and kernels per measurement where one is too short to time.
 REPETITIONS: Final = 15
 EMPTY_KERNELS: Final = 500
+#: Times in ns that the kernels of known length wait, on one multiprocessor and on all.
+_KNOWN_NS: Final = (0, 500, 1000, 2000, 4000, 8000)
+_KNOWN_KERNELS: Final = 50
 #: A cold sample averages executions up to this time in ns, because the events' resolution is too coarse for one of them.
 _COLD_NS: Final = 40_000
 _COLD_MOST: Final = 10
@@ -50,10 +53,24 @@ class EmptyKernels:
     queued_ns: float
     graph_node_ns: float
 
-    @property
-    def event_overhead_ns(self) -> float:
-        """Time that two events add to the kernel between them. The kernel's own time is taken from a node of a graph."""
-        return self.one_ns - self.graph_node_ns
+
+@dataclass(frozen=True)
+class EventOverhead:
+    """What two events add to the time of a kernel between them, in ns.
+
+    Attributes:
+        ns: the median over kernels of known length.
+        uncertainty_ns: the largest distance of a kernel from it.
+    """
+
+    ns: float
+    uncertainty_ns: float
+
+    @classmethod
+    def of(cls, added_ns: Sequence[float]) -> Self:
+        """The overhead from what the events add to each kernel."""
+        middle = statistics.median(added_ns)
+        return cls(middle, max(abs(each - middle) for each in added_ns))
 
 
 class CudaDevice:
@@ -75,7 +92,7 @@ class CudaDevice:
         self._aside = cupy.cuda.Stream(non_blocking=True)
         self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
         timing = CudaVariant("timing", "timing", "ceiling", source=_KERNELS / "timing.cu")
-        self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty"), self.arch))
+        self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty", "wait_ns"), self.arch))
         fingerprint = CudaVariant("fingerprint", "fingerprint", "ceiling", source=_KERNELS / "fingerprint.cu")
         self._fingerprint = load(compile_variant(fingerprint, ("fingerprint",), self.arch))["fingerprint"]
         # Twice the size of the L2, so that no line of the inputs stays under any replacement policy.
@@ -86,6 +103,7 @@ class CudaDevice:
         self._flags = np.frombuffer(pinned, np.uint32, 2)
         self._flags_pointer = np.uintp(pinned.ptr)
         self.empty_kernels = self._measure_empty_kernels()
+        self.event_overhead = EventOverhead.of([*self._added_by_events()])
 
     def facts(self) -> dict[str, Any]:
         """Return the columns of table `run` about the GPU."""
@@ -114,15 +132,23 @@ class CudaDevice:
             for _ in range(EMPTY_KERNELS):
                 one()
 
-        self.stream.begin_capture()
-        many()
-        graph = self.stream.end_capture()
-        in_graph_ns = self.median_ns(lambda: graph.launch(self.stream))
-        return EmptyKernels(self.median_ns(one), self.median_ns(many) / EMPTY_KERNELS, in_graph_ns / EMPTY_KERNELS)
+        return EmptyKernels(self.median_ns(one), self.median_ns(many) / EMPTY_KERNELS, self._in_graph_ns(one, EMPTY_KERNELS))
+
+    def _added_by_events(self) -> Iterator[float]:
+        """The time in ns between two events around each kernel of known length, less its length: that of a node of a CUDA graph."""
+        for blocks in (1, self.sm_count):
+            for ns in _KNOWN_NS:
+                one = partial(self._timing["wait_ns"], (blocks,), (32,), (np.uint64(ns),))
+                yield self.median_ns(one) - self._in_graph_ns(one, _KNOWN_KERNELS)
+
+    def _in_graph_ns(self, enqueue: Callable[[], object], times: int) -> float:
+        """Median device time in ns of the enqueued work, as one of many nodes of a CUDA graph."""
+        replay = graph_of(self.stream, enqueue, times)
+        return self.median_ns(replay) / times
 
     def without_events(self, duration_ns: float) -> float:
         """Subtract the events' overhead from a time between two events, in ns."""
-        return max(duration_ns - self.empty_kernels.event_overhead_ns, 1.0)
+        return max(duration_ns - self.event_overhead.ns, 1.0)
 
     def time_allocation(self, sizes: Sequence[int]) -> tuple[int, int]:
         """Host times in ns of cudaMalloc and cudaFree for buffers of these sizes in bytes, outside of CuPy's memory pool."""

@@ -69,7 +69,7 @@ class TimeAllReduce:
         from warpladder.collectors.cuda.device import current_device
 
         device = current_device()
-        return allreduce_ns(device, local.communicator, self.nbytes), device.empty_kernels.event_overhead_ns
+        return allreduce_ns(device, local.communicator, self.nbytes), device.event_overhead.ns
 
 
 class World:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpladder.dashboard.core import clock
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.floors import add_floors, measured
 from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind
@@ -29,8 +30,8 @@ def cells(data: RunData) -> pd.DataFrame:
         figures. The columns besides the key are:
 
         - `n`: number of samples, without those of the baseline's second copy;
-        - `median_ns`, `low_ns`, `high_ns`, `interval_kind`: their median, the ends of its interval, and the kind of the
-          interval;
+        - `median_ns`, `low_ns`, `high_ns`, `interval_kind`: their median, the ends of its interval with the error of the clock
+          (see `clock`), and the kind of the interval;
         - `role`, `kind`, `precision`, `title`, `rung`, `transfer`: columns of the variant;
         - `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`: columns of the case;
         - `gb_per_s`, `gflop_per_s`: `min_bytes` and `flops` over the median; null for a phase, and where the count is 0;
@@ -52,6 +53,10 @@ def _cells(data: RunData) -> pd.DataFrame:
     groups = data.grouped
     intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
     timed = groups.keys.assign(**{f"{end}_ns": figures for end, figures in intervals.items()})
+    single = [clock.is_single(*each) for each in zip(timed["scope"], timed["cache"], strict=True)]
+    error_ns = clock.error_ns(data.info["collector"], measured(data))
+    low, high = clock.widened(timed["low_ns"].to_numpy(), timed["high_ns"].to_numpy(), error_ns, np.array(single, dtype=bool))
+    timed = timed.assign(low_ns=low, high_ns=high)
     timed = timed[(timed["twin"] == 0) & ~_hidden(timed, data)].drop(columns="twin")
     frame = timed.merge(data.results[[*VERDICT_CELL, "status", "detail", "rel_l2_error"]], on=VERDICT_CELL, how="outer")
     frame["status"] = frame["status"].fillna("ok")

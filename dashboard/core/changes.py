@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import pandas as pd
 
-from warpladder.dashboard.core import axes, between_runs
+from warpladder.dashboard.core import axes, between_runs, clock
 from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, VERDICTS, Judged, Machine, Pair, Verdict
 from warpladder.dashboard.core.cell import name_on
 from warpladder.dashboard.core.cells import best_config, cells
@@ -146,7 +146,7 @@ class Comparison:
 def compare(a: Side, b: Side, options: Options = Options(), history: History | None = None) -> Comparison:
     """Compare B with A.
 
-    Each cell of two runs is judged as `between_runs` documents. Two variants of one run are compared round by round, without noise
+    Each cell of two runs is judged as `between_runs` documents. Device times of events and of a trace are not judged. Two variants of one run are compared round by round, without noise
     between runs. Of samples that several ranks took together, the slowest rank of a round counts, and cells of equal numbers of
     ranks are compared.
 
@@ -341,6 +341,8 @@ class _Between:
         same = self._a.source(of_a) == source
         equal = same and bool(source) and (of_a.variant, of_a.config) == (of_b.variant, of_b.config)
         judged = pair.judge(before, after, of_b.cell, self._options.smallest, equal=equal)
+        if of_b.cell.scope == "device" and clock.differ(*(each.data.info["collector"] for each in (self._a, self._b))):
+            judged = Judged(judged.ratio, math.nan, "unknown")
         shift = math.exp(pair.shifts.get(case, math.nan))
         n = min(before.n, after.n)
         return _change(of_a, of_b, judged, self._options, same=same, n=n, equal=equal, shift=shift)

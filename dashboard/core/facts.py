@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.core import clock
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Ceiling
 
@@ -17,7 +18,7 @@ _OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
     "device_name": ("GPU", "different GPUs"),
     "device_count": ("number of GPUs", ""),
     "cpu_name": ("processor", ""),
-    "collector": ("collector", "different collectors time different spans"),
+    "collector": ("collector", "device times of CUDA events and of a trace are not judged against each other"),
     "collector_version": ("version of the collector", ""),
     "driver_version": ("driver", "the driver compiles and launches"),
     "cuda_version": ("CUDA", "the compiler's version changes machine code"),
@@ -50,7 +51,8 @@ def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:
     for column, (what, warning) in _OF_RUN.items():
         before, after = said(a[column]), said(b[column])
         if before != after:
-            yield Fact(what, before, after, warning)
+            like = column == "collector" and not clock.differ(a[column], b[column])
+            yield Fact(what, before, after, "" if like else warning)
     of_a, of_b = (json.loads(said(info["packages"]) or "{}") for info in (a, b))
     for name in sorted(of_a.keys() | of_b.keys()):
         if of_a.get(name) != of_b.get(name):

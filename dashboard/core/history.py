@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from warpladder.dashboard.core import clock
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.levels import Levels, levels
 from warpladder.dashboard.core.timing import Timing
@@ -46,7 +47,7 @@ class Medians:
         run_id: of the run.
         cells: those that ended well and have samples. Samples that several ranks took together are left out.
         levels: of the cells.
-        figures: median, and ends of its interval, in nanoseconds; shape (cells, 3).
+        figures: median, and ends of its interval with the error of the clock, in nanoseconds; shape (cells, 3).
         sources: variant -> hash of its source, as it was measured; empty where none was recorded.
         cases: case -> size_rank, and the JSON of its parameters, of the cases on the size axis.
         clock_mhz: median SM clock of the samples; NaN where it is not known.
@@ -79,6 +80,9 @@ def medians(run: store.Run, workload: str) -> Medians:
         for place, cell in enumerate(cells)
         if (cell.case, cell.variant, cell.config) not in failed and figures[place, 1] > 0
     ]
+    single = np.array([clock.is_single(cell.scope, cell.cache) for cell in cells], dtype=bool)
+    error_ns = clock.error_ns(run.info["collector"], dict(_rows(run.arrow("ceilings", ["name", "value"]))))
+    figures[:, 1], figures[:, 2] = clock.widened(figures[:, 1], figures[:, 2], error_ns, single)
     cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], of))}
     clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
     return Medians(

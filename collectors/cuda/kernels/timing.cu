@@ -38,3 +38,12 @@ extern "C" __global__ void hold_stream(volatile unsigned* flags, unsigned long l
 
 // Does nothing: what is measured of it is the launch, and the events around it.
 extern "C" __global__ void empty() {}
+
+// Takes ns, to the resolution of the GPU's timer: a kernel whose length is known without events.
+extern "C" __global__ void wait_ns(unsigned long long ns) {
+    unsigned long long started, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(started));
+    do {
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    } while (now - started < ns);
+}
