@@ -48,17 +48,19 @@ class Curve:
         sizes: bytes read and written, rising; at least one.
         times_ns: times at these sizes.
         ns_per_byte: of bytes beyond the largest size.
+        empty_ns: of no bytes: an empty kernel.
     """
 
     sizes: tuple[float, ...]
     times_ns: tuple[float, ...]
     ns_per_byte: float
+    empty_ns: float = 0.0
 
     def time_ns(self, nbytes: npt.ArrayLike) -> _Floats:
         """The least time in ns for so many bytes.
 
-        Below the smallest size it is in proportion to the bytes, and beyond the largest one `ns_per_byte` is added for each. Between
-        two sizes it is on the line through them, or on the continued line of the sizes before or after where that is lower: where
+        Below the smallest size it is on the line from that of no bytes, and beyond the largest one `ns_per_byte` is added for each.
+        Between two sizes it is on the line through them, or on the continued line of the sizes before or after where that is lower: where
         the bytes begin to exceed a cache, the curve bends below the line.
         """
         sizes, nbytes = np.asarray(self.sizes), np.asarray(nbytes, float)
@@ -75,7 +77,8 @@ class Curve:
         cases = [bends[0] & bends[1], *bends]
         between = np.maximum(np.select(cases, [np.maximum(before, behind), before, behind], line), times[at])
         beyond = times[-1] + self.ns_per_byte * (nbytes - sizes[-1])
-        below = times[0] * nbytes / sizes[0]
+        empty = min(self.empty_ns, times[0])
+        below = empty + (times[0] - empty) * nbytes / sizes[0]
         return np.asarray(np.where(nbytes <= sizes[0], below, np.where(nbytes >= sizes[-1], beyond, between)))
 
 
@@ -141,6 +144,11 @@ def device_memory(ceilings: Mapping[str, float], cache: str = "") -> Memory:
     return _with_curves(_memory(ceilings, DEVICE_MIXES), ceilings, cache)
 
 
+def empty_kernel_ns(ceilings: Mapping[str, float]) -> float:
+    """The time in ns of a GPU's empty kernel, which no kernel falls below; 0 where it was not measured."""
+    return _NS_PER_US * ceilings.get(Ceiling.GRAPH_NODE, 0.0)
+
+
 def host_memory(ceilings: Mapping[str, float]) -> Memory:
     """The processor's memory, of ceilings by name in their units. Its operations are timed with warm caches alone."""
     return _with_curves(_memory(ceilings, HOST_MIXES), ceilings, "hot")
@@ -155,8 +163,14 @@ def _with_curves(memory: Memory, ceilings: Mapping[str, float], cache: str) -> M
             found[of[0]][of[2]] = value
     if not found or not all(found.values()):
         return memory
+    empty_ns = empty_kernel_ns(ceilings) if memory.names[0] in DEVICE_MIXES else 0.0
     curves = [
-        Curve(tuple(map(float, sorted(by_size))), tuple(_NS_PER_US * by_size[size] for size in sorted(by_size)), ns_per_byte)
+        Curve(
+            tuple(map(float, sorted(by_size))),
+            tuple(_NS_PER_US * by_size[size] for size in sorted(by_size)),
+            ns_per_byte,
+            empty_ns,
+        )
         for by_size, ns_per_byte in zip(found.values(), memory.ns_per_byte, strict=True)
     ]
     return Memory(memory.names, memory.shares, memory.ns_per_byte, tuple(curves), cache)

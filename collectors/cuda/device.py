@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import cupy
 import numpy as np
@@ -16,6 +16,7 @@ from cupy.cuda import runtime
 from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.range_texts import executions_text
 from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.collectors.cuda.event_overhead import EventOverhead
 from warpladder.collectors.cuda.gpu_state import GpuState
 from warpladder.collectors.cuda.launch import graph_of, load
 from warpladder.workloads.api import Array, CudaVariant
@@ -54,25 +55,6 @@ class EmptyKernels:
     graph_node_ns: float
 
 
-@dataclass(frozen=True)
-class EventOverhead:
-    """What two events add to the time of a kernel between them, in ns.
-
-    Attributes:
-        ns: the median over kernels of known length.
-        uncertainty_ns: the largest distance of a kernel from it.
-    """
-
-    ns: float
-    uncertainty_ns: float
-
-    @classmethod
-    def of(cls, added_ns: Sequence[float]) -> Self:
-        """The overhead from what the events add to each kernel."""
-        middle = statistics.median(added_ns)
-        return cls(middle, max(abs(each - middle) for each in added_ns))
-
-
 class CudaDevice:
     """The current GPU: its stream, its timing events, and the kernels that flush its L2 and hold its stream."""
 
@@ -92,7 +74,9 @@ class CudaDevice:
         self._aside = cupy.cuda.Stream(non_blocking=True)
         self.start, self.stop = cupy.cuda.Event(), cupy.cuda.Event()
         timing = CudaVariant("timing", "timing", "ceiling", source=_KERNELS / "timing.cu")
-        self._timing = load(compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty", "wait_ns"), self.arch))
+        self._timing = load(
+            compile_variant(timing, ("write_lines", "read_lines", "hold_stream", "empty", "wait_ns"), self.arch)
+        )
         fingerprint = CudaVariant("fingerprint", "fingerprint", "ceiling", source=_KERNELS / "fingerprint.cu")
         self._fingerprint = load(compile_variant(fingerprint, ("fingerprint",), self.arch))["fingerprint"]
         # Twice the size of the L2, so that no line of the inputs stays under any replacement policy.

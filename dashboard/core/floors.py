@@ -7,8 +7,9 @@ import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.arithmetic import arithmetic_ns
-from warpladder.data.bandwidths import HOST_COPY_BYTES, Memory, device_memory, host_memory, reads_and_writes
+from warpladder.data.bandwidths import HOST_COPY_BYTES, Memory, device_memory, empty_kernel_ns, host_memory, reads_and_writes
 from warpladder.data.limits import copies_ns
+from warpladder.data.names import Ceiling
 
 HOST: Final = "cpu"
 #: Times in ns of rows, and the names of the ceilings that they come from.
@@ -45,6 +46,7 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
       `bandwidths.Memory`. In `end_to_end` the copies leave the L2 as they like, so that the shorter of both times counts. A run
       without times by size, and a row without a cache, has a rate for each mix; a run that measured only `device_copy` has one rate.
       Without times by size the host's rate bounds only cases of at least `HOST_COPY_BYTES`, which its caches do not hold;
+    - launch: on a GPU, the time of an empty kernel, the ceiling `graph_node`;
     - compute: see `arithmetic.arithmetic_ns`; none for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
       since the two directions can overlap.
@@ -54,13 +56,15 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
 
     Returns:
         The frame with `floor_ns` (null without a ceiling, for a phase, and for a cell without samples), `floor_bound`
-        (`memory`, `compute`, `copies`, or null), and `floor_ceiling`, the names of the ceilings that the floor comes from.
+        (`memory`, `compute`, `copies`, `launch`, or null), and `floor_ceiling`, the names of the ceilings that the floor comes from.
     """
     on_gpu = (frame["kind"] != "host").to_numpy()
     end_to_end = on_gpu & (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
     bounds = {"memory": _by_memory(frame, data, on_gpu), "compute": arithmetic_ns(frame, measured(data))}
     copies, directions = copies_ns(frame, measured(data))
     bounds["copies"] = np.where(end_to_end, copies, np.nan), directions
+    empty = np.where(on_gpu, empty_kernel_ns(measured(data)) or np.nan, np.nan)
+    bounds["launch"] = empty, np.full(len(frame), Ceiling.GRAPH_NODE, dtype=object)
     times, names = (np.array(each) for each in zip(*bounds.values(), strict=True))
     timed = frame["scope"].isin(["device", "operation", "end_to_end"]).to_numpy()
     longest = np.where(np.isnan(times), -1.0, times).argmax(axis=0)

@@ -162,3 +162,17 @@ def test_inputs_are_read_and_outputs_written_and_half_is_where_neither_is_known(
 
 def test_the_mixes_rise_so_that_the_time_can_be_interpolated() -> None:
     assert list(DEVICE_MIXES.values()) == sorted(set(DEVICE_MIXES.values())) and [*HOST_MIXES.values()] == [0.5]
+
+
+def test_fewer_bytes_than_the_smallest_size_take_the_time_of_an_empty_kernel_and_more() -> None:
+    curve = Curve((100, 200), (30, 40), 0.5, empty_ns=10)
+    assert curve.time_ns([0, 50, 100]) == pytest.approx([10, 20, 30])
+    # An empty kernel that was measured to take more than the smallest size bounds nothing.
+    assert Curve((100, 200), (30, 40), 0.5, empty_ns=99).time_ns([0, 50]) == pytest.approx([30, 30])
+
+
+@pytest.mark.parametrize(("name", "empty_ns"), [(Ceiling.DEVICE_COPY, 500), (Ceiling.HOST_COPY, 0)])
+def test_times_by_size_of_a_gpu_begin_at_its_empty_kernel(name: str, empty_ns: float) -> None:
+    ceilings = {name: 2.0, by_size(name, "hot", 100): 1.0, Ceiling.GRAPH_NODE: 0.5}
+    memory = device_memory(ceilings, "hot") if name == Ceiling.DEVICE_COPY else host_memory(ceilings)
+    assert memory.time_ns([0], [0]) == pytest.approx([empty_ns])

@@ -253,3 +253,15 @@ def test_the_caller_may_change_the_frame_of_cells_without_changing_the_next_one(
     taken = cells(data)
     taken["median_ns"] = 0
     assert only(data)["median_ns"] == 100
+
+
+@pytest.mark.parametrize(("empty_us", "floor_ns", "bound"), [(0.08, 80, "launch"), (0.04, 50, "memory")])
+def test_no_floor_of_a_gpu_is_below_its_empty_kernel(empty_us: float, floor_ns: float, bound: str) -> None:
+    cell = only(with_ceilings(run_of([variant("v01_a")], samples("v01_a", STEADY)), {Ceiling.GRAPH_NODE: empty_us}))
+    assert (cell["floor_ns"], cell["floor_bound"]) == (pytest.approx(floor_ns), bound)
+
+
+def test_the_empty_kernel_bounds_no_variant_of_the_host() -> None:
+    host = run_of([variant("v01_a", kind="host")], samples("v01_a", STEADY, cache="hot", scope="operation"))
+    cell = only(with_ceilings(host, {Ceiling.GRAPH_NODE: 1000.0}))
+    assert (cell["floor_ns"], cell["floor_bound"]) == (300, "compute")

@@ -1,0 +1,64 @@
+"""The systematic error of the clock: in the interval of a device time, and between two collectors."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.dashboard.core.test_changes import MINE, run
+from tests.dashboard.core.test_queries_cells import STEADY, only, run_of, samples, variant, with_ceilings
+from warpladder.dashboard.core.changes import Side, compare, sentence
+from warpladder.dashboard.core.clock import UNMEASURED_NS
+from warpladder.dashboard.core.history import medians
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import store
+from warpladder.data.names import Ceiling
+
+
+def by(data: RunData, collector: str) -> RunData:
+    return replace(data, info={**data.info, "collector": collector})
+
+
+@pytest.mark.parametrize(
+    ("collector", "scope", "cache", "error_ns"),
+    [
+        ("cuda_events", "device", "cold", 30),
+        ("cuda_events", "device", "hot", 0),
+        ("cuda_events", "operation", "cold", 0),
+        ("nsight_systems", "device", "cold", 0),
+    ],
+)
+def test_the_interval_of_a_cold_device_time_holds_the_error_of_the_events(
+    collector: str, scope: str, cache: str, error_ns: float
+) -> None:
+    data = by(run_of([variant("v01_a")], samples("v01_a", STEADY, scope=scope, cache=cache)), collector)
+    cell = only(with_ceilings(data, {Ceiling.EVENT_UNCERTAINTY: 0.03}))
+    assert (cell["low_ns"], cell["median_ns"], cell["high_ns"]) == (100 - error_ns, 100, 100 + error_ns)
+
+
+def test_a_run_that_did_not_measure_the_error_has_that_of_older_runs() -> None:
+    cell = only(by(run_of([variant("v01_a")], samples("v01_a", [2000] * 6)), "cuda_events"))
+    assert cell["high_ns"] == 2000 + UNMEASURED_NS and cell["low_ns"] == 2000 - UNMEASURED_NS
+
+
+def test_the_intervals_of_a_trend_hold_the_error_too() -> None:
+    run = next(run for run in store.list_runs([store.RECORDED])[0] if "h200-conv2d" in run.run_id)
+    found = medians(run, "conv2d")
+    cold = [place for place, cell in enumerate(found.cells) if (cell.scope, cell.cache) == ("device", "cold")]
+    assert cold
+    median, low, high = found.figures[cold].T
+    assert (high - median >= UNMEASURED_NS).all() and (median - low >= UNMEASURED_NS).all()
+
+
+def test_device_times_of_events_and_of_a_trace_are_not_judged() -> None:
+    events, trace = by(run("a", {}), "cuda_events"), by(run("b", {MINE: 2.0}, source="two"), "nsight_systems")
+    found = compare(Side(events), Side(trace))
+    assert sentence(found.changes) == "11 unknown"
+    assert [fact.warning for fact in found.facts if fact.what == "collector"] == [
+        "device times of CUDA events and of a trace are not judged against each other"
+    ]
+
+
+def test_two_traces_are_judged() -> None:
+    found = compare(Side(by(run("a", {}), "cupti")), Side(by(run("b", {MINE: 2.0}, source="two"), "nsight_systems")))
+    assert [change.variant for change in found.changes if change.verdict == "slower"] == [MINE]
+    assert [fact.warning for fact in found.facts if fact.what == "collector"] == [""]
