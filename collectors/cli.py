@@ -76,6 +76,11 @@ def app() -> None:
     "--variants", default="", show_default=False, help="Variants to take, with commas between; all but drafts when empty."
 )
 @click.option("--collector", default="auto", help=f"auto, {', '.join(choice.COLLECTORS)}.")
+@click.option(
+    "--trace",
+    is_flag=True,
+    help="Take a trace too, in a further pass under nsys or by CUPTI; the times stay those of CUDA events.",
+)
 @_label
 @_data_dir
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the inputs and of the order of the rounds.")
@@ -113,6 +118,7 @@ def record_command(
     axes: Sequence[str],
     variants: str,
     collector: str,
+    trace: bool,
     label: str,
     data_dir: Path,
     seed: int,
@@ -141,6 +147,8 @@ def record_command(
     if watch and (form != "table" or if_none):
         other = "--if-none" if if_none else f"--format {form}"
         raise plan.PlanError(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
+    if watch and trace:
+        raise plan.PlanError("--watch --trace: --watch takes times alone; record once more with --trace when it ends")
     if if_none and (existing := store.list_runs([data_dir])[0]):
         print(existing[0].run_id)
         return
@@ -162,7 +170,7 @@ def record_command(
 
         watching.watch(request, collector, starter, data_dir, label)
         return
-    commands.record_run(request, collector, starter, data_dir, label, form, summary)
+    commands.record_run(request, collector, starter, data_dir, label, form, summary, trace)
 
 
 @app.command("new")

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from warpladder.collectors import answers, choice
+from warpladder.collectors import answers, choice, trace_pass
 from warpladder.collectors.core import plan, record, runs
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
@@ -17,7 +17,6 @@ from warpladder.collectors.nsight_compute import record as nsight_compute_record
 from warpladder.collectors.nsight_systems import record as nsight_systems_record
 from warpladder.collectors.progress import BarProgress
 from warpladder.collectors.ranks import launchers
-from warpladder.collectors.ranks.programs import TOGETHER
 from warpladder.collectors.screen import print_id, say
 from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.wiring import collector_of
@@ -30,7 +29,14 @@ UNDER_TOOL: Final = {
 
 
 def record_run(
-    request: plan.Request, collector: str, launcher: launchers.Launcher, data_dir: Path, label: str, form: str, summary: bool
+    request: plan.Request,
+    collector: str,
+    launcher: launchers.Launcher,
+    data_dir: Path,
+    label: str,
+    form: str,
+    summary: bool,
+    trace: bool = False,
 ) -> None:
     """Verify and measure the request, write the run, and print the answer.
 
@@ -42,6 +48,7 @@ def record_run(
         label: the user's name for the run.
         form: format of the answer: `table`, `markdown`, `csv` or `json`.
         summary: False where another recording started this one and reads only the run's id.
+        trace: take a trace too, in a further pass.
 
     Raises:
         PlanError, WorkloadError: the request cannot be planned.
@@ -52,6 +59,8 @@ def record_run(
     """
     runs.check_label(label)
     planned = choose(request, collector, launcher)
+    if trace:
+        planned = replace(planned, tracer=trace_pass.tracer_for(planned.name, planned.work.most_gpus))
     with Stop() as stop:
         run_id = measure(planned, launcher, data_dir, label, stop)
         if summary:
@@ -69,38 +78,48 @@ class Planned:
     """What to record, and by which collector.
 
     Attributes:
-        asked: name of the collector that the user asked for, or `auto`.
         name, why: the collector that was chosen, and the reason.
+        tracer: the collector that takes a trace in a further pass; empty for none.
     """
 
     request: plan.Request
     work: plan.Plan
-    asked: str
     name: str
     why: str
+    tracer: str = ""
 
 
 def choose(request: plan.Request, collector: str, launcher: launchers.Launcher) -> Planned:
     """Plan a request and choose its collector. `record_run` has the arguments and the errors."""
     work = plan.make_plan(request)
-    name, why = choice.choose(collector, TOGETHER if work.most_gpus > 1 else choice.TIMING)
+    name, why = choice.choose(collector)
     launcher.check(work, name)
-    return Planned(request, work.on_host() if name == "host_clock" else work, collector, name, why)
+    return Planned(request, work.on_host() if name == "host_clock" else work, name, why)
 
 
 def measure(planned: Planned, launcher: launchers.Launcher, data_dir: Path, label: str, stop: Stop) -> str:
     """Verify and measure what is planned, and write the run. Returns its id. `record_run` has the arguments and the errors."""
     salvage(data_dir)
+
+    def into(of: Planned) -> trace_pass.RecordInto:
+        return lambda folder: _record(of, folder, label, launcher, stop)
+
     try:
-        return _record(planned, data_dir, label, launcher, stop)
+        if not planned.tracer:
+            return into(planned)(data_dir)
+        return trace_pass.record(data_dir, label, into(planned), into(_further(planned)), stop)
     except (CollectorError, ReportError) as error:
-        if stop.number:
-            say(str(error))
-            raise click.exceptions.Exit(stop.exit_code) from error
-        if planned.asked != "auto":
+        if not stop.number:
             raise
-        why = f"{planned.name} was tried first: {error}"
-        return _record(replace(planned, name="cuda_events", why=why), data_dir, label, launcher, stop)
+        say(str(error))
+        raise click.exceptions.Exit(stop.exit_code) from error
+
+
+def _further(planned: Planned) -> Planned:
+    """The further pass, which traces."""
+    request = trace_pass.request_of(planned.request)
+    why = "a further pass for the trace, whose times do not count"
+    return Planned(request, plan.make_plan(request), planned.tracer, why)
 
 
 def _record(planned: Planned, data_dir: Path, label: str, launcher: launchers.Launcher, stop: Stop) -> str:

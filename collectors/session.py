@@ -29,9 +29,6 @@ from warpladder.workloads.api import Variant, Workload, WorkloadError
 from warpladder.workloads.functions import wrapped
 from warpladder.workloads.functions.benchmark import Benchmark
 
-#: Collectors that `auto` tries, best first: in processes that load the file, and in this process.
-_IN_PROCESSES: Final = ("cupti", "cuda_events", "host_clock")
-_IN_THREAD: Final = ("cuda_events", "host_clock")
 _MOST_PRINTED, _MOST_SHOWN = 2000, 300
 
 
@@ -94,7 +91,7 @@ def _recorded(declared: Sequence[Any], asked: Asked, data_dir: Path) -> tuple[Pa
         found = [replace(each, ref=HeldWorkload(each.workload.name)) for each in found]
     request = _request(asked.request, here)
     work = plan.make_plan(request, given=[(each.workload, each.ref) for each in found])
-    name, why = _choose(asked.collector, here)
+    name, why = _choose(asked.collector)
     work = work.on_host() if name == "host_clock" else work
     if here and (problem := threads.why_not()):
         raise CollectorError(problem)
@@ -214,13 +211,13 @@ def _request(request: plan.Request, here: str) -> plan.Request:
     return replace(request, processes=1)
 
 
-def _choose(collector: str, here: str) -> tuple[str, str]:
+def _choose(collector: str) -> tuple[str, str]:
     """Raises CollectorError."""
     if collector in commands.UNDER_TOOL:
         raise CollectorError(
             f"{collector}: this tool starts the program that it looks at; run `warpladder record FILE --collector {collector}`"
         )
-    return choice.choose(collector, _IN_THREAD if here else _IN_PROCESSES)
+    return choice.choose(collector)
 
 
 def _process(collector: str, script: Path | None) -> record.StartChild:

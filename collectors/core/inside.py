@@ -1,5 +1,6 @@
 """The inner run: a recording under a tool writes it to a folder inside the staging folder of the final run."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,10 +27,15 @@ def runs_of(staging: Staging) -> Path:
 
 def without_trace(run: store.Run, writer: store.RunWriter, why: str) -> None:
     """Write the inner run unchanged, with a diagnostic that says why the tool's tables are missing."""
+    copy(run, writer, [diagnostic_row("warning", Source.TRACING, why)])
+
+
+def copy(run: store.Run, writer: store.RunWriter, found: Sequence[Mapping[str, Any]]) -> None:
+    """Write the inner run, without trace tables, and further rows of `diagnostics`."""
     writer.append("run", [{**run.info, "run_id": writer.run_id}])
     for table in ("ceilings", "variants", "cases", "results", "samples"):
         writer.append(table, run.table(table))
-    writer.append("diagnostics", [*diagnostics(run), diagnostic_row("warning", Source.TRACING, why)])
+    writer.append("diagnostics", [*diagnostics(run), *found])
 
 
 def diagnostics(run: store.Run) -> list[dict[str, Any]]:

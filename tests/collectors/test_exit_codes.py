@@ -105,7 +105,7 @@ def test_a_recording_under_a_tool_ends_with_the_code_of_its_run(
     fake_nsys(tmp_path, monkeypatch)
     monkeypatch.setattr(nsight_systems, "NSYS", nsys_run.NSYS)
     monkeypatch.setattr(commands, "UNDER_TOOL", {"nsight_systems": partial(nsight_systems.record, inside="host_clock")})
-    monkeypatch.setattr(choice, "choose", lambda name, among: (name, "asked for"))
+    monkeypatch.setattr(choice, "choose", lambda name: (name, "asked for"))
     done = record(bench(tmp_path, *variants), "--collector", "nsight_systems")
     assert done.exit_code == code, done.output
     ((run,), _) = store.list_runs([tmp_path / "runs"])
