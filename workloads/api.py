@@ -226,6 +226,23 @@ class CudaVariant(Variant):
 
 
 @dataclass(frozen=True)
+class Repacked:
+    """A call whose library wants an input in a layout of its own, such as a filter reversed.
+
+    Attributes:
+        run: enqueues one operation.
+        repack: enqueues the copy into that layout. It is called whenever the inputs change: as part of the scope `end_to_end`, and outside
+            of the device time, as the copy of an input into constants of a kernel is.
+    """
+
+    run: Callable[[], "Buffers | None"]
+    repack: Callable[[], object]
+
+    def __call__(self) -> "Buffers | None":
+        return self.run()
+
+
+@dataclass(frozen=True)
 class LibraryVariant(Variant):
     """A call into a GPU library.
 
@@ -233,7 +250,7 @@ class LibraryVariant(Variant):
         requires: modules that must be importable.
         prepare: called once with the case, the device inputs and the device outputs (CuPy arrays). It gives a function without
             arguments that enqueues one operation on the current CuPy stream. That function returns None if it wrote the
-            outputs, or the outputs by name if the library allocates them. `prepare` may raise NotInstalled.
+            outputs, or the outputs by name if the library allocates them. It may be a `Repacked`. `prepare` may raise NotInstalled.
         communicates: `prepare` also takes the `Communicator` of the ranks that share the case. All ranks prepare at the same
             time.
         synchronizes: False for a specimen whose host timing must not wait for the device.

@@ -16,11 +16,12 @@ from warpladder.collectors.cuda.operation import OPERATION, CudaOperation
 from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TORCH, Device, fault_of, look
 from warpladder.data import hand_over
 from warpladder.workloads import torch_bridge
-from warpladder.workloads.api import Array, Buffers, Case, LibraryVariant, NotInstalled, Params
+from warpladder.workloads.api import Array, Buffers, Case, LibraryVariant, NotInstalled, Params, Repacked
 from warpladder.workloads.communication import Communicator
 from warpladder.workloads.functions.variant import FunctionVariant
 from warpladder.workloads.stepwise import Stepwise
 
+_REPACKED: Final = "an input is copied into the layout of the library whenever it changes, outside of the device time"
 _OWN_STREAM: Final = "its library has streams of its own, so that it has no device time by CUDA events"
 
 
@@ -64,6 +65,8 @@ def prepare_library(
             of_torch = torch_bridge.current_stream() not in (None, device.stream.ptr)
             _check_stream(device, enqueue, inputs, outputs, CURE_TORCH if of_torch else CURE)
         operation = CudaOperation(enqueue, synchronizes=variant.synchronizes, enqueue=enqueue)
+        if isinstance(enqueue, Repacked):
+            operation.refresh, operation.has_constants, operation.note = enqueue.repack, True, _REPACKED
         if isinstance(enqueue, Stepwise) and enqueue.handed_over:
             operation.note = hand_over.text_of(enqueue.handed_over.zero_copy, enqueue.handed_over.interface)
             if check_stream and variant.first_use(case):

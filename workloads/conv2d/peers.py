@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffers, Case, NotInstalled
+from warpladder.workloads.api import Buffers, Case, NotInstalled, Repacked
 from warpladder.workloads.conv2d.host import RADIUS, SIZE, reference
 
 
@@ -79,7 +79,7 @@ def cupy_ndimage(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], 
     return operation
 
 
-def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     """NVIDIA's library for images, one call, with a replicated border.
 
     Idea: The library made for this operation. It offers no border of zeros, so the call repeats the pixels at the edge and is verified
@@ -93,8 +93,7 @@ def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     library = _npp()
     context = _context(cupy)
     image, result = inputs["b"], outputs["c"]
-    # NPP defines the convolution with the filter reversed.
-    weights = cupy.ascontiguousarray(inputs["a"][::-1, ::-1])
+    weights = cupy.empty_like(inputs["a"])
     height, width = image.shape
     size, origin = _Pair(width, height), _Pair(0, 0)
     step = ctypes.c_int(width * image.itemsize)
@@ -104,12 +103,17 @@ def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
         *(ctypes.c_void_p(weights.data.ptr), _Pair(SIZE, SIZE), _Pair(RADIUS, RADIUS), ctypes.c_int(_REPLICATE), context),
     )
 
-    def operation(kept: object = weights) -> None:
+    def operation() -> None:
         status = call(*arguments)
         if status:
             raise RuntimeError(f"NPP: status {status}")
 
-    return operation
+    def reverse() -> None:
+        """NPP defines the convolution with the filter reversed."""
+        weights[...] = inputs["a"][::-1, ::-1]
+
+    reverse()
+    return Repacked(operation, reverse)
 
 
 def replicated(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

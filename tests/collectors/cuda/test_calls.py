@@ -8,7 +8,7 @@ from tests.collectors.cuda.fake_cuda import install_events
 from tests.collectors.cuda.test_copied_inputs import bench_of
 from warpladder.collectors.core.bench import Unavailable
 from warpladder.workloads import registry
-from warpladder.workloads.api import LibraryVariant
+from warpladder.workloads.api import LibraryVariant, Repacked
 
 
 def test_a_library_that_is_installed_but_cannot_be_imported_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +20,19 @@ def test_a_library_that_is_installed_but_cannot_be_imported_is_skipped_with_the_
     bench = bench_of(install_events(monkeypatch, []), registry.load("gan_tconv").case("images=3"))
     with pytest.raises(Unavailable, match=r"installed but cannot be imported: _driver\.so: undefined symbol: cuArrayCreate_v2"):
         bench.prepare(LibraryVariant("broken", "Broken", "peer", prepare=prepare), {})
+
+
+def test_a_layout_of_a_library_is_renewed_with_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the library would compute with the filter of the inputs that it was prepared with."""
+    repacked = []
+
+    def prepare(*arguments: Any) -> Repacked:
+        return Repacked(lambda: None, lambda: repacked.append(len(repacked)))
+
+    bench = bench_of(install_events(monkeypatch, []), registry.load("gan_tconv").case("images=3"))
+    monkeypatch.setattr("warpladder.collectors.cuda.calls._check_stream", lambda *arguments: None)
+    operation = bench.prepare(LibraryVariant("own_layout", "Own layout", "peer", prepare=prepare), {})
+    assert operation.note.startswith("an input is copied into the layout of the library")
+    before = len(repacked)
+    bench.draw(operation, None)
+    assert len(repacked) == before + 1
