@@ -101,8 +101,7 @@ def _best(row: Mapping[Any, Any]) -> str:
 
 
 def _over_baseline(row: Mapping[Any, Any]) -> str:
-    best, baseline = ((row[who], row[f"{who}_config"]) for who in ("best", "baseline"))
-    if best == baseline and isinstance(best[0], str):
+    if row["best"] == row["baseline"] and isinstance(row["best"], str):
         return ITSELF
     return _over(row, "speedup", "baseline")
 

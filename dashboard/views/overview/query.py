@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.axes import baseline, charted_cases, timings
-from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.axes import charted_cases, timings
+from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.cells import best_of_charted, cells
 from warpladder.dashboard.core.compare import judged
 from warpladder.dashboard.core.estimate import Estimate
@@ -19,8 +19,8 @@ from warpladder.dashboard.core.precision import is_peer_of, precisions
 from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
 from warpladder.dashboard.core.staleness import stale_variants
-from warpladder.dashboard.core.timing import Baseline, Timing
-from warpladder.dashboard.core.trusted import DOUBTED, doubt, is_trusted, passed_over
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import DOUBTED, is_trusted, passed_over
 from warpladder.dashboard.ui.doubts import about
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
@@ -132,7 +132,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     The best rung of a precision is compared with the best of the peers that it replaces. Both may be called best (see
     `core.trusted`), and so may the baseline, or else there is no ratio. The figures are those of the largest size at which a rung of
     the precision has samples, in the first of `axes.timings`. In a run without a GPU, the host variants take the place of the rungs,
-    the baseline is a host variant (see `axes.baseline`), and there is no peer.
+    the baseline is a host variant (see `baseline.baselines`), and there is no peer.
 
     A size can have several cases, such as permutations or layers. If one rung is within 5 % of the fastest in each case, the
     figures are geometric means over the cases. The ends of the interval of such a mean are the means of the ends, so it is
@@ -229,7 +229,7 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
     of_size = cases.loc[cases["size_rank"] == candidates["size_rank"].iloc[0]]
     peers = every[is_peer_of(every, precision)]
     best = _fastest(candidates)
-    against_baseline, no_speedup = _against_baseline(data, timing, best, baseline(data, workload, timing, cases=best["case"]))
+    against_baseline, no_speedup = _against_baseline(data, timing, best)
     contest = every[(every["precision"] == precision) & (every["role"] == best["role"].iloc[0]) | is_peer_of(every, precision)]
     passed = passed_over(contest[contest["case"].isin(best["case"])], best)
     row = {
@@ -271,34 +271,29 @@ def _in_all(names: pd.Series) -> str:
     return ",".join(part for part in first if all(part in other for other in others))
 
 
-def _against_baseline(
-    data: RunData, timing: Timing, best: pd.DataFrame, reference: Baseline | None
-) -> tuple[dict[str, Any], str]:
+def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tuple[dict[str, Any], str]:
     """The figures, and the reason that there is no ratio; empty where there is one."""
-    if reference is None:
-        return {}, ""
     workload = best["workload"].iloc[0]
-    every = cells(data)
-    same = {"workload": workload, "scope": timing.scope, "cache": timing.cache}
-    same |= {"variant": reference.variant, "config": reference.config}
-    chosen = every["case"].isin(best["case"]).to_numpy(dtype=bool)
-    for column, value in same.items():
-        chosen = chosen & (every[column] == value).to_numpy(dtype=bool, na_value=False)
-    rows = every.loc[chosen, ["median_ns", "percent_of_floor", "n", "flags"]]
-    precision = data.variants.loc[
-        (data.variants["workload"] == workload) & (data.variants["variant"] == reference.variant), "precision"
-    ]
-    name = {"baseline": reference.variant, "baseline_config": reference.config, "baseline_precision": next(iter(precision), "")}
-    over, told = _ratio(data, timing, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
-    if not told:
-        return name, ""
-    figures = {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
-    doubtful = rows[~is_trusted(rows)]
-    if len(doubtful):
-        why = doubt(int(doubtful["n"].iloc[0]), doubtful["flags"].iloc[0])
-        who = name_of(reference.variant, reference.config)
-        return name | figures | {"speedup_verdict": "unknown"}, f"no speedup: the baseline {who} is {why}"
-    return name | figures | {**over.columns("speedup"), "speedup_verdict": told}, ""
+    references = baselines(data, workload, timing, best["case"])
+    every = cells(data.selected_from or data)
+    every = every[(every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
+    by_cell = every.set_index(["case", "variant", "config", "gpus"])
+    keys = [(case, each.variant, each.config, each.gpus) for case, each in references.items()]
+    rows = by_cell.loc[keys].reset_index()
+    if rows.empty:
+        return {}, ""
+    found = {
+        "baseline": rows["variant"].iloc[0],
+        "baseline_config": _configs(rows),
+        "baseline_precision": rows["precision"].iloc[0],
+    }
+    if len(rows) < len(best):
+        return found, ""
+    found |= {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
+    if why := next(filter(None, (each.no_speedup for each in references.values())), ""):
+        return found | {"speedup_verdict": "unknown"}, why
+    over, told = _ratio(data, timing, best, {case: (each.variant, each.config) for case, each in references.items()})
+    return found | {**over.columns("speedup"), "speedup_verdict": told}, ""
 
 
 def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def _words(line: Line) -> Mapping[str, str]:
     """The words of each column of `_WORDED`."""
     summary = line.summary
     time = summary.best_ns
-    itself = bool(summary.best) and (summary.best, summary.best_config) == (summary.baseline, summary.baseline_config)
+    itself = bool(summary.best) and summary.best == summary.baseline
     peer = "tied with" if summary.over_peer_verdict == "tied" else format_ratio(summary.over_peer.value)
     speedup = "tied" if summary.speedup_verdict == "tied" else format_ratio(summary.speedup.value)
     words = (

@@ -8,7 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from warpladder import ROOT
-from warpladder.dashboard.core import axes, cells, precision, staleness
+from warpladder.dashboard.core import cells, precision, staleness
+from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import runs, state, widgets
@@ -158,8 +159,8 @@ def _samples(run: store.Run) -> None:
                 "Choose another case, scope or cache.",
             )
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
-        baseline = runs.ask(run, axes.baseline, workload, timing)
-        first = f"{baseline.variant} {baseline.config}".strip() if baseline else None
+        reference = runs.ask(run, baselines, workload, timing, (case,)).get(case)
+        first = f"{reference.variant} {reference.config}".strip() if reference else None
         told = dict(zip(names, here["precision"].map(precision.word), strict=True))
         name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {told[cell]}")
     row = here.iloc[names.index(name)]
