@@ -140,6 +140,7 @@ def _in_its_precision(row: dict[Any, Any], who: str) -> bool:
 
 def _case(row: dict[Any, Any], look: Look) -> str:
     case = f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
+    case += f", {row['on']}" if row["on"] else ""
     return f"{case}, {word(row['precision'])}" if look.style(row["workload"], row["best"]).precision else case
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.axes import charted_cases, timings
+from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
 from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.cells import best_of_charted, cells
 from warpladder.dashboard.core.compare import judged
@@ -21,13 +21,14 @@ from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
 from warpladder.dashboard.core.staleness import stale_variants
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import DOUBTED, is_trusted, passed_over
+from warpladder.dashboard.core.unsteady import unsteady
 from warpladder.dashboard.ui.doubts import about
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
 #: A time up to this many times the fastest of a case counts as equally good.
 _AS_GOOD: Final = 1.05
 _COLUMNS: Final = (
-    *("workload", "precision", "cases", "case", "scope", "cache"),
+    *("workload", "on", "precision", "cases", "case", "scope", "cache"),
     *("baseline", "baseline_config", "baseline_precision", "baseline_ns"),
     *("best", "best_title", "best_config", "tied_with", "error", *Estimate.names("best_ns")),
     *(*Estimate.names("speedup"), "speedup_verdict", *Estimate.names("percent_of_floor")),
@@ -50,6 +51,7 @@ class Summary:
     """A row of `overview`, which documents its columns."""
 
     workload: str
+    on: str
     precision: str
     cases: int
     case: str
@@ -147,6 +149,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         `baseline_precision`, `baseline_ns`, `best_title`, `best_config`, `floor_bound`, `floor_ceiling`, `baseline_percent_of_floor`,
         `peer_title`, `peer_config`, `peer_precision`, `peer_error`, and
 
+        - `on`: `1 GPU` where the run has times of several GPUs of the workload too, which the figures are not of; else empty;
         - `cases`: number of cases;
         - `case`: the size, such as `n=512`; for some of its cases, the common part of their names;
         - `baseline`, `best`, `peer`: the variants; `peer` is null where there is none;
@@ -165,7 +168,8 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     noise = noise_floors(data)
     rows: list[dict[str, Any]] = []
     for workload in data.workloads:
-        of_workload = _rows(data, workload)
+        on = "1 GPU" if data.on_gpu and workload in scaled_workloads(data) else ""
+        of_workload = [row | {"on": on} for row in _rows(data, workload)]
         badges = _badges(data, workload, noise, stale)
         rows += [row | {"badges": () if place else badges} for place, row in enumerate(of_workload)]
     return pd.DataFrame(rows, columns=list(_COLUMNS))
@@ -375,6 +379,9 @@ def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFra
         badges.append(f"{_count(wrong, 'wrong result')}")
     if broken:
         badges.append(f"{_count(broken, 'cell')} failed")
+    doubtful = unsteady(data)
+    for what, count in doubtful.loc[doubtful["workload"] == workload, "what"].value_counts().items():
+        badges.append(f"{_count(count, 'cell')} of {what}")
     # By chance, one 95 % interval in twenty does not hold 1.
     if off > max(1, 0.1 * len(own_noise)):
         badges.append(f"A/A off in {off} of {len(own_noise)} cells")

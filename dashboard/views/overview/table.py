@@ -14,7 +14,7 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.views.overview.query import Line
+from warpladder.dashboard.views.overview.query import Line, Summary
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -35,7 +35,7 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
     """
     return pd.DataFrame(
         {
-            "workload": line.summary.workload,
+            "workload": workload_of(line.summary),
             "precision": word(line.summary.precision),
             "sizes": list(line.by_size),
             "floor": line.summary.percent_of_floor.value,
@@ -48,6 +48,11 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
         }
         for line, run in zip(lines, runs, strict=True)
     )
+
+
+def workload_of(summary: Summary) -> str:
+    """`mlp_data_parallel, 1 GPU`, where the run has times of several GPUs too."""
+    return ", ".join(filter(None, (summary.workload, summary.on)))
 
 
 def _best(line: Line) -> str:

@@ -12,6 +12,7 @@ from warpladder.dashboard.core import cells, precision, staleness
 from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.core.unsteady import WIDE, unsteady
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_measure, significant
 from warpladder.dashboard.ui.text import plain
@@ -82,11 +83,20 @@ def _findings(run: store.Run) -> None:
     stale = runs.ask(run, staleness.stale_variants, ROOT)
     specimens = found[found["role"] == "specimen"]
     others = found[found["role"] != "specimen"]
+    doubtful = runs.ask(run, unsteady)
     serious = int((others["severity"] != "info").sum())
     st.markdown(
-        f"**{serious}** warnings and errors, **{len(others) - serious}** notes, **{len(stale)}** sources changed since."
+        f"**{serious}** warnings and errors, **{len(others) - serious}** notes, **{len(doubtful)}** doubtful times, "
+        f"**{len(stale)}** sources changed since."
     )
     _list_findings(others)
+    if len(doubtful):
+        st.markdown("## Doubtful times")
+        st.caption(
+            f"Medians that are known to no more than ±{100 * WIDE:.0f} %, and times that fall as the work grows. Other programs and the "
+            "clocks of the machine may have disturbed them: record again while it is idle."
+        )
+        widgets.table(doubtful.drop(columns="role"))
     if len(stale):
         st.markdown("## Sources that changed since they were measured")
         st.caption("The run keeps the source as measured. Record again to measure the current source.")
