@@ -14,7 +14,7 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.views.overview.query import Line, Summary
+from warpladder.dashboard.views.overview.query import Line
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -27,7 +27,7 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
     """The figures by which the table is sorted.
 
     Args:
-        runs: name and date of the run of each line.
+        runs: name and date of the run of each line. `1 GPU` stands before them where the run has times of several too.
 
     Returns:
         `workload`, `precision`, `sizes` (percent of floor at each size), `floor` (percent), `best`, `time` (nanoseconds),
@@ -35,7 +35,7 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
     """
     return pd.DataFrame(
         {
-            "workload": workload_of(line.summary),
+            "workload": line.summary.workload,
             "precision": word(line.summary.precision),
             "sizes": list(line.by_size),
             "floor": line.summary.percent_of_floor.value,
@@ -44,15 +44,10 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
             "speedup": line.summary.speedup.value,
             "peer": line.summary.over_peer.value,
             "checks": f"⚠ {len(line.badges)}" if line.badges else "",
-            "run": run,
+            "run": " · ".join(filter(None, (line.summary.on, run))),
         }
         for line, run in zip(lines, runs, strict=True)
     )
-
-
-def workload_of(summary: Summary) -> str:
-    """`mlp_data_parallel, 1 GPU`, where the run has times of several GPUs too."""
-    return ", ".join(filter(None, (summary.workload, summary.on)))
 
 
 def _best(line: Line) -> str:
