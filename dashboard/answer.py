@@ -30,7 +30,7 @@ from warpladder.data import store
 _FIGURES: Final = [
     "workload", "precision", "case", "scope", "cache", "best", "best_config", "tied_with", "best_ns", "best_ns_low", "best_ns_high",
     "percent_of_floor", "baseline", "baseline_config", "speedup", "speedup_low", "speedup_high", "speedup_verdict",
-    "peer", "peer_config", "over_peer", "over_peer_low", "over_peer_high", "over_peer_verdict",
+    "peer", "peer_config", "over_peer", "over_peer_low", "over_peer_high", "over_peer_verdict", "on",
 ]  # fmt: skip
 HEADINGS: Final = (
     "workload",
@@ -82,7 +82,7 @@ def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
     best_ns = Estimate.of(row, "best_ns")
     time = format_estimate(best_ns, format_duration) if best_ns.known else NOTHING
     return (
-        str(row["workload"]),
+        ", ".join(filter(None, (str(row["workload"]), row["on"]))),
         word(str(row["precision"])),
         str(row["case"]),
         _best(row),
@@ -101,8 +101,7 @@ def _best(row: Mapping[Any, Any]) -> str:
 
 
 def _over_baseline(row: Mapping[Any, Any]) -> str:
-    best, baseline = ((row[who], row[f"{who}_config"]) for who in ("best", "baseline"))
-    if best == baseline and isinstance(best[0], str):
+    if row["best"] == row["baseline"] and isinstance(row["best"], str):
         return ITSELF
     return _over(row, "speedup", "baseline")
 

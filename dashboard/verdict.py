@@ -18,6 +18,7 @@ from typing import Final, Literal
 import numpy as np
 
 from warpladder.dashboard.core import axes, between_runs, run_data
+from warpladder.dashboard.core.baseline import baseline_variant, baselines
 from warpladder.dashboard.core.between_runs import Machine, Verdict
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.changes import Change, History, NotComparable, Options, Side, compare, durations
@@ -102,8 +103,8 @@ def _cells(data: RunData, asked: Asked, history: History | None, smallest: float
     times = best_config(cells(data))
     times = times[(times["workload"] == asked.workload) & (times["scope"] == timing.scope) & (times["cache"] == timing.cache)]
     now = {(row["variant"], row["case"]): row for row in times.drop_duplicates(["variant", "case"]).to_dict("records")}
-    reference = axes.baseline(data, asked.workload, timing)
-    base = reference.variant if reference else ""
+    base = baseline_variant(data, asked.workload, timing)
+    references = baselines(data, asked.workload, timing, times["case"])
     found = []
     for case in data.cases.loc[data.cases["workload"] == asked.workload, "case"]:
         if (asked.variant, case) not in now:
@@ -112,6 +113,8 @@ def _cells(data: RunData, asked: Asked, history: History | None, smallest: float
         over = NOTHING
         if asked.variant == base:
             over = ITSELF
+        elif case in references and references[case].doubt:
+            over = "unknown"
         elif (base, case) in now:
             over = f"{format_ratio(float(now[base, case]['median_ns']) / now_ns)} {base}"
         change = changes.get((asked.workload, asked.variant, case))

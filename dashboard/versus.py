@@ -9,7 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core import run_data
-from warpladder.dashboard.core.axes import baseline
+from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import speedups
 from warpladder.dashboard.core.estimate import Estimate
@@ -47,7 +47,7 @@ def figures(data: RunData) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for workload, case in data.cases[["workload", "case"]].itertuples(index=False, name=None):
         of_case = every[(every["workload"] == workload) & (every["case"] == case)]
-        reference = baseline(data, workload, WALL, cases=[case])
+        reference = baselines(data, workload, WALL, [case]).get(case)
         compared = speedups(data, workload, case, WALL, reference.variant, reference.config) if reference else []
         over = {each.variant: each for each in compared}
         for variant in of_case["variant"].drop_duplicates():

@@ -24,6 +24,11 @@ SAMPLE_TEXT: Final = re.compile(
 EXECUTIONS_TEXT: Final = re.compile(r"executions=(?P<executions>\d{1,9})")
 
 
+def is_of_sample(text: str) -> bool:
+    """Whether a range is of a sample or of its executions, and so names no variant, wherever it is nested."""
+    return bool(SAMPLE_TEXT.fullmatch(text) or EXECUTIONS_TEXT.fullmatch(text))
+
+
 def sample_text(scope: str, cache_state: str, mark: str, number: int) -> str:
     """Text of a sample's range; `SAMPLE_TEXT` reads it."""
     return f"{scope}.{cache_state}{f'.{mark}' if mark else ''}#{number}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from warpladder.collectors.core.range_texts import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT
+from warpladder.collectors.core.range_texts import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT, is_of_sample
 from warpladder.collectors.nsight_compute.metrics import SHAPE
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data.names import Source
@@ -109,10 +109,10 @@ def _of_our_ranges(launches: Sequence[ProfiledLaunch], notes: Notes) -> dict[Cel
 
 def _place(texts: Sequence[str]) -> _Place | None:
     """Parse nested ranges: `workload` > `case` > `variant[config]`, and optionally > sample > `executions=1`."""
-    if texts and (EXECUTIONS_TEXT.fullmatch(texts[0]) or SAMPLE_TEXT.fullmatch(texts[0])):
+    if texts and is_of_sample(texts[0]):
         texts = texts[::-1]
     variant = VARIANT_TEXT.fullmatch(texts[2]) if len(texts) >= 3 else None
-    if variant is None:
+    if variant is None or is_of_sample(texts[2]):
         return None
     cell = CellName(texts[0], variant["variant"], variant["config"] or "", texts[1])
     sample = next((match for text in texts[3:] if (match := SAMPLE_TEXT.fullmatch(text))), None)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.core.range_texts import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP
+from warpladder.collectors.core.range_texts import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP, is_of_sample
 from warpladder.collectors.trace.attribution import NONE, Int64s, LaunchedWork, around, depths, parents
 from warpladder.collectors.trace.ranges import Ranges, process_of
 from warpladder.data import naming
@@ -138,7 +138,9 @@ def _read(column: str, text: str) -> str | None:
     """Return a column's value from the text of one of this project's ranges."""
     if column in ("workload", "case"):
         return text
-    match = (VARIANT_TEXT if column in ("variant", "config") else SAMPLE_TEXT).fullmatch(text)
-    if match is None or (column == "round" and match["mark"] == WARM_UP):
+    of_variant = column in ("variant", "config")
+    match = (VARIANT_TEXT if of_variant else SAMPLE_TEXT).fullmatch(text)
+    # Executions that are timed before the cells of a case have no range of a variant around them.
+    if match is None or (of_variant and is_of_sample(text)) or (column == "round" and match["mark"] == WARM_UP):
         return None
     return match[column] or ""

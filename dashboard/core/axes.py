@@ -1,4 +1,4 @@
-"""The choices that a run offers: timings, and the size axis, the series and the baseline of a workload."""
+"""The choices that a run offers: timings, and the size axis and the series of a workload."""
 
 import json
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Baseline, Timing
+from warpladder.dashboard.core.timing import Timing
 
 
 def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
@@ -66,50 +66,6 @@ def timed_cases(data: RunData, workload: str) -> frozenset[str]:
 def series(data: RunData, workload: str) -> tuple[str, ...]:
     """The workload's series, such as `("perm=012", "perm=021", …)`; `("",)` where size is its only axis."""
     return tuple(charted_cases(data, workload)["series"].unique())
-
-
-def baseline(
-    data: RunData,
-    workload: str,
-    timing: Timing,
-    *,
-    on_host: bool = False,
-    preferred: str = "",
-    cases: Iterable[str] | None = None,
-) -> Baseline | None:
-    """The baseline of a workload in a timing: the variant that was sampled twice (A/A).
-
-    Where a variant on the GPU and one on the host were both sampled twice, the one on the GPU is the baseline. Where none was,
-    the lowest rung with samples is, or else the first variant with samples. None where the timing has no sample.
-
-    Args:
-        on_host: consider the variants on the host alone, as on a machine without a GPU.
-        preferred: the variant to take before others that were not sampled twice and are no rung.
-        cases: consider these cases alone, since the usual baseline may have failed in all of them; None for all cases.
-    """
-    groups = data.grouped.keys
-    chosen = (groups["workload"] == workload) & (groups["scope"] == timing.scope) & (groups["cache"] == timing.cache)
-    if on_host:
-        chosen &= groups["gpus"] == 0
-    if cases is not None:
-        chosen &= groups["case"].isin(list(cases))
-    copies = groups.loc[chosen, ["variant", "config", "case", "gpus", "twin"]]
-    if copies.empty:
-        return None
-    # A case whose baseline failed has a second copy of another variant. The baseline has one in the most cases.
-    found = copies.groupby(["variant", "config", "gpus"], as_index=False, sort=False)["twin"].sum()
-    variants = data.variants[data.variants["workload"] == workload].reset_index(names="place")
-    found = found.merge(variants[["variant", "role", "rung", "place"]], on="variant", how="left")
-    order = found.assign(
-        single=found["twin"] == 0,
-        off_gpu=found["gpus"] == 0,
-        twins=-found["twin"],
-        rung=found["rung"].astype(float).where(found["role"] == "rung"),
-        not_preferred=found["variant"] != preferred,
-    )
-    keys = ["single", "off_gpu", "twins", "rung", "not_preferred", "place"]
-    first = order.sort_values(keys, na_position="last", kind="stable").iloc[0]
-    return Baseline(str(first["variant"]), str(first["config"]))
 
 
 def _in_case_order(names: list[str], params: list[dict[str, Any]]) -> list[str]:

@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import baseline
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import RatioInterval, paired_ratio
 from warpladder.dashboard.core.noise import Noise, noise_of, verdict
 from warpladder.dashboard.core.precision import FULL
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
-from warpladder.dashboard.core.timing import Baseline, Timing
+from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import is_trusted
 
 
@@ -139,17 +138,16 @@ def _step_from(done: list[tuple[str, Entry]], precision: str) -> tuple[str, Entr
 
 
 def with_speedups(data: RunData, workload: str, timing: Timing, frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `cells` of one timing, with their speedup over the baseline.
+    """Rows of `cells` of one timing, with their speedup over the baseline of their case (see `baseline.baselines`).
 
-    The columns are `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline` and `baseline_config`. The verdict is `unknown` where
-    the cell or the baseline may not be called best (see `trusted`).
+    The columns are `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config` and `no_speedup`. Where the
+    baseline may not be called best (see `trusted`), there is no speedup, and `no_speedup` has the reason. The verdict is `unknown`
+    there, and where the cell itself may not be called best.
     """
-    reference = baseline(data, workload, timing, cases=frame["case"].unique())
-    if reference is None:
-        return frame.assign(**Estimate.unknown().columns("speedup"), verdict="", baseline="", baseline_config="")
+    references = baselines(data, workload, timing, frame["case"].unique())
     found = [
         (case, each.variant, each.config, each.gpus, *each.ratio.columns("speedup").values(), each.verdict)
-        for case in frame["case"].unique()
+        for case, reference in references.items()
         for each in speedups(data, workload, case, timing, reference.variant, reference.config)
     ]
     keys = ["case", "variant", "config", "gpus"]
@@ -160,14 +158,12 @@ def with_speedups(data: RunData, workload: str, timing: Timing, frame: pd.DataFr
         **dict.fromkeys(("case", "variant", "config"), "str"),
     }
     joined = frame.merge(ratios.astype(types), on=keys, how="left")
-    doubtful = ~is_trusted(joined) | joined["case"].isin(_doubtful_cases(data, workload, timing, reference))
-    joined["verdict"] = joined["verdict"].fillna("").mask(doubtful & (joined["verdict"].fillna("") != ""), "unknown")
-    return joined.assign(baseline=reference.variant, baseline_config=reference.config)
-
-
-def _doubtful_cases(data: RunData, workload: str, timing: Timing, reference: Baseline) -> set[str]:
-    """The cases at which the baseline may not be called best."""
-    every = cells(data)
-    chosen = (every["workload"] == workload) & (every["variant"] == reference.variant) & (every["config"] == reference.config)
-    rows = every[chosen & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
-    return set(rows.loc[~is_trusted(rows), "case"])
+    named = {"baseline": "variant", "baseline_config": "config", "no_speedup": "no_speedup"}
+    for column, name in named.items():
+        values = {case: getattr(reference, name) for case, reference in references.items()}
+        joined[column] = joined["case"].map(values).fillna("").astype("str")
+    doubted = joined["no_speedup"] != ""
+    known = joined["verdict"].fillna("") != ""
+    joined["verdict"] = joined["verdict"].fillna("").mask((~is_trusted(joined) | doubted) & known, "unknown")
+    joined.loc[doubted, list(Estimate.names("speedup"))] = float("nan")
+    return joined

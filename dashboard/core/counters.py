@@ -13,8 +13,8 @@ from warpladder.data import metrics
 BOUND_PERCENT: Final = 80.0
 #: A kernel is latency-bound where both arithmetic and memory stay below this share.
 LATENCY_PERCENT: Final = 60.0
-#: A part of the memory system is named where it reaches this share of the busiest part.
-_CLOSE: Final = 0.9
+#: A part of the memory system is named where its own share of its peak differs from that of the busiest part by no more.
+_CLOSE: Final = 0.1
 _FULL_PERCENT: Final = 99.5
 
 _COLUMNS: Final = {
@@ -80,7 +80,8 @@ def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
         - `stall_REASON`: cycles between two instructions that a warp spends for that reason;
         - `top_stall`, `top_stall_percent`: the reason that takes the most cycles, and its share;
         - `bound`: `memory`, `compute`, `latency`, or `neither` between the two limits; empty where it was not measured;
-        - `part`: the busiest part of the memory system, where memory is busier than arithmetic.
+        - `part`, `part_percent`: where memory is busier than arithmetic, the part of the memory system whose own share of its peak is
+          closest to that of the busiest part, and that share; `memory` where none is close.
     """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)]
     joined = _joined(rows)
@@ -138,7 +139,7 @@ def _limiter(limits: dict[Any, float], theoretical_percent: float) -> str:
     return metrics.LIMITS[min(known, key=known.__getitem__)]
 
 
-_TOLD: Final = ["bound", "part", "top_stall", "top_stall_percent"]
+_TOLD: Final = ["bound", "part", "part_percent", "top_stall", "top_stall_percent"]
 
 
 def _told(row: dict[Any, Any]) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def _told(row: dict[Any, Any]) -> dict[str, Any]:
     spent = {reason: row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"])}
     waiting = {reason: cycles for reason, cycles in spent.items() if reason not in metrics.ISSUING and cycles > 0}
     top = max(waiting, key=waiting.__getitem__, default="")
-    told = {"bound": "", "part": "", "top_stall": top, "top_stall_percent": np.nan}
+    told = {"bound": "", "part": "", "part_percent": np.nan, "top_stall": top, "top_stall_percent": np.nan}
     if top:
         told["top_stall_percent"] = 100 * waiting[top] / sum(spent.values())
     compute, memory = row["compute_percent"], row["memory_percent"]
@@ -154,12 +155,14 @@ def _told(row: dict[Any, Any]) -> dict[str, Any]:
         return told
     if max(compute, memory) < LATENCY_PERCENT:
         return {**told, "bound": "latency"}
-    near = {part: row[column] for column, part in _PARTS.items() if pd.notna(row[column]) and row[column] >= _CLOSE * memory}
-    if memory >= compute:
-        told["part"] = max(near, key=near.__getitem__, default="memory")
-    if max(compute, memory) < BOUND_PERCENT:
-        return {**told, "bound": "neither"}
-    return {**told, "bound": "memory" if memory >= compute else "compute"}
+    if compute > memory:
+        return {**told, "bound": "compute" if compute >= BOUND_PERCENT else "neither"}
+    near = {part: row[name] for name, part in _PARTS.items() if abs(row[name] - memory) <= _CLOSE * memory} or {
+        "memory": memory
+    }
+    part = min(near, key=lambda name: abs(near[name] - memory))
+    bound = "memory" if near[part] >= BOUND_PERCENT else "neither"
+    return {**told, "bound": bound, "part": part, "part_percent": near[part]}
 
 
 def _in_order(frame: pd.DataFrame, data: RunData, workload: str) -> pd.DataFrame:

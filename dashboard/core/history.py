@@ -1,8 +1,8 @@
 """The medians of a workload in one run. Only the needed rows and columns are read, since there may be hundreds of runs."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.levels import Levels, levels
 from warpladder.dashboard.core.timing import Timing
 from warpladder.data import store
+from warpladder.data.names import NOT_DONE
 
 _KEY: Final = ("case", "scope", "cache", "variant", "config")
 _NUMBERS: Final = ("gpus", "rank", "twin", "process", "duration_ns")
@@ -51,6 +52,8 @@ class Medians:
         sources: variant -> hash of its source, as it was measured; empty where none was recorded.
         cases: case -> size_rank, and the JSON of its parameters, of the cases on the size axis.
         clock_mhz: median SM clock of the samples; NaN where it is not known.
+        failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for those of `cells`
+            whose work was not done.
     """
 
     run_id: str
@@ -60,6 +63,7 @@ class Medians:
     sources: Mapping[str, str]
     cases: Mapping[str, tuple[int, str]]
     clock_mhz: float
+    failed: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
 
 def medians(run: store.Run, workload: str) -> Medians:
@@ -74,11 +78,10 @@ def medians(run: store.Run, workload: str) -> Medians:
         raise store.StoreError(f"{run.path}: table samples has nulls where none may be; record or import the run again")
     cells, of_cells, figures = _medians(samples)
     verdicts = _rows(run.arrow("results", ["case", "variant", "config", "status"], of))
-    failed = {(case, variant, config) for case, variant, config, status in verdicts if status != "ok"}
+    found = {(case, variant, config): status for case, variant, config, status in verdicts}
+    bad = {cell: status for cell, status in found.items() if status != "ok"}
     well = [
-        place
-        for place, cell in enumerate(cells)
-        if (cell.case, cell.variant, cell.config) not in failed and figures[place, 1] > 0
+        place for place, cell in enumerate(cells) if (cell.case, cell.variant, cell.config) not in bad and figures[place, 1] > 0
     ]
     single = np.array([clock.is_single(cell.scope, cell.cache) for cell in cells], dtype=bool)
     error_ns = clock.error_ns(run.info["collector"], dict(_rows(run.arrow("ceilings", ["name", "value"]))))
@@ -93,7 +96,19 @@ def medians(run: store.Run, workload: str) -> Medians:
         {variant: source or "" for variant, source in _rows(run.arrow("variants", ["variant", "source_sha256"], of))},
         {case: (rank, params) for case, (rank, params) in cases.items() if rank is not None and _is_object(params)},
         float(np.median(clocks)) if len(clocks) else float("nan"),
+        {cell: status for cell, status in bad.items() if status != "skipped"}
+        | dict.fromkeys(_not_done(run, workload, found), "distrusted"),
     )
+
+
+def _not_done(run: store.Run, workload: str, known: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    """The cells whose work was not done; see `names.NOT_DONE`. A null in a diagnostic stands for any value."""
+    columns = ["case", "variant", "config", "source", "severity"]
+    found = _rows(run.arrow("diagnostics", columns, {"workload": workload}))
+    about = [each for *each, source, severity in found if source in NOT_DONE and severity != "info"]
+    for cell in known if about else ():
+        if any(all(wanted in (None, of) for wanted, of in zip(each, cell, strict=True)) for each in about):
+            yield cell
 
 
 def _is_object(text: str) -> bool:

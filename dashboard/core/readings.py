@@ -106,7 +106,7 @@ def _medians_of(data: RunData, workload: str) -> Medians:
 def reading(data: RunData) -> Reading:
     """The reading of a run, made once."""
     if len(data.together):
-        data = replace(
-            data, samples=pd.concat([data.samples, data.together], ignore_index=True), together=data.together.iloc[:0]
-        )
+        samples = pd.concat([data.samples, data.together], ignore_index=True)
+        whole = data.selected_from and reading(data.selected_from).data
+        data = replace(data, samples=samples, together=data.together.iloc[:0], selected_from=whole)
     return Reading(data)

@@ -83,6 +83,8 @@ class RunData:
         together: samples that several ranks took together, one row for each rank and round. They are apart, so that a page
             never compares different numbers of GPUs by mistake.
         hidden: workloads with variants that no comparison shows, although others may be compared with them.
+        selected_from: the run of which this is a part (see `selection.select`), and from which a baseline is chosen; None where it
+            is whole.
     """
 
     info: Mapping[str, Any]
@@ -96,6 +98,7 @@ class RunData:
     counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
     together: pd.DataFrame = field(default_factory=lambda: NO_SAMPLES)
     hidden: frozenset[tuple[str, str]] = frozenset()
+    selected_from: "RunData | None" = None
 
     @property
     def device(self) -> str:
@@ -175,7 +178,9 @@ def load(run: store.Run) -> RunData:
     for name, column in (("diagnostics", "text"), ("results", "detail")):
         told = tables[name][column]
         tables[name] = tables[name].assign(**{column: told.map(without_exponents, na_action="ignore").astype(told.dtype)})
-    return RunData(info=run.info, samples=alone, together=together, **tables, traces=Traces(run), hidden=frozenset())
+    return RunData(
+        info=run.info, samples=alone, together=together, **tables, traces=Traces(run), hidden=frozenset(), selected_from=None
+    )
 
 
 def _by_ranks(samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

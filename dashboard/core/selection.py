@@ -57,6 +57,7 @@ def select(data: RunData, workloads: Sequence[str] = (), variants: Sequence[str]
         together=chosen(data.together),
         samples=_beside(data.samples, chosen(data.samples)),
         hidden=data.hidden | hidden,
+        selected_from=data.selected_from or data,
     )
 
 

@@ -18,7 +18,20 @@ class Timing:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The variant and config that speedups are counted from."""
+    """The cell of a case that speedups are counted from.
+
+    Attributes:
+        gpus: as in `samples`; 0 on a host.
+        doubt: why it may not be called best, so that there is no speedup over it; see `trusted.doubt`.
+    """
 
     variant: str
     config: str
+    gpus: int
+    doubt: str
+
+    @property
+    def no_speedup(self) -> str:
+        """Why there is no speedup over it; empty where there is one."""
+        name = f"{self.variant}[{self.config}]" if self.config else self.variant
+        return f"no speedup: the baseline {name} is {self.doubt}" if self.doubt else ""

@@ -203,12 +203,13 @@ def _time(row: dict[Any, Any]) -> str:
 
 def _over_baseline(row: dict[Any, Any]) -> str:
     ratio = Estimate.of(row, "speedup")
+    if isinstance(row["verdict"], str) and row["verdict"]:
+        if (row["variant"], row["config"]) == (row["baseline"], row["baseline_config"]):
+            return ITSELF
+        if row["verdict"] == "unknown":
+            return "unknown"
     if not ratio.known:
         return NOTHING
-    if (row["variant"], row["config"]) == (row["baseline"], row["baseline_config"]):
-        return ITSELF
-    if row["verdict"] == "unknown":
-        return "unknown"
     tied = "tied, " if row["verdict"] == "tied" else ""
     return f"{tied}{format_ratio(ratio.value)} ({format_ends(ratio, format_ratio)})"
 

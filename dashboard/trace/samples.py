@@ -74,6 +74,11 @@ def rows(traces: Traces, table: str) -> Int64s:
     return np.concatenate(found)
 
 
+def is_of_measurement(text: str) -> bool:
+    """Whether a text is that of a sample or of its executions, which is no variant."""
+    return _kind(text) != _OTHER
+
+
 def _kind(text: str) -> int:
     if _EXECUTIONS.fullmatch(text):
         return _LAUNCHES

@@ -17,4 +17,4 @@ def about(passed: Passed | None, *, won: bool) -> str:
 
 def sentence(words: str) -> str:
     """The words as a sentence of a note; empty for none."""
-    return f"{words.replace('no winner', 'No winner', 1) if words.startswith('no ') else words}." if words else ""
+    return f"{words.replace('no ', 'No ', 1) if words.startswith('no ') else words}." if words else ""

@@ -17,7 +17,8 @@ WORDS: Final[Mapping[str, str]] = {
         "a copy), `host`, `specimen` (a known pitfall that the checks must catch)"
     ),
     "baseline": (
-        "the variant that speedups are counted from; it runs twice in each round, and its second entry is its **twin**"
+        "the variant that speedups are counted from, with its fastest config of each case; it runs twice in each round, and its second "
+        "entry is its **twin**"
     ),
     "case": "one point of the workload's own axes, such as `n=512,perm=210`",
     "config": "a variant's tunables, such as `block=16`",

@@ -46,20 +46,19 @@ def format_ratio(value: float) -> str:
     return NOTHING if pd.isna(value) else f"{significant(value)}×"
 
 
-def format_over(ratio: float, of: tuple[str, str], reference: tuple[str, str], verdict: str) -> str:
+def format_over(ratio: float, of: str, reference: str, verdict: str) -> str:
     """`3.42× v01_base`; `tied with v01_base`; `the baseline itself` for the baseline; empty where nothing is known.
 
     Args:
-        of: variant and config that the ratio belongs to.
-        reference: variant and config of the baseline. The config is written where both are of one variant.
+        of: the variant that the ratio belongs to, by its fastest config.
+        reference: the baseline, which has its fastest config too.
         verdict: of the ratio, by `noise.verdict`.
     """
     if of == reference:
         return ITSELF
     if verdict not in ("faster", "slower", "tied"):
         return ""
-    config = f" [{reference[1] or 'default'}]" if of[0] == reference[0] else ""
-    return f"{'tied with' if verdict == 'tied' else format_ratio(ratio)} {reference[0]}{config}"
+    return f"{'tied with' if verdict == 'tied' else format_ratio(ratio)} {reference}"
 
 
 def format_percent(value: float) -> str:

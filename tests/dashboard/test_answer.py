@@ -7,6 +7,8 @@ import pytest
 
 from warpladder.dashboard import answer
 from warpladder.dashboard.core import run_data
+from warpladder.dashboard.views.overview import query as overview
+from warpladder.dashboard.views.overview.table import frame_of
 from warpladder.data import store
 
 RUN = store.RECORDED / "20261123T210834Z-h200-gan-tconv-27d6"
@@ -53,3 +55,14 @@ def test_a_run_that_compares_nothing_has_no_rows(rows: pd.DataFrame) -> None:
     none = rows.head(0)
     assert [answer.render(none, form) for form in ("table", "markdown", "csv")] == ["", "", ""]
     assert json.loads(answer.render(none, "json")) == []
+
+
+def test_a_run_of_several_gpus_names_the_one_gpu_that_its_figures_are_of() -> None:
+    data = run_data.load(store.find_run("2 H200: mlp_data_parallel", [store.RECORDED]))
+    rows = answer.figures(data)
+    assert set(rows["on"]) == {"1 GPU"}
+    assert answer.texts(rows)[0][0] == "mlp_data_parallel, 1 GPU"
+    lines = overview.lines(data)
+    assert frame_of(lines, ["a run"] * len(lines))["run"].tolist() == ["1 GPU · a run"] * len(lines)
+    alone = run_data.load(store.find_run("H200 cnn_conv", [store.RECORDED]))
+    assert set(answer.figures(alone)["on"]) == {""}

@@ -14,10 +14,12 @@ from warpladder.dashboard.core import winners
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import speedups
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.core.selection import select
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.session.run import Run
 from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.verdict import Asked, verdicts
 from warpladder.dashboard.views.ladder import chart as ladder_chart
 from warpladder.dashboard.views.ladder import query as ladders
 from warpladder.dashboard.views.overview import chart as overview_chart
@@ -243,8 +245,41 @@ def test_a_distrusted_baseline_gives_no_headline_ratio(tmp_path: Path) -> None:
     title = ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title
     assert title == "sum, n=400: v02_b reaches 20.0 % of the compute floor"
     chart = sizes_chart.over_size(sizes.sizes(data, "sum", COLD), sizes.regions(data, "sum"), look(data), "speedup")
-    assert "2.00×" not in chart.title
-    assert set(Run(store.open_run(tmp_path / "run")).table()["verdict"]) == {"unknown"}
+    assert "×" not in chart.title
+    told = Run(store.open_run(tmp_path / "run")).table()
+    assert set(told["verdict"]) == {"unknown"} and told["speedup"].isna().all()
+
+
+def test_every_page_names_the_reason_where_the_baseline_is_distrusted_also_where_it_is_not_selected(tmp_path: Path) -> None:
+    why = "o speedup: the baseline v01_a is distrusted: waits_inside"
+    whole = opened(tmp_path, HONEST, flagged=["v01_a"])
+    for data in (whole, select(whole, variants=["v02*", "v03*"])):
+        charts = [
+            ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)),
+            sizes_chart.over_size(sizes.sizes(data, "sum", COLD), sizes.regions(data, "sum"), look(data)),
+            overview_chart.percent_of_floor(overviews.overview(data), look(data)),
+        ]
+        assert all(why in chart.note and "×" not in chart.title for chart in charts)
+
+
+def test_speedups_are_over_the_fastest_config_of_the_baseline_in_every_place(tmp_path: Path) -> None:
+    """The config that is sampled twice takes 200 µs, and the fastest 160 µs."""
+    times = {"v01_a[block=16]": (200.0,), "v01_a[block=32]": (160.0,), "v02_b": (100.0,)}
+    whole = opened(tmp_path, times)
+    for data in (whole, select(whole, variants=["v02*"])):
+        (line,) = answer.figures(data).to_dict("records")
+        assert (line["baseline"], line["baseline_config"], line["speedup"]) == ("v01_a", "block=32", pytest.approx(1.6))
+        for frame in (ladders.ladder(data, "sum", "n=400", COLD), sizes.sizes(data, "sum", COLD)):
+            assert set(frame["baseline_config"]) == {"block=32"}
+            of_b = frame.loc[(frame["variant"] == "v02_b") & (frame["case"] == "n=400"), "speedup"]
+            assert of_b.tolist() == [pytest.approx(1.6)]
+        chart = overview_chart.percent_of_floor(overviews.overview(data), look(data))
+        assert "1.60×" in chart.figure.data[0].hovertext
+        assert "1.60× v01_a" in ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title
+    table = Run(store.open_run(tmp_path / "run")).table().set_index(["variant", "config"])
+    assert table.loc[[("v02_b", "")], "speedup"].tolist() == [pytest.approx(1.6)] * 3
+    assert set(table.loc[[("v01_a", "block=32")], "speedup"]) == {1.0}
+    assert "1.60× v01_a" in verdicts(whole, [Asked("sum", "v02_b", "")])
 
 
 # -- a tie ---------------------------------------------------------------------------------------------------------------------

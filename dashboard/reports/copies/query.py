@@ -4,7 +4,8 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.axes import baseline, charted_cases
+from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.baseline import baseline_variant
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
@@ -94,5 +95,4 @@ def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...]
 
 def _host_reference(data: RunData, workload: str) -> str:
     """The host variant that speedups are counted from, chosen as on a machine without a GPU; empty where there is none."""
-    found = baseline(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)
-    return found.variant if found else ""
+    return baseline_variant(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)

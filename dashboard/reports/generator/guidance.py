@@ -1,4 +1,4 @@
-"""The report's finding that fewer GPUs are faster for few images, and whether it holds here."""
+"""The report's finding that fewer GPUs are faster for few images, and whether it holds on the hardware of a run."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from warpladder.dashboard.reports.generator.names import WORKLOAD
 
 @dataclass(frozen=True)
 class Finding:
-    """Whether fewer GPUs are faster for few images: `holds`, `refuted`, or `open` where a verdict is `tied` or `unknown`."""
+    """Whether fewer GPUs are faster for few images: `holds`, `differs` where some larger number is faster, or `open` where a verdict is `tied` or `unknown`."""
 
     case: str
     ranks: int
@@ -48,6 +48,6 @@ def finding(frame: pd.DataFrame) -> Finding | None:
     fewest = int(one["n"].min()) if believed else 0
     rows = smallest[["speedup_low", "speedup_high", "n"]].itertuples(index=False, name=None)
     verdicts = [verdict(low, high, min(n, fewest)) for low, high, n in rows]
-    words = "refuted" if "faster" in verdicts else "holds" if set(verdicts) == {"slower"} else "open"
-    row = smallest.loc[smallest["speedup"].idxmax() if words == "refuted" else smallest["speedup"].idxmin()]
+    words = "differs" if "faster" in verdicts else "holds" if set(verdicts) == {"slower"} else "open"
+    row = smallest.loc[smallest["speedup"].idxmax() if words == "differs" else smallest["speedup"].idxmin()]
     return Finding(str(row["case"]), int(row["ranks"]), Estimate.of(row, "speedup"), words)

@@ -49,7 +49,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
             for row in shown.to_dict("records")
         ],
         text=[
-            f" {text(format_duration(row['Total Time (ns)']))} · {row[count]}× {text(format_duration(row['Med (ns)']))}"
+            f" {text(format_duration(row['Total Time (ns)']))} = {row[count]} × {text(format_duration(row['Avg (ns)']))}"
             for row in shown.to_dict("records")
         ],
         textposition="outside",
@@ -76,7 +76,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
         f"{cut(first['Name'], 21)} {format_percent(first['Time (%)'])}"
     )
     more = f" The first {len(shown)} are drawn." if len(shown) < len(frame) else ""
-    note = look.note(f"durations {EXTENTS[extent]}, summed by name; beside each bar: total, number × median.{more}")
+    note = look.note(f"durations {EXTENTS[extent]}, summed by name; beside each bar: total = number × mean.{more}")
     return Chart(slug("trace", what), title, figure, frame, note)
 
 

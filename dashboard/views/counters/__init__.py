@@ -18,9 +18,9 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
 
     for workload in counters.counted_workloads(data):
         case = counters.counted_cases(data, workload)[-1]
-        every = query.best(counters.by_config(data, workload, case))
+        every = query.best(data, workload, case, query.times(data, workload, case))
         frame = query.most_time(every)
-        how = words.how_counted(data, len(frame), len(every))
+        how = words.how_counted(data, len(frame), len(every)) + words.where_timed(frame, "")
         for draw in (chart.speed_of_light, chart.occupancy, chart.traffic):
             yield draw(frame, look, workload, case, how)
         stalls = query.stalls(frame)

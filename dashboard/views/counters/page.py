@@ -2,9 +2,10 @@
 
 from typing import Final
 
+import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import counters
+from warpladder.dashboard.core import counters, run_index
 from warpladder.dashboard.ui import pinned, runs, spreadsheet, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.counters import VIEW, words
@@ -65,10 +66,12 @@ def page() -> None:
         workload = widgets.choose_workload(run, among=counted)
         case = widgets.choose_case(run, workload, among=runs.ask(run, counters.counted_cases, workload))
         topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
-    every = queries.best(runs.ask(run, counters.by_config, workload, case))
+    timed, of = _times(run, workload, case)
+    every = queries.best(runs.load(run), workload, case, timed)
     frame = queries.most_time(every)
     pinned.show_counters(run, workload, case, frame)
     look, how = runs.look_of(run, widgets.theme()), words.how_counted(runs.load(run), len(frame), len(every))
+    how += words.where_timed(frame, of)
     if topic == "roofs":
         widgets.show_chart(charts.speed_of_light(frame, look, workload, case, how))
     elif topic == "occupancy":
@@ -90,6 +93,18 @@ def page() -> None:
     else:
         _all_metrics(run, workload, case)
     widgets.end_page()
+
+
+def _times(run: store.Run, workload: str, case: str) -> tuple[pd.DataFrame, str]:
+    """Times by samples of the case, of this run or else of the first suitable run of its device, and the label of that run."""
+    timed = runs.ask(run, queries.times, workload, case)
+    if len(timed):
+        return timed, ""
+    context = runs.context()
+    for each in run_index.suitable(context.every, str(run.info["device_name"]), workload):
+        if runs.opens(each.run) and len(found := runs.ask(each.run, queries.times, workload, case)):
+            return found, f"the run “{each.title}”"
+    return timed, ""
 
 
 def _all_metrics(run: store.Run, workload: str, case: str) -> None:

@@ -1,10 +1,13 @@
-"""The counters of each variant, its stalls, and all readings."""
+"""The counters of each variant with its time by samples, its stalls, and all readings."""
 
 from typing import Final
 
 import pandas as pd
 
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.counters import by_config
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.data import metrics
 from warpladder.data.names import Source
 
@@ -17,9 +20,33 @@ def denied(data: RunData) -> tuple[str, ...]:
     return tuple(data.diagnostics.loc[data.diagnostics["source"] == Source.COUNTERS, "text"])
 
 
-def best(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of `by_config`, the row of each variant's fastest config."""
-    fastest = frame.sort_values("time_ns", kind="stable").drop_duplicates("variant")
+def times(data: RunData, workload: str, case: str) -> pd.DataFrame:
+    """The median times of a case by samples, of the cells that may be called best, in the first timing of the workload.
+
+    Returns:
+        The columns `variant`, `config`, `source_sha256` and `timed_ns`. No row where the run has no device time of the case.
+    """
+    every = cells(data)
+    every = every[is_trusted(every) & (every["status"] == "ok") & (every["scope"] == "device") & (every["cache"] == "cold")]
+    chosen = every[(every["workload"] == workload) & (every["case"] == case)].drop_duplicates(["variant", "config"])
+    sources = data.variants.loc[data.variants["workload"] == workload, ["variant", "source_sha256"]]
+    found = chosen[["variant", "config", "median_ns"]].merge(sources, on="variant")
+    return found.rename(columns={"median_ns": "timed_ns"})
+
+
+def best(data: RunData, workload: str, case: str, timed: pd.DataFrame) -> pd.DataFrame:
+    """Of `counters.by_config`, the row of each variant's fastest config, with the column `timed_ns`.
+
+    A time counts where the variant has the same source in both runs. Configs without one are compared by the time of their profiled
+    execution.
+
+    Args:
+        timed: `times` of this run or of another one.
+    """
+    sources = data.variants.loc[data.variants["workload"] == workload, ["variant", "source_sha256"]]
+    same = timed.merge(sources, on=["variant", "source_sha256"])[["variant", "config", "timed_ns"]]
+    frame = by_config(data, workload, case).merge(same, on=["variant", "config"], how="left")
+    fastest = frame.sort_values(["timed_ns", "time_ns"], kind="stable").drop_duplicates("variant")
     return fastest.sort_index().reset_index(drop=True)
 
 

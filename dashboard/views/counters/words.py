@@ -34,6 +34,15 @@ def how_counted(data: RunData, drawn: int = 0, every: int = 0) -> str:
     )
 
 
+def where_timed(frame: pd.DataFrame, run: str) -> str:
+    """A sentence on where the times of `query.best` are from; empty where it has none.
+
+    Args:
+        run: the run that has them; empty for the run of the counters.
+    """
+    return f" The fastest and its config by the samples of {run or 'this run'}." if frame["timed_ns"].notna().any() else ""
+
+
 def reason_name(reason: str) -> str:
     """`long scoreboard`."""
     return reason.replace("_", " ")
@@ -43,7 +52,6 @@ def verdict(row: dict[Any, Any]) -> str:
     """The end of a sentence on what limits a row of `core.counters.by_config`. The sentence begins with the variant's name."""
     if not row["bound"]:
         return "was not measured against the roofs of the device"
-    of_memory = bool(row["part"])
     waits = ""
     if row["top_stall"]:
         waits = f"; {format_percent(row['top_stall_percent'])} of its time a warp {metrics.STALLS[row['top_stall']]}"
@@ -54,8 +62,8 @@ def verdict(row: dict[Any, Any]) -> str:
             "throughput"
         )
         return f"reaches {both}: latency-bound{few}{waits}"
-    percent = row["memory_percent"] if of_memory else row["compute_percent"]
-    roof = f"{format_percent(percent)} of {row['part'] if of_memory else 'compute'} throughput"
+    percent = row["part_percent"] if row["part"] else row["compute_percent"]
+    roof = f"{format_percent(percent)} of {row['part'] or 'compute'} throughput"
     return f"runs at {roof}: {LABELS[row['bound']]}" if row["bound"] != "neither" else f"runs at {roof}, short of a roof{waits}"
 
 
@@ -70,12 +78,14 @@ def short_verdict(row: dict[Any, Any]) -> str:
 def answer(frame: pd.DataFrame) -> str:
     """One or two sentences on what limits the fastest variant of `query.best`, and the others.
 
-    Ceilings and specimens count only where there are no other variants.
+    The fastest is that of the samples. Where none is known, the profiled execution with the least time is named as such. Ceilings
+    and specimens count only where there are no other variants.
     """
     others = frame[~frame["role"].isin(["ceiling", "specimen"])]
-    shown = (others if len(others) else frame).sort_values("time_ns", kind="stable")
+    shown = (others if len(others) else frame).sort_values(["timed_ns", "time_ns"], kind="stable")
     first, *rest = shown.to_dict("records")
-    lead = f"{first['variant']}{', the fastest,' if rest else ''} {verdict(first)}."
+    which = ", the fastest," if pd.notna(first["timed_ns"]) else ", with the least time under the profiler,"
+    lead = f"{first['variant']}{which if rest else ''} {verdict(first)}."
     counts = {label: sum(row["bound"] == bound for row in rest) for bound, label in LABELS.items()}
     parts = [f"{count} {label}" for label, count in counts.items() if count]
     return f"{lead} The others: {', '.join(parts)}." if parts else lead

@@ -220,9 +220,9 @@ def _on_finding(finding: Finding | None) -> str:
     if finding is None:
         return ""
     said = {
-        "holds": "this confirms the report's finding that fewer GPUs are faster for few images",
-        "refuted": "this refutes the report's finding that fewer GPUs are faster for few images",
-        "open": "this leaves open the report's finding that fewer GPUs are faster for few images",
+        "holds": "for few images fewer GPUs are faster here, as in the report on other hardware",
+        "differs": "for few images fewer GPUs are not faster here, unlike in the report on other hardware",
+        "open": "whether for few images fewer GPUs are faster here, as in the report on other hardware, is not known",
     }[finding.verdict]
     many = ranks_words(finding.ranks, on_gpu=True)
     return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {said}."

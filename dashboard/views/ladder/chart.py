@@ -129,10 +129,11 @@ def _on_comparisons(known: list[_Row], look: Look, mixed: bool) -> tuple[str, ..
     first = known[0]
     crossed = "; *: over the last rung of another precision before it" if any(row.crosses for row in known) else ""
     config = f" [{first.baseline_config}]" if first.baseline_config else ""
+    over = f"Speedups are over {look.named(first.workload, first.baseline)}{config}." if first.baseline else ""
     return (
         "Each variant with its fastest config.",
         f"Gain: over the rung before{' in the same precision' if mixed else ''}, paired by round{crossed}.",
-        f"Speedups are over {look.named(first.workload, first.baseline)}{config}.",
+        sentence(first.no_speedup) or over,
     )
 
 
@@ -289,8 +290,7 @@ def _title(known: list[_Row], look: Look, timed: pd.DataFrame) -> str:
     best, *others = fastest
     reaches = f"reaches {format_percent(best.percent_of_floor.value)} of the {best.floor_bound} floor"
     floor = reaches if best.percent_of_floor.known else f"takes {format_duration(_median(best))}"
-    pair = (best.variant, best.config), (best.baseline, best.baseline_config)
-    over = format_over(best.speedup.value, *pair, best.verdict) if best.speedup.known else ""
+    over = format_over(best.speedup.value, best.variant, best.baseline, best.verdict) if best.speedup.known else ""
     further = "".join(f"; {look.named(row.workload, row.variant)} is {_beside(best, row)}" for row in others)
     alone = [row for row in fastest if not _replaced(row, fastest)]
     faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(known, row, look) for row in alone))))

@@ -22,7 +22,8 @@ class Rung(Cell):
     Attributes:
         speedup: over the baseline.
         verdict: of the speedup; see `compare.with_speedups`.
-        baseline: the variant that speedups are counted from; empty where there is none.
+        baseline, baseline_config: the cell that speedups are counted from; empty where there is none.
+        no_speedup: why there is no speedup over it; empty where there is one.
         gain: of a rung, over the rung `gain_over`, whose precision is `gain_from`; see `compare.steps`.
         gain_verdict: of the gain; empty for the first rung and for other roles.
         beats, ties: the variants of `leaders` than which it is faster, and those than which it is not known to be slower or faster.
@@ -32,6 +33,7 @@ class Rung(Cell):
     verdict: str
     baseline: str
     baseline_config: str
+    no_speedup: str
     gain: Estimate
     gain_verdict: str
     gain_over: str

@@ -140,6 +140,7 @@ def _in_its_precision(row: dict[Any, Any], who: str) -> bool:
 
 def _case(row: dict[Any, Any], look: Look) -> str:
     case = f"{row['case']}, {row['cases']} cases" if row["cases"] > 1 else str(row["case"])
+    case += f", {row['on']}" if row["on"] else ""
     return f"{case}, {word(row['precision'])}" if look.style(row["workload"], row["best"]).precision else case
 
 
@@ -156,9 +157,8 @@ def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look
     lines.append(f"{text(format_percent(percent))} of the {text(floor)}{above}")
     if who == "best":
         lines.append(f"median {_with_ends(row, 'best_ns', format_duration)}")
-        pair = (row["best"], row["best_config"]), (row["baseline"], row["baseline_config"])
-        ends = "" if pair[0] == pair[1] else f" ({text(_ends(row, 'speedup', format_ratio))})"
-        over = format_over(row["speedup"], *pair, row["speedup_verdict"])
+        ends = "" if row["best"] == row["baseline"] else f" ({text(_ends(row, 'speedup', format_ratio))})"
+        over = format_over(row["speedup"], row["best"], row["baseline"], row["speedup_verdict"])
         lines += [f"{text(over)}{ends}"] if over else []
         lines += [f"tied with {text(row['tied_with'])}"] if pd.notna(row["tied_with"]) else []
     elif who == "peer":

@@ -146,6 +146,8 @@ def _how(shown: list[_Shown]) -> str:
     least = min(each.line.summary.n for each in shown)
     apart = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.cases_apart > 1))
     last = f" Of {apart}, whose cases have different winners, the last one." if apart else ""
+    alone = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.summary.on))
+    last += f" Of {alone}, the times on 1 GPU; the page GPUs has those of several." if alone else ""
     return (
         f"{said}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
         f"cases.{last} Each row is of the newest suitable run. Click a row for its ladder."

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.axes import baseline, charted_cases, timings
-from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
+from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.cells import best_of_charted, cells
 from warpladder.dashboard.core.compare import judged
 from warpladder.dashboard.core.estimate import Estimate
@@ -19,15 +19,16 @@ from warpladder.dashboard.core.precision import is_peer_of, precisions
 from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
 from warpladder.dashboard.core.staleness import stale_variants
-from warpladder.dashboard.core.timing import Baseline, Timing
-from warpladder.dashboard.core.trusted import DOUBTED, doubt, is_trusted, passed_over
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import DOUBTED, is_trusted, passed_over
+from warpladder.dashboard.core.unsteady import unsteady
 from warpladder.dashboard.ui.doubts import about
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
 #: A time up to this many times the fastest of a case counts as equally good.
 _AS_GOOD: Final = 1.05
 _COLUMNS: Final = (
-    *("workload", "precision", "cases", "case", "scope", "cache"),
+    *("workload", "on", "precision", "cases", "case", "scope", "cache"),
     *("baseline", "baseline_config", "baseline_precision", "baseline_ns"),
     *("best", "best_title", "best_config", "tied_with", "error", *Estimate.names("best_ns")),
     *(*Estimate.names("speedup"), "speedup_verdict", *Estimate.names("percent_of_floor")),
@@ -50,6 +51,7 @@ class Summary:
     """A row of `overview`, which documents its columns."""
 
     workload: str
+    on: str
     precision: str
     cases: int
     case: str
@@ -132,7 +134,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     The best rung of a precision is compared with the best of the peers that it replaces. Both may be called best (see
     `core.trusted`), and so may the baseline, or else there is no ratio. The figures are those of the largest size at which a rung of
     the precision has samples, in the first of `axes.timings`. In a run without a GPU, the host variants take the place of the rungs,
-    the baseline is a host variant (see `axes.baseline`), and there is no peer.
+    the baseline is a host variant (see `baseline.baselines`), and there is no peer.
 
     A size can have several cases, such as permutations or layers. If one rung is within 5 % of the fastest in each case, the
     figures are geometric means over the cases. The ends of the interval of such a mean are the means of the ends, so it is
@@ -147,6 +149,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         `baseline_precision`, `baseline_ns`, `best_title`, `best_config`, `floor_bound`, `floor_ceiling`, `baseline_percent_of_floor`,
         `peer_title`, `peer_config`, `peer_precision`, `peer_error`, and
 
+        - `on`: `1 GPU` where the run has times of several GPUs of the workload too, which the figures are not of; else empty;
         - `cases`: number of cases;
         - `case`: the size, such as `n=512`; for some of its cases, the common part of their names;
         - `baseline`, `best`, `peer`: the variants; `peer` is null where there is none;
@@ -165,7 +168,8 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     noise = noise_floors(data)
     rows: list[dict[str, Any]] = []
     for workload in data.workloads:
-        of_workload = _rows(data, workload)
+        on = "1 GPU" if data.on_gpu and workload in scaled_workloads(data) else ""
+        of_workload = [row | {"on": on} for row in _rows(data, workload)]
         badges = _badges(data, workload, noise, stale)
         rows += [row | {"badges": () if place else badges} for place, row in enumerate(of_workload)]
     return pd.DataFrame(rows, columns=list(_COLUMNS))
@@ -229,7 +233,7 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
     of_size = cases.loc[cases["size_rank"] == candidates["size_rank"].iloc[0]]
     peers = every[is_peer_of(every, precision)]
     best = _fastest(candidates)
-    against_baseline, no_speedup = _against_baseline(data, timing, best, baseline(data, workload, timing, cases=best["case"]))
+    against_baseline, no_speedup = _against_baseline(data, timing, best)
     contest = every[(every["precision"] == precision) & (every["role"] == best["role"].iloc[0]) | is_peer_of(every, precision)]
     passed = passed_over(contest[contest["case"].isin(best["case"])], best)
     row = {
@@ -271,34 +275,29 @@ def _in_all(names: pd.Series) -> str:
     return ",".join(part for part in first if all(part in other for other in others))
 
 
-def _against_baseline(
-    data: RunData, timing: Timing, best: pd.DataFrame, reference: Baseline | None
-) -> tuple[dict[str, Any], str]:
+def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tuple[dict[str, Any], str]:
     """The figures, and the reason that there is no ratio; empty where there is one."""
-    if reference is None:
-        return {}, ""
     workload = best["workload"].iloc[0]
-    every = cells(data)
-    same = {"workload": workload, "scope": timing.scope, "cache": timing.cache}
-    same |= {"variant": reference.variant, "config": reference.config}
-    chosen = every["case"].isin(best["case"]).to_numpy(dtype=bool)
-    for column, value in same.items():
-        chosen = chosen & (every[column] == value).to_numpy(dtype=bool, na_value=False)
-    rows = every.loc[chosen, ["median_ns", "percent_of_floor", "n", "flags"]]
-    precision = data.variants.loc[
-        (data.variants["workload"] == workload) & (data.variants["variant"] == reference.variant), "precision"
-    ]
-    name = {"baseline": reference.variant, "baseline_config": reference.config, "baseline_precision": next(iter(precision), "")}
-    over, told = _ratio(data, timing, best, dict.fromkeys(best["case"], (reference.variant, reference.config)))
-    if not told:
-        return name, ""
-    figures = {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
-    doubtful = rows[~is_trusted(rows)]
-    if len(doubtful):
-        why = doubt(int(doubtful["n"].iloc[0]), doubtful["flags"].iloc[0])
-        who = name_of(reference.variant, reference.config)
-        return name | figures | {"speedup_verdict": "unknown"}, f"no speedup: the baseline {who} is {why}"
-    return name | figures | {**over.columns("speedup"), "speedup_verdict": told}, ""
+    references = baselines(data, workload, timing, best["case"])
+    every = cells(data.selected_from or data)
+    every = every[(every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
+    by_cell = every.set_index(["case", "variant", "config", "gpus"])
+    keys = [(case, each.variant, each.config, each.gpus) for case, each in references.items()]
+    rows = by_cell.loc[keys].reset_index()
+    if rows.empty:
+        return {}, ""
+    found = {
+        "baseline": rows["variant"].iloc[0],
+        "baseline_config": _configs(rows),
+        "baseline_precision": rows["precision"].iloc[0],
+    }
+    if len(rows) < len(best):
+        return found, ""
+    found |= {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
+    if why := next(filter(None, (each.no_speedup for each in references.values())), ""):
+        return found | {"speedup_verdict": "unknown"}, why
+    over, told = _ratio(data, timing, best, {case: (each.variant, each.config) for case, each in references.items()})
+    return found | {**over.columns("speedup"), "speedup_verdict": told}, ""
 
 
 def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
@@ -380,6 +379,9 @@ def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFra
         badges.append(f"{_count(wrong, 'wrong result')}")
     if broken:
         badges.append(f"{_count(broken, 'cell')} failed")
+    doubtful = unsteady(data)
+    for what, count in doubtful.loc[doubtful["workload"] == workload, "what"].value_counts().items():
+        badges.append(f"{_count(count, 'cell')} of {what}")
     # By chance, one 95 % interval in twenty does not hold 1.
     if off > max(1, 0.1 * len(own_noise)):
         badges.append(f"A/A off in {off} of {len(own_noise)} cells")

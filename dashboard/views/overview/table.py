@@ -27,7 +27,7 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
     """The figures by which the table is sorted.
 
     Args:
-        runs: name and date of the run of each line.
+        runs: name and date of the run of each line. `1 GPU` stands before them where the run has times of several too.
 
     Returns:
         `workload`, `precision`, `sizes` (percent of floor at each size), `floor` (percent), `best`, `time` (nanoseconds),
@@ -44,7 +44,7 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
             "speedup": line.summary.speedup.value,
             "peer": line.summary.over_peer.value,
             "checks": f"⚠ {len(line.badges)}" if line.badges else "",
-            "run": run,
+            "run": " · ".join(filter(None, (line.summary.on, run))),
         }
         for line, run in zip(lines, runs, strict=True)
     )
@@ -81,7 +81,7 @@ def _words(line: Line) -> Mapping[str, str]:
     """The words of each column of `_WORDED`."""
     summary = line.summary
     time = summary.best_ns
-    itself = bool(summary.best) and (summary.best, summary.best_config) == (summary.baseline, summary.baseline_config)
+    itself = bool(summary.best) and summary.best == summary.baseline
     peer = "tied with" if summary.over_peer_verdict == "tied" else format_ratio(summary.over_peer.value)
     speedup = "tied" if summary.speedup_verdict == "tied" else format_ratio(summary.speedup.value)
     words = (

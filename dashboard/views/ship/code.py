@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 
 from warpladder.dashboard.core.precision import word
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.numbers import format_percent, significant
+from warpladder.dashboard.ui.numbers import format_percent
 from warpladder.dashboard.views.ship.dispatch import Branch, Dispatch
 from warpladder.dashboard.views.ship.query import Contest
-from warpladder.dashboard.views.ship.words import doubts
+from warpladder.dashboard.views.ship.words import crossover, doubts
 
 Language = Literal["C++", "Python", "JSON"]
 LANGUAGES: Final[tuple[Language, ...]] = ("C++", "Python", "JSON")
@@ -72,13 +72,9 @@ def _limit(branch: Branch) -> str:
 
 def _interval(branch: Branch) -> str:
     """The interval of the limit, as a comment without its marks; says where there is no crossover."""
-    low, high = branch.limit.low, branch.limit.high
-    if math.isnan(low):
+    if math.isnan(branch.limit.low):
         return "tied or unmeasured between the two sizes"
-    if low == 0 or math.isinf(high):
-        open_end = "no size shows" + (" its start" if low == 0 else "") + (" and" if low == 0 and math.isinf(high) else "")
-        return f"crossover: {open_end}{' its end' if math.isinf(high) else ''}"
-    return f"crossover: {significant(low)} to {significant(high)}"
+    return f"crossover {crossover(branch.limit, branch.between)}"
 
 
 def _parameter(axis: str) -> str:

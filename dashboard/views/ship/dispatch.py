@@ -28,13 +28,14 @@ class Crossover:
 
     Attributes:
         below, above: the faster variant at smaller and at larger sizes.
-        size: where the ratio is 1, interpolated in the logarithm of the size. Its interval holds the sizes at which the
-            interval of the ratio holds 1; an end that no size shows is 0 or infinite.
+        size: where the ratio is 1, and its interval; see `crossings`.
+        between: the measured sizes around the interval; 0 and infinite where there is none.
     """
 
     below: str
     above: str
     size: Estimate
+    between: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Branch:
         limit: the first size of the next branch; infinite for the last branch. The interval is that of the crossover; both ends
             are NaN where the two are tied on both sides of the limit, so that there is no crossover.
         first, last: the smallest and the largest measured size of the branch.
+        between: the measured sizes around the interval of the limit.
     """
 
     variant: str
@@ -52,6 +54,7 @@ class Branch:
     limit: Estimate
     first: float
     last: float
+    between: tuple[float, float] = (0.0, math.inf)
 
 
 @dataclass(frozen=True)
@@ -112,32 +115,61 @@ def crossovers(data: RunData, found: Contest, variants: Sequence[str]) -> tuple[
         return ()
     every = []
     for pair in combinations(variants, 2):
-        sizes, ratios = [], []
+        sizes, ratios, times = [], [], []
         for case in sorted(found.cases, key=lambda case: case.size_value):
             both = [found.places.get((case.name, variant)) for variant in pair]
             if both[0] and both[1]:
                 rounds = data.rounds(found.workload, case.name, found.timing.scope, found.timing.cache)
                 ratios.append(paired_ratio(rounds[both[0].entry], rounds[both[1].entry]).estimate)
                 sizes.append(case.size_value)
-        for size, rises in crossings(sizes, ratios):
-            every.append(Crossover(*(pair if rises else pair[::-1]), size))
+                times.append(both[1].median_ns.value)
+        for size, rises in crossings(sizes, ratios, times):
+            every.append(Crossover(*(pair if rises else pair[::-1]), size, _around(sizes, size)))
     return tuple(sorted(every, key=lambda each: each.size.value))
 
 
-def crossings(sizes: Sequence[float], ratios: Sequence[Estimate]) -> list[tuple[Estimate, bool]]:
+def _around(sizes: Sequence[float], size: Estimate) -> tuple[float, float]:
+    """The measured sizes around the interval of a crossover."""
+    left = max((each for each in sizes if each <= size.low), default=0.0)
+    return left, min((each for each in sizes if each >= size.high), default=math.inf)
+
+
+def crossings(sizes: Sequence[float], ratios: Sequence[Estimate], times: Sequence[float] = ()) -> list[tuple[Estimate, bool]]:
     """Where a ratio passes 1, with the sizes at which its interval holds 1, and whether the ratio rises.
 
-    Between two sizes, the logarithms of the ratio and of its ends are linear in the logarithm of the size. Sizes at which the
-    interval holds 1 without a gap give one crossing, in the middle of those of the ratio, or none where the ratio comes back.
+    Between two sizes, the logarithms of the ratio and of its ends are linear in the logarithm of the size. Nothing was measured
+    there, so that the interval also holds what another rule gives: times that are linear in the size. Sizes at which the interval
+    holds 1 without a gap give one crossing, in the middle of those of the ratio, or none where the ratio comes back. An end of the
+    interval that no size shows is 0 or infinite.
 
     Args:
         sizes: positive, ascending.
         ratios: at each size.
+        times: the denominators of the ratios; empty to leave the second rule out.
     """
     if len(sizes) < 2:
         return []
-    at = np.log(sizes)
-    middle, low, high = np.log([(each.value, max(each.low, 1e-12), each.high) for each in ratios]).T
+    ends = np.array([(each.value, max(each.low, 1e-12), each.high) for each in ratios]).T
+    powers = [
+        (Estimate(*(float(np.exp(end)) for end in (each.value, each.low, each.high))), rises)
+        for each, rises in _passing(np.log(sizes), np.log(ends))
+    ]
+    if not len(times):
+        return powers
+    lines = _passing(np.array(sizes, dtype=float), (ends - 1) * np.array(times))
+    return [
+        (Estimate(one.value, max(min(one.low, line.low, line.value), 0.0), max(one.high, line.high, line.value)), rises)
+        for (one, rises), (line, _) in zip(powers, lines, strict=True)
+    ]
+
+
+def _passing(at: np.ndarray, values: np.ndarray) -> list[tuple[Estimate, bool]]:
+    """Where lines through points pass 0, on the axis of `at`; an end that no point shows is infinite.
+
+    Args:
+        values: the middle and the ends of an interval at each point; shape (3, points).
+    """
+    middle, low, high = values
     zeros = _zeros(at, middle)
     ends = np.unique(np.concatenate([at, zeros, _zeros(at, low), _zeros(at, high)]))
     centres = (ends[:-1] + ends[1:]) / 2
@@ -155,10 +187,10 @@ def crossings(sizes: Sequence[float], ratios: Sequence[Estimate]) -> list[tuple[
         passed = [zero for zero in zeros if left <= zero <= right]
         if len(passed) % 2 == 0:
             continue
-        value = float(np.exp(passed[len(passed) // 2]))
+        value = float(passed[len(passed) // 2])
         rises = bool(np.interp(_before(ends, left), at, middle) < np.interp(_after(ends, right), at, middle))
-        first = 0.0 if left == at[0] and low[0] <= 0 <= high[0] else float(np.exp(left))
-        last = math.inf if right == at[-1] and low[-1] <= 0 <= high[-1] else float(np.exp(right))
+        first = -math.inf if left == at[0] and low[0] <= 0 <= high[0] else float(left)
+        last = math.inf if right == at[-1] and low[-1] <= 0 <= high[-1] else float(right)
         found.append((Estimate(value, first, last), rises))
     return found
 
@@ -290,15 +322,16 @@ def _branches(cases: Sequence[_At], picked: Sequence[Entry]) -> tuple[Branch, ..
     starts = [0, *(number for number in range(1, len(cases)) if picked[number] != picked[number - 1])]
     found = []
     for start, end in pairwise([*starts, len(cases)]):
-        last = end == len(cases)
-        limit = Estimate(math.inf, math.nan, math.nan) if last else _limit(cases, picked[end - 1], picked[end], end)
+        limit, between = Estimate(math.inf, math.nan, math.nan), (0.0, math.inf)
+        if end < len(cases):
+            limit, between = _limit(cases, picked[end - 1], picked[end], end)
         sizes = cases[start].case.size_value, cases[end - 1].case.size_value
-        found.append(Branch(picked[start].variant, picked[start].config, limit, *sizes))
+        found.append(Branch(picked[start].variant, picked[start].config, limit, *sizes, between))
     return tuple(found)
 
 
-def _limit(cases: Sequence[_At], below: Entry, above: Entry, end: int) -> Estimate:
-    """The size between cases `end - 1` and `end` from which the entry `above` is taken.
+def _limit(cases: Sequence[_At], below: Entry, above: Entry, end: int) -> tuple[Estimate, tuple[float, float]]:
+    """The size between cases `end - 1` and `end` from which the entry `above` is taken, and the measured sizes around its interval.
 
     It is the crossover of the two between these sizes, or their geometric mean where the two do not cross there. Whole sizes
     give a whole limit.
@@ -306,10 +339,12 @@ def _limit(cases: Sequence[_At], below: Entry, above: Entry, end: int) -> Estima
     both = [each for each in cases if below in each.rounds and above in each.rounds]
     sizes = [each.case.size_value for each in both]
     ratios = [paired_ratio(each.rounds[below], each.rounds[above]).estimate for each in both]
+    times = [float(np.median(each.rounds[above])) for each in both]
     left, right = cases[end - 1].case.size_value, cases[end].case.size_value
-    within = [size for size, rises in crossings(sizes, ratios) if rises and left < size.value <= right]
+    within = [size for size, rises in crossings(sizes, ratios, times) if rises and left < size.value <= right]
     found = within[0] if within else Estimate(math.sqrt(left * right), math.nan, math.nan)
+    between = _around(sizes, found) if within else (left, right)
     if all(each.case.size_value.is_integer() for each in cases):
-        return Estimate(float(min(max(math.ceil(found.value), left + 1), right)), found.low, found.high)
+        return Estimate(float(min(max(math.ceil(found.value), left + 1), right)), found.low, found.high), between
     rounded = float(f"{found.value:.4g}")
-    return Estimate(rounded if left < rounded <= right else right, found.low, found.high)
+    return Estimate(rounded if left < rounded <= right else right, found.low, found.high), between

@@ -11,7 +11,7 @@ from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import runs, state, widgets
-from warpladder.dashboard.ui.numbers import format_ends, format_estimate, format_percent, significant
+from warpladder.dashboard.ui.numbers import format_ends, format_estimate, format_percent
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ship import VIEW, chart, code, dispatch, query, words
 from warpladder.data import store
@@ -190,7 +190,8 @@ def _code(
         )
         if crossed:
             st.caption(
-                "Crossovers, each variant with its fastest config at each size. The code compares the configs that it names."
+                "Crossovers, between the sizes that were measured, each variant with its fastest config. Interpolated: as powers of the "
+                "size, and as straight lines. The code compares the configs that it names."
             )
             st.markdown("  \n".join(f":small[{plain(_crossed(each, found.axis))}]" for each in crossed[:_MOST_CROSSED]))
         elif len(shipped.variants) > 1:
@@ -202,10 +203,8 @@ def _counted(count: int, what: str) -> str:
 
 
 def _crossed(each: dispatch.Crossover, axis: str) -> str:
-    """`n = 129 (119 to 161): v10_x, then v11_y`."""
-    low = significant(each.size.low) if each.size.low > 0 else "below all sizes"
-    high = significant(each.size.high) if each.size.high < float("inf") else "above all sizes"
-    return f"{axis} = {significant(each.size.value)} ({low} to {high}): {each.below}, then {each.above}"
+    """`n between 100 and 880, interpolated 142 to 192: v10_x, then v11_y`."""
+    return f"{axis} {words.crossover(each.size, each.between)}: {each.below}, then {each.above}"
 
 
 def _standings(found: query.Contest) -> None:

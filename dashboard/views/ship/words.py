@@ -1,10 +1,12 @@
 """The answer in one sentence, and what each choice of the page is called."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.precision import word
-from warpladder.dashboard.ui.numbers import significant
+from warpladder.dashboard.ui.numbers import format_percent, significant
 from warpladder.dashboard.views.ship.query import Among, Contest, Judge, Shipment
 
 AMONG: Final[Mapping[Among, str]] = {"rungs": "rungs", "peers": "rungs, peers", "hosts": "rungs, peers, hosts"}
@@ -62,6 +64,18 @@ def title(found: Contest, shipped: Shipment) -> str:
     return f"{where}: {names(shipped)} at most {_loss(shipped.worst.value)} slower than the best"
 
 
+def crossover(size: Estimate, between: tuple[float, float]) -> str:
+    """`between 100 and 880, interpolated 142 to 192`; an interval that ends at no measured size is open."""
+    left, right = (f"{end:.12g}" for end in between)
+    where = {(False, False): f"between {left} and {right}", (True, False): f"below {right}", (False, True): f"above {left}"}
+    open_ends = between[0] == 0, math.isinf(between[1])
+    if all(open_ends):
+        return "at any size, by the intervals of the ratio"
+    ends = [significant(end) for end in (size.low, size.high) if 0 < end < math.inf]
+    found = f"{ends[0]} to {ends[1]}" if len(ends) == 2 else f"{'up to' if open_ends[0] else 'from'} {ends[0]}"
+    return f"{where[open_ends]}, interpolated {found}"
+
+
 def names(shipped: Shipment) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = shipped.variants
@@ -69,5 +83,5 @@ def names(shipped: Shipment) -> str:
 
 
 def _loss(value: float) -> str:
-    """Two digits are enough in a sentence."""
-    return f"{significant(max(value, 0.0), 2)} %"
+    """A loss as in the tables, so that `at most` is not less than a figure there."""
+    return format_percent(max(value, 0.0))

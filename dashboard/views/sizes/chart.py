@@ -108,7 +108,7 @@ def over_size(
         figure.update_yaxes(type="log" if axis.logarithmic else "linear", **scale)
         if not axis.logarithmic:
             figure.update_yaxes(range=[0, high * 1.08])
-    reference = f" over {known['baseline'].iloc[0]}" if metric == "speedup" and len(known) else ""
+    reference = f" over {known['baseline'].iloc[0]}, its fastest config" if metric == "speedup" and len(known) else ""
     figure.update_yaxes(title_text=text(axis.title + reference))
     figure.update_layout(legend=BESIDE, margin={"t": 34})
     first = records(Point, frame.head(1))[0]
@@ -121,6 +121,7 @@ def over_size(
         _how_many(frame, every),
         above_ceiling(known) if metric == "percent_of_floor" else "",
         _passed(known),
+        sentence("; ".join(dict.fromkeys(filter(None, frame["no_speedup"])))),
     )
     title = _title(known, every[every[metric].notna()], look, metric, axis) if len(known) else axis.title
     return Chart(name, title, figure, frame, note)
@@ -327,9 +328,8 @@ def _title(known: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric,
         if metric == "percent_of_floor":
             figure += f" of the {best.floor_bound} floor"
         elif metric == "speedup":
-            pair = (best.variant, best.config), (best.baseline, best.baseline_config)
-            over = format_over(best.speedup.value, *pair, best.verdict)
-            figure = f", {over}" if over else ", over a baseline that may not be called best"
+            over = format_over(best.speedup.value, best.variant, best.baseline, best.verdict)
+            figure = f", {over}" if over else ""
         # An fp32 peer can be ahead of every rung in 3xTF32.
         ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
         tied = f", tied with {look.named(best.workload, best.tied_with)}," if best.tied_with else ""

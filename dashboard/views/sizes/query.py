@@ -23,7 +23,8 @@ class Point(Contender):
     Attributes:
         speedup: over the baseline.
         verdict: of the speedup; see `compare.with_speedups`.
-        baseline: the variant that speedups are counted from; empty where there is none.
+        baseline, baseline_config: the cell of the size that speedups are counted from; empty where there is none.
+        no_speedup: why there is no speedup over it; empty where there is one.
         tied_with: of the winner of the case, the next variant where the two are tied; else empty.
     """
 
@@ -32,6 +33,7 @@ class Point(Contender):
     verdict: str
     baseline: str
     baseline_config: str
+    no_speedup: str
     tied_with: str
 
 

@@ -317,7 +317,7 @@ def _visible(run: store.Run, lanes: Lanes, span: tuple[int, int]) -> Visible:
     """What ran in a span. The last answer of the session is kept, because most acts leave the span as it is."""
     kept: tuple[Any, Visible] | None = st.session_state.get(_VISIBLE)
     if kept is None or kept[0] != (run.path, span):
-        kept = (run.path, span), visible(runs.load(run).traces, lanes, *span)
+        kept = (run.path, span), visible(runs.load(run).traces, lanes, *span, int(run.info["device_count"] or 0))
         st.session_state[_VISIBLE] = kept
     return kept[1]
 

@@ -12,7 +12,7 @@ from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
 from warpladder.dashboard.trace.kernel_names import short_names
 from warpladder.dashboard.trace.lanes import Int32s, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
-from warpladder.dashboard.trace.samples import of_the_measurement
+from warpladder.dashboard.trace.samples import is_of_measurement, of_the_measurement
 from warpladder.dashboard.views.timeline.detail import Detail, Window, detail
 
 ColorBy = Literal["variant", "kernel"]
@@ -122,11 +122,15 @@ class Coloring:
 
 
 def variants(traces: Traces) -> pd.DataFrame:
-    """The pairs of workload and variant that the trace's ranges name, in the order of their first ranges; empty for none."""
+    """The pairs of workload and variant that the trace's ranges name, in the order of their first ranges; empty for none.
+
+    Some recordings name executions outside of any variant's range as a variant. These are left out.
+    """
     if "ranges" not in traces.tables:
         return pd.DataFrame({"workload": [], "variant": []}, dtype=str)
     pairs = pd.DataFrame({name: traces.texts("ranges", name) for name in ("workload", "variant")})
-    return pairs.dropna().drop_duplicates().astype(str).reset_index(drop=True)
+    found = pairs.dropna().drop_duplicates().astype(str)
+    return found[[not is_of_measurement(name) for name in found["variant"]]].reset_index(drop=True)
 
 
 def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:

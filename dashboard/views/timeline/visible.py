@@ -34,19 +34,21 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class GpuTime:
-    """A GPU of a process in the span.
+    """A GPU in the span.
 
     Attributes:
-        gpu: as the heading of its lanes.
+        gpu: `GPU 0`; as the heading of its lanes where processes may number their GPUs differently.
         busy_ns: time in which at least one kernel or memory operation ran, on any stream.
         kernels_ns: time in which at least one kernel ran.
         copies_ns: time in which at least one memory operation ran.
+        alive: a process with work on it has an event that starts before the span ends, and one that ends after the span begins.
     """
 
     gpu: str
     busy_ns: int
     kernels_ns: int
     copies_ns: int
+    alive: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,16 +104,20 @@ def kernel_table(seen: Visible, short: Mapping[str, str]) -> pd.DataFrame:
 
 
 def answer(seen: Visible, measured: bool) -> str:
-    """How long the GPU is idle, in words; of several, the one that is idle longest.
+    """How long the GPU is idle, in words; of several, the one that is idle longest among those whose processes are alive in the span.
 
     Args:
         seen: has at least one GPU.
         measured: the span was measured; else it is the window.
     """
-    idlest = min(seen.gpus, key=lambda each: each.busy_ns)
+    alive = [each for each in seen.gpus if each.alive]
+    idlest = min(alive or seen.gpus, key=lambda each: each.busy_ns)
     idle = format_percent(100 * (1 - idlest.busy_ns / seen.span_ns))
     span = f"the measured {format_duration(seen.span_ns)}" if measured else f"this window of {format_duration(seen.span_ns)}"
-    return f"{idlest.gpu} is idle {idle} of {span}{', the most of all GPUs' if len(seen.gpus) > 1 else ''}"
+    if not alive:
+        return f"No process that uses a GPU is alive in {span}"
+    of = f", the most of {'all' if len(alive) == len(seen.gpus) else len(alive)} GPUs" if len(alive) > 1 else ""
+    return f"{idlest.gpu} is idle {idle} of {span}{of}"
 
 
 class _Part(NamedTuple):
@@ -122,19 +128,22 @@ class _Part(NamedTuple):
     end: Int64s
 
 
-def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int) -> Visible:
+def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: int = 0) -> Visible:
     """The work of all streams in a span, those that the page leaves out as well.
 
-    An event without duration counts where it starts.
+    An event without duration counts where it starts. Where the trace has as many numbers of GPUs as GPUs were used, GPUs of several
+    processes with one number are one. Else processes number their GPUs differently, and each has its own.
 
     Args:
+        devices: the GPUs that were used (`run.device_count`); 0 where that is not known.
         begin_ns: on the trace's clock.
         end_ns: later than `begin_ns`.
     """
     names = traces.texts("kernels", "full_name") if "kernels" in traces.tables else None
     size = len(names.categories) if names is not None else 0
     count, total, gpus = np.zeros(size, dtype=np.int64), np.zeros(size), list[GpuTime]()
-    for gpu, of_gpu in _gpus(lanes).items():
+    lives = _lives(lanes)
+    for gpu, of_gpu in _gpus(lanes, devices).items():
         parts = [_cut(lane, begin_ns, end_ns) for lane in of_gpu]
         row, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
         kernel = row < lanes.kernels
@@ -145,7 +154,9 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int) -> Visible
             total += np.bincount(code, weights=(end - start)[kernel], minlength=size)
         of_kernels, of_copies = (_busy_ns(start[mask], end[mask]) for mask in (kernel, ~kernel))
         both = _busy_ns(start, end) if of_kernels and of_copies else of_kernels + of_copies
-        gpus.append(GpuTime(gpu, both, of_kernels, of_copies))
+        life = [lives[process] for process in {lane.owner[0] for lane in of_gpu}]
+        alive = any(first < end_ns and last > begin_ns for first, last in life)
+        gpus.append(GpuTime(gpu, both, of_kernels, of_copies, alive))
     ran = np.flatnonzero(count)
     ran = ran[np.argsort(-total[ran], kind="stable")]
     told = [] if names is None else list(map(str, names.categories.take(ran)))
@@ -153,12 +164,24 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int) -> Visible
     return Visible(begin_ns, end_ns, tuple(kernels), tuple(gpus))
 
 
-def _gpus(lanes: Lanes) -> dict[str, list[Lane]]:
-    """The lanes of each GPU. Processes may number their GPUs differently, so that each has its own."""
+def _gpus(lanes: Lanes, devices: int) -> dict[str, list[Lane]]:
+    """The lanes of each GPU; see `visible`."""
+    of_device = [lane for lane in lanes.lanes if lane.kind == "device"]
+    shared = len({lane.owner[1] for lane in of_device}) == devices
     found: dict[str, list[Lane]] = {}
+    for lane in of_device:
+        found.setdefault(f"GPU {lane.owner[1]}" if shared else lane.group, []).append(lane)
+    return found
+
+
+def _lives(lanes: Lanes) -> dict[int, tuple[int, int]]:
+    """Start of the first event and end of the last one of each process."""
+    found: dict[int, tuple[int, int]] = {}
     for lane in lanes.lanes:
-        if lane.kind == "device":
-            found.setdefault(lane.group, []).append(lane)
+        if len(lane):
+            begin, end = int(lane.start[0]), int(lane.end(np.array([len(lane) - 1]))[0])
+            first, last = found.get(lane.owner[0], (begin, end))
+            found[lane.owner[0]] = min(first, begin), max(last, end)
     return found
 
 

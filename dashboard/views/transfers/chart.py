@@ -69,9 +69,10 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
     )
     copies = frame[frame["kind"] != "memset"]
     first = (copies if len(copies) else frame).to_dict("records")[0]
+    total = (copies if len(copies) else frame)["time_ns"].sum()
     title = (
-        f"{'Copies' if len(copies) else 'Sets'} take {format_duration((copies if len(copies) else frame)['time_ns'].sum())}, "
-        f"most of it {_who(first)}: {format_bytes(first['bytes'])} at "
+        f"{'Copies' if len(copies) else 'Sets'} take {format_duration(total)}, {format_percent(100 * first['time_ns'] / max(total, 1))} "
+        f"of it {_who(first)}: {format_bytes(first['bytes'])} at "
         f"{format_rate(first['gb_per_s'])}"
     )
     note = look.note(

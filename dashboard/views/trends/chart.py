@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -19,7 +20,17 @@ from warpladder.dashboard.ui.numbers import (
 )
 from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
 from warpladder.dashboard.ui.ticks import ticks
-from warpladder.dashboard.views.trends.query import Level, Recorded, Series, Step, Trends, cause, change_words, short_hash
+from warpladder.dashboard.views.trends.query import (
+    Level,
+    Recorded,
+    Series,
+    Step,
+    Trends,
+    cause,
+    change_words,
+    fails,
+    short_hash,
+)
 
 _HEIGHT: Final = 300
 _LANE_PX: Final = 20
@@ -28,6 +39,8 @@ _PLOT_PX: Final = 800
 _LETTER_PX: Final = 6.6
 _LABEL_PX: Final = 84
 _SPARKS: Final = 60
+#: Half of the height of a line of `times`.
+SPARK_PERCENT: Final = 25.0
 #: More runs than this have small marks.
 _MANY: Final = 80
 
@@ -57,7 +70,7 @@ def frame_of(found: Trends) -> pd.DataFrame:
     """The variants as a frame: a row for each, with its last time, its change and its last step.
 
     Returns:
-        The columns `variant`, `runs`, `times` (a tuple of its last medians), `last_us`, `half_width` (text), `since_first` and `step` (in
+        The columns `variant`, `runs`, `times` (its last medians over their median, in percent more, cut at `SPARK_PERCENT`), `last_us`, `half_width` (text), `since_first` and `step` (in
         percent), `step_interval`, `when` and `cause`; null where there is no step.
     """
     return pd.DataFrame([_row(found, series) for series in found.series])
@@ -68,7 +81,7 @@ def _row(found: Trends, series: Series) -> dict[str, Any]:
     row = {
         "variant": series.name,
         "runs": len(series.points),
-        "times": [point.time_ns.value for point in series.points[-_SPARKS:]],
+        "times": _spark(series),
         "last_us": last.value / 1e3,
         "half_width": format_half_width(last.value, last.low, last.high),
         "since_first": 100 * (series.since_first.value - 1),
@@ -77,13 +90,23 @@ def _row(found: Trends, series: Series) -> dict[str, Any]:
         "step_interval": "",
         "cause": "no change beyond noise" if len(series.points) > 1 else "one run",
     }
-    if series.steps:
+    if series.failing:
+        row["when"] = found.runs[series.failing[0][0]].started_at
+        row["cause"] = fails(series)
+    elif series.steps:
         step = series.steps[-1]
         row["when"] = found.runs[series.points[step.place].run].started_at
         row["step"] = 100 * (step.ratio.value - 1)
         row["step_interval"] = _percents(step)
         row["cause"] = f"{cause(series, step)}{one_run(step)}"
     return row
+
+
+def _spark(series: Series) -> list[float]:
+    """The last medians over their median, in percent more. All rows of a table have one scale, on which noise is a flat line."""
+    times = np.array([point.time_ns.value for point in series.points[-_SPARKS:]])
+    percents: list[float] = np.clip(100 * (times / np.median(times) - 1), -SPARK_PERCENT, SPARK_PERCENT).tolist()
+    return percents
 
 
 def one_run(step: Step) -> str:
@@ -124,6 +147,9 @@ def _draw(figure: go.Figure, found: Trends, series: Series, look: Look, *, alone
     )
     for step in series.steps:
         _mark(figure, series, step, len(found.runs), look, alone=alone)
+    for place, status in series.failed if alone else ():
+        where = {"x": place, "y": 0, "yref": "y domain", "yanchor": "bottom", "showarrow": False}
+        figure.add_annotation(text="✗", hovertext=status.replace("_", " "), font={"size": 14, "color": look.tones.bad}, **where)
 
 
 def _unit(series: Series, *, alone: bool) -> float:
@@ -273,6 +299,8 @@ def _title(found: Trends, shown: Sequence[Series]) -> str:
             f"{len(shown)} variants of {found.workload}, {found.case}, over {len(found.runs)} runs, each over its first level"
         )
     series = shown[0]
+    if series.failing:
+        return f"{series.name} {fails(series)}"
     if not series.steps:
         return f"{series.name}: no change beyond the noise over {len(series.points)} runs"
     step = series.steps[-1]
@@ -291,6 +319,7 @@ def _note(found: Trends, shown: Sequence[Series], look: Look) -> str:
             else f" Two runs without a change differ by up to {noise}; grey: one run around its level."
         )
         words += " Solid line: a step with a new source; dotted: with the same source, a drift."
+        words += " ✗: the run failed or is wrong." if shown[0].failed else ""
     return look.note(words)
 
 

@@ -12,6 +12,7 @@ from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views.trends import VIEW, chart, query
+from warpladder.dashboard.views.trends.again import record_again
 from warpladder.data import files, store
 
 _TABLE: Final = "trends table"
@@ -40,6 +41,10 @@ def page() -> None:
     found = _trends(tuple(recorded), workload, case, timing, _state(group))
     if len(found.runs) < 2:
         widgets.nothing(f"Only one run {where} has {workload}, {case}.", _what_to_do(recorded, workload))
+    if not found.series:
+        widgets.nothing(
+            f"No variant of {workload}, {case}, is right in these runs.", "The page Runs & checks says why, cell by cell."
+        )
     st.markdown(f"**{plain(query.sentence(found))}**")
     shown = _choose_series(found)
     _show_chart(run, found, shown)
@@ -109,7 +114,7 @@ def _read(group: _Group, workload: str) -> list[query.Recorded]:
     if unread:
         state.note(f"Runs that cannot be read are left out: {short(', '.join(unread))}. Runs & checks says why.")
     return [
-        query.Recorded(name, run.info, medians)
+        query.Recorded(name, run.info, medians, run.path)
         for (name, run), medians in zip(having.items(), every, strict=True)
         if not isinstance(medians, store.StoreError)
     ]
@@ -141,8 +146,7 @@ def _what_to_do(recorded: Sequence[query.Recorded], workload: str) -> str:
     last = max(recorded, key=lambda each: each.started_at)
     if last.info["kind"] != "recording":
         return "Profile the program again after your next change, and import that report too."
-    command = str(last.info["command"]) or f"warpladder record {workload}"
-    return f"Record it again after your next change, on the same machine: {command}"
+    return f"Record it again after your next change, on the same machine: {record_again(last.info, workload, last.folder)}"
 
 
 def _state(group: _Group) -> Hashable:
@@ -190,7 +194,13 @@ def _columns() -> dict[str, Any]:
     column = st.column_config
     return {
         "variant": column.TextColumn("Variant", width=190),
-        "times": column.LineChartColumn("Times", width=70, help="Medians of the last 60 runs."),
+        "times": column.LineChartColumn(
+            "Times",
+            width=70,
+            y_min=-chart.SPARK_PERCENT,
+            y_max=chart.SPARK_PERCENT,
+            help=f"The last 60 medians over their median, all rows from -{chart.SPARK_PERCENT:.0f} to +{chart.SPARK_PERCENT:.0f} %.",
+        ),
         "last_us": column.NumberColumn("Last, µs", format="%.4g", width=70),
         "half_width": column.TextColumn("±", width=60, help="Half of the 95 % interval of the last median."),
         "since_first": column.NumberColumn("Since first", format="%+.1f %%", width=80, help="Last run over first run."),

@@ -3,9 +3,10 @@
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ _MEDIAN_OVER_DEVIATION: Final = 0.6745
 #: The fewest distances of a variant from itself that tell how it scatters.
 _FEWEST_FOR_SCATTER: Final = 8
 _TO_TELL: Final = "record in three processes, or with more variants that stay"
+_MOST_FAILING: Final = 3  # that a sentence names
 _COMMIT: Final = ("commit", "changes beyond the commit")
 
 
@@ -40,11 +42,13 @@ class Recorded:
     Attributes:
         name: of the run in a URL.
         info: the row of table `run`.
+        folder: of the run.
     """
 
     name: str
     info: Mapping[str, Any]
     medians: Medians
+    folder: Path = Path()
 
     @property
     def title(self) -> str:
@@ -120,6 +124,7 @@ class Series:
         noise: the noise between two runs, a factor of at least 1: 95 % of the pairs of runs without a change differ by less; NaN
             where nothing tells it.
         since_first: the last time over the first one, with the noise between runs in its interval.
+        failed: the runs with a verdict that is not right, each its place in `Trends.runs` with the status.
     """
 
     variant: str
@@ -131,6 +136,12 @@ class Series:
     judged: tuple[Judged, ...]
     noise: float
     since_first: Estimate
+    failed: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def failing(self) -> tuple[tuple[int, str], ...]:
+        """Those of `failed` that are newer than every point: what the variant is now."""
+        return tuple(each for each in self.failed if each[0] > self.last.run)
 
     @property
     def name(self) -> str:
@@ -186,16 +197,26 @@ def trends(recorded: Sequence[Recorded], workload: str, case: str, timing: Timin
         recorded: the runs in any order.
     """
     ordered = sorted(recorded, key=lambda run: (run.started_at, str(run.info["run_id"])))
-    runs = [run for run in ordered if any(cell.case == case and cell.timing == timing for cell in run.medians.cells)]
+    runs = [run for run in ordered if _has(run.medians, case, timing)]
     judge = _Judge(ordered, runs, timing)
     cells = dict.fromkeys(each for run in runs for each in run.medians.cells if each.case == case and each.timing == timing)
-    found = [_series(runs, judge, cell) for cell in cells]
+    found = [series for cell in cells if (series := _series(runs, judge, cell))]
     found.sort(key=lambda series: _latest(runs, series))
     return Trends(workload, case, timing, tuple(runs), tuple(found))
 
 
+def _has(measured: Medians, case: str, timing: Timing) -> bool:
+    """Whether a run has the case in the timing, or failed at it."""
+    timed = any(cell.case == case and cell.timing == timing for cell in measured.cells)
+    return timed or any(of == case for of, *_ in measured.failed)
+
+
 def _latest(runs: Sequence[Recorded], series: Series) -> tuple[float, bool, float, str, str]:
-    """A key that puts the latest step first, of one run those with a new source, then the largest; then the others by name."""
+    """A key that puts first what fails now, then the latest step, of one run those with a new source, then the largest; then the others
+    by name.
+    """
+    if series.failing:
+        return -math.inf, False, 0.0, series.variant, series.config
     if not series.steps:
         return math.inf, False, 0.0, series.variant, series.config
     step = series.steps[-1]
@@ -230,14 +251,19 @@ class _Judge:
         return self._pairs[key].judge(of_a, of_b, cell, SMALLEST_EFFECT, equal=equal)
 
 
-def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series:
+def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series | None:
+    """The variant over the runs at which it is right and its work was done; None where there is no such run."""
+    verdict = (cell.case, cell.variant, cell.config)
+    failed = tuple((place, run.medians.failed[verdict]) for place, run in enumerate(runs) if verdict in run.medians.failed)
     points, logs = [], []
     for place, (run, rows) in enumerate(zip(runs, judge.rows, strict=True)):
-        if cell in rows:
+        if cell in rows and place not in dict(failed):
             medians, row = run.medians, rows[cell]
             n = int(medians.levels.n[row])
             points.append(Point(place, Estimate(*medians.figures[row].tolist()), n, medians.sources.get(cell.variant, "")))
             logs.append(float(medians.levels.log[row]))
+    if not points:
+        return None
     judged = tuple(judge.of(before.run, after.run, cell) for before, after in pairwise(points))
     noise, scatter = _noise(judged, points, logs)
     sigmas = _sigmas(points, noise)
@@ -256,6 +282,7 @@ def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series:
         judged,
         noise,
         _ratio(logs[-1] - logs[0], math.hypot(sigmas[0], sigmas[-1])) if len(points) > 1 else Estimate.unknown(),
+        failed,
     )
 
 
@@ -349,7 +376,12 @@ def _short(fact: Fact, text: str) -> str:
 
 def sentence(found: Trends) -> str:
     """`7 of 11 variants became 2.5 to 2.8 % slower on 2026-09-18: same source; driver 580.65 → 590.11. 2 others changed earlier.`"""
-    changed = [series for series in found.series if series.steps]
+    changed = [series for series in found.series if series.steps and not series.failing]
+    if failing := [series for series in found.series if series.failing]:
+        told = "; ".join(f"{series.name} {fails(series)}" for series in failing[:_MOST_FAILING])
+        more = f" and {len(failing) - _MOST_FAILING} others fail" if len(failing) > _MOST_FAILING else ""
+        rest = replace(found, series=tuple(series for series in found.series if not series.failing))
+        return f"{told}{more}.{f' {sentence(rest)}' if rest.series else ''}"
     if not changed and all(each.verdict == "unknown" for series in found.series for each in series.judged):
         return f"Too little is known to tell changes of {found.workload} over {len(found.runs)} runs: {_TO_TELL}."
     if not changed:
@@ -366,6 +398,13 @@ def sentence(found: Trends) -> str:
     earlier = len(changed) - len(last)
     more = f" {earlier} {'other' if earlier == 1 else 'others'} changed earlier." if earlier else ""
     return f"{told}.{more}"
+
+
+def fails(series: Series) -> str:
+    """`ended with wrong_result in the 2 newest runs`, of a series that fails now."""
+    status = " or ".join(dict.fromkeys(status for _, status in series.failing))
+    count = len(series.failing)
+    return f"ended with {status} in the {f'{count} newest runs' if count > 1 else 'newest run'}"
 
 
 def _changes(found: Sequence[Step]) -> str:

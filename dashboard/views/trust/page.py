@@ -8,9 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from warpladder import ROOT
-from warpladder.dashboard.core import axes, cells, precision, staleness
+from warpladder.dashboard.core import cells, precision, staleness
+from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.core.unsteady import WIDE, unsteady
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_measure, significant
 from warpladder.dashboard.ui.text import plain
@@ -81,11 +83,20 @@ def _findings(run: store.Run) -> None:
     stale = runs.ask(run, staleness.stale_variants, ROOT)
     specimens = found[found["role"] == "specimen"]
     others = found[found["role"] != "specimen"]
+    doubtful = runs.ask(run, unsteady)
     serious = int((others["severity"] != "info").sum())
     st.markdown(
-        f"**{serious}** warnings and errors, **{len(others) - serious}** notes, **{len(stale)}** sources changed since."
+        f"**{serious}** warnings and errors, **{len(others) - serious}** notes, **{len(doubtful)}** doubtful times, "
+        f"**{len(stale)}** sources changed since."
     )
     _list_findings(others)
+    if len(doubtful):
+        st.markdown("## Doubtful times")
+        st.caption(
+            f"Medians that are known to no more than ±{100 * WIDE:.0f} %, and times that fall as the work grows. Other programs and the "
+            "clocks of the machine may have disturbed them: record again while it is idle."
+        )
+        widgets.table(doubtful.drop(columns="role"))
     if len(stale):
         st.markdown("## Sources that changed since they were measured")
         st.caption("The run keeps the source as measured. Record again to measure the current source.")
@@ -158,8 +169,8 @@ def _samples(run: store.Run) -> None:
                 "Choose another case, scope or cache.",
             )
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
-        baseline = runs.ask(run, axes.baseline, workload, timing)
-        first = f"{baseline.variant} {baseline.config}".strip() if baseline else None
+        reference = runs.ask(run, baselines, workload, timing, (case,)).get(case)
+        first = f"{reference.variant} {reference.config}".strip() if reference else None
         told = dict(zip(names, here["precision"].map(precision.word), strict=True))
         name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {told[cell]}")
     row = here.iloc[names.index(name)]

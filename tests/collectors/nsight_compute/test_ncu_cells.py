@@ -31,6 +31,12 @@ def test_a_variant_without_a_config_and_without_a_sample_counts_too() -> None:
     assert list(cells_of([bare], "report", None, Notes()).cells) == [CellName("conv2d", "cudnn", "", "n=512")]
 
 
+def test_executions_outside_of_a_variants_range_are_no_variant() -> None:
+    before = launch("k", ranges={"warpladder": ["conv2d", "n=512", "executions=1"]})
+    kept = launch("k", ranges=inside("device.cold#0", "executions=1"))
+    assert cells_of([before, kept], "report", None, Notes()).cells == {CELL: [kept]}
+
+
 def test_what_flushes_the_cache_and_later_executions_are_left_out_and_told() -> None:
     flush = launch("write_lines", ranges=inside("device.cold#0"))
     kept = launch("k", ranges=inside("device.cold#0", "executions=1"))

@@ -220,3 +220,13 @@ def test_kernels_of_two_threads_go_to_the_ranges_of_the_thread_that_launched(tmp
     )
     assert by_text(run)["gpu_busy_ns"].to_dict() == {"one": 10, "two": 30}
     assert "1 copies of an unknown kind are left out" in texts(run)
+
+
+@pytest.mark.parametrize("text", ["executions=1", "device.cold.warm_up#0"])
+def test_a_sample_outside_of_a_variants_range_names_no_variant(tmp_path: Path, text: str) -> None:
+    ours = {"domainId": 1}
+    events = [nvtx("warpladder", 0, None, 75, **ours), nvtx("conv2d", 0, 10_000, **ours)]
+    events += [nvtx("n=64", 1, 9_999, **ours), nvtx(text, 10, 80, **ours)]
+    events += [nvtx("v01_tile[block=16]", 100, 190, **ours)]
+    ranges = imported(tmp_path, {**small(), "NVTX_EVENTS": events}).table("ranges", ["text", "variant"])
+    assert ranges.dropna().to_numpy().tolist() == [["v01_tile[block=16]", "v01_tile"]]

@@ -4,7 +4,8 @@ import pytest
 
 from tests.dashboard.core.test_queries_cells import COLD, STEADY, run_of, samples, variant
 from warpladder.dashboard.core import compare, winners
-from warpladder.dashboard.core.axes import Timing, baseline, charted_cases, series
+from warpladder.dashboard.core.axes import Timing, charted_cases, series
+from warpladder.dashboard.core.baseline import baseline_variant, baselines
 from warpladder.dashboard.core.cells import best_config, cells, select
 from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.core.run_data import RunData
@@ -77,9 +78,9 @@ def test_steps_and_winners_of_the_device_are_not_tied_by_the_noise_of_the_host()
 
 
 def test_the_baseline_is_the_variant_with_a_second_copy() -> None:
-    found = baseline(ladder_run(), "w", COLD)
-    assert found is not None and found.variant == "v01_a"
-    assert baseline(ladder_run(), "w", Timing("operation", "hot")) is None
+    assert baseline_variant(ladder_run(), "w", COLD) == "v01_a"
+    assert baseline_variant(ladder_run(), "w", Timing("operation", "hot")) == ""
+    assert baselines(ladder_run(), "w", Timing("operation", "hot"), ["n=1"]) == {}
 
 
 def test_what_changes_with_the_size_is_the_size_and_the_rest_a_series() -> None:

@@ -362,3 +362,11 @@ def test_names_that_would_be_cut_alike_are_cut_before_where_they_differ(trace: R
     ]  # fmt: skip
     # The longest bar is 73.5 %.
     assert list(chart.figure.layout.xaxis.ticktext) == ["0", "25 %", "50 %", "75 %"]
+
+
+def test_the_product_beside_a_bar_is_its_total(trace: RunData) -> None:
+    """The median is not what the number of calls multiplies: of 1, 1 and 4 us it is 1."""
+    frame = trace_sums.cuda_gpu_kern_sum(trace).head(1)
+    row = {"Total Time (ns)": 6_000, "Instances": 3, "Avg (ns)": 2_000.0, "Med (ns)": 1_000.0}
+    chart = call_charts.leading(trace_sums.leading(frame.assign(**row), 100), 1, Look("light", {}, "", on_gpu=True), "kernels")
+    assert list(chart.figure.data[0].text) == [" 6.00 µs = 3 × 2.00 µs"]

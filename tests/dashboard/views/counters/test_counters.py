@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.dashboard.test_app import PAGES, Open, open_app
@@ -42,6 +43,10 @@ def of(data: RunData, variant: str, config: str = "") -> dict[str, object]:
     return frame[(frame["variant"] == variant) & (frame["config"] == config)].to_dict("records")[0]
 
 
+def best(data: RunData) -> pd.DataFrame:
+    return queries.best(data, WORKLOAD, CASE, queries.times(data, WORKLOAD, CASE))
+
+
 def one(tmp_path: Path, values: dict[str, float]) -> dict[str, object]:
     """The row of a variant that has these counters."""
     path = made_sweeps.write_counted(tmp_path, "one", {("v01_simple", ""): [("k", values)]})
@@ -54,11 +59,11 @@ def test_variants_stand_in_the_order_of_the_ladder_with_every_config(data: RunDa
         ("copy", ""), ("v01_simple", ""), ("v03_shared", ""), ("v04_padded", "tile=16"), ("v04_padded", "tile=32"),
         ("v05_swizzled", ""),
     ]  # fmt: skip
-    assert list(queries.best(frame)["config"]) == ["", "", "", "tile=32", ""], "310 µs is less than 380 µs"
+    assert list(best(data)["config"]) == ["", "", "", "tile=32", ""], "310 µs is less than 380 µs"
 
 
 def test_of_many_variants_those_of_most_time_are_drawn_and_that_is_said(data: RunData) -> None:
-    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
+    frame = best(data)
     assert list(queries.most_time(frame, 2)["variant"]) == ["v01_simple", "v03_shared"], "900 and 400 µs"
     assert words.how_counted(data, 2, 5).endswith("The 2 variants with the most time are drawn, out of 5.")
     assert "drawn" not in words.how_counted(data, 5, 5)
@@ -114,13 +119,21 @@ def test_the_part_of_memory_is_named_only_where_it_is_close_to_the_busiest(tmp_p
     assert one(tmp_path / "b", percents(10, 90, 50, 70, 60))["part"] == "memory", "no part comes to 81 %"
 
 
+def test_the_unit_that_is_named_has_its_own_figure(tmp_path: Path) -> None:
+    """As for a copy on an H200: DRAM is the busiest part in the sum, and L2 by its own count."""
+    row = one(tmp_path, percents(20, 72, 72, 88, 30))
+    assert words.verdict(row) == "runs at 72.0 % of DRAM throughput, short of a roof"
+    near = one(tmp_path / "near", percents(20, 79, 30, 81, 60))
+    assert words.verdict(near) == "runs at 81.0 % of L2 throughput: memory-bound"
+
+
 def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path: Path) -> None:
     row = one(tmp_path, {**percents(10, 20, 5, 5, 5), **stalls(selected=1, not_selected=9, barrier=4, wait=6)})
     assert (row["top_stall"], row["top_stall_percent"]) == ("wait", 30)
 
 
 def test_verdicts_in_words(data: RunData, tmp_path: Path) -> None:
-    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
+    frame = best(data)
     said = {row["variant"]: words.verdict(row) for row in frame.to_dict("records")}
     assert said["v05_swizzled"] == "runs at 90.0 % of DRAM throughput: memory-bound"
     assert said["v04_padded"] == "runs at 86.0 % of compute throughput: compute-bound"
@@ -128,22 +141,37 @@ def test_verdicts_in_words(data: RunData, tmp_path: Path) -> None:
         "reaches 12.0 % of compute and 45.0 % of memory throughput: latency-bound; 80.0 % of its time a warp waits for global, local "
         "or texture memory"
     )
-    assert said["v03_shared"].startswith("runs at 72.0 % of L1 throughput, short of a roof; 45.0 % of its time")
+    assert said["v03_shared"].startswith("runs at 71.0 % of L1 throughput, short of a roof; 45.0 % of its time")
     few = one(tmp_path, {**percents(1, 2, 2, 2, 1), metrics.WAVES: 0.24})
     assert "its 0.240 waves do not fill the device" in words.verdict(few)
     assert words.verdict(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the roofs of the device"
 
 
 def test_the_answer_leaves_ceilings_out(data: RunData) -> None:
-    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
+    frame = best(data)
     assert words.answer(frame) == (
         "v05_swizzled, the fastest, runs at 90.0 % of DRAM throughput: memory-bound. "
         "The others: 1 compute-bound, 1 latency-bound, 1 short of a roof."
     )
 
 
+def test_the_fastest_is_that_of_the_samples_and_not_of_one_profiled_execution(data: RunData, folder: Path) -> None:
+    """Profiled, v05_swizzled takes 280 µs and v04_padded 310 and 380 µs; v03_shared has another source than where it was timed."""
+    sources = dict(data.variants[["variant", "source_sha256"]].itertuples(index=False, name=None))
+    times = {("v05_swizzled", ""): 300.0, ("v04_padded", "tile=16"): 200.0, ("v04_padded", "tile=32"): 250.0}
+    rows = [(*cell, sources[cell[0]], ns) for cell, ns in times.items()] + [("v03_shared", "", "another", 1.0)]
+    frame = queries.best(data, WORKLOAD, CASE, pd.DataFrame(rows, columns=["variant", "config", "source_sha256", "timed_ns"]))
+    assert frame.set_index("variant")["config"]["v04_padded"] == "tile=16"
+    assert words.answer(frame).startswith("v04_padded, the fastest, ")
+    assert words.where_timed(frame, "“X”") == " The fastest and its config by the samples of “X”."
+    assert words.where_timed(best(data), "").endswith("by the samples of this run.")
+    untimed = best(load(store.open_run(folder / "counters alone")))
+    assert words.answer(untimed).startswith("v05_swizzled, with the least time under the profiler, ")
+    assert words.where_timed(untimed, "") == ""
+
+
 def test_stalls_are_shares_of_a_warps_time(data: RunData) -> None:
-    frame = queries.stalls(queries.best(counters.by_config(data, WORKLOAD, CASE)))
+    frame = queries.stalls(best(data))
     simple = frame[frame["variant"] == "v01_simple"].set_index("reason")
     assert simple["cycles"].sum() == 50
     assert simple.loc["lg_throttle", "percent"] == 12
@@ -158,7 +186,7 @@ def test_a_run_without_counters_has_none(folder: Path) -> None:
 
 
 def test_charts_show_each_variant_and_the_limits(data: RunData) -> None:
-    frame = queries.best(counters.by_config(data, WORKLOAD, CASE))
+    frame = best(data)
     chart = charts.speed_of_light(frame, look(data), WORKLOAD, CASE, words.how_counted(data))
     assert [list(bars.x) for bars in chart.figure.data] == [
         [20, 12, 30, 86, 20], [93, 45, 72, 41, 90], [93, 40, 55, 31, 90],
@@ -176,14 +204,14 @@ def test_charts_show_each_variant_and_the_limits(data: RunData) -> None:
 
 
 def test_stall_bars_add_up_to_the_cycles_of_a_warp(data: RunData) -> None:
-    stalled = queries.stalls(queries.best(counters.by_config(data, WORKLOAD, CASE)))
+    stalled = queries.stalls(best(data))
     figure = charts.stall_reasons(stalled, look(data), WORKLOAD, CASE, "").figure
     totals = [sum(bars.x[place] or 0 for bars in figure.data) for place in range(4)]
     assert totals == [34, 50, 20, 4]
 
 
 def test_without_a_least_number_of_bytes_the_bytes_themselves_are_drawn(data: RunData) -> None:
-    frame = queries.best(counters.by_config(data, WORKLOAD, CASE)).assign(dram_over_min=float("nan"))
+    frame = best(data).assign(dram_over_min=float("nan"))
     chart = charts.traffic(frame, look(data), WORKLOAD, CASE, "")
     assert chart.figure.data[0].x[0] == MIN_BYTES
     assert not chart.figure.layout.shapes
@@ -199,7 +227,7 @@ def test_the_export_has_the_counters(data: RunData) -> None:
 def test_a_hostile_kernel_name_is_text(tmp_path: Path) -> None:
     cells = {("v01_simple", HOSTILE): [(HOSTILE, {metrics.TIME: 9.0, **percents(1, 2, 2, 1, 1), **stalls(wait=2)})]}
     hostile = load(store.open_run(made_sweeps.write_counted(tmp_path, "hostile", cells)))
-    frame = queries.best(counters.by_config(hostile, WORKLOAD, CASE))
+    frame = best(hostile)
     drawn = [
         draw(frame, look(hostile), WORKLOAD, CASE, "").figure.to_json()
         for draw in (charts.speed_of_light, charts.occupancy, charts.traffic)

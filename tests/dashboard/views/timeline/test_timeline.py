@@ -248,3 +248,14 @@ def test_of_hundreds_of_streams_those_that_are_busy_longest_are_shown_first(tmp_
     lanes = lanes_of(write_trace(tmp_path, kernels=kernels))
     assert len(lanes.lanes) == 200
     assert [lane.label for lane in lanes.busiest()] == [f"stream {number}" for number in range(192, 200)]
+
+
+def test_executions_that_a_recording_names_as_a_variant_are_none(tmp_path: Path) -> None:
+    named = [
+        {"start_ns": 0, "end_ns": 9, "workload": "w", "variant": "v01_a", "text": "v01_a"},
+        {"range_id": 1, "start_ns": 10, "end_ns": 19, "workload": "w", "variant": "executions=1", "text": "executions=1"},
+    ]
+    traces = write_trace(tmp_path, ranges=named)
+    assert timeline.variants(traces)["variant"].tolist() == ["v01_a"]
+    swatches = timeline.coloring(traces, lanes_of(traces), "variant").swatches
+    assert [each.name for each in swatches if each.kind == "variant"] == ["v01_a"]

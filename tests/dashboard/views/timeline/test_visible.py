@@ -7,7 +7,7 @@ import pytest
 
 from tests.dashboard.views.timeline.test_timeline import lanes_of, write_trace
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.views.timeline.visible import GpuTime, KernelTime, visible
+from warpladder.dashboard.views.timeline.visible import GpuTime, KernelTime, answer, visible
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +78,32 @@ def test_busy_times_are_those_counted_by_nanosecond(tmp_path: Path, seed: int) -
         times = [min(row["end_ns"], end) - max(row["start_ns"], begin) for row in kernels if row["full_name"] == kernel.name]
         inside = [each for each in times if each > 0]
         assert (kernel.count, kernel.total_ns) == (len(inside), sum(inside))
+
+
+def test_a_gpu_of_several_processes_is_one_and_a_process_that_has_ended_is_no_idle_gpu(tmp_path: Path) -> None:
+    """Process 1 from 0 to 50, process 2 from 40 to 100; each is busy for 10."""
+    kernels = [
+        {"start_ns": 10, "end_ns": 20, "process": 1, "stream": 1, "full_name": "a"},
+        {"start_ns": 90, "end_ns": 100, "process": 2, "stream": 1, "full_name": "a"},
+    ]
+    ranges = [
+        {"start_ns": 0, "end_ns": 50, "process": 1, "text": "x"},
+        {"range_id": 1, "start_ns": 40, "end_ns": 100, "process": 2, "text": "x"},
+    ]
+    traces = write_trace(tmp_path, kernels=kernels, ranges=ranges)
+    seen = visible(traces, lanes_of(traces), 0, 100, devices=1)
+    assert seen.gpus == (GpuTime("GPU 0", 20, 20, 0),)
+    assert answer(seen, measured=False) == "GPU 0 is idle 80.0 % of this window of 100 ns"
+
+    # Two GPUs, each of which its process calls 0.
+    apart = visible(traces, lanes_of(traces), 0, 100, devices=2)
+    assert [each.gpu for each in apart.gpus] == ["process 1 · GPU 0", "process 2 · GPU 0"]
+    assert answer(apart, measured=False).endswith("90.0 % of this window of 100 ns, the most of all GPUs")
+    later = visible(traces, lanes_of(traces), 80, 100, devices=2)
+    assert [each.alive for each in later.gpus] == [False, True]
+    assert answer(later, measured=True) == "process 2 · GPU 0 is idle 50.0 % of the measured 20.0 ns"
+    after = visible(traces, lanes_of(traces), 100, 120, devices=2)
+    assert answer(after, measured=True) == "No process that uses a GPU is alive in the measured 20.0 ns"
 
 
 def test_a_trace_without_kernels_or_without_device_work_has_figures(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import runs as runs_of_pages
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.trends import chart
+from warpladder.dashboard.views.trends.again import record_again
 from warpladder.dashboard.views.trends.query import Recorded, Series, Trends, cause, neighbours, sentence, trends
 from warpladder.data import store
 
@@ -37,8 +38,18 @@ def cell(variant: str, case: str = "n=1") -> TimedCell:
     return TimedCell(case, COLD.scope, COLD.cache, variant, "", 1)
 
 
-def recorded(number: int, times: Mapping[str, float], sources: Mapping[str, str] = SAME, **info: Any) -> Recorded:
-    """A run of these medians in nanoseconds, by variant, each with an interval of ±0.1 %."""
+def recorded(
+    number: int,
+    times: Mapping[str, float],
+    sources: Mapping[str, str] = SAME,
+    failed: Mapping[str, str] | None = None,
+    **info: Any,
+) -> Recorded:
+    """A run of these medians in nanoseconds, by variant, each with an interval of ±0.1 %.
+
+    Args:
+        failed: variant -> status, of those that are not right or not trusted.
+    """
     about = {
         **run_row(f"r{number}", f"night {number}"),
         "kind": "recording",
@@ -58,6 +69,7 @@ def recorded(number: int, times: Mapping[str, float], sources: Mapping[str, str]
         dict(sources),
         {"n=1": (0, '{"n":1}')},
         about.pop("clock", 1980.0),
+        {("n=1", name, ""): status for name, status in (failed or {}).items()},
     )
     return Recorded(f"r{number}", about, measured)
 
@@ -152,6 +164,60 @@ def test_runs_without_the_cell_are_skipped_and_the_newest_run_alone_is_told_with
     assert told.startswith(f"{MINE} became ") and " % slower on 2026-03-20, by one run so far: same source; commit" in told
 
 
+def test_a_wrong_result_is_no_improvement_and_comes_first() -> None:
+    """MINE becomes 40 % faster at run 6; the two newest runs say that it is wrong, or that its work was not done."""
+    every = []
+    for night in range(10):
+        times = {name: 1e4 * (0.6 if name == MINE and night >= 6 else 1.0) for name in SAME}
+        failed = {}
+        if night == 8:
+            failed, times = {MINE: "wrong_result"}, {name: ns for name, ns in times.items() if name != MINE}
+        elif night == 9:
+            failed = {MINE: "distrusted"}
+        every.append(recorded(night, times, failed=failed))
+    assert sentence(asked(every[:8])).startswith(f"{MINE} became 40.0 % faster")
+    found = asked(every)
+    assert found.series[0].variant == MINE and [point.run for point in of(found).points] == list(range(8))
+    ended = f"{MINE} ended with wrong_result or distrusted in the 2 newest runs"
+    assert sentence(found) == f"{ended}. No variant of w changed by more than the noise over 10 runs."
+    (row,) = chart.frame_of(found).query("variant == @MINE").to_dict("records")
+    assert (
+        math.isnan(row["step"]) and row["cause"] == ended.removeprefix(f"{MINE} ") and row["when"] == found.runs[8].started_at
+    )
+    drawn = chart.trend(found, [of(found)], Look("light", {}, "GPU", True))
+    assert drawn.title == ended and [each.x for each in drawn.figure.layout.annotations if each.text == "✗"] == [8, 9]
+    right = recorded(10, dict.fromkeys(SAME, 10000.0))
+    assert not sentence(asked([*every, right])).startswith(ended) and of(asked([*every, right])).failed
+
+
+def test_a_variant_that_no_run_has_right_has_no_line() -> None:
+    every = [recorded(night, dict.fromkeys(SAME, 10000.0), failed={MINE: "distrusted"}) for night in range(3)]
+    assert {series.variant for series in asked(every).series} == set(OTHERS)
+
+
+def test_all_small_lines_have_one_scale_on_which_noise_is_flat() -> None:
+    times = [{"v01_same": ns, MINE: 1e4 * (3 if night == 2 else 1)} for night, ns in enumerate((10_000, 10_000, 9_990, 10_010))]
+    found = asked([recorded(night, each) for night, each in enumerate(times)])
+    lines = chart.frame_of(found).set_index("variant")["times"]
+    assert lines["v01_same"] == pytest.approx([0, 0, -0.1, 0.1]) and lines[MINE] == [0, 0, chart.SPARK_PERCENT, 0]
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ('warpladder record --if-none --cases quick --label "this machine" --data-dir data/local', "record w --cases quick"),
+        ("python -m collectors record w x --case n=1 --label H200 by events --data-dir r", "record w x --case n=1"),
+        ("warpladder record 'my bench.py' --seed 1 --format json", "record 'my bench.py' --seed 1"),
+        ("nsys profile ./train", "record w"),
+        ("", "record w"),
+    ],
+)
+def test_the_advised_command_records(command: str, told: str, tmp_path: Path) -> None:
+    assert record_again({"command": command}, "w", store.LOCAL / "r") == f"warpladder {told}"
+    assert record_again({"command": command}, "w", store.RECORDED / "r") == f"warpladder {told}"
+    assert record_again({"command": command}, "w", tmp_path / "r") == f"warpladder {told} --data-dir {tmp_path}"
+
+
 def test_a_click_leads_to_the_run_before_and_to_the_runs_beside_the_nearest_step() -> None:
     found = asked(nights())
     pairs = [(old, new) for old, new, _ in neighbours(found, [of(found)], 16)]
@@ -213,6 +279,7 @@ def test_the_medians_of_a_run_leave_out_the_twin_and_what_failed(tmp_path: Path)
     assert found.levels.n.tolist() == [9, 9] and np.exp(found.levels.log).tolist() == pytest.approx(
         found.figures[:, 0].tolist()
     )
+    assert found.failed == {("n=1", "v02_wrong", ""): "wrong_result"}
     assert medians(store.open_run(tmp_path / "r00"), "another").cells == ()
 
 
@@ -257,7 +324,8 @@ def test_the_page_names_the_last_step_and_leads_to_the_runs_beside_it(open_app: 
 def test_fewer_than_two_runs_say_what_to_do(open_app: Open, folder: Path) -> None:
     said = words(open_app(folder, "trends", run="r20"))
     assert "Only one run on another GPU by nsight_systems has w, n=1." in said
-    assert "Record it again after your next change, on the same machine: warpladder record w --seed 1" in said
+    told = f"on the same machine: warpladder record w --seed 1 --data-dir {folder}"
+    assert f"Record it again after your next change, {told}" in said
 
 
 def test_a_damaged_run_is_left_out_and_named(open_app: Open, folder: Path, tmp_path: Path) -> None:
