@@ -60,14 +60,14 @@ def _lane(run: Shipped, row: Row) -> pd.DataFrame:
     return found[found["process"] == int(process[1])] if process else found
 
 
-def _events(run: Shipped, row: Row) -> pd.DataFrame:
-    """The events of a lane's bar or event, cut to it."""
+def _events(run: Shipped, row: Row, shown: Shown) -> pd.DataFrame:
+    """The events of a lane's row, a bar or an event that is drawn alone; a bar has those alone that are not drawn beside it."""
     found, begin = _lane(run, row), begin_ns(run)
     first, last = begin + row["start_ns"], begin + row["end_ns"]
-    return found[(found["start_ns"] < last) & (found["end_ns"] > first)].assign(
-        cut=lambda frame: frame["end_ns"].clip(upper=last) - frame["start_ns"].clip(lower=first),
-        whole=lambda frame: (frame["start_ns"] == first) & (frame["end_ns"] == last),
-    )
+    found = found[(found["start_ns"] < last) & (found["end_ns"] > first)]
+    others = shown.frame[shown.frame["lane"] == row["lane"]]
+    drawn = set(zip(others["start_ns"] + begin, others["end_ns"] + begin, strict=True)) - {(first, last)}
+    return found[[each not in drawn for each in zip(found["start_ns"], found["end_ns"], strict=True)]]
 
 
 def _alone(run: Shipped, row: Row, shown: Shown) -> bool:
@@ -79,12 +79,12 @@ def _alone(run: Shipped, row: Row, shown: Shown) -> bool:
 def _busy(run: Shipped, row: Row, shown: Shown) -> Expected:
     if not _alone(run, row, shown):
         return row["busy_ns"]
-    found = _events(run, row)
+    found = _events(run, row, shown)
     return of.union_ns(found["start_ns"].clip(lower=begin_ns(run) + row["start_ns"]), found["end_ns"].clip(upper=begin_ns(run) + row["end_ns"]))
 
 
 def _count(run: Shipped, row: Row, shown: Shown) -> Expected:
-    return len(_events(run, row)) if _alone(run, row, shown) else row["count"]
+    return len(_events(run, row, shown)) if _alone(run, row, shown) else row["count"]
 
 
 def _is_event(column: str) -> Rule:
