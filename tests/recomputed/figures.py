@@ -56,6 +56,8 @@ def same(shown: Any, expected: Any) -> bool:
         return expected.low - slack <= float(shown) <= expected.high + slack
     if isinstance(expected, str):
         return ("" if _null(shown) else str(shown)) == expected
+    if isinstance(expected, tuple):
+        return len(shown) == len(expected) and all(map(same, shown, expected))
     if _null(expected) or _null(shown):
         return _null(expected) and _null(shown)
     return math.isclose(float(shown), float(expected), rel_tol=_EXACT, abs_tol=1e-12)
